@@ -1,0 +1,1 @@
+"""What a measurement is, where facts about a drive live, and what they say."""

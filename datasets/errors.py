@@ -1,0 +1,75 @@
+"""The errors of iojoule: one small hierarchy, each message says what, where and what to do.
+
+The command line maps the classes to exit codes, the service to `application/problem+json`;
+both read `exit_code` and `http_status` here so that one table serves both.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class IojouleError(Exception):
+    """Root of every error that iojoule raises on purpose.
+
+    Args:
+        message: What is wrong, where (file, line, field), and the remedy.
+        field: Dotted path of the offending field, where there is one.
+    """
+
+    exit_code: ClassVar[int] = 1
+    http_status: ClassVar[int] = 500
+    title: ClassVar[str] = "Internal error"
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+
+
+class InputError(IojouleError):
+    """A file, a value or an option is not what it must be."""
+
+    exit_code = 3
+    http_status = 422
+    title = "Invalid input"
+
+
+class UnknownDeviceError(InputError):
+    """No SSD model of that name; the message names the closest ones."""
+
+    exit_code = 4
+    http_status = 404
+    title = "Unknown device"
+
+
+class NoProfileError(InputError):
+    """The SSD model is known but nothing was fitted for it; the message says what to measure."""
+
+    exit_code = 5
+    http_status = 409
+    title = "No device profile"
+
+
+class SchemaVersionError(InputError):
+    """A stored file was written by a newer (or unknown) version of the schema."""
+
+    exit_code = 6
+    http_status = 422
+    title = "Unsupported schema version"
+
+
+class InfeasibleError(IojouleError):
+    """No configuration meets the SLA (raised only where an empty answer would be an error)."""
+
+    exit_code = 7
+    http_status = 422
+    title = "Infeasible"
+
+
+class DataQualityError(InputError):
+    """Measurements contradict themselves (Little's law, reported errors, partial files)."""
+
+    exit_code = 8
+    http_status = 422
+    title = "Measurements fail a quality gate"

@@ -1,0 +1,285 @@
+"""The schema of a measurement: five kinds of fields, never mixed.
+
+workload (what the application does), configuration (what the host may set; the only kind the
+recommender may choose), state (follows from what was done to the drive), conditions (of the
+run; null = unknown) and observations. Units are in the names. In files and tables all fields
+stand side by side under the same names, so every name is unique across the kinds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.vocabulary import (
+    Completion,
+    DeviceState,
+    Durability,
+    Engine,
+    MixDispatch,
+    Operation,
+    Pattern,
+    Scheduler,
+    impossible,
+)
+
+SCHEMA_VERSION = 1
+"""Version of the stored form of measurements; a reader refuses anything newer."""
+
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+PositiveInt = Annotated[int, Field(ge=1)]
+RequestBytes = Annotated[int, Field(ge=512, multiple_of=512, le=1 << 30)]
+
+
+class Section(BaseModel):
+    """Common rules of every kind: unknown fields, NaN and infinities are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Workload(Section):
+    """What the application does; the recommender takes it as given."""
+
+    operation: Operation
+    read_fraction: Fraction | None = None
+    mix_dispatch: MixDispatch | None = None
+    pattern: Pattern = Pattern.RANDOM
+    useful_request_bytes: RequestBytes | None = None
+    request_bytes_coalescible: RequestBytes | None = None
+    demand_bytes_per_second: Positive | None = None
+    demand_operations_per_second: Positive | None = None
+    arrival_process: str | None = None
+    burst_bytes: NonNegative | None = None
+    idle_gap_seconds_p50: NonNegative | None = None
+    idle_gap_seconds_p99: NonNegative | None = None
+    think_time_ns: NonNegative | None = None
+    working_set_bytes: Positive | None = None
+    flush_every_writes: Count | None = None
+    force_unit_access: bool | None = None
+    durability: Durability | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.operation is Operation.MIXED:
+            if self.read_fraction is None:
+                raise ValueError("read_fraction: a mixed workload must say its share of reads")
+        elif self.read_fraction is not None and self.read_fraction != (
+            1.0 if self.operation is Operation.READ else 0.0
+        ):
+            raise ValueError(
+                f"read_fraction: {self.read_fraction:g} contradicts operation "
+                f"{self.operation.value}; say mixed"
+            )
+        if self.demand_bytes_per_second and self.demand_operations_per_second:
+            raise ValueError(
+                "demand_operations_per_second: state the demand once, in bytes or in operations"
+            )
+        return self
+
+
+class Configuration(Section):
+    """What the host may set for one run: the only candidate dimensions."""
+
+    request_bytes: RequestBytes
+    queue_depth: Annotated[int, Field(ge=1, le=65535)] = 1
+    jobs: Annotated[int, Field(ge=1, le=65535)] = 1
+    engine: Engine | None = None
+    completion: Completion | None = None
+    submission_polling: bool | None = None
+    scheduler: Scheduler | None = None
+    power_state: Annotated[int, Field(ge=0, le=31)] | None = None
+    post_write_power_state: Annotated[int, Field(ge=0, le=31)] | None = None
+    apst_enabled: bool | None = None
+    cpu_governor: str | None = None
+    cpu_frequency_max_hertz: Positive | None = None
+    cstate_limit: Count | None = None
+    job_numa_node: Count | None = None
+    filesystem: str | None = None
+    mount_options: str | None = None
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        reason = impossible(
+            self.engine,
+            self.completion,
+            queue_depth=self.queue_depth,
+            scheduler=self.scheduler,
+            submission_polling=self.submission_polling,
+        )
+        if reason:
+            raise ValueError(f"{reason[0]}: {reason[1]}")
+        return self
+
+
+class State(Section):
+    """State of the drive: a consequence of its history, never a candidate dimension."""
+
+    device_state: DeviceState | None = None
+    fill_fraction: Fraction | None = None
+    host_bytes_written_since_purge: NonNegative | None = None
+    seconds_since_last_write: NonNegative | None = None
+
+
+class Conditions(Section):
+    """Conditions of a run; None means unknown, which widens intervals."""
+
+    series_id: str | None = None
+    session_id: str | None = None
+    repeat_index: Count | None = None
+    device_model: str | None = None
+    device_serial_hash: str | None = None
+    firmware: str | None = None
+    percentage_used: NonNegative | None = None
+    temperature_celsius_start: float | None = None
+    temperature_celsius_mean: float | None = None
+    temperature_celsius_max: float | None = None
+    thermal_throttle_seconds: NonNegative | None = None
+    pcie_generation: PositiveInt | None = None
+    pcie_lanes: PositiveInt | None = None
+    aspm_policy: str | None = None
+    max_transfer_bytes: Positive | None = None
+    volatile_write_cache: bool | None = None
+    power_loss_protection: bool | None = None
+    host_id: str | None = None
+    cpu_model: str | None = None
+    cpu_cores_available: PositiveInt | None = None
+    kernel_version: str | None = None
+    turbo_enabled: bool | None = None
+    smt_enabled: bool | None = None
+    device_numa_node: Count | None = None
+    poll_queues: Count | None = None
+    power_state_verified: bool | None = None
+
+
+class Observations(Section):
+    """What was observed, gross; what is net of idle or per joule is derived.
+
+    Mixed runs also carry the performance fields per direction, prefixed `read_` and `write_`.
+    """
+
+    throughput_bytes_per_second: NonNegative | None = None
+    iops: NonNegative | None = None
+    latency_mean_ns: Positive | None = None
+    latency_p50_ns: Positive | None = None
+    latency_p99_ns: Positive | None = None
+    latency_p999_ns: Positive | None = None
+    read_throughput_bytes_per_second: NonNegative | None = None
+    read_iops: NonNegative | None = None
+    read_latency_mean_ns: Positive | None = None
+    read_latency_p50_ns: Positive | None = None
+    read_latency_p99_ns: Positive | None = None
+    read_latency_p999_ns: Positive | None = None
+    write_throughput_bytes_per_second: NonNegative | None = None
+    write_iops: NonNegative | None = None
+    write_latency_mean_ns: Positive | None = None
+    write_latency_p50_ns: Positive | None = None
+    write_latency_p99_ns: Positive | None = None
+    write_latency_p999_ns: Positive | None = None
+    device_commands_per_second: NonNegative | None = None
+    merged_requests_per_second: NonNegative | None = None
+    context_switches_per_second: NonNegative | None = None
+    interrupts_per_second: NonNegative | None = None
+    cpu_utilisation: NonNegative | None = None
+    device_power_watts: NonNegative | None = None
+    device_power_p99_watts: NonNegative | None = None
+    cpu_power_watts: NonNegative | None = None
+    dram_power_watts: NonNegative | None = None
+    system_power_watts: NonNegative | None = None
+    idle_power_watts: NonNegative | None = None
+    background_energy_joules: NonNegative | None = None
+    background_seconds: NonNegative | None = None
+    nand_bytes_written: NonNegative | None = None
+    write_amplification: NonNegative | None = None
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        for prefix in ("", "read_", "write_"):
+            values = [
+                (name, getattr(self, name))
+                for name in (f"{prefix}latency_{q}_ns" for q in ("p50", "p99", "p999"))
+                if getattr(self, name) is not None
+            ]
+            for (low_name, low), (high_name, high) in zip(values, values[1:], strict=False):
+                if high < low:
+                    raise ValueError(f"{high_name}: {high:g} is below {low_name} = {low:g}")
+        return self
+
+
+class Measurement(Section):
+    """One configuration under one workload, and what was observed."""
+
+    workload: Workload
+    configuration: Configuration
+    state: State = State()
+    conditions: Conditions = Conditions()
+    observations: Observations
+
+    def concurrency(self) -> int:
+        """Requests in flight, queue depth times jobs."""
+        return self.configuration.queue_depth * self.configuration.jobs
+
+    def littles_ratio(self) -> float | None:
+        """Throughput x mean latency / concurrency; 1 by Little's law, None where unknown."""
+        seen = self.observations
+        if seen.iops is None or seen.latency_mean_ns is None:
+            return None
+        return seen.iops * seen.latency_mean_ns * 1e-9 / self.concurrency()
+
+
+SECTIONS: dict[str, type[Section]] = {
+    "workload": Workload,
+    "configuration": Configuration,
+    "state": State,
+    "conditions": Conditions,
+    "observations": Observations,
+}
+"""The five kinds in the order of their columns."""
+
+COLUMNS: dict[str, str] = {
+    name: section for section, kind in SECTIONS.items() for name in kind.model_fields
+}
+"""Every field name and the kind it belongs to, in column order."""
+
+
+def to_row(measurement: Measurement) -> dict[str, Any]:
+    """Flatten a measurement to one value per column (plain Python values, None = unknown)."""
+    row: dict[str, Any] = {}
+    for section in SECTIONS:
+        row.update(getattr(measurement, section).model_dump(mode="json"))
+    return row
+
+
+def from_row(row: dict[str, Any], *, where: str = "row") -> Measurement:
+    """Build a measurement from flat columns; None and missing columns are unknown.
+
+    Raises:
+        InputError: An unknown column or an impossible value; the message names `where`, the
+            field and what was found.
+    """
+    parts: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    for name, value in row.items():
+        section = COLUMNS.get(name)
+        if section is None:
+            raise InputError(f"{where}: unknown field {name!r}", field=name)
+        if value is not None:
+            parts[section][name] = value
+    try:
+        return Measurement.model_validate(parts)
+    except ValidationError as error:
+        raise validation_error(error, where) from None
+
+
+def validation_error(error: ValidationError, where: str) -> InputError:
+    """Turn pydantic's first complaint into one line that names place, field and value."""
+    first = error.errors(include_url=False)[0]
+    path = ".".join(str(part) for part in first["loc"] if part not in SECTIONS)
+    message = first["msg"].removeprefix("Value error, ")
+    if not path and ": " in message:  # raised by a validator that names its field itself
+        path, message = message.split(": ", 1)
+    found = "" if isinstance(first["input"], dict | BaseModel) else f" (found {first['input']!r})"
+    return InputError(f"{where}: {path}: {message}{found}", field=path or None)

@@ -1,0 +1,128 @@
+"""The closed word lists of the schema: engines, schedulers, evidence and their rules."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Operation(StrEnum):
+    """What the requests of a workload do."""
+
+    READ = "read"
+    WRITE = "write"
+    MIXED = "mixed"
+
+
+class MixDispatch(StrEnum):
+    """How a mixed workload sends its two directions."""
+
+    INTERLEAVED = "interleaved"
+    SEPARATED = "separated"
+
+
+class Pattern(StrEnum):
+    """Order of the addresses."""
+
+    SEQUENTIAL = "sequential"
+    RANDOM = "random"
+
+
+class Durability(StrEnum):
+    """What the application needs to survive a power cut."""
+
+    NONE = "none"
+    ORDERED = "ordered"
+    PER_COMMIT = "per_commit"
+
+
+class Engine(StrEnum):
+    """I/O engine, in fio's words."""
+
+    PSYNC = "psync"
+    POSIXAIO = "posixaio"
+    LIBAIO = "libaio"
+    IO_URING = "io_uring"
+    IO_URING_CMD = "io_uring_cmd"
+    SPDK = "spdk"
+
+
+class Completion(StrEnum):
+    """How the host learns that a request is done."""
+
+    INTERRUPT = "interrupt"
+    POLLED = "polled"
+
+
+class Scheduler(StrEnum):
+    """Linux block-layer scheduler."""
+
+    NONE = "none"
+    MQ_DEADLINE = "mq-deadline"
+    KYBER = "kyber"
+    BFQ = "bfq"
+
+
+class DeviceState(StrEnum):
+    """What the flash is doing; follows from what was done to the drive."""
+
+    FRESH = "fresh"
+    CACHED = "cached"
+    STEADY = "steady"
+    COLLECTING = "collecting"
+
+
+class Evidence(StrEnum):
+    """What a prediction rests on, strongest first."""
+
+    MEASURED = "measured"
+    INTERPOLATED = "interpolated"
+    SIMULATED = "simulated"
+    PUBLISHED = "published"
+    EXTRAPOLATED = "extrapolated"
+    DATASHEET = "datasheet"
+
+
+POLLING_ENGINES = frozenset({Engine.IO_URING, Engine.IO_URING_CMD, Engine.SPDK})
+"""Engines that can poll for completions (fio: hipri; SPDK has no other way)."""
+
+BYPASSING_ENGINES = frozenset({Engine.IO_URING_CMD, Engine.SPDK})
+"""Engines whose requests never pass the block layer, so that no scheduler sees them."""
+
+
+def impossible(
+    engine: Engine | str | None,
+    completion: Completion | str | None,
+    *,
+    queue_depth: int | None = None,
+    scheduler: Scheduler | str | None = None,
+    submission_polling: bool | None = None,
+) -> tuple[str, str] | None:
+    """Say why a configuration cannot exist.
+
+    Returns:
+        `(field, reason)`, or None when the configuration is possible. What is None is unknown
+        and contradicts nothing.
+    """
+    if engine == Engine.SPDK and completion == Completion.INTERRUPT:
+        return "completion", "spdk is always polled; leave completion out or say polled"
+    if (
+        completion == Completion.POLLED
+        and engine is not None
+        and Engine(engine) not in POLLING_ENGINES
+    ):
+        return "completion", f"{engine} cannot poll for completions; use io_uring or spdk"
+    if engine == Engine.PSYNC and queue_depth is not None and queue_depth > 1:
+        return "queue_depth", "psync holds one request at a time: depth 1 and more jobs instead"
+    if (
+        engine is not None
+        and Engine(engine) in BYPASSING_ENGINES
+        and scheduler not in (None, Scheduler.NONE)
+    ):
+        return "scheduler", f"{engine} bypasses the block layer, so no scheduler can act: say none"
+    if (
+        submission_polling
+        and engine is not None
+        and engine not in (Engine.IO_URING, Engine.IO_URING_CMD)
+    ):
+        return "submission_polling", f"{engine} has no submission polling; only io_uring has"
+    return None
