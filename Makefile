@@ -1,0 +1,67 @@
+# Every target that runs something first brings .venv up to date; that takes well under a second
+# when nothing has changed. `make help` lists the targets from their ## comments.
+
+PYTHON ?= /usr/bin/python3
+# Folder with the raw measurements that the shipped profiles are fitted from; not part of the checkout.
+DATA ?= ../shared/data
+HOST ?= 127.0.0.1
+PORT ?= 8080
+
+BIN := .venv/bin
+export PYTHON
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow test-fresh bench lint format profiles figures serve lock clean
+
+help: ## list every target
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: ## install what is missing: Debian packages where allowed, .venv, this project
+	@scripts/setup.sh
+
+demo: setup ## answer the main question for the shipped example, with a picture in build/demo
+	@mkdir -p build/demo
+	$(BIN)/iojoule recommend --device samsung-980-pro-1tb --workload examples/oltp.toml \
+		--plot build/demo/oltp-pareto.svg
+
+test: setup ## linters, types, import layers and all tests but the slow ones
+	@scripts/check.sh
+
+test-slow: setup ## the tests that take longer than 20 s each
+	$(BIN)/python -m pytest -m slow
+
+test-fresh: ## demo and test in a new minimal Debian 12, as root and as a plain user (needs root)
+	@scripts/test_fresh.sh
+
+bench: setup ## the time and memory budgets
+	$(BIN)/python -m pytest -m bench -s tests/bench
+
+lint: setup ## linters, types and import layers only
+	@scripts/check.sh lint
+
+format: setup ## rewrite the sources the way the linters want them
+	$(BIN)/ruff check --quiet --fix-only .
+	$(BIN)/ruff format --quiet .
+
+profiles: setup ## fit the shipped profiles again from the raw measurements in DATA
+	$(BIN)/iojoule fit --shipped --data $(DATA)
+
+figures: setup ## draw the committed pictures again
+	@mkdir -p docs
+	$(BIN)/iojoule recommend --device samsung-980-pro-1tb --workload examples/oltp.toml \
+		--plot docs/oltp-pareto.svg
+
+serve: setup ## the HTTP service on HOST:PORT
+	$(BIN)/iojoule serve --host $(HOST) --port $(PORT)
+
+# --universal: one file for every Python from 3.11 on. No annotations, header or index: the file
+# must hold no address.
+lock: ## pin the newest versions that fit into requirements.txt (needs uv: pip install uv)
+	@command -v uv >/dev/null || { echo "make lock needs uv on the PATH: pip install uv" >&2; exit 1; }
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --fork-strategy fewest \
+		--generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
+		pyproject.toml requirements-dev.in --output-file requirements.txt
+
+clean: ## remove .venv, build products and caches
+	rm -rf .venv build dist .hypothesis .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
