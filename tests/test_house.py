@@ -1,0 +1,233 @@
+"""The code base itself: one import name, complete packages, nothing tracked that must not be."""
+
+import ast
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import grimp
+import pytest
+from packaging.requirements import Requirement
+
+import iojoule
+
+ROOT = Path(__file__).resolve().parent.parent
+LINKS = ROOT / "src" / "iojoule"
+FOLDERS = ("datasets", "measure", "model", "sim", "recommender", "api")
+PRESENT = tuple(name for name in FOLDERS if (ROOT / name).is_dir())
+# "Under about 400 lines": a module this long is asking to be two.
+LONGEST_MODULE_LINES = 420
+
+
+def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command without the network settings or import paths of the caller getting in."""
+    return subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": "", "PIP_NO_INDEX": "1", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def tracked_files() -> list[Path]:
+    # safe.directory: the checkout may belong to someone else than whoever runs the tests.
+    listed = run("git", "-c", "safe.directory=*", "ls-files", "-z", cwd=ROOT)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    paths = (ROOT / name for name in listed.stdout.split("\0") if name)
+    return [path for path in paths if path.is_file() and not path.is_symlink()]
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    """Every module of the product with its dotted name."""
+    for folder in PRESENT:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            yield ".".join(("iojoule", *parts)).removesuffix(".__init__"), path
+
+
+def imported_names(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module
+
+
+def test_every_folder_is_linked_and_every_link_arrives() -> None:
+    links = {path.name: path for path in LINKS.iterdir() if path.is_symlink()}
+    assert set(PRESENT) <= set(links), "ln -s ../../FOLDER src/iojoule/FOLDER"
+    assert set(links) <= set(FOLDERS)
+    for name, link in links.items():
+        assert link.readlink() == Path("../..") / name, "a link must be relative"
+        assert (link / "__init__.py").is_file(), f"{link} does not arrive at a package"
+
+
+def test_every_folder_with_modules_is_a_package() -> None:
+    bare = {path.parent for _, path in modules() if not (path.parent / "__init__.py").is_file()}
+    assert not bare
+
+
+def test_the_layers_contract_sees_every_module() -> None:
+    # A checker that does not follow the links reports a clean house whatever is in it.
+    seen = grimp.build_graph("iojoule", cache_dir=None).modules
+    assert {name for name, _ in modules()} <= seen
+
+
+def test_nothing_imports_a_folder_by_its_bare_name() -> None:
+    offenders = [
+        f"{path.relative_to(ROOT)}: import {name}"
+        for path in tracked_files()
+        if path.suffix == ".py"
+        for name in imported_names(ast.parse(path.read_text(encoding="utf-8")))
+        if name.split(".")[0] in FOLDERS
+    ]
+    assert not offenders, "import iojoule.<folder> instead"
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_bare_name_cannot_be_imported(folder: str, tmp_path: Path) -> None:
+    found = run(sys.executable, "-c", f"import {folder}", cwd=tmp_path)
+    assert found.returncode != 0
+    assert "ModuleNotFoundError" in found.stderr
+
+
+def test_every_public_module_says_what_it_is_for() -> None:
+    silent = [
+        name
+        for name, path in modules()
+        if not path.stem.startswith("_") or path.stem == "__init__"
+        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert not silent
+
+
+def test_no_module_outgrows_a_reader() -> None:
+    lines = {
+        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
+        for path in tracked_files()
+        if path.suffix == ".py"
+    }
+    assert not {name: count for name, count in lines.items() if count > LONGEST_MODULE_LINES}
+
+
+def registry_hosts() -> set[str]:
+    """Hosts that packages come from: the public ones and those this machine is set up to use."""
+    # In parts, because this file is tracked too.
+    public = ("pypi org", "pythonhosted org", "debian org/debian", "npmjs org", "maven org")
+    hosts = {name.replace(" ", ".") for name in public}
+    for variable in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX"):
+        for address in os.environ.get(variable, "").split():
+            hosts |= {host for host in [urlsplit(address).hostname] if host}
+    return hosts
+
+
+def test_nothing_tracked_names_a_package_registry_or_this_checkout() -> None:
+    hosts = [rf"\b{re.escape(host)}" for host in registry_hosts()]
+    # A checkout directly below the root has a name too short to tell from other words.
+    here = [rf"(?<![\w./-]){re.escape(str(ROOT))}\b"] if len(ROOT.parts) > 2 else []
+    forbidden = re.compile("|".join([*hosts, *here]))
+    offenders = {
+        str(path.relative_to(ROOT)): match.group()
+        for path in tracked_files()
+        if (match := forbidden.search(path.read_bytes().decode("utf-8", errors="replace")))
+    }
+    assert not offenders
+
+
+def pinned() -> dict[str, str]:
+    text = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    entries = text.replace("\\\n", " ").splitlines()
+    assert all("--hash=sha256:" in entry for entry in entries), "make lock"
+    requirements = [Requirement(entry.split("--hash")[0]) for entry in entries]
+    return {each.name: str(each.specifier).removeprefix("==") for each in requirements}
+
+
+def test_the_pins_satisfy_what_the_project_declares() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    development = (ROOT / "requirements-dev.in").read_text(encoding="utf-8").splitlines()
+    declared = [
+        *project["project"]["dependencies"],
+        *project["build-system"]["requires"],
+        *(line for line in development if line and not line.startswith("#")),
+    ]
+    pins = pinned()
+    for requirement in map(Requirement, declared):
+        assert requirement.name in pins, "make lock"
+        assert requirement.specifier.contains(pins[requirement.name]), requirement
+
+
+def test_the_version_has_one_source() -> None:
+    assert importlib.metadata.version("iojoule") == iojoule.__version__
+
+
+def test_make_help_lists_every_target() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    shown = run("make", "--no-print-directory", "help", cwd=ROOT).stdout
+    assert set(re.findall(r"^  make ([a-z-]+)", shown, re.MULTILINE)) == targets
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel built from the sdist, the way an installer without this checkout would."""
+    built = tmp_path_factory.mktemp("dist")
+    backend = (
+        "import sys; from scikit_build_core.build import build_sdist; build_sdist(sys.argv[1])"
+    )
+    archive = run(sys.executable, "-c", backend, built, cwd=ROOT)
+    assert archive.returncode == 0, archive.stderr
+    (sdist,) = built.glob("*.tar.gz")
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    options = ("--no-deps", "--no-build-isolation", "--wheel-dir", built)
+    made = run(*pip, "wheel", *options, sdist, cwd=built)
+    assert made.returncode == 0, made.stderr
+    (path,) = built.glob("*.whl")
+    return path
+
+
+def test_the_wheel_from_the_sdist_holds_every_tracked_file(wheel: Path) -> None:
+    packed = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("iojoule/")}
+    expected = {
+        f"iojoule/{relative}"
+        for relative in (path.relative_to(ROOT) for path in tracked_files())
+        if relative.parts[0] in PRESENT
+    }
+    assert expected | {"iojoule/__init__.py", "iojoule/py.typed"} <= packed
+    assert not {name for name in packed if "__pycache__" in name}
+
+
+def test_the_package_installed_from_the_sdist_imports(wheel: Path, tmp_path: Path) -> None:
+    target = tmp_path / "installed"
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    installed = run(*pip, "install", "--no-deps", "--target", target, wheel, cwd=tmp_path)
+    assert installed.returncode == 0, installed.stderr
+    # -S leaves out the .pth file of the editable install, which would answer first; the packages
+    # this one depends on are then named by hand.
+    program = f"""
+import sys
+sys.path += [{str(target)!r}, {sysconfig.get_path("purelib")!r}, {sysconfig.get_path("platlib")!r}]
+import importlib
+import importlib.resources
+for folder in {PRESENT!r}:
+    print(importlib.import_module("iojoule." + folder).__file__)
+data = importlib.resources.files("iojoule.datasets")
+print(sum(1 for entry in data.rglob("*") if entry.suffix in (".toml", ".json")))
+"""
+    found = run(sys.executable, "-S", "-c", program, cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
+    *files, data_files = found.stdout.splitlines()
+    assert all(Path(file).is_relative_to(target) for file in files)
+    assert int(data_files) == sum(
+        1 for path in (ROOT / "datasets").rglob("*") if path.suffix in (".toml", ".json")
+    )
