@@ -1,0 +1,189 @@
+#!/usr/bin/env bash
+# Proves the promise of the README on a machine that has nothing: makes a minimal Debian 12 in a
+# temporary folder, installs git and make there, clones HEAD and runs `make demo` and `make test`,
+# first as root and then, in a clone of its own, as a plain user.
+#
+# Needs root. Packages come from wherever this machine gets them: its apt sources, pip settings,
+# proxies and certificates are handed in, so no address is written here.
+#
+# All mounts live in a mount namespace of the second half of this script (--inside). They end with
+# its last process, so the folder is never deleted through a mount, not even after Ctrl-C.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf '\n==== %s\n' "$*"; }
+die() {
+    printf 'test-fresh: %s\n' "$*" >&2
+    exit 1
+}
+
+# --- outside: temporary folder, namespace, removal -----------------------------------------------
+
+outside() {
+    [ "$(id -u)" = 0 ] || die "needs root for chroot and mounts: sudo make test-fresh"
+    if ! command -v debootstrap >/dev/null; then
+        say "installing debootstrap"
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq debootstrap </dev/null ||
+            die "could not install debootstrap: apt-get update && apt-get install -y debootstrap"
+    fi
+    work=$(mktemp -d "${TMPDIR:-/tmp}/iojoule-fresh.XXXXXXXX")
+    inner=
+    trap remove EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+    # HEAD is what a stranger would clone; local changes stay out on purpose.
+    git -c safe.directory='*' bundle create --quiet "$work/head.bundle" HEAD
+    # In the background, because only then does a signal reach the traps at once. --kill-child:
+    # with unshare dies everything it started.
+    unshare --mount --propagation private --pid --fork --kill-child --mount-proc \
+        "$PWD/scripts/test_fresh.sh" --inside "$work" </dev/null &
+    inner=$!
+    wait "$inner"
+}
+
+remove() {
+    status=$?
+    trap - EXIT
+    trap '' INT TERM HUP
+    if [ -n "$inner" ]; then
+        kill -KILL "$inner" 2>/dev/null || true
+        wait "$inner" 2>/dev/null || true
+    fi
+    if grep -qF " $work/" /proc/self/mountinfo; then
+        echo "test-fresh: $work still holds a mount and is left as it is" >&2
+        exit 1
+    fi
+    rm -rf --one-file-system "$work"
+    exit "$status"
+}
+
+# --- inside: the new Debian ----------------------------------------------------------------------
+
+# What this machine's apt asks for bookworm, one "address suite component" per line.
+bookworm_sources() {
+    # The $(...) are apt's own.
+    # shellcheck disable=SC2016
+    apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+        awk '$2 ~ /^bookworm/ && $3 == "main"' | sort -u
+}
+
+make_debian() {
+    mirror=$(bookworm_sources | awk '$2 == "bookworm" { print $1; exit }')
+    # Without a mirror debootstrap takes its own default.
+    debootstrap --variant=minbase bookworm "$new" ${mirror:+"$mirror"} >"$work/debootstrap.log" 2>&1 || {
+        tail -20 "$work/debootstrap.log"
+        die "debootstrap failed"
+    }
+    mount -t proc proc "$new/proc"
+    if [ -n "$mirror" ]; then
+        bookworm_sources | sed 's/^/deb /' >"$new/etc/apt/sources.list"
+    fi
+    apt-config dump | grep '^Acquire::' | grep -v '^Acquire::IndexTargets' \
+        >"$new/etc/apt/apt.conf.d/50acquire"
+    cp -a /etc/apt/auth.conf.d/. "$new/etc/apt/auth.conf.d/" 2>/dev/null || true
+    cp -L /etc/resolv.conf /etc/hosts "$new/etc/"
+    copy /etc/pip.conf /etc/pip.conf
+    copy "$HOME/.config/pip/pip.conf" /etc/xdg/pip/pip.conf
+    mkdir -p "$new/usr/local/share/ca-certificates"
+    cp -a /usr/local/share/ca-certificates/. "$new/usr/local/share/ca-certificates/" 2>/dev/null || true
+    copy_certificates
+    bind_wheels
+}
+
+copy() {
+    if [ -e "$1" ]; then
+        mkdir -p "$new$(dirname "$2")"
+        cp -L "$1" "$new$2"
+    fi
+}
+
+copy_certificates() {
+    for file in /etc/ssl/certs/ca-certificates.crt "${PIP_CERT:-}" "${SSL_CERT_FILE:-}" \
+        "${REQUESTS_CA_BUNDLE:-}"; do
+        [ -z "$file" ] || copy "$file" "$file"
+    done
+}
+
+bind_wheels() {
+    for folder in ${PIP_FIND_LINKS:-}; do
+        [ -d "$folder" ] || continue
+        mkdir -p "$new$folder"
+        mount --bind "$folder" "$new$folder"
+        mount -o remount,bind,ro "$new$folder"
+    done
+}
+
+# as USER COMMAND: a clean environment but for what leads to the packages.
+as() {
+    user=$1
+    shift
+    home=/root
+    [ "$user" = root ] || home=/home/$user
+    handed=()
+    while IFS= read -r name; do
+        handed+=("$name=${!name}")
+    done < <(compgen -e | grep -E '^(PIP_[A-Z_]+|SSL_CERT_FILE|REQUESTS_CA_BUNDLE|(http|https|no|all|HTTP|HTTPS|NO|ALL)_(proxy|PROXY))$')
+    env -i "${handed[@]}" HOME="$home" LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+        chroot --userspec="$user:$user" "$new" /bin/sh -c "cd && $*"
+}
+
+seconds() { date +%s.%N; }
+
+# No `|| die` here: it would switch off `set -e` in everything called.
+timed() {
+    label=$1
+    shift
+    say "$label"
+    start=$(seconds)
+    "$@"
+    report+=("$(awk -v label="$label" -v from="$start" -v to="$(seconds)" \
+        'BEGIN { printf "%8.1f s  %s", to - from, label }')")
+}
+
+# A plain user without python3-venv cannot be helped, but must be told what to install.
+check_refusal() {
+    say "plain user, python3-venv missing: must be told so"
+    as "$plain" "git clone -q /srv/head.bundle refused"
+    if as "$plain" "make -C refused demo" >"$work/refusal.log" 2>&1; then
+        die "make demo succeeded without python3-venv"
+    fi
+    cat "$work/refusal.log"
+    grep -q 'apt-get install -y .*python3-venv' "$work/refusal.log" ||
+        die "make demo does not say that python3-venv is missing"
+}
+
+check_user() {
+    as "$1" "git clone -q /srv/head.bundle iojoule"
+    timed "$1: make demo, first run" as "$1" "make -C iojoule demo"
+    timed "$1: make demo again" as "$1" "make -C iojoule demo >/dev/null"
+    timed "$1: make test" as "$1" "make -C iojoule test"
+    timed "$1: make setup with nothing to do (target: under 2 s)" as "$1" "make -C iojoule setup"
+}
+
+inside() {
+    work=$1
+    new=$work/debian
+    plain=reader
+    report=()
+    label=start
+    trap '[ $? = 0 ] || echo "test-fresh: failed in: $label" >&2' EXIT
+    mkdir "$new"
+    timed "debootstrap" make_debian
+    cp "$work/head.bundle" "$new/srv/head.bundle"
+    timed "apt-get install git make" as root \
+        "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq git make >/dev/null"
+    # Installing ca-certificates, which git recommends, wrote the bundle anew.
+    copy_certificates
+    as root "useradd --create-home --shell /bin/sh $plain"
+    check_refusal
+    check_user root
+    check_user "$plain"
+    say "passed"
+    printf '%s\n' "${report[@]}"
+}
+
+if [ "${1:-}" = --inside ]; then
+    inside "$2"
+else
+    outside
+fi
