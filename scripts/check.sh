@@ -8,11 +8,16 @@ log=build/pytest.log
 tests=
 failed=
 
+# What passes is one line; what fails shows all it said.
 step() {
     name=$1
     shift
-    printf '== %s\n' "$name"
-    "$@" || failed="$failed $name"
+    if said=$("$@" 2>&1); then
+        printf '== %s: passed\n' "$name"
+    else
+        printf '== %s: FAILED\n%s\n' "$name" "$said"
+        failed="$failed [$name]"
+    fi
 }
 
 stop_tests() { [ -z "$tests" ] || kill "$tests" 2>/dev/null || true; }
@@ -24,10 +29,10 @@ if [ "${1:-}" != lint ]; then
     tests=$!
 fi
 
-step "ruff check" .venv/bin/ruff check --quiet .
-step "ruff format" .venv/bin/ruff format --quiet --check .
-step "mypy" .venv/bin/mypy
-step "import layers" .venv/bin/lint-imports --no-cache --verbose
+step "lint (ruff)" .venv/bin/ruff check --quiet .
+step "format (ruff)" .venv/bin/ruff format --quiet --check .
+step "types (mypy)" .venv/bin/mypy
+step "import layers (import-linter)" .venv/bin/lint-imports --no-cache --no-logo
 
 [ -z "$failed" ] || printf '== FAILED:%s\n' "$failed"
 if [ -n "$tests" ]; then

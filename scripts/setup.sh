@@ -36,11 +36,10 @@ missing_packages() {
 install_packages() {
     say "set-up: installing Debian packages: $*"
     # Lists that are missing or out of date make the first try fail; an update mends both.
-    as_root apt-get install -y -qq --no-install-recommends "$@" >&2 || {
-        as_root apt-get update -qq >&2
-        as_root apt-get install -y -qq --no-install-recommends "$@" >&2
-    }
+    apt_install "$@" >/dev/null 2>&1 || { as_root apt-get update -qq >&2 && apt_install "$@" >&2; }
 }
+
+apt_install() { as_root apt-get install -y -qq --no-install-recommends "$@"; }
 
 as_root() {
     if [ "$(id -u)" = 0 ]; then
