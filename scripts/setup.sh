@@ -128,9 +128,13 @@ holds() { [ -f "$1" ] && [ "$(cat "$1")" = "$2" ]; }
 # Renaming is atomic: a stamp is whole or absent.
 write_stamp() { printf '%s\n' "$2" >"$1.new" && mv "$1.new" "$1"; }
 
-up_to_date() { [ -x "$VENV/bin/iojoule" ] && holds "$PROJECT_STAMP" "$environment $project"; }
+up_to_date() {
+    [ -x "$VENV/bin/python" ] && [ -x "$VENV/bin/iojoule" ] &&
+        holds "$PROJECT_STAMP" "$environment $project"
+}
 
 ensure_packages
+command -v "$PYTHON" >/dev/null || die "there is no interpreter $PYTHON (name one with PYTHON=...)"
 "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     die "$PYTHON is $("$PYTHON" -V 2>&1); 3.11 or newer is needed (name one with PYTHON=...)"
 
