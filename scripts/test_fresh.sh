@@ -143,8 +143,8 @@ timed() {
 # A plain user without python3-venv cannot be helped, but must be told what to install.
 check_refusal() {
     say "plain user, python3-venv missing: must be told so"
-    as "$plain" "git clone -q /srv/head.bundle refused"
-    if as "$plain" "make -C refused demo" >"$work/refusal.log" 2>&1; then
+    as "$plain" "git -c advice.detachedHead=false clone -q /srv/head.bundle refused"
+    if as "$plain" "make --no-print-directory -C refused demo" >"$work/refusal.log" 2>&1; then
         die "make demo succeeded without python3-venv"
     fi
     cat "$work/refusal.log"
@@ -153,11 +153,11 @@ check_refusal() {
 }
 
 check_user() {
-    as "$1" "git clone -q /srv/head.bundle iojoule"
-    timed "$1: make demo, first run" as "$1" "make -C iojoule demo"
-    timed "$1: make demo again" as "$1" "make -C iojoule demo >/dev/null"
-    timed "$1: make test" as "$1" "make -C iojoule test"
-    timed "$1: make setup with nothing to do (target: under 2 s)" as "$1" "make -C iojoule setup"
+    as "$1" "git -c advice.detachedHead=false clone -q /srv/head.bundle iojoule"
+    timed "$1: make demo, first run" as "$1" "make --no-print-directory -C iojoule demo"
+    timed "$1: make demo again" as "$1" "make --no-print-directory -C iojoule demo >/dev/null"
+    timed "$1: make test" as "$1" "make --no-print-directory -C iojoule test"
+    timed "$1: make setup with nothing to do (target: under 2 s)" as "$1" "make --no-print-directory -C iojoule setup"
 }
 
 inside() {
