@@ -222,7 +222,7 @@ def read_dataset(path: Path | str) -> Dataset:
         )
     try:
         provenance = Provenance.model_validate(sidecar["provenance"])
-        table = pq.read_table(data_file)
+        data = _read_columns(data_file)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -232,9 +232,19 @@ def read_dataset(path: Path | str) -> Dataset:
             f"{data_file}: is not a readable Parquet file ({str(error).splitlines()[0]}); "
             "import the measurements again"
         ) from None
-    data = {name: table[name] for name in table.column_names}
     checked = build_table(data, where=lambda index: f"{data_file}: row {index + 1}")
     return Dataset(checked, provenance)
+
+
+def _read_columns(path: Path) -> dict[str, pa.ChunkedArray[Any]]:
+    """The columns that say something, one at a time: most are null and need no memory."""
+    found = {}
+    with pq.ParquetFile(path) as file:
+        for name in file.schema_arrow.names:
+            column = file.read(columns=[name])[name]
+            if column.null_count < len(column):
+                found[name] = column
+    return found
 
 
 def _all_columns(table: pa.Table) -> pa.Table:

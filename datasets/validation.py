@@ -97,7 +97,12 @@ def _first_misfit(column: Column, listed: list[Any], where: Where) -> InputError
     for index, value in enumerate(listed):
         try:
             pa.array([value], type=column.arrow_type, from_pandas=True)
-            fits = column.arrow_type != pa.int64() or value is None or value == int(value)
+            fits = (
+                column.arrow_type != pa.int64()
+                or value is None
+                or value != value
+                or value == int(value)
+            )
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
             fits = False
         if not fits:
