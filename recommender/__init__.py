@@ -1,0 +1,1 @@
+"""Which configurations should this workload use?"""
