@@ -1,0 +1,1 @@
+"""Fitting a device profile from measurements and published figures."""

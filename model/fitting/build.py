@@ -1,0 +1,346 @@
+"""Building a device profile: measurements and a recipe in, one JSON document out."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from iojoule import __version__
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.importers.column_map import public_map
+from iojoule.datasets.importers.csv import import_csv
+from iojoule.datasets.profile import (
+    PROFILE_SCHEMA_VERSION,
+    DeviceProfile,
+    HostPath,
+    HostPerformance,
+    IntervalWidth,
+    MixedEffect,
+    PowerStateEffect,
+    SchedulerCost,
+    SourceRecord,
+    Surface,
+    WriteState,
+)
+from iojoule.datasets.schema import Measurement
+from iojoule.datasets.store import Dataset
+from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.fitting.export import export_surface, rounded
+from iojoule.model.fitting.performance import (
+    FittedSurface,
+    PathPrior,
+    Priors,
+    Settings,
+    fit_surface,
+)
+from iojoule.model.fitting.power import (
+    fit_device_power,
+    fit_host_power,
+    fit_system_power,
+    fit_write_state,
+    parameter,
+    write_series,
+)
+from iojoule.model.fitting.recipe import MeasurementFile, PublishedPoint, Recipe, SurfaceRecipe
+from iojoule.model.fitting.rows import UNSTEADY, Rows, average_repeats, join, rows_of
+from iojoule.model.fitting.widths import conformal_widths
+
+PathKey = tuple[str, str, bool]
+
+
+@dataclass(frozen=True)
+class SurfaceFit:
+    """A surface's recipe, the rows it rests on, and the fit."""
+
+    recipe: SurfaceRecipe
+    rows: Rows
+    fitted: FittedSurface
+
+
+def load_measurements(recipe: Recipe, folder: Path) -> tuple[list[Measurement], list[SourceRecord]]:
+    """Read a recipe's measurement files from a folder, keeping the recipe's device only.
+
+    Raises:
+        InputError: A file is missing or is not what its map expects.
+    """
+    measurements: list[Measurement] = []
+    records: list[SourceRecord] = []
+    for item in recipe.measurements:
+        path = folder / item.file
+        if not path.is_file():
+            raise InputError(
+                f"{path}: missing; recipe {recipe.device} needs it. Name the folder that holds "
+                "the public measurements with --data"
+            )
+        dataset = import_csv(path, public_map(item.map))
+        own = [
+            one for one in dataset.measurements() if one.conditions.device_model == recipe.device
+        ]
+        measurements += own
+        records.append(_record(item, dataset, len(own)))
+    return measurements, records
+
+
+def _record(item: MeasurementFile, dataset: Dataset, used: int) -> SourceRecord:
+    source = dataset.provenance.sources[0]
+    reasons = sorted({row.reason for row in dataset.provenance.excluded})
+    return SourceRecord(
+        name=item.file, citation=source.citation or item.file, licence=source.licence or "unknown",
+        rows_used=used, rows_excluded=len(dataset) - used + len(dataset.provenance.excluded),
+        sha256=source.sha256, notes=reasons,
+    )
+
+
+def surface_rows(
+    recipe: Recipe, one: SurfaceRecipe, measurements: list[Measurement], state: WriteState | None
+) -> Rows | None:
+    """Collect the rows of one surface: measured at PS0 with the cache in play, and published.
+
+    Rows of a drive that collects garbage belong to the write state, not to the surface.
+    """
+    full = state.cached_bytes.value if state else np.inf
+    own = [
+        m
+        for m in measurements
+        if m.workload.operation == one.operation
+        and m.workload.pattern == one.pattern
+        and (m.configuration.power_state or 0) == 0
+        and m.state.device_state not in ("collecting",)
+        and (m.state.host_bytes_written_since_purge or 0.0) < full
+    ]
+    parts = []
+    if own:
+        parts.append(average_repeats(rows_of(own, host_cores=recipe.host.cpu_cores)))
+    if one.points:
+        parts.append(_published_rows(one.points, recipe))
+    return join(parts) if parts else None
+
+
+def _published_rows(points: list[PublishedPoint], recipe: Recipe) -> Rows:
+    measurements = []
+    for point in points:
+        concurrency = point.queue_depth * point.jobs
+        value = point.value
+        if point.metric == "throughput_bytes_per_second":
+            value = point.value / point.request_bytes
+        iops = concurrency / value * 1e9 if point.metric == "latency_mean_ns" else value
+        measurements.append(
+            Measurement.model_validate(
+                {
+                    "workload": {"operation": "read"},
+                    "configuration": point.model_dump(
+                        include={"request_bytes", "queue_depth", "jobs", "engine", "completion"}
+                    ),
+                    "conditions": {"session_id": f"published-{UNSTEADY}"},
+                    "observations": {"iops": iops},
+                }
+            )
+        )
+    rows = rows_of(measurements, host_cores=recipe.host.cpu_cores)
+    return dataclasses.replace(
+        rows, relative_sd=np.array([point.relative_sd for point in points])
+    )
+
+
+def path_priors(recipe: Recipe) -> dict[PathKey, PathPrior]:
+    """Expected host costs by path."""
+    return {
+        (p.engine.value, p.completion.value, p.submission_polling): PathPrior(
+            p.added_latency_ns, p.core_time_ns, p.wakeup_ns, p.log_sd
+        )
+        for p in recipe.host_paths
+    }
+
+
+def scheduler_priors(recipe: Recipe) -> dict[str, tuple[float, float]]:
+    """Expected added latency and core time of schedulers, ns."""
+    return {
+        s.scheduler.value: (s.added_latency_ns, s.added_core_time_ns) for s in recipe.schedulers
+    }
+
+
+def surface_priors(one: SurfaceRecipe) -> Priors:
+    """Priors of one surface; `p99_intrinsic` is not the curve's and is left out."""
+    known = {field.name for field in dataclasses.fields(Priors)}
+    unknown = set(one.priors) - known - {"p99_intrinsic"}
+    if unknown:
+        raise InputError(
+            f"surface {one.operation} {one.pattern}: unknown prior {sorted(unknown)[0]!r}; known: "
+            + ", ".join(sorted(known))
+        )
+    return dataclasses.replace(
+        Priors(), **{name: value for name, value in one.priors.items() if name in known}  # type: ignore[arg-type]
+    )
+
+
+def fit_surfaces(
+    recipe: Recipe, measurements: list[Measurement], state: WriteState | None
+) -> list[SurfaceFit]:
+    """Fit every surface; host costs found on the richest one hold for the others."""
+    candidates = []
+    for one in recipe.surfaces or default_surfaces(measurements):
+        rows = surface_rows(recipe, one, measurements, state)
+        if rows is not None:
+            candidates.append((one, rows))
+    if not candidates:
+        raise InputError(
+            f"{recipe.device}: no measurement has throughput or latency; measure reads and writes "
+            "over request size and depth first"
+        )
+    candidates.sort(key=lambda item: -len(item[1]))
+    priors, schedulers = path_priors(recipe), scheduler_priors(recipe)
+    fits: list[SurfaceFit] = []
+    for one, rows in candidates:
+        learn = one.evidence == Evidence.MEASURED and len(rows) >= 5
+        settings = Settings(
+            priors, schedulers, recipe.host.cpu_cores, recipe.max_transfer_bytes,
+            surface_priors(one),
+        )
+        fitted = fit_surface(rows, settings, learn=learn)
+        fits.append(SurfaceFit(one, rows, fitted))
+        if one is candidates[0][0]:
+            priors = {
+                path: PathPrior(*cost, 0.1) for path, cost in fitted.paths.items()
+            }
+            schedulers = dict(fitted.schedulers)
+    return fits
+
+
+def default_surfaces(measurements: list[Measurement]) -> list[SurfaceRecipe]:
+    """One surface for every operation and pattern that was measured alone."""
+    kinds = sorted(
+        {
+            (m.workload.operation.value, m.workload.pattern.value)
+            for m in measurements
+            if m.workload.operation.value != "mixed"
+        }
+    )
+    return [
+        SurfaceRecipe.model_validate(
+            {"operation": operation, "pattern": pattern, "source": "the dataset"}
+        )
+        for operation, pattern in kinds
+    ]
+
+
+def fit_profile(
+    recipe: Recipe, measurements: list[Measurement], sources: list[SourceRecord]
+) -> DeviceProfile:
+    """Fit everything a recipe asks for.
+
+    Raises:
+        InputError: The measurements cannot carry a profile; says what to measure.
+    """
+    series = write_series(measurements)
+    state = (
+        fit_write_state(series, recipe.write_state)
+        if series is not None and recipe.write_state is not None
+        else None
+    )
+    fits = fit_surfaces(recipe, measurements, state)
+    power = (
+        fit_device_power(measurements, recipe.device_power, recipe.max_transfer_bytes, state)
+        if recipe.device_power is not None
+        else None
+    )
+    surfaces = [
+        export_surface(fit.fitted, fit.rows, fit.recipe, _widths(recipe, fit)) for fit in fits
+    ]
+    return DeviceProfile(
+        schema_version=PROFILE_SCHEMA_VERSION,
+        device=recipe.device,
+        model_name=recipe.model_name,
+        profile_version=recipe.profile_version,
+        generator=f"iojoule {__version__}",
+        recipe=recipe.device,
+        sources=sources,
+        valid_for=recipe.valid_for,
+        defaults=dict(recipe.defaults),
+        default_sources=dict(recipe.default_sources),
+        max_transfer_bytes=recipe.max_transfer_bytes,
+        capacity_bytes=recipe.capacity_bytes,
+        endurance_bytes_written=(
+            parameter("endurance_bytes_written", recipe.endurance_bytes_written)
+            if recipe.endurance_bytes_written
+            else None
+        ),
+        between_drives_relative_sd=parameter("between_drives_relative_sd", recipe.between_drives),
+        surfaces=sorted(surfaces, key=_surface_order),
+        host=_host(recipe, fits[0]),
+        power_state_effects=[
+            PowerStateEffect(
+                power_state=effect.power_state,
+                operation=effect.operation,
+                ceiling_bytes_per_second=parameter("ceiling", effect.ceiling_bytes_per_second),
+                latency_factor=parameter("latency_factor", effect.latency_factor),
+                tail_factor=parameter("tail_factor", effect.tail_factor),
+            )
+            for effect in recipe.power_states
+        ],
+        mixed=[
+            MixedEffect(
+                pattern=effect.pattern,
+                latency_factor=parameter("latency_factor", effect.latency_factor),
+                tail_factor=parameter("tail_factor", effect.tail_factor),
+            )
+            for effect in recipe.mixed
+        ],
+        device_power=power,
+        write_state=state,
+        host_power=fit_host_power(recipe.host_power) if recipe.host_power else None,
+        system_power=fit_system_power(recipe.system_power) if recipe.system_power else None,
+        gaps=list(recipe.gaps),
+    )
+
+
+def _surface_order(surface: Surface) -> tuple[str, str]:
+    return surface.operation.value, surface.pattern.value
+
+
+def _widths(recipe: Recipe, fit: SurfaceFit) -> list[IntervalWidth]:
+    if fit.fitted.latency_residual is None:
+        return []
+    return conformal_widths(fit.rows, fit.fitted)
+
+
+def _host(recipe: Recipe, primary: SurfaceFit) -> HostPerformance:
+    fitted = primary.fitted
+    seen = set(primary.rows.path())
+    seen_schedulers = {str(name) for name in primary.rows.scheduler}
+    paths = []
+    for path in recipe.host_paths:
+        key = (path.engine.value, path.completion.value, path.submission_polling)
+        added, core, wakeup = rounded(fitted.paths[key])
+        measured = key in seen
+        paths.append(
+            HostPath(
+                engine=path.engine, completion=path.completion,
+                submission_polling=path.submission_polling, added_latency_ns=added,
+                core_time_ns=core, wakeup_ns=wakeup,
+                relative_sd=0.0 if measured else path.log_sd * 0.3,
+                evidence=Evidence.MEASURED if measured else Evidence.EXTRAPOLATED,
+                source="fitted on this drive's host" if measured else path.source,
+            )
+        )
+    schedulers = [
+        SchedulerCost(
+            scheduler=cost.scheduler,
+            added_latency_ns=rounded(fitted.schedulers[cost.scheduler.value][0])[0],
+            added_core_time_ns=rounded(fitted.schedulers[cost.scheduler.value][1])[0],
+            relative_sd=0.0 if cost.scheduler.value in seen_schedulers else cost.log_sd * 0.3,
+            evidence=Evidence.MEASURED
+            if cost.scheduler.value in seen_schedulers
+            else Evidence.EXTRAPOLATED,
+            source="fitted on this drive's host"
+            if cost.scheduler.value in seen_schedulers
+            else cost.source,
+        )
+        for cost in recipe.schedulers
+    ]
+    return HostPerformance(
+        host_id=recipe.host.host_id, cpu_cores=recipe.host.cpu_cores,
+        sharpness=rounded(fitted.knots.host_sharpness)[0], paths=paths, schedulers=schedulers,
+    )

@@ -1,0 +1,156 @@
+"""From a fitted surface to the numbers that a profile keeps."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import ConvexHull, QhullError
+
+from iojoule.datasets.profile import Hull, IntervalWidth, ResidualTable, Surface
+from iojoule.model.fitting.performance import FittedSurface
+from iojoule.model.fitting.recipe import SurfaceRecipe
+from iojoule.model.fitting.rows import Rows
+
+Floats = NDArray[np.float64]
+
+DIGITS = 7
+"""Significant digits kept in a profile: more than any fit repeats, few enough to compare."""
+
+
+def rounded(values: Floats | list[float] | float) -> list[float]:
+    """Round to the digits a profile keeps."""
+    return [float(f"{value:.{DIGITS}g}") for value in np.ravel(values)]
+
+
+def export_surface(
+    fitted: FittedSurface, rows: Rows, recipe: SurfaceRecipe, widths: list[IntervalWidth]
+) -> Surface:
+    """Write a fitted surface down.
+
+    Args:
+        fitted: The surface.
+        rows: What it was fitted on, for hulls and table axes.
+        recipe: Its recipe.
+        widths: Conformal widths by quantity and region.
+    """
+    knots = fitted.knots
+    return Surface(
+        operation=recipe.operation,
+        pattern=recipe.pattern,
+        evidence=recipe.evidence,
+        source=recipe.source,
+        log2_request_bytes=rounded(knots.log2_bytes),
+        unloaded_latency_ns=rounded(np.exp(knots.log_unloaded_ns)),
+        capacity_operations_per_second=rounded(np.exp(knots.log_capacity_per_ns) * 1e9),
+        sharpness=rounded(np.exp(knots.log_sharpness)),
+        transfer_bytes_per_second=rounded(knots.transfer_bytes_per_ns * 1e9)[0],
+        access_unit_bytes=int(2**knots.access_unit_log2),
+        relative_sd=recipe.relative_sd,
+        tails=[
+            tail.model_copy(
+                update={
+                    "intrinsic": rounded(tail.intrinsic)[0],
+                    "collision": rounded(tail.collision),
+                    "exponent": rounded(tail.exponent)[0],
+                    "saturation": rounded(tail.saturation)[0],
+                    "host_damping": rounded(tail.host_damping)[0],
+                }
+            )
+            for tail in fitted.tails.values()
+        ],
+        residual=_table(fitted, rows) if fitted.latency_residual is not None else None,
+        hulls={key: _hull(part) for key, part in _by_path(rows).items()},
+        widths=widths,
+    )
+
+
+def coordinates(rows: Rows, access_unit_log2: float) -> Floats:
+    """log2 of depth, jobs and request bytes (at least an access unit), shape (n, 3)."""
+    return np.stack(
+        [
+            np.log2(rows.queue_depth),
+            np.log2(rows.jobs),
+            np.maximum(np.log2(rows.request_bytes), access_unit_log2),
+        ],
+        axis=1,
+    )
+
+
+def _by_path(rows: Rows) -> dict[str, Floats]:
+    keys = np.array(rows.path_keys(), dtype=object)
+    where = coordinates(rows, 12.0)
+    return {str(key): where[keys == key] for key in sorted(set(keys))}
+
+
+def _hull(points: Floats) -> Hull:
+    """Convex hull of points (n, 3); coordinates that never vary are fixed."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    varies = np.flatnonzero(high - low > 1e-9)
+    fixed = [None if axis in varies else float(low[axis]) for axis in range(3)]
+    normals = np.zeros((0, 3))
+    offsets = np.zeros(0)
+    if len(varies) == 1:
+        normals = np.zeros((2, 3))
+        normals[0, varies[0]], normals[1, varies[0]] = 1.0, -1.0
+        offsets = np.array([high[varies[0]], -low[varies[0]]])
+    elif len(varies) > 1:
+        try:
+            equations = np.unique(np.round(ConvexHull(points[:, varies]).equations, 9), axis=0)
+        except QhullError:  # the points lie on a line or a plane: keep to the box they span
+            equations = np.vstack(
+                [np.hstack([s * np.eye(len(varies)), -s * e[varies, None]])
+                 for s, e in ((1.0, high), (-1.0, low))]
+            )
+        normals = np.zeros((len(equations), 3))
+        normals[:, varies] = equations[:, :-1]
+        offsets = -equations[:, -1]
+    return Hull(
+        normals=[(float(a), float(b), float(c)) for a, b, c in normals],
+        offsets=[float(value) for value in offsets],
+        fixed=(fixed[0], fixed[1], fixed[2]),
+    )
+
+
+def _table(fitted: FittedSurface, rows: Rows) -> ResidualTable:
+    where = coordinates(rows, fitted.knots.access_unit_log2)
+    counts = {key: len(part) for key, part in _by_path(rows).items()}
+    paths = sorted(counts, key=lambda key: (-counts[key], key))
+    axes = [_octaves(where[:, 0]), _octaves(where[:, 1]), _octaves(where[:, 2], 2.0)]
+    grid = np.array(list(product(*axes)))
+    names = ["latency", *fitted.tails]
+    values: dict[str, list[float]] = {}
+    for path in paths:
+        features = fitted.features.at(grid[:, 0], grid[:, 2], grid[:, 1], path)
+        models = {"latency": fitted.latency_residual, **fitted.tail_residuals}
+        for name in names:
+            model = models[name]
+            if model is None:
+                continue
+            mean, sd = model.predict(features)
+            values.setdefault(name, []).extend(_short(mean))
+            values.setdefault(f"{name}_sd", []).extend(_short(sd))
+        seen = {tuple(np.round(row, 4)) for row in _by_path(rows)[path]}
+        values.setdefault("measured", []).extend(
+            float(tuple(np.round(point, 4)) in seen) for point in grid
+        )
+    return ResidualTable(
+        log2_queue_depth=rounded(axes[0]),
+        log2_jobs=rounded(axes[1]),
+        log2_request_bytes=rounded(axes[2]),
+        paths=paths,
+        values=values,
+    )
+
+
+def _short(values: Floats) -> list[float]:
+    """Six decimals of a logarithm: a millionth of the predicted value."""
+    return [float(value) for value in np.round(values, 6)]
+
+
+def _octaves(values: Floats, per_octave: float = 1.0) -> Floats:
+    """Measured positions, snapped to a grid of `per_octave`, and the whole octaves between."""
+    snapped = np.round(values * per_octave) / per_octave
+    span = np.arange(np.ceil(values.min()), np.floor(values.max()) + 1)
+    return np.unique(np.concatenate([snapped, span]))

@@ -1,0 +1,337 @@
+"""Fitting the power laws: measurements first, published figures and priors where they end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import statsmodels.api as sm
+from numpy.typing import NDArray
+
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.profile import (
+    DevicePower,
+    HostPower,
+    Parameter,
+    SystemPower,
+    WriteState,
+)
+from iojoule.datasets.schema import Measurement
+from iojoule.datasets.vocabulary import Evidence, Operation
+from iojoule.model import device_power, host_power
+from iojoule.model.fitting.export import rounded
+from iojoule.model.fitting.recipe import (
+    DevicePowerRecipe,
+    Figure,
+    HostPowerRecipe,
+    SystemPowerRecipe,
+    WriteStateRecipe,
+)
+
+Floats = NDArray[np.float64]
+
+BLOCK_SECONDS = 15
+"""Consecutive seconds of a series are averaged over this many: they are not independent."""
+
+
+def parameter(name: str, figure: Figure) -> Parameter:
+    """Carry a published figure into a profile."""
+    return Parameter(
+        name=name, value=figure.value, sd=figure.sd, unit=figure.unit,
+        evidence=figure.evidence, source=figure.source,
+    )
+
+
+@dataclass(frozen=True)
+class Series:
+    """A drive's writes second by second since it was purged; arrays of one length.
+
+    Attributes:
+        bytes_written: Host bytes before each second.
+        bytes_per_second: Throughput in it.
+        watts: Mean device power in it.
+        request_bytes: Bytes a request.
+    """
+
+    bytes_written: Floats
+    bytes_per_second: Floats
+    watts: Floats
+    request_bytes: float
+
+
+def write_series(measurements: list[Measurement]) -> Series | None:
+    """Take out the rows that know bytes written, throughput and power; None where none do."""
+    rows = [
+        one
+        for one in measurements
+        if one.workload.operation is Operation.WRITE
+        and one.state.host_bytes_written_since_purge is not None
+        and one.observations.device_power_watts is not None
+        and one.observations.throughput_bytes_per_second is not None
+    ]
+    if len(rows) < 2 * BLOCK_SECONDS:
+        return None
+    rows.sort(key=lambda one: one.state.host_bytes_written_since_purge or 0.0)
+    return Series(
+        np.array([one.state.host_bytes_written_since_purge for one in rows], dtype=float),
+        np.array([one.observations.throughput_bytes_per_second for one in rows], dtype=float),
+        np.array([one.observations.device_power_watts for one in rows], dtype=float),
+        float(rows[0].configuration.request_bytes),
+    )
+
+
+def fit_write_state(series: Series, recipe: WriteStateRecipe) -> WriteState | None:
+    """Find where the cache is full and what the drive then takes.
+
+    The cache counts as filling up from the first three seconds in a row that draw 15 % more
+    than the median of the first quarter, and as full from the first three that take less than
+    60 % of its throughput. The rate afterwards is a line in the bytes written since.
+    """
+    quarter = len(series.watts) // 4
+    busy = series.watts > 1.15 * np.median(series.watts[:quarter])
+    slow = series.bytes_per_second < 0.6 * np.median(series.bytes_per_second[:quarter])
+    filling, full = _first_run(busy), _first_run(slow)
+    if filling is None or full is None or full <= filling:
+        return None
+    past = series.bytes_written[full:] - series.bytes_written[full]
+    line = sm.RLM(series.bytes_per_second[full:], sm.add_constant(past)).fit()
+    start, slope = (float(value) for value in line.params)
+    rate = series.bytes_per_second[full:]
+    spread = float(np.std(rate / line.predict(sm.add_constant(past)) - 1.0))
+    source = "change of throughput and power in the write series"
+    measured = {"evidence": Evidence.MEASURED, "source": source}
+    cached, over = series.bytes_written[filling], series.bytes_written[full]
+    return WriteState(
+        cached_bytes=Parameter(name="cached_bytes", value=rounded(cached)[0],
+                               sd=rounded(0.05 * cached)[0], unit="bytes", **measured),
+        transition_bytes=Parameter(name="transition_bytes", value=rounded(over)[0],
+                                   sd=rounded(0.05 * over)[0], unit="bytes", **measured),
+        collecting_bytes_per_second=Parameter(name="collecting_bytes_per_second",
+                                              value=rounded(start)[0], sd=rounded(spread)[0],
+                                              unit="bytes/s, sd relative", **measured),
+        recovery_bytes_per_second_per_byte=Parameter(
+            name="recovery_bytes_per_second_per_byte", value=rounded(max(slope, 0.0))[0],
+            sd=rounded(float(line.bse[1]))[0], unit="1/s", **measured),
+        background_joules_per_byte=parameter("background_joules_per_byte",
+                                             recipe.background_joules_per_byte),
+        background_seconds_after_write={
+            state: parameter("background_seconds_after_write", figure)
+            for state, figure in sorted(recipe.background_seconds_after_write.items())
+        },
+    )
+
+
+def _first_run(flags: NDArray[np.bool_], length: int = 3) -> int | None:
+    run = np.convolve(flags, np.ones(length), "valid") == length
+    return int(np.argmax(run)) if run.any() else None
+
+
+def power_rows(
+    measurements: list[Measurement], max_transfer_bytes: float, state: WriteState | None
+) -> tuple[Floats, Floats]:
+    """Regressors and watts of every measurement with device power at PS0.
+
+    Rows of a series that belong to the transition are left out; the others are averaged over
+    blocks.
+    """
+    x: list[Floats] = []
+    y: list[float] = []
+    series: dict[float, list[tuple[Floats, float]]] = {0.0: [], 1.0: []}
+    for one in measurements:
+        watts = one.observations.device_power_watts
+        if watts is None or (one.configuration.power_state or 0) != 0:
+            continue
+        row = _regressors(one, max_transfer_bytes)
+        written = one.state.host_bytes_written_since_purge
+        if written is None or state is None or one.workload.operation is Operation.READ:
+            x.append(row)
+            y.append(watts)
+            continue
+        if written < state.cached_bytes.value:
+            series[0.0].append((row, watts))
+        elif written > state.transition_bytes.value:
+            row[5] = 1.0
+            series[1.0].append((row, watts))
+    for rows in series.values():
+        for start in range(0, len(rows) - BLOCK_SECONDS + 1, BLOCK_SECONDS):
+            block = rows[start : start + BLOCK_SECONDS]
+            x.append(np.mean([row for row, _ in block], axis=0))
+            y.append(float(np.mean([watts for _, watts in block])))
+    return np.array(x).reshape(-1, 6), np.array(y)
+
+
+def _regressors(one: Measurement, max_transfer_bytes: float) -> Floats:
+    rate = one.observations.throughput_bytes_per_second
+    if rate is None:
+        rate = (one.observations.iops or 0.0) * one.configuration.request_bytes
+    commands = rate / min(one.configuration.request_bytes, max_transfer_bytes)
+    reads = {Operation.READ: 1.0, Operation.WRITE: 0.0}.get(
+        one.workload.operation, one.workload.read_fraction or 0.0
+    )
+    collecting = float(one.state.device_state in ("collecting", "steady"))
+    return device_power.regressors(
+        *(np.array([value]) for value in (
+            rate * reads, commands * reads, rate * (1 - reads), commands * (1 - reads),
+            collecting * (reads < 1),
+        ))
+    )[0]
+
+
+@dataclass(frozen=True)
+class LinearFit:
+    """Parameters of a non-negative linear law, their covariance and the relative misfit."""
+
+    theta: Floats
+    covariance: Floats
+    relative_sd: float
+
+
+def fit_linear(
+    x: Floats, y: Floats, noise: Floats, prior: Floats, prior_sd: Floats
+) -> LinearFit:
+    """Weighted least squares with priors as further observations (Theil and Goldberger 1961).
+
+    Args:
+        x: Regressors, shape (n, p); n may be 0.
+        y: Watts, shape (n,).
+        noise: Standard deviation of each y.
+        prior: Centres, shape (p,).
+        prior_sd: Their standard deviations, positive.
+
+    A parameter that would be negative is set to zero and the others are fitted again; it keeps
+    a standard deviation of half its prior's.
+    """
+    free = np.ones(len(prior), dtype=bool)
+    theta = np.zeros(len(prior))
+    covariance = np.zeros((len(prior), len(prior)))
+    while free.any():
+        design = np.vstack([x[:, free], np.diag(np.ones(free.sum()))])
+        target = np.concatenate([y, prior[free]])
+        sd = np.concatenate([noise, prior_sd[free]])
+        scale = prior_sd[free]  # columns differ by ten orders of magnitude
+        result = sm.WLS(target, design * scale, weights=sd**-2.0).fit()
+        values = result.params * scale
+        if (values >= 0).all():
+            theta[free] = values
+            covariance[np.ix_(free, free)] = result.normalized_cov_params * np.outer(scale, scale)
+            break
+        free[np.flatnonzero(free)[int(np.argmin(values / scale))]] = False
+    for index in np.flatnonzero(~free):
+        covariance[index, index] = (prior_sd[index] / 2) ** 2
+    misfit = float(np.std(y / (x @ theta) - 1.0)) if len(y) else 0.0
+    return LinearFit(theta, covariance, misfit)
+
+
+def fit_device_power(
+    measurements: list[Measurement], recipe: DevicePowerRecipe, max_transfer_bytes: float,
+    state: WriteState | None,
+) -> DevicePower:
+    """Fit the device-power law.
+
+    Raises:
+        InputError: Neither measurements nor published points say anything about power.
+    """
+    x, y = power_rows(measurements, max_transfer_bytes, state)
+    seen = len(y)
+    published = np.array(
+        [
+            [1.0, p.read_bytes_per_second, p.read_operations_per_second, p.write_bytes_per_second,
+             p.write_operations_per_second, p.collecting]
+            for p in recipe.points
+        ]
+    ).reshape(-1, 6)
+    if seen + len(published) == 0:
+        raise InputError(
+            "device power: no measurement and no published point; attach a power sensor and "
+            "measure, or leave device_power out of the recipe"
+        )
+    noise = np.concatenate([np.full(seen, recipe.noise_watts), [p.sd for p in recipe.points]])
+    names = device_power.PARAMETERS
+    fit = fit_linear(
+        np.vstack([x, published]), np.concatenate([y, [p.watts for p in recipe.points]]), noise,
+        np.array([recipe.priors[name].value for name in names]),
+        np.array([recipe.priors[name].sd for name in names]),
+    )
+    units = ("W", "J/B", "J", "J/B", "J", "W")
+    measured = [seen and float(np.abs(x[:, i]).max()) > 0 for i in range(6)]
+    return DevicePower(
+        parameters=[
+            Parameter(
+                name=name, value=rounded(fit.theta[i])[0],
+                sd=rounded(float(np.sqrt(fit.covariance[i, i])))[0], unit=units[i],
+                evidence=Evidence.MEASURED if measured[i] else Evidence.PUBLISHED,
+                source=f"weighted least squares over {seen} measurements; prior: "
+                + recipe.priors[name].source,
+            )
+            for i, name in enumerate(names)
+        ],
+        covariance=[rounded(row) for row in fit.covariance],
+        idle_watts=[parameter(f"idle_ps{i}", f) for i, f in enumerate(recipe.idle_watts)],
+        cap_watts=list(recipe.cap_watts),
+        peak_watts=parameter("peak_watts", recipe.peak_watts),
+        measured_read_operations_per_second_max=rounded(
+            max((x[:, 2]).max(initial=0.0), 1.0) * 1.05)[0],
+        measured_bytes_per_second_max=rounded(max(x[:, 1].max(initial=0.0), 1.0) * 1.05)[0],
+        relative_sd=rounded(max(fit.relative_sd, 0.005))[0],
+        condition=recipe.condition,
+    )
+
+
+def fit_host_power(recipe: HostPowerRecipe) -> HostPower:
+    """Fit the CPU-power law to published anchors."""
+    factors = np.array(
+        [recipe.engine_factors[f"{a.engine}/{a.completion}"].value for a in recipe.anchors]
+    )
+    x = host_power.regressors(
+        np.array([a.busy_cores for a in recipe.anchors]),
+        np.array([a.active_cores for a in recipe.anchors]),
+        factors,
+    )
+    names = host_power.PARAMETERS
+    fit = fit_linear(
+        x, np.array([a.watts for a in recipe.anchors]), np.array([a.sd for a in recipe.anchors]),
+        np.array([recipe.priors[name].value for name in names]),
+        np.array([recipe.priors[name].sd for name in names]),
+    )
+    sources = "; ".join(anchor.source for anchor in recipe.anchors)
+    return HostPower(
+        host_id=recipe.host_id,
+        scope=recipe.scope,
+        parameters=[
+            Parameter(
+                name=name, value=rounded(fit.theta[i])[0],
+                sd=rounded(float(np.sqrt(fit.covariance[i, i])))[0], unit="W",
+                evidence=Evidence.PUBLISHED, source=sources,
+            )
+            for i, name in enumerate(names)
+        ],
+        covariance=[rounded(row) for row in fit.covariance],
+        engine_factors={k: parameter(k, f) for k, f in sorted(recipe.engine_factors.items())},
+        scheduler_factors={
+            k: parameter(k, f) for k, f in sorted(recipe.scheduler_factors.items())
+        },
+        cpu_cores=recipe.cpu_cores,
+    )
+
+
+def fit_system_power(recipe: SystemPowerRecipe) -> SystemPower:
+    """Fit the wall-power line to published anchors."""
+    parts = np.array([anchor.parts_watts for anchor in recipe.anchors])
+    x = np.stack([np.ones_like(parts), parts], axis=1)
+    wall = np.array([anchor.wall_watts for anchor in recipe.anchors])
+    fit = fit_linear(
+        x, wall, np.full(len(wall), 2.5), np.array([50.0, recipe.slope_prior.value]),
+        np.array([30.0, recipe.slope_prior.sd]),
+    )
+    sources = "; ".join(anchor.source for anchor in recipe.anchors)
+    floor, slope = (
+        Parameter(
+            name=name, value=rounded(fit.theta[i])[0],
+            sd=rounded(float(np.sqrt(fit.covariance[i, i])))[0], unit=unit,
+            evidence=Evidence.PUBLISHED, source=sources,
+        )
+        for i, (name, unit) in enumerate((("floor_watts", "W"), ("slope", "1")))
+    )
+    return SystemPower(
+        host_id=recipe.host_id, floor_watts=floor, slope=slope, relative_sd=recipe.relative_sd
+    )

@@ -1,0 +1,127 @@
+"""Conformal interval widths from whole depths and sizes left out, never from random rows.
+
+Every depth and every size is left out in turn and predicted from the rest, in the session of
+the rows. The score of a row is its log error over the local standard deviation; crepes turns
+the scores of a region (inside or outside the hull of what was left) into the factor that makes
+the interval cover 90 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from crepes import ConformalRegressor
+from numpy.typing import NDArray
+
+from iojoule.datasets.profile import IntervalWidth
+from iojoule.model.fitting.performance import FittedSurface, refit
+from iojoule.model.fitting.rows import PERCENTILES, Rows
+
+Floats = NDArray[np.float64]
+
+CONFIDENCE = 0.9
+FLOOR_SD = 0.01
+"""No local sd below 1 %: repeats of one run differ by that much."""
+
+SD_PER_OCTAVE = 0.05
+"""How fast doubt grows outside the hull, log units an octave; the factor scales it."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One left-out depth or size."""
+
+    axis: str
+    value: float
+    train: NDArray[np.bool_]
+
+
+def folds(rows: Rows, axes: tuple[str, ...] = ("queue_depth", "request_bytes")) -> Iterator[Fold]:
+    """Yield every whole depth and size that can be left out with two others remaining."""
+    for axis in axes:
+        values = getattr(rows, axis)
+        distinct = np.unique(values)
+        if len(distinct) < 3:
+            continue
+        if len(distinct) > 16:  # a fine sweep: leave out every octave's worth at once
+            octaves = np.round(np.log2(values))
+            for octave in np.unique(octaves):
+                yield Fold(axis, float(2.0**octave), octaves != octave)
+            continue
+        for value in distinct:
+            yield Fold(axis, float(value), values != value)
+
+
+def outside(rows: Rows, fold: Fold) -> tuple[NDArray[np.bool_], Floats]:
+    """Whether each left-out row lies outside its own series, and by how many octaves.
+
+    A series is the rows that share everything but the left-out axis.
+    """
+    others = [name for name in ("queue_depth", "request_bytes", "jobs") if name != fold.axis]
+    train, test = rows.take(fold.train), rows.take(~fold.train)
+    keys = [np.array(part.path_keys(), dtype=object) for part in (train, test)]
+    far = np.zeros(len(test))
+    for index in range(len(test)):
+        same = (keys[0] == keys[1][index]) & (train.session == test.session[index])
+        for name in others:
+            same &= getattr(train, name) == getattr(test, name)[index]
+        x = getattr(train, fold.axis)[same]
+        at = getattr(test, fold.axis)[index]
+        if len(x) == 0:
+            far[index] = np.nan
+        else:
+            far[index] = max(np.log2(at / x.max()), np.log2(x.min() / at), 0.0)
+    return far > 0, far
+
+
+def conformal_widths(rows: Rows, fitted: FittedSurface) -> list[IntervalWidth]:
+    """Widths by quantity and region; a region with fewer than nine scores takes the other's."""
+    scores: dict[tuple[str, str], list[float]] = {}
+    for fold in folds(rows):
+        model = refit(fitted, rows.take(fold.train))
+        test = rows.take(~fold.train)
+        predicted = model.evaluate(test)
+        away, octaves = outside(rows, fold)
+        for name in ("latency", *PERCENTILES):
+            if name not in predicted:
+                continue
+            observed = test.latency_ns if name == "latency" else test.percentile(name)
+            error = np.abs(np.log(observed / predicted[name]))
+            sd = np.maximum(predicted[f"{name}_sd"], FLOOR_SD)
+            sd = sd + SD_PER_OCTAVE * np.nan_to_num(octaves)
+            usable = np.isfinite(error) & np.isfinite(octaves)
+            for region, mask in (("inside", ~away & usable), ("outside", away & usable)):
+                scores.setdefault((name, region), []).extend((error / sd)[mask])
+    return _widths(scores)
+
+
+def _widths(scores: dict[tuple[str, str], list[float]]) -> list[IntervalWidth]:
+    out = []
+    for name in ("latency", *PERCENTILES):
+        for region in ("inside", "outside"):
+            own = scores.get((name, region), [])
+            if len(own) < 9:
+                own = own + scores.get((name, "outside" if region == "inside" else "inside"), [])
+            if len(own) < 9:
+                continue
+            out.append(
+                IntervalWidth(
+                    quantity=name,  # type: ignore[arg-type]
+                    region=region,  # type: ignore[arg-type]
+                    factor=float(f"{conformal_factor(np.array(own)):.6g}"),
+                    floor_sd=FLOOR_SD,
+                    sd_per_octave=0.0 if region == "inside" else SD_PER_OCTAVE,
+                    scores=len(own),
+                )
+            )
+    return out
+
+
+def conformal_factor(scores: Floats, confidence: float = CONFIDENCE) -> float:
+    """The factor that covers `confidence` of exchangeable scores (n of them, non-negative)."""
+    regressor = ConformalRegressor()
+    regressor.fit(scores)
+    interval = regressor.predict_int(np.zeros(1), confidence=confidence)
+    return float(interval[0, 1])

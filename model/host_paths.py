@@ -1,0 +1,98 @@
+"""Host paths as arrays: what each engine, completion, polling and scheduler costs a request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.profile import DeviceProfile, HostPath, path_key
+from iojoule.datasets.vocabulary import BYPASSING_ENGINES, Engine, Evidence
+from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Codes, Frame
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class HostPaths:
+    """Costs by path code (see `code_of`); NaN where the combination is impossible.
+
+    Attributes:
+        added_latency_ns: Added to an unloaded request.
+        core_ns: Core time a request at depth.
+        wakeup_ns: Further core time at depth 1.
+        relative_sd: Uncertainty of these, log units.
+        measured: Whether this drive was measured on this path.
+        keys: Name of the path (`path_key`), empty where impossible.
+        power_factor: Relative dynamic CPU power.
+        power_factor_sd: Its standard deviation.
+    """
+
+    added_latency_ns: Floats
+    core_ns: Floats
+    wakeup_ns: Floats
+    relative_sd: Floats
+    measured: NDArray[np.bool_]
+    keys: list[str]
+    power_factor: Floats
+    power_factor_sd: Floats
+
+
+def code_of(frame: Frame) -> Codes:
+    """Path code of each row."""
+    return (
+        (frame.engine * 2 + frame.completion) * 2 + frame.submission_polling.astype(np.intp)
+    ) * len(SCHEDULERS) + frame.scheduler
+
+
+def host_paths(profile: DeviceProfile) -> HostPaths:
+    """Lay the profile's host paths out by code."""
+    size = len(ENGINES) * 4 * len(SCHEDULERS)
+    cost = np.full((4, size), np.nan)
+    measured = np.zeros(size, dtype=bool)
+    keys = [""] * size
+    factor = np.ones((2, size))
+    factor[1] = 0.3
+    power = profile.host_power
+    schedulers = {cost.scheduler.value: cost for cost in profile.host.schedulers}
+    for path in profile.host.paths:
+        for name in SCHEDULERS:
+            extra = schedulers.get(name)
+            if name != "none" and (extra is None or Engine(path.engine) in BYPASSING_ENGINES):
+                continue
+            code = _code(path, name)
+            keys[code] = path_key(path.engine, path.completion, path.submission_polling, name)
+            added, core, sd = path.added_latency_ns, path.core_time_ns, path.relative_sd
+            measured[code] = path.evidence == Evidence.MEASURED
+            if extra is not None and name != "none":
+                added += extra.added_latency_ns
+                core += extra.added_core_time_ns
+                sd = float(np.hypot(sd, extra.relative_sd))
+                measured[code] &= extra.evidence == Evidence.MEASURED
+            cost[:, code] = added, core, path.wakeup_ns, sd
+            if power is not None:
+                factor[:, code] = _power_factor(path, name, power.engine_factors,
+                                                power.scheduler_factors)
+    return HostPaths(cost[0], cost[1], cost[2], cost[3], measured, keys, factor[0], factor[1])
+
+
+def _code(path: HostPath, scheduler: str) -> int:
+    engine = ENGINES.index(path.engine)
+    completion = COMPLETIONS.index(path.completion)
+    return (
+        (engine * 2 + completion) * 2 + int(path.submission_polling)
+    ) * len(SCHEDULERS) + SCHEDULERS.index(scheduler)
+
+
+def _power_factor(
+    path: HostPath, scheduler: str, engines: dict, schedulers: dict  # type: ignore[type-arg]
+) -> tuple[float, float]:
+    key = f"{path.engine.value}/{path.completion.value}"
+    engine = engines.get(key)
+    extra = schedulers.get(scheduler)
+    value = (engine.value if engine else 1.0) * (extra.value if extra else 1.0)
+    relative = np.hypot(
+        engine.sd / engine.value if engine else 0.3, extra.sd / extra.value if extra else 0.0
+    )
+    return value, float(value * relative)

@@ -1,0 +1,274 @@
+"""Throughput and latency of a frame: surfaces, power states, device state and mixes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.profile import DeviceProfile, Surface
+from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.curve import log_smooth_max, split_commands
+from iojoule.model.frame import PATTERNS, Codes, Frame
+from iojoule.model.host_paths import HostPaths, code_of, host_paths
+from iojoule.model.surface import (
+    Knots,
+    Points,
+    TableLookup,
+    evaluate_curve,
+    hull_distance,
+    log_tail_ratio,
+)
+
+Floats = NDArray[np.float64]
+
+EVIDENCE = tuple(evidence.value for evidence in Evidence)
+"""Evidence by code; a higher code is weaker."""
+
+MEASURED, INTERPOLATED, SIMULATED, PUBLISHED, EXTRAPOLATED, DATASHEET = range(len(EVIDENCE))
+
+WAKEUP_EXPONENT = 0.6
+"""As in fitting: wake-ups are shared by the requests of a deep job."""
+
+BORROWED_SD = 0.6
+"""Log sd where a pattern or direction was never seen and another one stands in for it."""
+
+QUANTITIES = ("latency", "p50", "p99", "p999")
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One direction's prediction: log values and log half widths of 90 %, shape (n,)."""
+
+    log_value: dict[str, Floats]
+    half_width: dict[str, Floats]
+    evidence: Codes
+
+
+class PerformanceModel:
+    """Evaluates a profile's surfaces; build once, call often."""
+
+    def __init__(self, profile: DeviceProfile) -> None:
+        self.profile = profile
+        self.paths: HostPaths = host_paths(profile)
+        self._access_log2 = np.log2(profile.surfaces[0].access_unit_bytes)
+        self._surfaces = {
+            (operation, pattern): _LoadedSurface(profile, operation, pattern, self.paths)
+            for operation in ("read", "write")
+            for pattern in PATTERNS
+        }
+        states = max((e.power_state for e in profile.power_state_effects), default=0) + 1
+        self._effects = np.zeros((2, states, 6))
+        self._effects[:, :, 0] = np.inf
+        for effect in profile.power_state_effects:
+            ceiling = effect.ceiling_bytes_per_second
+            self._effects[int(effect.operation == "write"), effect.power_state] = (
+                np.log(ceiling.value * 1e-9), ceiling.sd,
+                np.log(effect.latency_factor.value), effect.latency_factor.sd,
+                np.log(effect.tail_factor.value), effect.tail_factor.sd,
+            )
+
+    def points(self, frame: Frame) -> tuple[Points, Codes]:
+        """Coordinates of the rows and their path codes."""
+        code = code_of(frame)
+        commands, log2_bytes = split_commands(
+            frame.request_bytes, self.profile.max_transfer_bytes
+        )
+        paths = self.paths
+        log_depth, log_jobs = np.log(frame.queue_depth), np.log(frame.jobs)
+        core = paths.core_ns[code] + paths.wakeup_ns[code] * np.exp(-WAKEUP_EXPONENT * log_depth)
+        return Points(
+            log_depth + log_jobs, commands, log2_bytes,
+            np.maximum(np.log2(frame.request_bytes), self._access_log2), log_depth / np.log(2.0),
+            log_jobs / np.log(2.0), np.minimum(log_jobs, np.log(self.profile.host.cpu_cores)),
+            np.maximum(paths.added_latency_ns[code], 1.0), core,
+        ), code
+
+    def direction(
+        self, frame: Frame, points: Points, code: Codes, operation: str
+    ) -> Direction:
+        """Predict one direction as if the workload were nothing else."""
+        patterns = np.unique(frame.pattern)
+        if len(patterns) == 1:
+            result = self._surfaces[operation, PATTERNS[patterns[0]]].evaluate(points, code)
+        else:
+            result = _merge(
+                [
+                    (mask, self._surfaces[operation, PATTERNS[pattern]].evaluate(
+                        _take(points, mask), code[mask]))
+                    for pattern in patterns
+                    for mask in [frame.pattern == pattern]
+                ],
+                len(frame),
+            )
+        self._apply_power_state(result, frame, points, operation)
+        if operation == "write":
+            self._apply_collecting(result, frame, points)
+        return result
+
+    def _apply_power_state(
+        self, result: Direction, frame: Frame, points: Points, operation: str
+    ) -> None:
+        low = frame.power_state > 0
+        if not low.any():
+            return
+        effect = self._effects[int(operation == "write")][frame.power_state]
+        queueing = points.log_requests + np.log(frame.request_bytes) - effect[:, 0]
+        slowed = result.log_value["latency"] + effect[:, 2]
+        throttled = np.where(low, log_smooth_max(slowed, queueing, 4.0), slowed)
+        weight = 1.0 / (1.0 + np.exp(np.clip(-4.0 * (queueing - slowed), -50, 50)))
+        weight = np.where(low, weight, 0.0)
+        shift = throttled - result.log_value["latency"]
+        sd = np.where(low, np.hypot(weight * effect[:, 1], effect[:, 3]), 0.0)
+        for name in QUANTITIES:
+            tail = weight * effect[:, 4] * (name in ("p99", "p999"))
+            tail_sd = weight * effect[:, 5] * (name in ("p99", "p999"))
+            result.log_value[name] = result.log_value[name] + shift + tail
+            result.half_width[name] = np.hypot(
+                result.half_width[name], 1.645 * np.hypot(sd, tail_sd)
+            )
+        result.evidence[low] = np.maximum(result.evidence[low], PUBLISHED)
+
+    def _apply_collecting(self, result: Direction, frame: Frame, points: Points) -> None:
+        state = self.profile.write_state
+        collecting = self.collecting(frame)
+        if state is None or not collecting.any():
+            return
+        written = np.nan_to_num(frame.bytes_written, nan=0.0)
+        past = np.maximum(written - state.transition_bytes.value, 0.0)
+        rate = state.collecting_bytes_per_second.value + np.minimum(
+            state.recovery_bytes_per_second_per_byte.value * past,
+            state.collecting_bytes_per_second.value,
+        )
+        queueing = points.log_requests + np.log(frame.request_bytes) - np.log(rate * 1e-9)
+        before = result.log_value["latency"]
+        after = np.where(collecting > 0, log_smooth_max(before, queueing, 4.0), before)
+        sd = collecting * np.where(
+            np.isfinite(frame.bytes_written), state.collecting_bytes_per_second.sd, 0.25
+        )
+        for name in QUANTITIES:
+            tail = (name in ("p99", "p999")) * 0.7 * collecting
+            result.log_value[name] = result.log_value[name] + after - before + tail
+            result.half_width[name] = np.hypot(
+                result.half_width[name], 1.645 * np.hypot(sd, tail)
+            )
+
+    def collecting(self, frame: Frame) -> Floats:
+        """Share of garbage collection, 0 to 1: as stated, else from the bytes written, else 0.
+
+        It rises linearly from the bytes that fill the cache to those that end the transition.
+        """
+        state = self.profile.write_state
+        if state is None:
+            return np.zeros(len(frame))
+        full, over = state.cached_bytes.value, state.transition_bytes.value
+        written = np.nan_to_num(frame.bytes_written, nan=0.0)
+        derived = np.clip((written - full) / (over - full), 0.0, 1.0)
+        return np.where(np.isfinite(frame.collecting), frame.collecting, derived)
+
+
+class _LoadedSurface:
+    """A surface with its arrays built; another pattern or direction stands in if absent."""
+
+    def __init__(
+        self, profile: DeviceProfile, operation: str, pattern: str, paths: HostPaths
+    ) -> None:
+        other = PATTERNS[1 - PATTERNS.index(pattern)]
+        reverse = "write" if operation == "read" else "read"
+        found: Surface | None = None
+        for rank, key in enumerate(
+            ((operation, pattern), (operation, other), (reverse, pattern), (reverse, other))
+        ):
+            found = profile.surface(*key)
+            if found is not None:
+                self.borrowed = rank > 0
+                break
+        if found is None:
+            raise ValueError(f"{profile.device}: the profile has no performance surface")
+        self.surface = found
+        self.knots = Knots.of(found, profile.host.sharpness)
+        self.table = TableLookup(found.residual) if found.residual else None
+        index = self.table.paths if self.table else {}
+        self.table_path = np.array([index.get(key, 0) for key in paths.keys], dtype=np.intp)
+        self.hull_of = {
+            code: found.hulls[key] for code, key in enumerate(paths.keys) if key in found.hulls
+        }
+        self.path_sd = np.where(paths.measured, 0.0, np.nan_to_num(paths.relative_sd, nan=0.5))
+        self.widths = {(w.quantity, w.region): w for w in found.widths}
+
+    def evaluate(self, points: Points, code: Codes) -> Direction:
+        terms = evaluate_curve(self.knots, points)
+        learned = (
+            self.table(points, self.table_path[code])
+            if self.table
+            else {}
+        )
+        zero = np.zeros(len(code))
+        value = {"latency": terms.log_latency + learned.get("latency", zero)}
+        for tail in self.surface.tails:
+            name = tail.quantile
+            ratio = log_tail_ratio(tail, self.knots, points, terms, value["latency"])
+            value[name] = value["latency"] + ratio + learned.get(name, zero)
+        for name in QUANTITIES:
+            value.setdefault(name, np.full(len(code), np.nan))
+        value["p99"] = np.fmax(value["p99"], value["p50"])
+        value["p999"] = np.fmax(value["p999"], value["p99"])
+        distance = self._distance(points, code)
+        inside = distance <= 0
+        host_sd = self.path_sd[code]
+        half = {}
+        for name in QUANTITIES:
+            sd = learned.get(f"{name}_sd", np.full(len(code), self.surface.relative_sd))
+            half[name] = np.hypot(
+                np.where(
+                    inside,
+                    self._width(name, "inside", sd, zero),
+                    self._width(name, "outside", sd, np.minimum(distance, 8.0)),
+                ),
+                1.645 * np.hypot(host_sd, BORROWED_SD * self.borrowed),
+            )
+        return Direction(value, half, self._evidence(learned, inside))
+
+    def _width(self, name: str, region: str, sd: Floats, octaves: Floats) -> Floats:
+        width = self.widths.get((name, region))  # type: ignore[arg-type]
+        if width is None:
+            return 1.645 * np.hypot(sd, 0.1 * octaves)
+        spread = np.maximum(sd, width.floor_sd) + width.sd_per_octave * octaves
+        return width.factor * spread
+
+    def _distance(self, points: Points, code: Codes) -> Floats:
+        distance = np.full(len(code), 4.0)
+        for one in np.unique(code):
+            hull = self.hull_of.get(int(one))
+            if hull is not None:
+                mask = code == one
+                distance[mask] = hull_distance(hull, _take(points, mask))
+        return distance
+
+    def _evidence(self, learned: dict[str, Floats], inside: NDArray[np.bool_]) -> Codes:
+        if self.borrowed:
+            return np.full(len(inside), EXTRAPOLATED, dtype=np.intp)
+        if self.surface.evidence != Evidence.MEASURED:
+            return np.where(inside, PUBLISHED, EXTRAPOLATED).astype(np.intp)
+        evidence = np.where(inside, INTERPOLATED, EXTRAPOLATED)
+        if learned:
+            known = inside & (learned["on_knot"] > 0) & (learned["measured"] > 0.5)
+            evidence = np.where(known, MEASURED, evidence)
+        return evidence.astype(np.intp)
+
+
+def _take(points: Points, mask: NDArray[np.bool_]) -> Points:
+    return Points(*(getattr(points, name)[mask] for name in Points.__dataclass_fields__))
+
+
+def _merge(parts: list[tuple[NDArray[np.bool_], Direction]], rows: int) -> Direction:
+    value = {name: np.empty(rows) for name in QUANTITIES}
+    half = {name: np.empty(rows) for name in QUANTITIES}
+    evidence = np.empty(rows, dtype=np.intp)
+    for mask, part in parts:
+        for name in QUANTITIES:
+            value[name][mask] = part.log_value[name]
+            half[name][mask] = part.half_width[name]
+        evidence[mask] = part.evidence
+    return Direction(value, half, evidence)

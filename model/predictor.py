@@ -1,0 +1,287 @@
+"""Predicting throughput, latency and watts, with 90 % intervals and evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.vocabulary import Completion, Engine
+from iojoule.model import device_power, host_power, system_power
+from iojoule.model.frame import COMPLETIONS, ENGINES, PATTERNS, Codes, Frame, make_frame
+from iojoule.model.performance import (
+    EVIDENCE,
+    EXTRAPOLATED,
+    INTERPOLATED,
+    PUBLISHED,
+    Direction,
+    PerformanceModel,
+)
+from iojoule.model.surface import Points
+
+Floats = NDArray[np.float64]
+
+NORMAL_90 = 1.6448536269514722
+"""Standard deviations on each side of a 90 % interval."""
+
+QUANTITIES = (
+    "throughput_bytes_per_second",
+    "iops",
+    "latency_mean_ns",
+    "latency_p50_ns",
+    "latency_p99_ns",
+    "latency_p999_ns",
+    "device_power_watts",
+    "cpu_power_watts",
+    "dram_power_watts",
+    "system_power_watts",
+)
+"""Predicted quantities in the order of `iojoule predict`."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """A predicted quantity: value and 90 % interval, NaN where unknown; evidence codes."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+    evidence: Codes
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What the drive and the host do at full speed, and idle; each array has shape (n,).
+
+    Attributes:
+        device_x: Regressors of the device-power law, shape (n, 6).
+        busy_cores: Cores' worth of time spent on I/O.
+        active_cores: Cores woken for it.
+        factor: Relative dynamic CPU power, and its sd.
+        factor_sd: Standard deviation of `factor`.
+        always_on: True where the host keeps polling although no request is in flight.
+    """
+
+    device_x: Floats
+    busy_cores: Floats
+    active_cores: Floats
+    factor: Floats
+    factor_sd: Floats
+    always_on: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Bands by quantity name, and the evidence of throughput and latency."""
+
+    bands: dict[str, Band]
+    evidence: Codes
+    activity: Activity
+
+    def __getitem__(self, name: str) -> Band:
+        return self.bands[name]
+
+    def evidence_words(self, name: str | None = None) -> list[str]:
+        """Evidence as words; of throughput and latency where no quantity is named."""
+        codes = self.evidence if name is None else self.bands[name].evidence
+        return [EVIDENCE[code] for code in codes]
+
+
+class Predictor:
+    """Answers what a drive does at any configuration; built once from a profile.
+
+    Example:
+        >>> from iojoule.datasets.profile import load_shipped_profile
+        >>> predictor = Predictor(load_shipped_profile("samsung-980-pro-1tb"))
+        >>> answer, _ = predictor.predict_columns({"queue_depth": [1, 16]}, rows=2)
+        >>> answer["iops"].value.shape
+        (2,)
+    """
+
+    def __init__(self, profile: DeviceProfile) -> None:
+        self.profile = profile
+        self.performance = PerformanceModel(profile)
+        self._between = profile.between_drives_relative_sd.value
+
+    def predict_columns(
+        self, columns: Mapping[str, Any], rows: int
+    ) -> tuple[Prediction, dict[str, Any]]:
+        """Predict flat columns; returns the prediction and the defaults that were used.
+
+        Raises:
+            InputError: An impossible configuration; names row and field.
+        """
+        frame, used = make_frame(self.profile, columns, rows)
+        return self.predict(frame), used
+
+    def predict(self, frame: Frame) -> Prediction:
+        """Predict n questions at full speed (closed loop).
+
+        Values obey Little's law: requests in flight = IOPS x mean latency.
+        """
+        points, code = self.performance.points(frame)
+        mixed, fraction = self._directions(frame, points, code)
+        latency = mixed.log_value["latency"]
+        half = np.hypot(mixed.half_width["latency"], NORMAL_90 * self._between)
+        bands = {}
+        for name, shift in (
+            ("iops", points.log_requests + np.log(1e9)),
+            ("throughput_bytes_per_second",
+             points.log_requests + np.log(1e9) + np.log(frame.request_bytes)),
+        ):
+            bands[name] = _band(shift - latency, half, mixed.evidence)
+        bands["latency_mean_ns"] = _band(latency, half, mixed.evidence)
+        for name in ("p50", "p99", "p999"):
+            wide = np.hypot(mixed.half_width[name], NORMAL_90 * self._between)
+            bands[f"latency_{name}_ns"] = _band(mixed.log_value[name], wide, mixed.evidence)
+        activity = self._activity(frame, points, code, bands["iops"].value, fraction)
+        self._watts(frame, bands, activity, half, code)
+        return Prediction(
+            {name: bands[name] for name in QUANTITIES}, mixed.evidence, activity
+        )
+
+    def _directions(
+        self, frame: Frame, points: Points, code: Codes
+    ) -> tuple[Direction, Floats]:
+        fraction = frame.read_fraction
+        if (fraction == 1.0).all():
+            return self.performance.direction(frame, points, code, "read"), fraction
+        if (fraction == 0.0).all():
+            return self.performance.direction(frame, points, code, "write"), fraction
+        read = self.performance.direction(frame, points, code, "read")
+        write = self.performance.direction(frame, points, code, "write")
+        return self._mix(frame, read, write), fraction
+
+    def _mix(self, frame: Frame, read: Direction, write: Direction) -> Direction:
+        """Take turns: the mean latency is weighted by requests, times a published factor."""
+        fraction = frame.read_fraction
+        interleaved = (fraction > 0) & (fraction < 1)
+        factors = np.zeros((len(PATTERNS), 2, 2))
+        for effect in self.profile.mixed:
+            factors[PATTERNS.index(effect.pattern.value)] = [
+                [np.log(effect.latency_factor.value), effect.latency_factor.sd],
+                [np.log(effect.tail_factor.value), effect.tail_factor.sd],
+            ]
+        chosen = factors[frame.pattern] * interleaved[:, None, None]
+        with np.errstate(divide="ignore"):
+            latency = np.logaddexp(
+                np.log(fraction) + read.log_value["latency"],
+                np.log1p(-fraction) + write.log_value["latency"],
+            )
+        value = {"latency": latency + chosen[:, 0, 0]}
+        half = {}
+        for name in ("latency", "p50", "p99", "p999"):
+            half[name] = np.sqrt(
+                fraction * read.half_width[name] ** 2
+                + (1 - fraction) * write.half_width[name] ** 2
+                + (NORMAL_90 * chosen[:, 0, 1]) ** 2
+            )
+        for name in ("p50", "p99", "p999"):
+            pure = np.where(fraction >= 0.5, read.log_value[name] - read.log_value["latency"],
+                            write.log_value[name] - write.log_value["latency"])
+            tail = (name != "p50") * chosen[:, 1, 0]
+            value[name] = value["latency"] + pure + tail
+            half[name] = np.hypot(half[name], NORMAL_90 * (name != "p50") * chosen[:, 1, 1])
+        evidence = np.where(
+            fraction == 1.0, read.evidence,
+            np.where(fraction == 0.0, write.evidence, np.maximum(
+                np.maximum(read.evidence, write.evidence), PUBLISHED)),
+        )
+        return Direction(value, half, evidence.astype(np.intp))
+
+    def _activity(
+        self, frame: Frame, points: Points, code: Codes, iops: Floats, fraction: Floats
+    ) -> Activity:
+        paths = self.performance.paths
+        polled = frame.completion == COMPLETIONS.index(Completion.POLLED)
+        cores = float(self.profile.host.cpu_cores)
+        active = np.minimum(frame.jobs, cores)
+        spent = np.minimum(iops * points.core_ns * 1e-9, active)
+        busy = np.where(polled, active, spent) + frame.submission_polling * active
+        busy = np.minimum(busy, cores)
+        commands = iops * points.commands
+        x = device_power.regressors(
+            iops * fraction * frame.request_bytes, commands * fraction,
+            iops * (1 - fraction) * frame.request_bytes, commands * (1 - fraction),
+            self.performance.collecting(frame) * (fraction < 1),
+        )
+        return Activity(
+            x, busy, active, paths.power_factor[code], paths.power_factor_sd[code],
+            frame.engine == ENGINES.index(Engine.SPDK),
+        )
+
+    def _watts(
+        self, frame: Frame, bands: dict[str, Band], activity: Activity, half: Floats, code: Codes
+    ) -> None:
+        unknown = np.full(len(frame), np.nan)
+        for name in QUANTITIES[6:]:
+            bands[name] = Band(unknown, unknown, unknown, bands["iops"].evidence)
+        profile = self.profile
+        device = device_sd = cpu = cpu_sd = None
+        if profile.device_power is not None:
+            device, device_sd = self.device_watts(frame, activity, half)
+            bands["device_power_watts"] = _linear(
+                device, device_sd, self._power_evidence(frame, bands, activity)
+            )
+        if profile.host_power is not None:
+            cpu, cpu_sd = host_power.watts(
+                profile.host_power, activity.busy_cores, activity.active_cores, activity.factor,
+                activity.factor_sd,
+            )
+            bands["cpu_power_watts"] = _linear(
+                cpu, cpu_sd, np.full(len(frame), PUBLISHED, dtype=np.intp)
+            )
+        if (
+            profile.system_power is not None
+            and device is not None and cpu is not None
+            and device_sd is not None and cpu_sd is not None
+        ):
+            parts_sd = np.hypot(device_sd, cpu_sd)
+            wall, wall_sd = system_power.watts(profile.system_power, device + cpu, parts_sd)
+            bands["system_power_watts"] = _linear(
+                wall, wall_sd, np.full(len(frame), PUBLISHED, dtype=np.intp)
+            )
+
+    def device_watts(
+        self, frame: Frame, activity: Activity, half: Floats
+    ) -> tuple[Floats, Floats]:
+        """Active device power and its sd, the uncertainty of the throughput included."""
+        power = self.profile.device_power
+        if power is None:
+            raise ValueError(f"{self.profile.device}: the profile has no device power")
+        value, sd = device_power.active_watts(power, activity.device_x, frame.power_state)
+        base = power.parameters[0].value
+        from_rate = np.maximum(value - base, 0.0) * half / NORMAL_90
+        return value, np.hypot(np.hypot(sd, from_rate), self._between * value)
+
+    def _power_evidence(
+        self, frame: Frame, bands: dict[str, Band], activity: Activity
+    ) -> Codes:
+        power = self.profile.device_power
+        if power is None:
+            raise ValueError(f"{self.profile.device}: the profile has no device power")
+        x = activity.device_x
+        rates = x[:, 2] + x[:, 4]
+        known = (rates <= power.measured_read_operations_per_second_max) & (
+            x[:, 1] + x[:, 3] <= power.measured_bytes_per_second_max
+        )
+        evidence = np.where(known, INTERPOLATED, EXTRAPOLATED)
+        evidence = np.where(frame.power_state > 0, np.maximum(evidence, PUBLISHED), evidence)
+        return np.maximum(evidence, bands["iops"].evidence * (bands["iops"].evidence > 1)).astype(
+            np.intp
+        )
+
+
+def _band(log_value: Floats, half: Floats, evidence: Codes) -> Band:
+    return Band(
+        np.exp(log_value), np.exp(log_value - half), np.exp(log_value + half), evidence
+    )
+
+
+def _linear(value: Floats, sd: Floats, evidence: Codes) -> Band:
+    half = NORMAL_90 * sd
+    return Band(value, np.maximum(value - half, 0.0), value + half, evidence)

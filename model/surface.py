@@ -1,0 +1,227 @@
+"""Evaluating a performance surface: curve, host ceiling, learned residual and tails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.profile import Hull, ResidualTable, Surface, Tail
+from iojoule.model.curve import log_mean_latency, log_smooth_max
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Points:
+    """Where a surface is evaluated; every array has one entry a point.
+
+    Attributes:
+        log_requests: log of requests in flight (queue depth x jobs).
+        commands: device commands per request.
+        log2_bytes: log2 of the bytes of one device command.
+        log2_request: log2 of the bytes of a request, at least one access unit.
+        log2_depth: log2 of the queue depth of one job.
+        log2_jobs: log2 of the jobs.
+        log_cores: log of the cores that serve them, min(jobs, cores of the host).
+        added_latency_ns: what the host adds to an unloaded request.
+        core_ns: core time a request costs at this depth.
+    """
+
+    log_requests: Floats
+    commands: Floats
+    log2_bytes: Floats
+    log2_request: Floats
+    log2_depth: Floats
+    log2_jobs: Floats
+    log_cores: Floats
+    added_latency_ns: Floats
+    core_ns: Floats
+
+
+@dataclass(frozen=True)
+class Knots:
+    """The curve's parameters at knots of log2 command bytes (shape: knots).
+
+    Attributes:
+        log2_bytes: Positions, increasing.
+        log_unloaded_ns: log of the drive's own unloaded latency.
+        log_capacity_per_ns: log of commands per nanosecond.
+        log_sharpness: log k.
+        transfer_bytes_per_ns: Slope of the unloaded latency beyond the last knot.
+        access_unit_log2: Smaller commands behave like this size (the flash reads whole units).
+        host_sharpness: k of the host's bend.
+    """
+
+    log2_bytes: Floats
+    log_unloaded_ns: Floats
+    log_capacity_per_ns: Floats
+    log_sharpness: Floats
+    transfer_bytes_per_ns: float
+    access_unit_log2: float
+    host_sharpness: float
+
+    @classmethod
+    def of(cls, surface: Surface, host_sharpness: float) -> Knots:
+        """Take the knots out of a profile's surface."""
+        return cls(
+            np.array(surface.log2_request_bytes),
+            np.log(surface.unloaded_latency_ns),
+            np.log(np.array(surface.capacity_operations_per_second) * 1e-9),
+            np.log(surface.sharpness),
+            surface.transfer_bytes_per_second * 1e-9,
+            float(np.log2(surface.access_unit_bytes)),
+            host_sharpness,
+        )
+
+
+@dataclass(frozen=True)
+class CurveTerms:
+    """What the curve says at each point.
+
+    Attributes:
+        log_latency: log mean latency, ns, host included.
+        log_unloaded: log unloaded latency, ns.
+        log_load: log of requests in flight over the drive's knee N* = R0 Xmax.
+        log_host_excess: log of the host's queueing time over the drive's latency.
+    """
+
+    log_latency: Floats
+    log_unloaded: Floats
+    log_load: Floats
+    log_host_excess: Floats
+
+
+def evaluate_curve(knots: Knots, points: Points, session: Floats | None = None) -> CurveTerms:
+    """Evaluate latency at points.
+
+    Beyond the last knot the unloaded latency grows with the transfer time and the capacity
+    keeps its bytes per second; below the access unit everything stays as it is there.
+
+    Args:
+        knots: The curve's parameters.
+        points: n points.
+        session: Shape (3, n): log factors of unloaded latency, core time and sharpness that a
+            measuring session had; None for the reference.
+    """
+    log2_bytes = np.maximum(points.log2_bytes, knots.access_unit_log2)
+    x = knots.log2_bytes
+    beyond = np.maximum(log2_bytes - x[-1], 0.0)
+    unloaded = np.exp(np.interp(log2_bytes, x, knots.log_unloaded_ns))
+    unloaded += (np.exp2(log2_bytes) - np.exp2(np.clip(log2_bytes, x[0], x[-1]))) * (
+        (beyond > 0) / knots.transfer_bytes_per_ns
+    )
+    capacity = np.interp(log2_bytes, x, knots.log_capacity_per_ns) - beyond * np.log(2.0)
+    sharpness = np.exp(np.interp(log2_bytes, x, knots.log_sharpness))
+    log_unloaded = np.log(unloaded + points.added_latency_ns)
+    log_core = np.log(points.core_ns)
+    if session is not None:
+        log_unloaded = log_unloaded + session[0]
+        log_core = log_core + session[1]
+        sharpness = sharpness * np.exp(session[2])
+    log_commands = points.log_requests + np.log(points.commands)
+    device = log_mean_latency(log_commands, log_unloaded, capacity, sharpness)
+    host = points.log_requests + log_core - points.log_cores
+    return CurveTerms(
+        log_smooth_max(device, host, knots.host_sharpness),
+        log_unloaded,
+        log_commands - capacity - log_unloaded,
+        host - device,
+    )
+
+
+def log_tail_ratio(
+    tail: Tail, knots: Knots, points: Points, terms: CurveTerms, log_latency: Floats
+) -> Floats:
+    """Return log(percentile / mean latency) before the learned residual.
+
+    percentile = R + R0 (j + c (Ne - N1)^g) with Ne = (N^-2 + (s N*)^-2)^(-1/2), the requests
+    that can collide at the dies: the excess over the mean grows with the requests in flight
+    and stops growing past the knee N*, where the host's queue adds a constant delay. It is
+    damped by exp(-d max(log host excess, 0)) where the host is the bottleneck, whose service
+    is regular. j, c (by size), g, s and d are fitted. The median keeps a constant ratio.
+    """
+    if not tail.collision:
+        return np.full_like(log_latency, tail.intrinsic)
+    log2_bytes = np.clip(points.log2_bytes, knots.log2_bytes[0], knots.log2_bytes[-1])
+    collision = np.interp(log2_bytes, knots.log2_bytes, np.log(tail.collision))
+    log_commands = points.log_requests + np.log(points.commands)
+    log_limit = log_commands - terms.log_load + np.log(tail.saturation)
+    colliding = np.exp(-log_smooth_max(-log_commands, -log_limit, 2.0))
+    alone = np.exp(-log_smooth_max(np.zeros_like(log_limit), -log_limit, 2.0))
+    excess = tail.intrinsic + np.exp(collision) * (
+        np.maximum(colliding - alone, 1e-9) ** tail.exponent
+    )
+    excess = excess * np.exp(-tail.host_damping * np.maximum(terms.log_host_excess, 0.0))
+    return np.log1p(np.exp(terms.log_unloaded - log_latency) * excess)
+
+
+class TableLookup:
+    """Linear interpolation in a residual table, all quantities at once.
+
+    Outside the axes the nearest edge counts.
+    """
+
+    def __init__(self, table: ResidualTable) -> None:
+        self.axes = [
+            np.array(table.log2_queue_depth),
+            np.array(table.log2_jobs),
+            np.array(table.log2_request_bytes),
+        ]
+        shape = (len(table.paths), *(len(axis) for axis in self.axes))
+        self.paths = {path: index for index, path in enumerate(table.paths)}
+        self.names = sorted(table.values)
+        self.grid = np.stack(
+            [np.array(table.values[name]).reshape(shape) for name in self.names], axis=-1
+        )
+
+    def __call__(self, points: Points, path: Indices) -> dict[str, Floats]:
+        """Return each quantity at the points; `path` indexes the table's paths.
+
+        `on_knot` is 1 where a point coincides with a knot on every axis, else 0.
+        """
+        coordinates = (points.log2_depth, points.log2_jobs, points.log2_request)
+        lows: list[Indices] = []
+        weights: list[Floats] = []
+        for axis, x in zip(self.axes, coordinates, strict=True):
+            if len(axis) == 1:
+                lows.append(np.zeros(x.shape, dtype=np.intp))
+                weights.append(np.zeros(x.shape))
+                continue
+            low = np.clip(np.searchsorted(axis, x, side="right") - 1, 0, len(axis) - 2)
+            # the hull, not the clipped weight, says what lies beyond the edges
+            weight = np.clip((x - axis[low]) / (axis[low + 1] - axis[low]), 0.0, 1.0)
+            lows.append(low)
+            weights.append(weight)
+        total = np.zeros((len(path), len(self.names)))
+        for corner in range(8):
+            factor = np.ones(len(path))
+            index: list[Indices] = []
+            for bit in range(3):
+                upper = corner >> bit & 1
+                if upper and len(self.axes[bit]) == 1:
+                    break
+                index.append(lows[bit] + upper)
+                factor = factor * (weights[bit] if upper else 1.0 - weights[bit])
+            else:
+                total += factor[:, None] * self.grid[path, index[0], index[1], index[2]]
+        out = {name: total[:, position] for position, name in enumerate(self.names)}
+        near = [np.minimum(weight, 1.0 - weight) < 1e-6 for weight in weights]
+        out["on_knot"] = np.logical_and.reduce(near).astype(float)
+        return out
+
+
+def hull_distance(hull: Hull, points: Points) -> Floats:
+    """Octaves by which points lie outside a hull; 0 inside. Shape (n,)."""
+    coordinates = np.stack([points.log2_depth, points.log2_jobs, points.log2_request], axis=1)
+    distance = np.zeros(len(coordinates))
+    if hull.normals:
+        excess = coordinates @ np.array(hull.normals).T - np.array(hull.offsets)
+        distance = np.maximum(excess.max(axis=1), 0.0)
+    for column, value in enumerate(hull.fixed):
+        if value is not None:
+            distance = np.maximum(distance, np.abs(coordinates[:, column] - value))
+    distance[distance < 1e-6] = 0.0
+    return distance
