@@ -3,7 +3,7 @@
 A closed loop that always keeps queue depth x jobs requests in flight obeys the law exactly. Most
 real fio runs sit within 1 %, polled low-latency ones within 5 %; what is further off was not
 running with the depth, the latency or the throughput it claims. The law says nothing about a
-run that a rate or a think time holds back: there the depth asked for is not the depth in force.
+run that a rate, a think time or flushes hold back: there the depth asked for is not in force.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ def littles_ratios(dataset: Dataset) -> NDArray[np.float64]:
     """Throughput x mean latency / (queue depth x jobs), one per row.
 
     Returns:
-        Shape (len(dataset),); NaN where throughput or mean latency is unknown and where a demand
-        or a think time holds the depth down.
+        Shape (len(dataset),); NaN where throughput or mean latency is unknown, where a demand or
+        a think time holds the depth down, and where flushes take time that is in no latency.
     """
     in_flight = dataset.column("queue_depth") * dataset.column("jobs")
     ratios = dataset.column("iops") * dataset.column("latency_mean_ns") * 1e-9 / in_flight
     held_back = dataset.column("think_time_ns") > 0
+    held_back |= dataset.column("flush_every_writes") > 0
     for demand in ("demand_bytes_per_second", "demand_operations_per_second"):
         held_back |= ~np.isnan(dataset.column(demand))
     ratios[held_back] = np.nan

@@ -5,17 +5,18 @@ A new importer is one new file with a function of the form below and one line in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.store import Dataset
 
 IMPORTERS: dict[str, str] = {
     "csv": "iojoule.datasets.importers.csv:run_import",
+    "fio": "iojoule.datasets.importers.fio:run_import",
 }
 """Name of an importer -> module:function; the module is loaded when it is used."""
 
@@ -27,10 +28,12 @@ class ImportOptions:
     Attributes:
         columns: The column map of a table.
         keep_going: Leave out what cannot be read and name it in the provenance.
+        constants: Fields that the files do not state, such as device_model or power_state.
     """
 
     columns: Path | None = None
     keep_going: bool = False
+    constants: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Importer(Protocol):

@@ -61,7 +61,13 @@ def test_warnings_count_the_rows_and_bear_no_folder() -> None:
 
 
 @pytest.mark.parametrize(
-    "field", ["demand_bytes_per_second", "demand_operations_per_second", "think_time_ns"]
+    "field",
+    [
+        "demand_bytes_per_second",
+        "demand_operations_per_second",
+        "think_time_ns",
+        "flush_every_writes",
+    ],
 )
 def test_a_run_that_is_held_back_is_not_asked(field: str) -> None:
     assert check(runs([0.2], **{field: [1000.0]})) == []

@@ -1,0 +1,262 @@
+"""Finds fio's JSON among files and decodes it, whatever stands around it.
+
+fio prints notes before the JSON; with `--status-interval` it writes one cumulative document after
+the other, of which the last is the whole run; versions before 3 count in microseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from iojoule.datasets.errors import DataQualityError, InputError
+from iojoule.datasets.provenance import unreadable
+
+_LOOK_BYTES = 64 * 1024
+_MARK = '"fio version"'
+_OBJECT = re.compile(r"^[ \t]*\{", flags=re.MULTILINE)
+_AGAIN = "run fio again with --output=FILE --output-format=json+"
+
+Options = Annotated[
+    dict[str, str],
+    BeforeValidator(lambda v: {k: str(o) for k, o in v.items()} if isinstance(v, dict) else v),
+]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False, populate_by_name=True)
+
+
+class Latency(_Part):
+    """One of fio's latency records, in the unit of its key (ns, before version 3 us)."""
+
+    mean: float = 0.0
+    count: int | None = Field(default=None, alias="N")
+    percentile: dict[str, float] = {}
+    bins: dict[str, int] = {}
+
+
+class Direction(_Part):
+    """What fio says about the reads, the writes or the trims of a job."""
+
+    io_bytes: int = 0
+    io_kbytes: int | None = None
+    bw: float = 0.0
+    bw_bytes: float | None = None
+    iops: float = 0.0
+    runtime: int = 0
+    total_ios: int = 0
+    slat_ns: Latency | None = None
+    clat_ns: Latency | None = None
+    lat_ns: Latency | None = None
+    slat: Latency | None = None
+    clat: Latency | None = None
+    lat: Latency | None = None
+
+
+class Syncs(_Part):
+    """The flushes of a job."""
+
+    total_ios: int = 0
+    lat_ns: Latency = Latency()
+
+
+class FioJob(_Part):
+    """One entry of `jobs`: a job, or with group_reporting all jobs of its group."""
+
+    jobname: str
+    groupid: int = 0
+    error: int = 0
+    options: Options = Field(default={}, alias="job options")
+    read: Direction = Direction()
+    write: Direction = Direction()
+    trim: Direction = Direction()
+    mixed: Direction | None = None
+    sync: Syncs = Syncs()
+    job_runtime: int | None = None
+    elapsed: int | None = None
+    job_start: int | None = None
+    usr_cpu: float = 0.0
+    sys_cpu: float = 0.0
+    ctx: int = 0
+
+
+class DiskUtil(_Part):
+    """Counters of a block device over the whole run."""
+
+    name: str
+    read_ios: int = 0
+    write_ios: int = 0
+    read_merges: int = 0
+    write_merges: int = 0
+
+
+class FioRun(_Part):
+    """One document of fio."""
+
+    version: str = Field(alias="fio version")
+    global_options: Options = Field(default={}, alias="global options")
+    jobs: tuple[FioJob, ...]
+    disk_util: tuple[DiskUtil, ...] = ()
+
+
+@dataclass(frozen=True)
+class FioFile:
+    """A decoded file.
+
+    Attributes:
+        path: Where it lies.
+        name: Its name without private folders: relative to the folder that was given.
+        series: The folder it was found in, relative likewise; None for a file named directly.
+        run: The document of the whole run.
+        notes: What was unusual about it.
+    """
+
+    path: Path
+    name: str
+    series: str | None
+    run: FioRun
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file to import; `name` and `series` as in `FioFile`."""
+
+    path: Path
+    name: str
+    series: str | None
+
+
+def find_files(paths: Sequence[Path]) -> list[Found]:
+    """List the files to import: those named, and in folders *.json and what holds fio's JSON.
+
+    Raises:
+        InputError: A path does not exist, or a folder holds nothing that could be fio's.
+    """
+    found: list[Found] = []
+    for path in paths:
+        if not path.is_dir():
+            if not path.exists():
+                raise InputError(f"{path}: no such file or folder; check the path")
+            found.append(Found(path, path.name, None))
+            continue
+        inside = [p for p in sorted(path.rglob("*")) if p.is_file() and _could_be_fio(p)]
+        if not inside:
+            raise InputError(f"{path}: no fio JSON in this folder; {_AGAIN}")
+        for file in inside:
+            relative = file.relative_to(path)
+            series = path.resolve().name if relative.parent == Path() else str(relative.parent)
+            found.append(Found(file, str(relative), series))
+    return found
+
+
+def load(found: Found) -> FioFile:
+    """Decode a file.
+
+    Raises:
+        DataQualityError: The file is cut off or half written.
+        InputError: It is empty, not text, not fio's, or holds several runs.
+    """
+    path = found.path
+    try:
+        text = path.read_text(encoding="utf-8", errors="strict")
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not text, so not fio's JSON; {_AGAIN}") from None
+    documents = _documents(path, text)
+    runs = [_validate(path, document) for document in documents]
+    last = runs[-1]
+    notes: list[str] = []
+    if len(runs) > 1:
+        _require_cumulative(path, runs)
+        notes.append(f"{found.name}: {len(runs)} cumulative documents, the last is the run")
+    return FioFile(path, found.name, found.series, last, tuple(notes))
+
+
+def _could_be_fio(path: Path) -> bool:
+    if path.suffix.lower() == ".json":
+        return True
+    try:
+        with path.open("rb") as stream:
+            return _MARK.encode() in stream.read(_LOOK_BYTES)
+    except OSError:
+        return False
+
+
+def _documents(path: Path, text: str) -> list[Any]:
+    """Every JSON object that begins a line; text before and between them is fio talking."""
+    if not text.strip():
+        raise DataQualityError(f"{path}: empty: fio failed or is still running; {_AGAIN}")
+    decoder = json.JSONDecoder()
+    documents: list[Any] = []
+    place = _next_object(text, 0)
+    while place is not None:
+        try:
+            document, end = decoder.raw_decode(text, place)
+        except json.JSONDecodeError as error:
+            if _MARK not in text:
+                raise InputError(f"{path}: not fio's JSON; {_AGAIN}") from None
+            line = text.count("\n", 0, error.pos) + 1
+            raise DataQualityError(
+                f"{path}, line {line}: the JSON is cut off or damaged ({error.msg}); "
+                f"copy the file again, or {_AGAIN}"
+            ) from None
+        documents.append(document)
+        place = _next_object(text, end)
+    documents = [item for item in documents if isinstance(item, dict) and "fio version" in item]
+    if not documents:
+        raise InputError(f"{path}: not fio's JSON (no {_MARK}); {_AGAIN}")
+    return documents
+
+
+def _next_object(text: str, start: int) -> int | None:
+    """Where the next line that begins with a brace begins."""
+    match = _OBJECT.search(text, start)
+    return None if match is None else match.end() - 1
+
+
+def _validate(path: Path, document: dict[str, Any]) -> FioRun:
+    if "client_stats" in document:
+        raise InputError(
+            f"{path}: a client/server run of fio (client_stats); import what each host measured"
+        )
+    try:
+        run = FioRun.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise InputError(
+            f"{path}: {place}: {first['msg']}: not what fio writes; {_AGAIN}"
+        ) from None
+    if not run.jobs:
+        raise DataQualityError(f"{path}: fio ran no job; {_AGAIN}")
+    return run
+
+
+def _require_cumulative(path: Path, runs: list[FioRun]) -> None:
+    """Documents of one run name the same jobs and never count backwards."""
+    for earlier, later in pairwise(runs):
+        same = [job.jobname for job in earlier.jobs] == [job.jobname for job in later.jobs] and [
+            job.options for job in earlier.jobs
+        ] == [job.options for job in later.jobs]
+        if not same or any(
+            _total(new) < _total(old) for old, new in zip(earlier.jobs, later.jobs, strict=True)
+        ):
+            raise InputError(
+                f"{path}: holds several runs one after the other, not one cumulative run; "
+                "split it into one file per run"
+            )
+
+
+def _total(job: FioJob) -> int:
+    parts = (job.read, job.write, job.mixed or Direction())
+    return sum(part.total_ios for part in parts)

@@ -1,0 +1,260 @@
+"""From fio's job options to workload and configuration.
+
+What an option means is fio's HOWTO; what the schema cannot hold is refused or mentioned by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.importers.units import parse_fio_size
+
+ENGINES = {
+    "psync": "psync", "sync": "psync", "pvsync": "psync", "pvsync2": "psync",
+    "libaio": "libaio", "posixaio": "posixaio", "io_uring": "io_uring",
+    "io_uring_cmd": "io_uring_cmd", "spdk": "spdk",
+}  # fmt: skip
+"""fio's engines in the schema's words; SPDK's plugin is recognised by its path."""
+
+_MODES = {
+    "read": ("read", "sequential"), "write": ("write", "sequential"),
+    "randread": ("read", "random"), "randwrite": ("write", "random"),
+    "rw": ("mixed", "sequential"), "readwrite": ("mixed", "sequential"),
+    "randrw": ("mixed", "random"),
+}  # fmt: skip
+
+_ALIASES = {"readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange"}
+
+UNRECORDED = (
+    "random_distribution", "percentage_random", "iodepth_batch", "iodepth_batch_submit",
+    "iodepth_batch_complete", "io_submit_mode", "latency_target", "flow", "verify", "zonemode",
+    "buffer_compress_percentage", "dedupe_percentage",
+)  # fmt: skip
+"""Options that change what is measured and that the schema has no field for."""
+
+_COMPLETION = {True: "polled", False: "interrupt"}
+
+_TIME_UNITS = {
+    "ns": 1, "nsec": 1, "us": 10**3, "usec": 10**3, "ms": 10**6, "msec": 10**6,
+    "s": 10**9, "sec": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class JobSetup:
+    """What one job was asked to do, in the schema's words.
+
+    Attributes:
+        fields: Workload and configuration fields of one job; `jobs` is 1, demands are per job.
+        numjobs: How many clones of the job the options ask for.
+        devices: The drives it ran on, as far as the options name any.
+        notes: What the schema does not hold, or what was not in force.
+    """
+
+    fields: Mapping[str, Any]
+    numjobs: int
+    devices: frozenset[str]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def held_back(self) -> bool:
+        """Whether a rate or a think time keeps the depth down."""
+        names = ("demand_bytes_per_second", "demand_operations_per_second", "think_time_ns")
+        return any(self.fields.get(name) for name in names)
+
+
+@dataclass
+class _Reader:
+    """The options of one job and where complaints about them point."""
+
+    options: Mapping[str, str]
+    where: str
+    notes: list[str] = field(default_factory=list)
+
+    def text(self, name: str, default: str = "") -> str:
+        return self.options.get(name, default).strip()
+
+    def recorded(self, name: str) -> bool | None:
+        """A switch; None where the JSON does not have it."""
+        return None if name not in self.options else self.text(name) not in ("0", "false")
+
+    def number(self, name: str, default: int) -> int:
+        text = self.text(name)
+        if not text:
+            return default
+        size = parse_fio_size(text)
+        if size is None:
+            raise self.refused(name, "is not a number")
+        return size
+
+    def refused(self, name: str, why: str) -> InputError:
+        return InputError(f"{self.where}: {name}={self.text(name)} {why}", field=name)
+
+
+def job_setup(options: Mapping[str, str], where: str) -> JobSetup:
+    """Read the options of a job (global ones included).
+
+    Args:
+        options: Option -> text, as fio writes them.
+        where: File and job, for messages.
+
+    Raises:
+        InputError: An option that a measurement cannot express; names it and the remedy.
+    """
+    named = {_ALIASES.get(name, name): value for name, value in options.items()}
+    reader = _Reader(named, where)
+    fields = _operation(reader)
+    fields["request_bytes"] = _request_bytes(reader, fields["operation"])
+    fields |= _engine(reader)
+    fields |= _demand(reader, fields)
+    if fields["operation"] != "read":
+        fields |= _flushes(reader)
+    if not (reader.recorded("direct") or named.get("buffered") == "0") and fields["engine"] not in (
+        "spdk",
+        "io_uring_cmd",
+    ):
+        reader.notes.append("direct=0: the page cache took part, not the drive alone")
+    present = [f"{name}={named[name]}" for name in UNRECORDED if name in named]
+    if present:
+        reader.notes.append(f"not recorded: {', '.join(present)}")
+    devices = _devices(reader.text("filename"))
+    if devices and (size := parse_fio_size(reader.text("size"))):
+        fields["working_set_bytes"] = float(size)
+    known = {name: value for name, value in fields.items() if value is not None}
+    return JobSetup(known, max(1, reader.number("numjobs", 1)), devices, tuple(reader.notes))
+
+
+def _operation(reader: _Reader) -> dict[str, Any]:
+    mode = reader.text("rw", "read").lower()
+    if "trim" in mode:
+        raise reader.refused("rw", "trims; only reads and writes can be imported")
+    if mode not in _MODES:
+        raise reader.refused(
+            "rw", f"cannot be expressed; can be imported: {', '.join(sorted(_MODES))}"
+        )
+    operation, pattern = _MODES[mode]
+    if operation != "mixed":
+        return {"operation": operation, "pattern": pattern}
+    share = 100 - reader.number("rwmixwrite", 50)
+    share = reader.number("rwmixread", share)
+    if share in (0, 100):
+        return {"operation": "read" if share else "write", "pattern": pattern}
+    return {
+        "operation": "mixed",
+        "pattern": pattern,
+        "read_fraction": share / 100,
+        "mix_dispatch": "interleaved",
+    }
+
+
+def _request_bytes(reader: _Reader, operation: str) -> int:
+    for name in ("bsrange", "bssplit"):
+        if reader.text(name):
+            raise reader.refused(
+                name, "mixes request sizes, a measurement holds one; import runs of one size"
+            )
+    parts = reader.text("bs", "4k").split(",")
+    sizes = [parse_fio_size(part) for part in parts if part.strip()]
+    if not sizes or None in sizes:
+        raise reader.refused("bs", "is not a size like 4k")
+    read, write = sizes[0] or 0, sizes[min(1, len(sizes) - 1)] or 0
+    if operation == "mixed" and read != write:
+        raise reader.refused("bs", "differs between reads and writes; import runs of one size")
+    return write if operation == "write" else read
+
+
+def _engine(reader: _Reader) -> dict[str, Any]:
+    stated = reader.text("ioengine", "psync")
+    engine = "spdk" if "spdk" in stated.lower() else ENGINES.get(stated)
+    if engine is None:
+        raise reader.refused(
+            "ioengine", f"is not known; can be imported: {', '.join(ENGINES)}, the plugin of SPDK"
+        )
+    depth = reader.number("iodepth", 1)
+    if engine == "psync" and depth > 1:
+        reader.notes.append(f"ioengine={stated} holds one request: depth 1, not {depth}")
+        depth = 1
+    rings = engine in ("io_uring", "io_uring_cmd")
+    if "hipri" in reader.options and not rings:
+        reader.notes.append(f"hipri with ioengine={stated} is not taken for polling")
+    return {
+        "engine": engine,
+        "queue_depth": depth,
+        "completion": _completion(reader) if rings else _COMPLETION[engine == "spdk"],
+        "submission_polling": reader.recorded("sqthread_poll") if rings else None,
+    }
+
+
+def _completion(reader: _Reader) -> str | None:
+    """Whether io_uring polled; fio leaves a bare `hipri` out of the JSON, so None is unknown."""
+    polled = reader.recorded("hipri")
+    return None if polled is None else _COMPLETION[polled]
+
+
+def _demand(reader: _Reader, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Rates and think times of one job; a rate applies to each direction by itself."""
+    found: dict[str, Any] = {}
+    size = fields["request_bytes"]
+    by_bytes = _rate(reader, "rate", fields["operation"])
+    by_operations = _rate(reader, "rate_iops", fields["operation"])
+    if by_bytes and by_operations:
+        found["demand_operations_per_second"] = min(by_bytes / size, by_operations)
+    elif by_bytes:
+        found["demand_bytes_per_second"] = by_bytes
+    elif by_operations:
+        found["demand_operations_per_second"] = by_operations
+    if found:
+        found["arrival_process"] = reader.text("rate_process", "linear")
+    think = _nanoseconds(reader, "thinktime")
+    blocks = max(1, reader.number("thinktime_blocks", 1))
+    if think:
+        found["think_time_ns"] = think / blocks
+        if blocks > 1:
+            reader.notes.append(f"thinktime is taken per request: every {blocks}th pauses")
+    return found
+
+
+def _rate(reader: _Reader, name: str, operation: str) -> float | None:
+    text = reader.text(name)
+    if not text:
+        return None
+    parts = [parse_fio_size(part) if part.strip() else 0 for part in text.split(",")]
+    if None in parts:
+        raise reader.refused(name, "is not a rate like 10m")
+    read, write = parts[0] or 0, parts[min(1, len(parts) - 1)] or 0
+    total = {"read": read, "write": write, "mixed": read + write}[operation]
+    return float(total) or None
+
+
+def _nanoseconds(reader: _Reader, name: str) -> float | None:
+    """A time as fio writes it; without a unit in microseconds."""
+    text = reader.text(name)
+    if not text:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.lower())
+    if match is None or (match[2] or "us") not in _TIME_UNITS:
+        raise reader.refused(name, "is not a time like 100us")
+    return float(match[1]) * _TIME_UNITS[match[2] or "us"] or None
+
+
+def _flushes(reader: _Reader) -> dict[str, Any]:
+    every = [reader.number(name, 0) for name in ("fsync", "fdatasync")]
+    synchronous = reader.text("sync", "0").lower() not in ("0", "none", "")
+    return {
+        "flush_every_writes": min([number for number in every if number], default=None),
+        "force_unit_access": True if synchronous else None,
+    }
+
+
+def _devices(filename: str) -> frozenset[str]:
+    """Whole drives among the files of a job; partitions and namespaces count as their drive."""
+    names = set()
+    for part in re.split(r"(?<!\\):", filename):
+        match = re.match(r"/dev/(nvme\d+|ng\d+|sd[a-z]+|vd[a-z]+|[a-z]+\d*)", part)
+        if match:
+            names.add(match[1].replace("ng", "nvme") if re.match(r"ng\d", match[1]) else match[1])
+    return frozenset(names)
