@@ -29,10 +29,9 @@ from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fitting.export import export_surface, rounded
+from iojoule.model.fitting.parameters import PathKey, PathPrior, Priors
 from iojoule.model.fitting.performance import (
     FittedSurface,
-    PathPrior,
-    Priors,
     Settings,
     fit_surface,
 )
@@ -47,8 +46,6 @@ from iojoule.model.fitting.power import (
 from iojoule.model.fitting.recipe import MeasurementFile, PublishedPoint, Recipe, SurfaceRecipe
 from iojoule.model.fitting.rows import UNSTEADY, Rows, average_repeats, join, rows_of
 from iojoule.model.fitting.widths import conformal_widths
-
-PathKey = tuple[str, str, bool]
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def _table(fitted: FittedSurface, rows: Rows) -> ResidualTable:
     where = coordinates(rows, fitted.knots.access_unit_log2)
     counts = {key: len(part) for key, part in _by_path(rows).items()}
     paths = sorted(counts, key=lambda key: (-counts[key], key))
-    axes = [_octaves(where[:, 0]), _octaves(where[:, 1]), _octaves(where[:, 2], 2.0)]
+    axes = [_octaves(where[:, 0]), _octaves(where[:, 1]), _octaves(where[:, 2])]
     grid = np.array(list(product(*axes)))
     names = ["latency", *fitted.tails]
     values: dict[str, list[float]] = {}
@@ -149,8 +149,6 @@ def _short(values: Floats) -> list[float]:
     return [float(value) for value in np.round(values, 6)]
 
 
-def _octaves(values: Floats, per_octave: float = 1.0) -> Floats:
-    """Measured positions, snapped to a grid of `per_octave`, and the whole octaves between."""
-    snapped = np.round(values * per_octave) / per_octave
-    span = np.arange(np.ceil(values.min()), np.floor(values.max()) + 1)
-    return np.unique(np.concatenate([snapped, span]))
+def _octaves(values: Floats) -> Floats:
+    """Whole octaves from the smallest to the largest measured position."""
+    return np.arange(np.floor(values.min() + 1e-9), np.ceil(values.max() - 1e-9) + 1)
