@@ -18,6 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from iojoule.datasets.errors import DataQualityError, InputError
 from iojoule.datasets.provenance import unreadable
+from iojoule.datasets.schema import Count, NonNegative
 
 _LOOK_BYTES = 64 * 1024
 _MARK = '"fio version"'
@@ -37,22 +38,22 @@ class _Part(BaseModel):
 class Latency(_Part):
     """One of fio's latency records, in the unit of its key (ns, before version 3 us)."""
 
-    mean: float = 0.0
-    count: int | None = Field(default=None, alias="N")
-    percentile: dict[str, float] = {}
-    bins: dict[str, int] = {}
+    mean: NonNegative = 0.0
+    count: Count | None = Field(default=None, alias="N")
+    percentile: dict[str, NonNegative] = {}
+    bins: dict[str, Count] = {}
 
 
 class Direction(_Part):
     """What fio says about the reads, the writes or the trims of a job."""
 
-    io_bytes: int = 0
-    io_kbytes: int | None = None
-    bw: float = 0.0
-    bw_bytes: float | None = None
-    iops: float = 0.0
-    runtime: int = 0
-    total_ios: int = 0
+    io_bytes: Count = 0
+    io_kbytes: Count | None = None
+    bw: NonNegative = 0.0
+    bw_bytes: NonNegative | None = None
+    iops: NonNegative = 0.0
+    runtime: Count = 0
+    total_ios: Count = 0
     slat_ns: Latency | None = None
     clat_ns: Latency | None = None
     lat_ns: Latency | None = None
@@ -64,7 +65,7 @@ class Direction(_Part):
 class Syncs(_Part):
     """The flushes of a job."""
 
-    total_ios: int = 0
+    total_ios: Count = 0
     lat_ns: Latency = Latency()
 
 
@@ -80,22 +81,22 @@ class FioJob(_Part):
     trim: Direction = Direction()
     mixed: Direction | None = None
     sync: Syncs = Syncs()
-    job_runtime: int | None = None
-    elapsed: int | None = None
-    job_start: int | None = None
-    usr_cpu: float = 0.0
-    sys_cpu: float = 0.0
-    ctx: int = 0
+    job_runtime: Count | None = None
+    elapsed: Count | None = None
+    job_start: Count | None = None
+    usr_cpu: NonNegative = 0.0
+    sys_cpu: NonNegative = 0.0
+    ctx: Count = 0
 
 
 class DiskUtil(_Part):
     """Counters of a block device over the whole run."""
 
     name: str
-    read_ios: int = 0
-    write_ios: int = 0
-    read_merges: int = 0
-    write_merges: int = 0
+    read_ios: Count = 0
+    write_ios: Count = 0
+    read_merges: Count = 0
+    write_merges: Count = 0
 
 
 class FioRun(_Part):

@@ -6,6 +6,7 @@ fio's JSON leaves out switches that were given without a value (`stonewall`, `gr
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -105,7 +106,7 @@ def entries(file: FioFile, part: Sequence[FioJob]) -> list[Entry]:
         where = f"{file.path}, job {job.jobname!r}"
         if job.error:
             raise DataQualityError(
-                f"{where}: fio reports error {job.error} ({os.strerror(job.error)}); correct the "
+                f"{where}: fio reports error {job.error}{_reason(job.error)}; correct the "
                 "job and run it again"
             )
         if not file.run.global_options and not job.options:
@@ -238,6 +239,10 @@ def _require_overlap(members: Sequence[Entry]) -> None:
 
 def _names(members: Sequence[Entry]) -> str:
     return ", ".join(dict.fromkeys(repr(member.job.jobname) for member in members))
+
+
+def _reason(error: int) -> str:
+    return f" ({os.strerror(error)})" if error in errno.errorcode else ""
 
 
 def _options(file: FioFile, job: FioJob) -> dict[str, str]:

@@ -159,7 +159,7 @@ def _request_bytes(reader: _Reader, operation: str) -> int:
             )
     parts = reader.text("bs", "4k").split(",")
     sizes = [parse_fio_size(part) for part in parts if part.strip()]
-    if not sizes or None in sizes:
+    if not sizes or not all(sizes):
         raise reader.refused("bs", "is not a size like 4k")
     read, write = sizes[0] or 0, sizes[min(1, len(sizes) - 1)] or 0
     if operation == "mixed" and read != write:
@@ -175,6 +175,8 @@ def _engine(reader: _Reader) -> dict[str, Any]:
             "ioengine", f"is not known; can be imported: {', '.join(ENGINES)}, the plugin of SPDK"
         )
     depth = reader.number("iodepth", 1)
+    if depth < 1:
+        raise reader.refused("iodepth", "is not a depth; at least one request is in flight")
     if engine == "psync" and depth > 1:
         reader.notes.append(f"ioengine={stated} holds one request: depth 1, not {depth}")
         depth = 1

@@ -448,6 +448,8 @@ def option(name: str, value: str) -> Callable[[Document], None]:
         ("phases", option("bssplit", "4k/50:8k/50"), InputError, ("bssplit=4k/50", "one size")),
         ("phases", option("blocksize_range", "4k-8k"), InputError, ("bsrange=4k-8k",)),
         ("phases", option("bs", "many"), InputError, ("bs=many", "4k")),
+        ("phases", option("bs", "0"), InputError, ("bs=0", "4k")),
+        ("phases", option("iodepth", "0"), InputError, ("iodepth=0", "at least one")),
         ("phases", option("ioengine", "mmap"), InputError, ("ioengine=mmap", "libaio")),
         ("phases", option("thinktime", "soon"), InputError, ("thinktime=soon", "100us")),
         ("phases", option("bs", "100"), InputError, ("request_bytes", "512", "grouped")),
@@ -528,6 +530,16 @@ def test_several_runs_in_one_file_are_refused(tmp_path: Path) -> None:
         (b'{"fio version": "fio-3.33"}', InputError, "jobs"),
         (b'{"fio version": "fio-3.33", "jobs": []}', DataQualityError, "no job"),
         (b'{"fio version": "fio-3.33", "jobs": [{"jobname": 3}]}', InputError, "jobs.0.jobname"),
+        (
+            b'{"fio version": "fio-3.33", "jobs": [{"jobname": "a", "read": {"iops": -1}}]}',
+            InputError,
+            "jobs.0.read.iops",
+        ),
+        (
+            b'{"fio version": "fio-3.33", "jobs": [{"jobname": "a", "error": 99999999999}]}',
+            DataQualityError,
+            "error 99999999999",
+        ),
         (b'{"fio version": "fio-3.33", "client_stats": []}', InputError, "client"),
     ],
 )
