@@ -44,7 +44,7 @@ from iojoule.model.fitting.power import (
     write_series,
 )
 from iojoule.model.fitting.recipe import MeasurementFile, PublishedPoint, Recipe, SurfaceRecipe
-from iojoule.model.fitting.rows import UNSTEADY, Rows, average_repeats, join, rows_of
+from iojoule.model.fitting.rows import PUBLISHED, Rows, average_repeats, join, rows_of
 from iojoule.model.fitting.widths import conformal_widths
 
 
@@ -131,7 +131,7 @@ def _published_rows(points: list[PublishedPoint], recipe: Recipe) -> Rows:
                     "configuration": point.model_dump(
                         include={"request_bytes", "queue_depth", "jobs", "engine", "completion"}
                     ),
-                    "conditions": {"session_id": f"published-{UNSTEADY}"},
+                    "conditions": {"session_id": PUBLISHED},
                     "observations": {"iops": iops},
                 }
             )
@@ -160,17 +160,15 @@ def scheduler_priors(recipe: Recipe) -> dict[str, tuple[float, float]]:
 
 
 def surface_priors(one: SurfaceRecipe) -> Priors:
-    """Priors of one surface; `p99_intrinsic` is not the curve's and is left out."""
+    """Priors of one surface: the defaults but for what its recipe says."""
     known = {field.name for field in dataclasses.fields(Priors)}
-    unknown = set(one.priors) - known - {"p99_intrinsic"}
+    unknown = set(one.priors) - known
     if unknown:
         raise InputError(
             f"surface {one.operation} {one.pattern}: unknown prior {sorted(unknown)[0]!r}; known: "
             + ", ".join(sorted(known))
         )
-    return dataclasses.replace(
-        Priors(), **{name: value for name, value in one.priors.items() if name in known}  # type: ignore[arg-type]
-    )
+    return dataclasses.replace(Priors(), **one.priors)  # type: ignore[arg-type]
 
 
 def fit_surfaces(

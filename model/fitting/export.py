@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 
 from iojoule.datasets.profile import Hull, IntervalWidth, ResidualTable, Surface
+from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fitting.performance import FittedSurface
 from iojoule.model.fitting.recipe import SurfaceRecipe
-from iojoule.model.fitting.rows import Rows
+from iojoule.model.fitting.rows import PERCENTILES, PUBLISHED, Rows
+from iojoule.model.fitting.tails import prior_tail, prior_widths
 
 Floats = NDArray[np.float64]
 
@@ -36,6 +38,8 @@ def export_surface(
         widths: Conformal widths by quantity and region.
     """
     knots = fitted.knots
+    absent = [name for name in PERCENTILES if name not in fitted.tails]
+    tails = {**fitted.tails, **{name: prior_tail(name, len(knots.log2_bytes)) for name in absent}}
     return Surface(
         operation=recipe.operation,
         pattern=recipe.pattern,
@@ -58,12 +62,19 @@ def export_surface(
                     "host_damping": rounded(tail.host_damping)[0],
                 }
             )
-            for tail in fitted.tails.values()
+            for tail in tails.values()
         ],
         residual=_table(fitted, rows) if fitted.latency_residual is not None else None,
-        hulls={key: _hull(part) for key, part in _by_path(rows).items()},
-        widths=widths,
+        hulls={key: _hull(part) for key, part in _by_path(_evident(rows, recipe)).items()},
+        widths=[*widths, *(w for name in absent for w in prior_widths(name, recipe.relative_sd))],
     )
+
+
+def _evident(rows: Rows, recipe: SurfaceRecipe) -> Rows:
+    """The rows that bear the surface's evidence: published points widen no measured hull."""
+    if recipe.evidence != Evidence.MEASURED:
+        return rows
+    return rows.take(np.array([not str(name).startswith(PUBLISHED) for name in rows.session]))
 
 
 def coordinates(rows: Rows, access_unit_log2: float) -> Floats:

@@ -20,7 +20,7 @@ class Priors:
     Latencies in ns, rates in operations and bytes per second; sd in log units. `physical_sd`
     belongs to the four rates and latencies above it, `knot_sd` and `slope_sd` to the knots of
     unloaded latency, capacity and sharpness, `session_sd` to a session's unloaded latency, core
-    time and sharpness; a session labelled unsteady has `unsteady_factor` times as much.
+    time and sharpness; a session that stands apart has `apart_factor` times as much.
     """
 
     unloaded_ns: float = 60_000.0
@@ -35,7 +35,7 @@ class Priors:
     knot_sd: tuple[float, float, float] = (0.5, 0.3, 0.3)
     slope_sd: tuple[float, float] = (0.15, 0.3)
     session_sd: tuple[float, float, float] = (0.08, 0.056, 0.12)
-    unsteady_factor: float = 5.0
+    apart_factor: float = 5.0
     access_unit_bytes: int = 4096
 
 
@@ -73,14 +73,14 @@ class Layout:
         knots: Floats,
         paths: list[PathPrior],
         schedulers: list[tuple[float, float]],
-        unsteady: list[bool],
+        apart: list[bool],
     ) -> None:
         self.priors = priors
         self.size = np.exp2(knots)
         self.step = np.sqrt(np.maximum(np.diff(knots), 0.25))
         self.path_sd = np.array([path.log_sd for path in paths])
         self.session_sd = np.outer(
-            priors.session_sd, [priors.unsteady_factor if flag else 1.0 for flag in unsteady]
+            priors.session_sd, [priors.apart_factor if flag else 1.0 for flag in apart]
         ).ravel()
         physical = np.log(
             [

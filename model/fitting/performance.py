@@ -3,7 +3,7 @@
 The curve is fitted in log latency by robust least squares. Knots (one a command size) are held
 near two physical shapes, unloaded latency = a + bytes / b and capacity = min(Imax, B / bytes),
 so that a size with few rows borrows from the others. A measuring session may shift unloaded
-latency, core time and sharpness a little (much, where it is labelled unsteady); the profile
+latency, core time and sharpness a little (much, where it stands apart); the profile
 keeps the reference, which is no shift.
 """
 
@@ -19,15 +19,15 @@ from iojoule.datasets.profile import Tail
 from iojoule.model.curve import split_commands
 from iojoule.model.fitting.parameters import Layout, PathKey, PathPrior, Priors
 from iojoule.model.fitting.residual import ResidualModel, SessionFeatures
-from iojoule.model.fitting.rows import PERCENTILES, UNSTEADY, Rows
+from iojoule.model.fitting.rows import PERCENTILES, Rows, stands_apart
 from iojoule.model.fitting.tails import fit_tail
 from iojoule.model.performance import WAKEUP_EXPONENT
 from iojoule.model.surface import CurveTerms, Knots, Points, evaluate_curve, log_tail_ratio
 
 Floats = NDArray[np.float64]
 
-BUSY_SD = 0.1
-"""fio's CPU columns and the cost of a request agree within about 10 % (log)."""
+BUSY_SD = 0.25
+"""fio's CPU columns and the cost of a request agree within about a quarter (log)."""
 
 
 @dataclass(frozen=True)
@@ -163,14 +163,16 @@ class _Problem:
             self.knots,
             [settings.path_priors[path] for path in self.paths],
             [settings.scheduler_priors[name] for name in self.schedulers],
-            [UNSTEADY in name for name in self.sessions],
+            [stands_apart(name) for name in self.sessions],
         )
         self.path_index = np.array([self.paths.index(key) for key in keys])
         none_last = [*self.schedulers, "none"]
         self.scheduler_index = np.array([none_last.index(str(s)) for s in rows.scheduler])
         self.session_index = np.array([self.sessions.index(str(s)) for s in rows.session])
         self.log_latency = np.log(rows.latency_ns)
-        self.busy = np.isfinite(rows.cpu_cores) & (rows.completion == "interrupt")
+        # larger requests also pay for mapping their pages, and pollers are always busy
+        small = rows.request_bytes <= settings.priors.access_unit_bytes
+        self.busy = np.isfinite(rows.cpu_cores) & (rows.completion == "interrupt") & small
         self.log_busy_ns = np.log(rows.cpu_cores[self.busy] / rows.iops[self.busy] * 1e9)
 
     def costs(self, vector: Floats) -> tuple[Floats, Floats, Floats]:

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern, WhiteKernel
 
-from iojoule.model.fitting.rows import UNSTEADY, Rows
+from iojoule.model.fitting.rows import Rows, stands_apart
 from iojoule.model.surface import Points
 
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ COORDINATES = 3
 class SessionFeatures:
     """Lays out feature columns: log4 depth, request size and jobs, then one-hot path, then session.
 
-    A session that is labelled unsteady stands far from the others, so that little is learned
+    A session that stands apart lies far from the others, so that little is learned
     from it about them; the reference stands at zero.
     """
 
@@ -38,7 +38,7 @@ class SessionFeatures:
         columns = [points.log2_depth / 2, points.log2_request / 2, points.log2_jobs / 2]
         columns += [np.array([key == path for key in keys], float) for path in self.paths]
         columns += [
-            (3.0 if UNSTEADY in name else 0.5) * (rows.session == name).astype(float)
+            (3.0 if stands_apart(name) else 0.5) * (rows.session == name).astype(float)
             for name in self.sessions
         ]
         return np.stack(columns, axis=1)

@@ -15,8 +15,12 @@ from iojoule.datasets.vocabulary import Completion, Engine, Scheduler
 Floats = NDArray[np.float64]
 Strings = NDArray[np.object_]
 
-UNSTEADY = "unsteady"
-"""A session whose id contains this word is labelled: it may differ freely from the others."""
+APART = ("unsteady", "one-core", "published")
+"""A session whose id contains one of these words stands apart: it may differ freely from the
+others (unsteady runs, more jobs than cores, points taken from a text) and moves them little."""
+
+PUBLISHED = "published"
+"""A session whose id starts with this word holds published points, not measurements."""
 
 PERCENTILES = ("p50", "p99", "p999")
 
@@ -78,6 +82,11 @@ class Rows:
         """Return an observed percentile, ns."""
         values: Floats = getattr(self, name)
         return values
+
+
+def stands_apart(session: str) -> bool:
+    """Whether a session's id says that it differs from the others in more than chance."""
+    return any(word in session for word in APART)
 
 
 def rows_of(
