@@ -1,0 +1,190 @@
+"""The answer: pydantic models that go to JSON as they are. Units are in the names."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from iojoule.datasets.schema import Configuration, Section
+from iojoule.datasets.vocabulary import Evidence
+from iojoule.recommender.sla import Sla
+from iojoule.recommender.workload import Objective, Scope
+
+Verdict = Literal["proven", "likely", "not proven", "costs more", "no change"]
+
+ANSWER_VERSION = 1
+"""Version of the answer's JSON layout."""
+
+
+class Estimate(Section):
+    """A quantity in the unit of its field's name, with its 90 % interval and evidence."""
+
+    value: float
+    low: float
+    high: float
+    evidence: Evidence
+
+
+class Row(Section):
+    """One configuration at the demanded work; None where the profile does not know.
+
+    Attributes:
+        configuration: What the host sets.
+        throughput_bytes_per_second: Useful bytes served.
+        capacity_bytes_per_second: Useful bytes that it could serve at full speed.
+        iops: Requests served.
+        busy_share: Share of the time in which it serves, 0 to 1.
+        latency_mean_ns: While serving with the stated depth in flight; likewise the percentiles.
+        device_power_watts: Mean power of the drive over busy time and gaps; likewise the others.
+        device_cpu_power_watts: Drive and CPU together.
+        joules_per_useful_gb: Energy of the answer's scope for 10^9 useful bytes.
+        edp_joule_seconds: Energy of the scope for one operation of the application x mean
+            latency.
+        host_bytes_written_per_second: Written by the host.
+        meets_sla: Whether demand and every bound hold with the stated confidence.
+    """
+
+    configuration: Configuration
+    throughput_bytes_per_second: Estimate
+    capacity_bytes_per_second: Estimate
+    iops: Estimate
+    busy_share: float
+    latency_mean_ns: Estimate
+    latency_p50_ns: Estimate | None
+    latency_p99_ns: Estimate | None
+    latency_p999_ns: Estimate | None
+    device_power_watts: Estimate | None
+    cpu_power_watts: Estimate | None
+    device_cpu_power_watts: Estimate | None
+    system_power_watts: Estimate | None
+    joules_per_useful_gb: Estimate | None
+    edp_joule_seconds: Estimate | None
+    host_bytes_written_per_second: float
+    meets_sla: bool
+
+
+class Saving(Section):
+    """What the recommended configuration saves against today's; negative means it costs more.
+
+    Attributes:
+        watts: Difference of mean power; where no demand is stated, of the running drives.
+        joules_per_useful_gb: Difference of the energy for 10^9 useful bytes.
+        kwh_per_year: For the work of a year (8766 h) at the demanded rate; where no demand is
+            stated, for what today's configuration does in a year.
+        percent: Share of today's energy for the same work.
+        verdict: How sure it is that anything is saved.
+        reason: The verdict in words.
+    """
+
+    watts: Estimate
+    joules_per_useful_gb: Estimate
+    kwh_per_year: Estimate
+    percent: Estimate
+    verdict: Verdict
+    reason: str
+
+
+class Endurance(Section):
+    """What the recommended configuration writes.
+
+    Attributes:
+        host_bytes_per_year: Written by the host in a year of this work.
+        change_host_bytes_per_year: Against today's configuration.
+        nand_bytes_per_year: Written to flash; None where no write amplification is known.
+        years_left: Until the rated endurance is used up; None where the profile has no rating.
+        reason: What is known and what is not.
+    """
+
+    host_bytes_per_year: float
+    change_host_bytes_per_year: float
+    nand_bytes_per_year: float | None
+    years_left: float | None
+    reason: str
+
+
+class Shortfall(Section):
+    """By how much one bound is missed at the stated confidence.
+
+    Attributes:
+        bound: Field of the SLA, or the demand.
+        limit: The bound.
+        reached: The interval bound that is held against it.
+        missed_by: Absolute amount, in the unit of the bound.
+        missed_by_percent: Relative to the bound.
+    """
+
+    bound: str
+    limit: float
+    reached: float
+    missed_by: float
+    missed_by_percent: float
+
+
+class Miss(Section):
+    """A configuration that comes close, and what it misses."""
+
+    row: Row
+    shortfalls: list[Shortfall]
+
+
+class Counts(Section):
+    """How many candidates there were, and what became of them."""
+
+    total: int
+    feasible: int
+    on_front: int
+    shown: int
+    excluded: dict[str, int]
+
+
+class Recommendation(Section):
+    """The answer to one workload profile.
+
+    Attributes:
+        answer_version: Version of this layout.
+        workload: Name of the workload profile.
+        device: Catalogue id of the drive; `model_name` its name.
+        profile_version: Version of the device profile.
+        mode: Whether the work is held equal or runs as fast as possible.
+        scope: Whose energy counts.
+        objective: What was made small.
+        ranked_by: The objective, or `performance` where the scope's power is unknown.
+        confidence: One-sided probability with which each bound of the SLA holds.
+        demand_bytes_per_second: Useful bytes a second demanded, None for as fast as possible.
+        sla: The bounds.
+        recommended: The configuration to use; None where nothing is feasible.
+        current: Today's configuration.
+        saving: Of `recommended` against `current`; None without power or without an answer.
+        endurance: None for a workload that does not write.
+        pareto: Feasible configurations that no other beats in objective, capacity and tail
+            latency, by rising objective; thinned, see `counts`.
+        nearest_misses: Where nothing is feasible.
+        counts: Candidates by what became of them.
+        free: The knobs that were varied.
+        defaults_used: What the workload profile left out and what was taken.
+        evidence: By quantity, of the recommended row (today's where there is none).
+        notes: What a reader has to know before acting on it.
+    """
+
+    answer_version: int = ANSWER_VERSION
+    workload: str
+    device: str
+    model_name: str
+    profile_version: str
+    mode: Literal["equal_work", "as_fast_as_possible"]
+    scope: Scope
+    objective: Objective
+    ranked_by: str
+    confidence: float
+    demand_bytes_per_second: float | None
+    sla: Sla
+    recommended: Row | None
+    current: Row
+    saving: Saving | None
+    endurance: Endurance | None
+    pareto: list[Row]
+    nearest_misses: list[Miss]
+    counts: Counts
+    free: list[str]
+    defaults_used: dict[str, Any]
+    evidence: dict[str, str]
+    notes: list[str]

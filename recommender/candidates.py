@@ -1,0 +1,279 @@
+"""Every configuration that the free knobs allow, as arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.schema import Configuration
+from iojoule.datasets.vocabulary import Completion, DeviceState, Engine, impossible
+from iojoule.model.frame import (
+    COMPLETIONS,
+    ENGINES,
+    PATTERNS,
+    SCHEDULERS,
+    Codes,
+    operational_states,
+)
+from iojoule.model.host_paths import HostPaths
+from iojoule.recommender.space import Candidates, Path, code_of_path, path_of
+from iojoule.recommender.workload import Free, WorkloadProfile
+
+T = TypeVar("T")
+
+Floats = NDArray[np.float64]
+
+MAX_CANDIDATES = 5_000_000
+"""More than this is refused: beyond it an answer takes many seconds."""
+
+ALL_DEPTHS = tuple(2**power for power in range(9))
+ALL_JOBS = tuple(2**power for power in range(6))
+
+DEFAULT_ENGINES = (Engine.LIBAIO, Engine.IO_URING)
+"""Beside today's engine. spdk and io_uring_cmd take the drive away from the file system, psync
+and posixaio cannot keep a queue: they are candidates where they are asked for."""
+
+DEFAULT_FREE = Free(
+    request_bytes=(), queue_depth=(), jobs=(), completion=(), submission_polling=(),
+    scheduler=(), power_state=(), engine=DEFAULT_ENGINES,
+)  # fmt: skip
+"""What may change where the workload profile does not say."""
+
+
+def useful_limit(workload: WorkloadProfile, current_bytes: int) -> tuple[int, int]:
+    """Bytes that the application asks for at a time, and up to how many it can use."""
+    useful = workload.workload.useful_request_bytes or current_bytes
+    return useful, max(useful, workload.workload.request_bytes_coalescible or useful)
+
+
+def build_candidates(
+    profile: DeviceProfile, paths: HostPaths, workload: WorkloadProfile
+) -> Candidates:
+    """Lay out the Cartesian product of the free knobs, without what cannot exist.
+
+    Raises:
+        InputError: A knob or the current configuration asks for what this drive or profile does
+            not have, or there are more than `MAX_CANDIDATES`; names the field.
+    """
+    current, used = fill_current(profile, workload)
+    free = DEFAULT_FREE if workload.free is None else workload.free
+    _check_current(profile, paths, workload, current)
+    routes, impossible_routes, unknown_routes = _routes(
+        profile, paths, free, current, keep=workload.free is None
+    )
+    sizes = _sizes(workload, free, current)
+    depths = _axis(free.queue_depth, ALL_DEPTHS, current.queue_depth)
+    jobs = _axis(free.jobs, ALL_JOBS, current.jobs)
+    known = operational_states(profile)
+    states = _axis(free.power_state, known, int(current.power_state or 0))
+    for state in states:
+        if state not in known:
+            raise InputError(
+                f"free.power_state: {state} is not an operational power state of "
+                f"{profile.model_name}; it has {', '.join(map(str, known))}",
+                field="free.power_state",
+            )
+    shape = {
+        "engine x completion x polling x scheduler": len(routes), "request_bytes": len(sizes),
+        "queue_depth": len(depths), "jobs": len(jobs), "power_state": len(states),
+    }  # fmt: skip
+    total = math.prod(shape.values())
+    if total > MAX_CANDIDATES:
+        raise InputError(
+            f"free: {total:,} candidates are more than {MAX_CANDIDATES:,}; list fewer values for "
+            "the knobs with the most: " + ", ".join(f"{name} {n}" for name, n in shape.items()),
+            field="free",
+        )
+    table = np.array(
+        [(p.engine, p.completion, p.submission_polling, p.scheduler) for p in routes],
+        dtype=np.intp,
+    )
+    combos = _combos(workload, table, np.array(depths), np.array(jobs))
+    dropped = total - len(combos) * len(sizes) * len(states)
+    return Candidates(
+        combos, table, np.array(sizes, dtype=np.intp), np.array(states, dtype=np.intp),
+        current, used,
+        {
+            "impossible_paths": impossible_routes,
+            "paths_unknown_to_the_profile": unknown_routes,
+            "concurrency": dropped,
+        },
+        tuple(name for name in Free.model_fields if getattr(free, name) is not None),
+        _facts(workload),
+    )  # fmt: skip
+
+
+def fill_current(
+    profile: DeviceProfile, workload: WorkloadProfile
+) -> tuple[Configuration, dict[str, Any]]:
+    """The current configuration with defaults filled in, and those defaults by field."""
+    stated = workload.current.model_dump(exclude_none=True)
+    defaults = profile.defaults
+    engine = stated.get("engine", defaults.get("engine", Engine.LIBAIO.value))
+    filled: dict[str, Any] = {
+        "request_bytes": workload.workload.useful_request_bytes or defaults["request_bytes"],
+        "queue_depth": 1 if engine == Engine.PSYNC else defaults["queue_depth"],
+        "jobs": defaults["jobs"],
+        "engine": engine,
+        "completion": Completion.POLLED
+        if engine == Engine.SPDK
+        else defaults.get("completion", Completion.INTERRUPT.value),
+        "submission_polling": False,
+        "scheduler": "none",
+        "power_state": 0,
+    }
+    used = {name: value for name, value in filled.items() if name not in stated}
+    if workload.workload.useful_request_bytes:
+        used.pop("request_bytes", None)
+    return Configuration.model_validate(filled | stated), used
+
+
+def _check_current(
+    profile: DeviceProfile, paths: HostPaths, workload: WorkloadProfile, current: Configuration
+) -> None:
+    known = operational_states(profile)
+    if current.power_state not in known:
+        raise InputError(
+            f"current.power_state: {current.power_state} is not an operational power state of "
+            f"{profile.model_name}; it has {', '.join(map(str, known))}",
+            field="current.power_state",
+        )
+    useful = workload.workload.useful_request_bytes
+    if useful is not None and current.request_bytes < useful:
+        raise InputError(
+            f"current.request_bytes: {current.request_bytes} is below useful_request_bytes = "
+            f"{useful}; say the size that the application itself asks for in both",
+            field="current.request_bytes",
+        )
+    if not paths.keys[code_of_path(path_of(current))]:
+        raise InputError(
+            f"current.engine: the profile of {profile.model_name} knows no "
+            f"{current.engine} with completion {current.completion}, scheduler "
+            f"{current.scheduler}, submission_polling {current.submission_polling}; it knows "
+            + ", ".join(key for key in paths.keys if key.endswith("/none")),
+            field="current.engine",
+        )
+    limit = workload.max_concurrency
+    if limit is not None and current.queue_depth * current.jobs > limit:
+        raise InputError(
+            f"max_concurrency: {limit} is less than the {current.queue_depth} x {current.jobs} "
+            "requests that the current configuration keeps in flight; raise it, or correct "
+            "current.queue_depth or current.jobs",
+            field="max_concurrency",
+        )
+
+
+def _axis(
+    choice: tuple[T, ...] | None, everything: Sequence[T], current: T
+) -> list[T]:  # fmt: skip
+    if choice is None:
+        return [current]
+    if choice:
+        return list(dict.fromkeys(choice))
+    return list(dict.fromkeys([*everything, current]))
+
+
+def _sizes(workload: WorkloadProfile, free: Free, current: Configuration) -> list[int]:
+    useful, limit = useful_limit(workload, current.request_bytes)
+    if free.request_bytes is None:
+        return [current.request_bytes]
+    for size in free.request_bytes:
+        if not useful <= size <= limit:
+            raise InputError(
+                f"free.request_bytes: {size} lies outside {useful} to {limit}, the bytes that the "
+                "application uses at a time; set request_bytes_coalescible if it can use more",
+                field="free.request_bytes",
+            )
+    if free.request_bytes:
+        return list(dict.fromkeys(free.request_bytes))
+    sizes = [useful]
+    while sizes[-1] * 2 <= limit:
+        sizes.append(sizes[-1] * 2)
+    if sizes[-1] != limit and limit % useful == 0:
+        sizes.append(limit)
+    if useful <= current.request_bytes <= limit and current.request_bytes not in sizes:
+        sizes.append(current.request_bytes)
+    return sizes
+
+
+def _routes(
+    profile: DeviceProfile, paths: HostPaths, free: Free, current: Configuration, *, keep: bool
+) -> tuple[list[Path], int, int]:
+    here = path_of(current)
+    engines = _axis(free.engine, tuple(Engine), Engine(ENGINES[here.engine]))
+    if keep and ENGINES[here.engine] not in engines:
+        engines.append(Engine(ENGINES[here.engine]))
+    known_schedulers = [
+        word for word in SCHEDULERS
+        if word in {"none", *(cost.scheduler.value for cost in profile.host.schedulers)}
+    ]  # fmt: skip
+    chosen = [
+        (engine, completion, polling, scheduler)
+        for engine in engines
+        for completion in _completions(free, engine, here)
+        for polling in _axis(free.submission_polling, (False, True), here.submission_polling)
+        for scheduler in map(
+            str, _axis(free.scheduler, known_schedulers, SCHEDULERS[here.scheduler])
+        )
+    ]
+    possible = [
+        Path(ENGINES.index(e), COMPLETIONS.index(c), bool(p), SCHEDULERS.index(s))
+        for e, c, p, s in chosen
+        if impossible(e, c, scheduler=s, submission_polling=bool(p)) is None
+    ]
+    known = [path for path in possible if paths.keys[code_of_path(path)]]
+    if not known:
+        raise InputError(
+            f"free.engine: the profile of {profile.model_name} knows none of the "
+            f"{len(chosen)} listed combinations of engine, completion, polling and scheduler; it "
+            "knows " + ", ".join(key for key in paths.keys if key.endswith("/none")),
+            field="free.engine",
+        )
+    return known, len(chosen) - len(possible), len(possible) - len(known)
+
+
+def _completions(free: Free, engine: Engine, here: Path) -> list[str]:
+    current = COMPLETIONS[here.completion]
+    if free.completion is None and engine == Engine.SPDK:
+        return [Completion.POLLED.value]  # it has no other way, so nothing was chosen here
+    if free.completion is None and ENGINES[here.engine] == Engine.SPDK:
+        return [Completion.INTERRUPT.value]
+    return [str(word) for word in _axis(free.completion, COMPLETIONS, current)]
+
+
+def _combos(workload: WorkloadProfile, routes: Codes, depths: Codes, jobs: Codes) -> Codes:
+    route, depth, job = (
+        axis.ravel()
+        for axis in np.indices((len(routes), len(depths), len(jobs)), dtype=np.intp)
+    )  # fmt: skip
+    queue_depth, workers = depths[depth], jobs[job]
+    keep = (routes[route, 0] != ENGINES.index(Engine.PSYNC)) | (queue_depth == 1)
+    if workload.max_concurrency is not None:
+        keep &= queue_depth * workers <= workload.max_concurrency
+    if not keep.any():
+        raise InputError(
+            "free: no candidate is left: all of them exceed max_concurrency or are too deep for "
+            "psync; list smaller values for queue_depth and jobs",
+            field="free",
+        )
+    return np.stack([route[keep], queue_depth[keep], workers[keep]], axis=1)
+
+
+def _facts(workload: WorkloadProfile) -> tuple[float, int, float, float]:
+    seen = workload.state
+    collecting = math.nan
+    if seen.device_state is not None:  # as the predictor reads the word
+        collecting = float(seen.device_state in (DeviceState.COLLECTING, DeviceState.STEADY))
+    written = seen.host_bytes_written_since_purge
+    return (
+        workload.read_fraction,
+        PATTERNS.index(workload.workload.pattern),
+        collecting,
+        math.nan if written is None else float(written),
+    )

@@ -1,0 +1,42 @@
+"""What a configuration writes in a year, and how long the rated endurance lasts."""
+
+from __future__ import annotations
+
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.recommender.answer import Endurance, Row
+from iojoule.recommender.rows import SECONDS_A_YEAR
+from iojoule.recommender.workload import WorkloadProfile
+
+
+def endurance_of(
+    profile: DeviceProfile, workload: WorkloadProfile, recommended: Row, current: Row
+) -> Endurance | None:
+    """Host and flash bytes a year; None for a workload that does not write.
+
+    A rating in bytes written counts host bytes (JESD218), so years left need no write
+    amplification.
+    """
+    if workload.read_fraction == 1.0:
+        return None
+    yearly = recommended.host_bytes_written_per_second * SECONDS_A_YEAR
+    before = current.host_bytes_written_per_second * SECONDS_A_YEAR
+    amplification = workload.write_amplification
+    rated = profile.endurance_bytes_written
+    years = None
+    if rated is not None and yearly > 0:
+        left = max(0.0, 1.0 - (workload.percentage_used or 0.0) / 100.0)
+        years = rated.value * left / yearly
+    parts = []
+    if amplification is None:
+        parts.append("write amplification is not known, so only host bytes are stated")
+    if rated is None:
+        parts.append("the profile has no endurance rating")
+    elif workload.percentage_used is None:
+        parts.append("years left are those of an unused drive; state percentage_used")
+    return Endurance(
+        host_bytes_per_year=yearly,
+        change_host_bytes_per_year=yearly - before,
+        nand_bytes_per_year=None if amplification is None else yearly * amplification,
+        years_left=years,
+        reason="; ".join(parts) or "from the rating, the share used and the host bytes a year",
+    )

@@ -1,0 +1,231 @@
+"""Equal useful work: what a configuration draws while it does the demanded work.
+
+At full speed every answer would favour the slowest drive (watts) or the fastest (joules per
+byte). So the work is held equal: with u the busy share,
+
+    P = u P_active + (1 - u) P_gap,    P_gap = r P_idle + (1 - r) P_awake,
+
+plus the energy of the background work that written bytes cause later. r is the share of the
+gaps that is long enough to rest. It is 1, the plain formula of equal work, where the work
+comes in bursts or nothing is said. Where requests arrive evenly or by chance it is
+exp(-0.1 s x requests a second), because the drive does not come to rest within 30 ms and does
+within 100 ms (000, 5.9 F13); the CPU then pays for its average load instead of a share of its
+full load. A host that polls without pause draws its active power all the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.model import device_power, host_power, system_power
+from iojoule.model.frame import COMPLETIONS, Frame
+from iojoule.model.predictor import Prediction
+from iojoule.recommender.candidates import useful_limit
+from iojoule.recommender.workload import WorkloadProfile
+
+Floats = NDArray[np.float64]
+
+REST_SECONDS = 0.1
+"""A gap as long as this lets the drive rest; 30 ms do not (000, 5.9 F13)."""
+
+EVEN_ARRIVALS = frozenset({"linear", "poisson", "steady", "even", "open", "constant"})
+"""Arrival processes without bursts, fio's `rate_process` among them."""
+
+BURSTY_ARRIVALS = frozenset({"burst", "bursts", "bursty", "batch", "batches", "on_off"})
+"""Arrival processes whose gaps let the drive rest."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """The work to be done, in useful bytes.
+
+    Attributes:
+        bytes_per_second: Demanded useful bytes a second, None for as fast as possible.
+        useful_bytes: Useful bytes of one operation of the application.
+        useful_limit: Most useful bytes of one request.
+        think_ns: Pause between a completion and the next request of the same slot.
+        rest: Share of the gaps that is long enough to rest, 0 to 1.
+        rest_assumed: Whether `rest` is an assumption; `rest_if_even` is its alternative.
+        rest_if_even: Share where requests arrive one by one.
+    """
+
+    bytes_per_second: float | None
+    useful_bytes: float
+    useful_limit: float
+    think_ns: float
+    rest: float
+    rest_assumed: bool
+    rest_if_even: float
+
+
+def demand_of(workload: WorkloadProfile, current_bytes: int) -> Demand:
+    """Read the demand and how it arrives out of a workload profile."""
+    stated = workload.workload
+    useful, limit = useful_limit(workload, current_bytes)
+    rate = stated.demand_bytes_per_second
+    if stated.demand_operations_per_second is not None:
+        rate = stated.demand_operations_per_second * useful
+    even = float(np.exp(-REST_SECONDS * rate / useful)) if rate else 1.0
+    rest, assumed = 1.0, rate is not None
+    process = (stated.arrival_process or "").lower()
+    if stated.idle_gap_seconds_p50 is not None:
+        rest, assumed = float(stated.idle_gap_seconds_p50 >= REST_SECONDS), False
+    elif process in EVEN_ARRIVALS:
+        rest, assumed = even, False
+    elif process in BURSTY_ARRIVALS or stated.burst_bytes is not None:
+        assumed = False
+    think = stated.think_time_ns or 0.0
+    return Demand(rate, float(useful), float(limit), think, rest, assumed, even)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What n configurations do; every array has shape (n,).
+
+    Attributes:
+        capacity_bytes: Useful bytes a second at full speed.
+        log_capacity_half: Half width of the 90 % interval of the full speed, log units.
+        capacity_elasticity: d log(capacity) / d log(full speed): 1 without think time.
+        busy: Busy share u, at most 1.
+        elasticity: d log(served) / d log(full speed): 0 where the demand sets the rate, 1 where
+            the drive does.
+        served_bytes: Useful bytes a second served.
+        requests: Requests a second served.
+        host_writes: Host bytes written a second.
+        background: Written bytes a second that cause background work later.
+    """
+
+    capacity_bytes: Floats
+    log_capacity_half: Floats
+    capacity_elasticity: Floats
+    busy: Floats
+    elasticity: Floats
+    served_bytes: Floats
+    requests: Floats
+    host_writes: Floats
+    background: Floats
+
+
+def work_of(frame: Frame, prediction: Prediction, demand: Demand) -> Work:
+    """How busy each configuration is with the demanded work."""
+    iops = prediction["iops"]
+    useful = np.minimum(frame.request_bytes, demand.useful_limit)
+    full = iops.value * useful
+    capacity, elastic = full, np.ones(len(full))
+    if demand.think_ns > 0:  # interactive response-time law: X = N / (R + Z)
+        latency = prediction["latency_mean_ns"].value
+        elastic = latency / (latency + demand.think_ns)
+        capacity = full * elastic
+    served, carried = capacity, elastic
+    if demand.bytes_per_second is not None:
+        served = np.minimum(capacity, demand.bytes_per_second)
+        elastic = np.where(served < capacity, 0.0, elastic)
+    requests = served / useful
+    writes = requests * (1.0 - frame.read_fraction) * frame.request_bytes
+    return Work(
+        capacity, np.log(iops.high / iops.value), carried, served / full, elastic, served, requests,
+        writes, writes * (1.0 - prediction.activity.device_x[:, 5]),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Watts:
+    """Mean power at equal work, W; None where the profile does not know it."""
+
+    device: Floats | None
+    cpu: Floats | None
+    system: Floats | None
+
+
+def watts_of(
+    profile: DeviceProfile, frame: Frame, prediction: Prediction, work: Work, rest: float
+) -> Watts:
+    """Mean power of drive, CPU and whole system while they do the work."""
+    device = device_watts(profile, frame, prediction, work, rest)
+    cpu = cpu_watts(profile, frame, prediction, work, rest)
+    system = None
+    if profile.system_power is not None and device is not None and cpu is not None:
+        system, _ = system_power.watts(profile.system_power, device + cpu, np.zeros(len(frame)))
+    return Watts(device, cpu, system)
+
+
+def gap_watts(
+    profile: DeviceProfile, frame: Frame, prediction: Prediction, rest: float
+) -> Floats | None:
+    """Power of the drive between requests, rest and wakefulness weighted, shape (n,)."""
+    power = profile.device_power
+    if power is None:
+        return None
+    idle, _ = device_power.idle_watts(power, frame.power_state)
+    base = power.parameters[0].value
+    awake = np.minimum(base, prediction["device_power_watts"].value)
+    return np.asarray(rest * idle + (1.0 - rest) * np.maximum(awake, idle))
+
+
+def device_watts(
+    profile: DeviceProfile, frame: Frame, prediction: Prediction, work: Work, rest: float
+) -> Floats | None:
+    """Mean power of the drive."""
+    gap = gap_watts(profile, frame, prediction, rest)
+    if gap is None:
+        return None
+    active = prediction["device_power_watts"].value
+    mean = work.busy * active + (1.0 - work.busy) * gap
+    if profile.write_state is not None:
+        mean = mean + profile.write_state.background_joules_per_byte.value * work.background
+    return np.asarray(mean)
+
+
+def cpu_regressors(
+    frame: Frame, prediction: Prediction, work: Work, rest: float
+) -> tuple[Floats, Floats]:
+    """Regressors of mean CPU power, and their derivative by log capacity, shape (n, 4) each.
+
+    The law is linear in its parameters, so averaging over busy and idle time averages these.
+    """
+    activity = prediction.activity
+    factor, cores, active = activity.factor, activity.busy_cores, activity.active_cores
+    polled = (frame.completion == COMPLETIONS.index("polled")) | frame.submission_polling
+    always = activity.always_on | frame.submission_polling
+    busy = np.where(always, 1.0, work.busy)
+    full = host_power.regressors(cores, active, factor)
+    burst = np.concatenate([full[:, :1], busy[:, None] * full[:, 1:]], axis=1)
+    # evenly spread: the cores' average load; whoever polls spins while anything is in flight
+    spinning = np.minimum(1.0, work.busy * frame.queue_depth)
+    share = np.where(always, 1.0, np.where(polled, spinning, work.busy))
+    even = host_power.regressors(share * cores, active, factor)
+    slope = _cpu_slope(work, polled, always, cores, full)
+    return rest * burst + (1.0 - rest) * even, rest * slope
+
+
+def _cpu_slope(
+    work: Work, polled: NDArray[np.bool_], always: NDArray[np.bool_], cores: Floats, full: Floats
+) -> Floats:
+    """Derivative of the burst regressors by log capacity.
+
+    Twice as fast is half as long busy; the interrupt-driven core time of a request stays.
+    """
+    shrink = np.where(always, 0.0, work.busy * (work.elasticity - 1.0))
+    slope = shrink[:, None] * full
+    slope[:, 0] = 0.0
+    growing = np.where(polled, 0.0, work.busy)
+    ratio = cores / host_power.WAKE_CORES
+    factor_wake = full[:, 1] / np.maximum(-np.expm1(-ratio), 1e-12)
+    slope[:, 1] += growing * factor_wake * ratio * np.exp(-ratio)
+    slope[:, 2] += growing * full[:, 2]
+    return slope
+
+
+def cpu_watts(
+    profile: DeviceProfile, frame: Frame, prediction: Prediction, work: Work, rest: float
+) -> Floats | None:
+    """Mean power of the CPU packages (and of DRAM where the profile's scope includes it)."""
+    if profile.host_power is None:
+        return None
+    theta = np.array([parameter.value for parameter in profile.host_power.parameters])
+    x, _ = cpu_regressors(frame, prediction, work, rest)
+    return np.asarray(x @ theta)

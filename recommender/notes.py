@@ -1,0 +1,145 @@
+"""What a reader has to know before acting on an answer."""
+
+from __future__ import annotations
+
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.schema import State
+from iojoule.datasets.vocabulary import Completion, Engine, MixDispatch, Operation
+from iojoule.recommender.answer import Row, Saving
+from iojoule.recommender.candidates import DEFAULT_ENGINES
+from iojoule.recommender.screen import Question
+from iojoule.recommender.space import Candidates
+from iojoule.recommender.workload import UNMODELLED, Scope, WorkloadProfile
+
+
+def write(
+    profile: DeviceProfile,
+    workload: WorkloadProfile,
+    question: Question,
+    candidates: Candidates,
+    current: Row,
+    recommended: Row | None,
+    saving: Saving | None,
+) -> list[str]:
+    """Notes of an answer, most important first."""
+    notes = _energy(profile, workload, question)
+    notes += _current(workload, current, saving)
+    if recommended is not None:
+        notes += _change(current, recommended)
+    if workload.free is None:
+        engines = ", ".join(engine.value for engine in DEFAULT_ENGINES)
+        notes.append(
+            f"nothing was said about free knobs: all modelled ones varied, engines {engines} and "
+            "today's; other engines are candidates where free.engine lists them"
+        )
+    kept = [name for name in UNMODELLED if getattr(workload.current, name) is not None]
+    if kept:
+        notes.append(f"no effect on the figures, the profile does not know it: {', '.join(kept)}")
+    if (
+        workload.workload.operation is Operation.MIXED
+        and workload.workload.mix_dispatch is MixDispatch.SEPARATED
+    ):
+        notes.append("mix_dispatch separated is predicted as interleaved: no data tell them apart")
+    if workload.read_fraction < 1.0 and workload.state == State():
+        notes.append(
+            "nothing was said about the drive's state: its cache is taken to absorb the writes; "
+            "say state.device_state = steady for sustained writing"
+        )
+    if question.tail != "latency_p99_ns":
+        notes.append(
+            "no p99 latency is known for this workload: the front minimises the mean latency"
+        )
+    return [*notes, *workload.notes]
+
+
+def _energy(profile: DeviceProfile, workload: WorkloadProfile, question: Question) -> list[str]:
+    notes = []
+    if question.objective is None:
+        missing = [
+            name
+            for name, part in (
+                ("drive", profile.device_power),
+                ("CPU", profile.host_power if workload.scope is not Scope.DEVICE else True),
+                ("whole system", profile.system_power if workload.scope is Scope.SYSTEM else True),
+            )
+            if part is None
+        ]
+        notes.append(
+            f"the profile of {profile.model_name} has no power of the {' and '.join(missing)}, so "
+            "nothing is said about energy: candidates are ranked by performance alone"
+        )
+        return notes
+    if workload.scope is Scope.DEVICE:
+        notes.append("energy is that of the drive alone; the host draws many times as much")
+    if workload.scope is not Scope.DEVICE and profile.host_power is not None:
+        notes.append(
+            f"CPU power is that of the reference host {profile.host_power.host_id} "
+            f"({profile.host_power.scope}), its idle power included"
+        )
+    demand = question.demand
+    if demand.bytes_per_second is None:
+        notes.append(
+            "no demand is stated: watts are those of the running drive, and configurations do "
+            "different amounts of work; compare joules per useful GB"
+        )
+        return notes
+    notes.append(
+        "latencies are those with the stated depth full; at the demanded rate it is full only for "
+        "the busy share of the time, so they are upper figures"
+    )
+    if demand.rest_assumed:
+        notes.append(
+            "gaps are taken for long enough to rest, as if the work came in bursts; intervals "
+            "reach to what evenly spread requests would draw. State arrival_process (bursts or "
+            "poisson) or idle_gap_seconds_p50 to narrow them"
+        )
+    elif demand.rest < 0.5:
+        notes.append(
+            "requests arrive one by one: between them the drive stays awake and the CPU pays for "
+            "its average load, so a deeper queue or a faster path saves little by idling"
+        )
+    return notes
+
+
+def _current(workload: WorkloadProfile, current: Row, saving: Saving | None) -> list[str]:
+    if current.meets_sla:
+        return []
+    if current.busy_share >= 1.0 and not workload.as_fast_as_possible:
+        full = (
+            "today's configuration cannot carry the demand: it is full at "
+            f"{current.throughput_bytes_per_second.value:.4g} useful bytes a second, so its watts "
+            "are for less work; compare joules per useful GB"
+        )
+        return [full]
+    costs = saving is not None and saving.percent.value < 0
+    missed = (
+        "today's configuration may not keep the SLA: a bound does not hold at the confidence of "
+        f"{workload.sla.confidence:g}{'; keeping it costs energy' if costs else ''}"
+    )
+    return [missed]
+
+
+def _change(current: Row, recommended: Row) -> list[str]:
+    new, old = recommended.configuration, current.configuration
+    notes = []
+    if new.queue_depth * new.jobs > old.queue_depth * old.jobs:
+        notes.append(
+            f"the application must keep {new.queue_depth} x {new.jobs} requests in flight, today "
+            f"it keeps {old.queue_depth} x {old.jobs}; set max_concurrency if it cannot"
+        )
+    if new.completion is Completion.POLLED and old.completion is not Completion.POLLED:
+        notes.append(
+            "polled completions need poll queues (nvme.poll_queues) and direct I/O"
+            if new.engine is not Engine.SPDK
+            else "spdk takes the drive away from the kernel and its file systems"
+        )
+    if new.request_bytes != old.request_bytes:
+        notes.append(
+            f"requests of {new.request_bytes} bytes: latencies are those of the enlarged requests"
+        )
+    if (new.power_state or 0) != (old.power_state or 0):
+        notes.append(
+            "a power state is a setting of the drive (Set Features, feature 2); it returns to PS0 "
+            "with a reset unless saved"
+        )
+    return notes

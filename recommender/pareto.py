@@ -1,0 +1,114 @@
+"""The exact Pareto set, its thinning, and the nearest misses where nothing is feasible."""
+
+from __future__ import annotations
+
+import moocore
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.vocabulary import Scheduler
+from iojoule.model.frame import COMPLETIONS, SCHEDULERS, Frame
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+TIE = 0.01
+"""Objective values within 1 % are one: no profile tells them apart."""
+
+
+def simplest_first(frame: Frame) -> Rows:
+    """Order from simple to involved, deterministic.
+
+    Fewer jobs, lower depth, no scheduler, interrupts, no submission polling, PS0, then size and
+    engine.
+    """
+    keys = (
+        frame.engine, frame.request_bytes, frame.power_state,
+        frame.submission_polling.astype(np.intp),
+        frame.completion != COMPLETIONS.index("interrupt"),
+        (frame.scheduler != SCHEDULERS.index(Scheduler.NONE.value)) * (1 + frame.scheduler),
+        frame.queue_depth, frame.jobs,
+    )  # fmt: skip
+    return np.lexsort(keys)
+
+
+def non_dominated(costs: Floats) -> NDArray[np.bool_]:
+    """Which rows no other row beats; the first of equal rows stands for all of them.
+
+    Args:
+        costs: Shape (n, objectives), all to be minimised, finite.
+    """
+    if len(costs) == 0:
+        return np.zeros(0, dtype=bool)
+    return np.asarray(moocore.is_nondominated(np.ascontiguousarray(costs)), dtype=bool)
+
+
+def front(costs: Floats, frame: Frame) -> Rows:
+    """Rows of the Pareto set; of configurations with equal costs the simplest."""
+    rows = np.flatnonzero(non_dominated(costs))
+    if len(rows) == 0:
+        return rows
+    # whatever ties with the front, so that the simplest of equals may stand for them
+    known = np.sort(costs[rows, 0])
+    place = np.minimum(np.searchsorted(known, costs[:, 0]), len(known) - 1)
+    near = np.flatnonzero(known[place] == costs[:, 0])
+    near = near[simplest_first_of(frame, near)]
+    return np.sort(near[non_dominated(costs[near])])
+
+
+def simplest_first_of(frame: Frame, rows: Rows) -> Rows:
+    """As `simplest_first`, for some rows: positions within `rows`."""
+    part = Frame(**{name: getattr(frame, name)[rows] for name in Frame.__dataclass_fields__})
+    return simplest_first(part)
+
+
+def thin(costs: Floats, most: int) -> Rows:
+    """At most `most` rows spread evenly along the front by the first cost, both ends kept."""
+    order = np.lexsort(costs.T[::-1])
+    if len(order) <= most:
+        return order
+    return order[np.unique(np.linspace(0, len(order) - 1, most).round().astype(np.intp))]
+
+
+def nearest(violations: Floats, most: int) -> Rows:
+    """Rows that miss the bounds by the least.
+
+    Args:
+        violations: Relative amount by which each bound is missed, 0 where it holds; shape
+            (n, bounds).
+        most: How many rows.
+
+    Returns:
+        Rows by their largest violation, then by the sum; the first ones not dominated by another
+        miss, so that they show different ways out.
+    """
+    worst, total = violations.max(axis=1), violations.sum(axis=1)
+    shown = np.flatnonzero(non_dominated(violations))
+    shown = shown[np.lexsort((total[shown], worst[shown]))][:most]
+    if len(shown) < most:
+        order = np.lexsort((total, worst))
+        rest = order[~np.isin(order, shown)][: most - len(shown)]
+        shown = np.concatenate([shown, rest])
+        shown = shown[np.lexsort((total[shown], worst[shown]))]
+    return shown
+
+
+def choose(objective: Floats, evidence: Rows, current: Rows, frame: Frame) -> int:
+    """The row to recommend among feasible, non-dominated rows (and today's).
+
+    Least objective; within `TIE` of it today's configuration, then the strongest evidence, then
+    the simplest.
+
+    Args:
+        objective: To be minimised, shape (n,).
+        evidence: Evidence codes, higher is weaker.
+        current: Rows that are today's configuration.
+        frame: The configurations.
+    """
+    best = objective.min()
+    near = np.flatnonzero(objective <= best + TIE * abs(best))
+    here = near[np.isin(near, current)]
+    if len(here):
+        return int(here[0])
+    near = near[evidence[near] == evidence[near].min()]
+    return int(near[simplest_first_of(frame, near)[0]])

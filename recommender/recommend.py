@@ -1,0 +1,220 @@
+"""Which configurations should this workload use?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.model.frame import Frame
+from iojoule.model.predictor import Predictor
+from iojoule.recommender import notes, pareto
+from iojoule.recommender.answer import Counts, Estimate, Recommendation, Row
+from iojoule.recommender.candidates import build_candidates
+from iojoule.recommender.endurance import endurance_of
+from iojoule.recommender.equal_work import demand_of
+from iojoule.recommender.rows import Details
+from iojoule.recommender.screen import Judge, Judged, Question, check_answerable, scope_watts
+from iojoule.recommender.sensitivity import Layout
+from iojoule.recommender.space import Candidates, join, knobs, take
+from iojoule.recommender.workload import WorkloadProfile
+
+Floats = NDArray[np.float64]
+
+ROWS_SHOWN = 50
+"""Rows of the front in an answer; a longer front is thinned evenly."""
+
+MISSES_SHOWN = 5
+
+
+class Recommender:
+    """Answers workload profiles for one drive; built once from a device profile.
+
+    Example:
+        >>> from iojoule.datasets.profile import load_shipped_profile
+        >>> from iojoule.recommender.space import Candidates, join, knobs, take
+    from iojoule.recommender.workload import parse_workload
+        >>> recommender = Recommender(load_shipped_profile("samsung-980-pro-1tb"))
+        >>> answer = recommender.recommend(parse_workload({"workload": {"operation": "read"}}))
+        >>> answer.mode
+        'as_fast_as_possible'
+    """
+
+    def __init__(self, profile: DeviceProfile) -> None:
+        self.profile = profile
+        self.predictor = Predictor(profile)
+        self.layout = Layout(profile)
+
+    def recommend(self, workload: WorkloadProfile, *, rows: int = ROWS_SHOWN) -> Recommendation:
+        """Evaluate every candidate and say which one to use.
+
+        Args:
+            workload: What the application does, what is free, what must hold.
+            rows: Most rows of the Pareto set to return.
+
+        Raises:
+            InputError: The workload profile asks for something that this drive or its profile
+                does not have; the message names the field and the remedy.
+        """
+        candidates = build_candidates(self.profile, self.predictor.performance.paths, workload)
+        judge, today = self._judge(workload, candidates)
+        found = _search(judge, candidates)
+        return self._answer(workload, candidates, judge, found, today, rows)
+
+    def _judge(self, workload: WorkloadProfile, candidates: Candidates) -> tuple[Judge, Judged]:
+        """The judge, told what this profile can be asked, and today's configuration judged."""
+        frame = candidates.current_frame()
+        demand = demand_of(workload, candidates.current.request_bytes)
+        plain = Question(
+            demand, type(workload.sla)(), workload.scope, workload.effective_objective,
+            "latency_p99_ns",
+        )  # fmt: skip
+        sample = Judge(self.predictor, self.layout, plain).judge(frame)
+        known = not np.isnan(sample.prediction["latency_p99_ns"].value[0])
+        powered = scope_watts(sample.watts, workload.scope) is not None
+        question = Question(
+            demand, workload.sla, workload.scope,
+            workload.effective_objective if powered else None,
+            "latency_p99_ns" if known else "latency_mean_ns",
+        )  # fmt: skip
+        check_answerable(question, self.layout, sample)
+        judge = Judge(self.predictor, self.layout, question)
+        return judge, judge.judge(frame)
+
+    def _answer(
+        self,
+        workload: WorkloadProfile,
+        candidates: Candidates,
+        judge: Judge,
+        found: _Found,
+        today: Judged,
+        most: int,
+    ) -> Recommendation:
+        """Put the rows that the answer shows through the full evaluation, today's first."""
+        question = judge.question
+        best = _recommended(found, today)
+        shown = pareto.thin(found.costs, most) if len(found.front) else np.zeros(0, dtype=np.intp)
+        misses = found.misses if best is None else None
+        frames = [today.frame, take(found.front, shown)]
+        if best is not None:
+            frames.append(best)
+        if misses is not None:
+            frames.append(misses)
+        details = Details(self.layout, question, judge.judge(join(frames)))
+        made = [details.row(index) for index in range(1 + len(shown))]
+        current, recommended, saving, endurance = made[0], None, None, None
+        place = 0
+        if best is not None:
+            place = 1 + len(shown)
+            recommended = details.row(place)
+            same = bool((knobs(best)[0] == knobs(today.frame)[0]).all())
+            saving = details.saving(0, place, same=same)
+            endurance = endurance_of(self.profile, workload, recommended, current)
+        return Recommendation(
+            workload=workload.name,
+            device=self.profile.device,
+            model_name=self.profile.model_name,
+            profile_version=self.profile.profile_version,
+            mode="as_fast_as_possible" if workload.as_fast_as_possible else "equal_work",
+            scope=workload.scope,
+            objective=workload.effective_objective,
+            ranked_by="performance" if question.objective is None else question.objective.value,
+            confidence=workload.sla.confidence,
+            demand_bytes_per_second=question.demand.bytes_per_second,
+            sla=workload.sla,
+            recommended=recommended,
+            current=current,
+            saving=saving,
+            endurance=endurance,
+            pareto=made[1:],
+            nearest_misses=[
+                details.miss(index)
+                for index in range(1 + len(shown), len(details.judged.frame))
+                if misses is not None
+            ],
+            counts=Counts(
+                total=candidates.count, feasible=found.feasible, on_front=len(found.front),
+                shown=len(shown), excluded=candidates.excluded,
+            ),
+            free=list(candidates.free),
+            defaults_used=candidates.defaults_used,
+            evidence=_evidence(recommended or current),
+            notes=notes.write(
+                self.profile, workload, question, candidates, current, recommended, saving
+            ),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is left of the candidates: the front, or the nearest misses."""
+
+    feasible: int
+    front: Frame
+    costs: Floats
+    evidence: NDArray[np.intp]
+    misses: Frame | None
+
+
+def _search(judge: Judge, candidates: Candidates) -> _Found:
+    """Judge every candidate, block by block.
+
+    The front of the blocks' fronts is the front of all, so that only few rows are kept.
+    """
+    feasible = 0
+    fronts: list[tuple[Frame, Floats, NDArray[np.intp]]] = []
+    misses: list[tuple[Frame, Floats]] = []
+    for frame in candidates.blocks():
+        judged = judge.judge(frame, runs=len(candidates.states))
+        good = np.flatnonzero(judged.feasible)
+        feasible += len(good)
+        if len(good):
+            fronts.append(_front(judged, good))
+        elif not fronts:
+            near = pareto.nearest(judged.violations, MISSES_SHOWN)
+            misses.append((take(frame, near), judged.violations[near]))
+    if not fronts:
+        frame, violations = join([m[0] for m in misses]), np.concatenate([m[1] for m in misses])
+        near = pareto.nearest(violations, MISSES_SHOWN)
+        nothing = take(frame, np.zeros(0, dtype=np.intp))
+        return _Found(0, nothing, np.zeros((0, 3)), np.zeros(0, dtype=np.intp), take(frame, near))
+    frame, costs, evidence = fronts[0]
+    if len(fronts) > 1:
+        frame = join([part[0] for part in fronts])
+        costs = np.concatenate([part[1] for part in fronts])
+        evidence = np.concatenate([part[2] for part in fronts])
+        kept = pareto.front(costs, frame)
+        frame, costs, evidence = take(frame, kept), costs[kept], evidence[kept]
+    return _Found(feasible, frame, costs, evidence, None)
+
+
+def _front(judged: Judged, good: NDArray[np.intp]) -> tuple[Frame, Floats, NDArray[np.intp]]:
+    frame = judged.frame if len(good) == len(judged.frame) else take(judged.frame, good)
+    costs = judged.costs[good]
+    kept = pareto.front(costs, frame)
+    return take(frame, kept), costs[kept], judged.prediction.evidence[good][kept]
+
+
+def _recommended(found: _Found, today: Judged) -> Frame | None:
+    """The row to use, as a frame of one; None where nothing is feasible."""
+    if not len(found.front):
+        return today.frame if today.feasible[0] else None
+    frame, objective, evidence = found.front, found.costs[:, 0], found.evidence
+    here = np.flatnonzero((knobs(frame) == knobs(today.frame)).all(axis=1))
+    if today.feasible[0] and not len(here):
+        frame = join([frame, today.frame])
+        objective = np.append(objective, today.costs[0, 0])
+        evidence = np.append(evidence, today.prediction.evidence)
+        here = np.array([len(objective) - 1])
+    row = pareto.choose(objective, evidence, here, frame)
+    return take(frame, slice(row, row + 1))
+
+
+def _evidence(row: Row) -> dict[str, str]:
+    return {
+        name: value.evidence.value
+        for name in Row.model_fields
+        if isinstance(value := getattr(row, name), Estimate)
+    }

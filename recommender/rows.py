@@ -1,0 +1,213 @@
+"""From judged candidates to the rows, savings and misses of an answer."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.performance import EVIDENCE
+from iojoule.model.predictor import NORMAL_90
+from iojoule.recommender.answer import Estimate, Miss, Row, Saving, Shortfall, Verdict
+from iojoule.recommender.equal_work import watts_of
+from iojoule.recommender.screen import DEMAND, Judged, Question, rests
+from iojoule.recommender.sensitivity import (
+    Contrast,
+    Gradients,
+    Layout,
+    all_gradients,
+    contrast,
+    energy_sd,
+)
+from iojoule.recommender.space import configuration_of
+
+Floats = NDArray[np.float64]
+Triple = tuple[Floats, Floats, Floats, NDArray[np.intp]]
+
+HOURS_A_YEAR = 8766.0
+"""365.25 days."""
+
+SECONDS_A_YEAR = HOURS_A_YEAR * 3600.0
+
+JOULES_A_KWH = 3.6e6
+
+CPU_EVIDENCE = EVIDENCE.index(Evidence.PUBLISHED.value)
+
+
+class Details:
+    """Everything an answer says about a few judged rows.
+
+    Args:
+        layout: The common parameters of the profile's power laws.
+        question: What was asked.
+        judged: The rows.
+    """
+
+    def __init__(self, layout: Layout, question: Question, judged: Judged) -> None:
+        self.layout = layout
+        self.question = question
+        self.judged = judged
+        self.gradients: list[dict[str, Gradients]] = [
+            all_gradients(
+                layout, judged.frame, judged.prediction, judged.work,
+                watts_of(layout.profile, judged.frame, judged.prediction, judged.work, rest), rest,
+            )
+            for rest in rests(question.demand)
+        ]  # fmt: skip
+        self.columns = self._columns()
+
+    def _columns(self) -> dict[str, Triple | None]:
+        judged, prediction = self.judged, self.judged.prediction
+        columns: dict[str, Triple | None] = {}
+        for name in ("mean", "p50", "p99", "p999"):
+            band = prediction[f"latency_{name}_ns"]
+            columns[f"latency_{name}_ns"] = (band.value, band.low, band.high, band.evidence)
+        work, code = judged.work, prediction["iops"].evidence
+        carried = work.log_capacity_half * work.capacity_elasticity
+        columns["capacity_bytes_per_second"] = _spread(work.capacity_bytes, carried, code)
+        held = work.log_capacity_half * work.elasticity
+        columns["throughput_bytes_per_second"] = _spread(work.served_bytes, held, code)
+        columns["iops"] = _spread(work.requests, held, code)
+        for scope, name in (
+            ("device", "device_power_watts"), ("cpu", "cpu_power_watts"),
+            ("device_cpu", "device_cpu_power_watts"), ("system", "system_power_watts"),
+        ):  # fmt: skip
+            columns[name] = self._power(scope)
+        columns["joules_per_useful_gb"], columns["edp_joule_seconds"] = self._energy()
+        return columns
+
+    def evidence_codes(self, scope: str) -> NDArray[np.intp]:
+        """Weakest evidence of a scope's power, by row."""
+        prediction = self.judged.prediction
+        code = np.full(len(self.judged.frame), CPU_EVIDENCE, dtype=np.intp)
+        if scope == "cpu":
+            return np.maximum(code, prediction["cpu_power_watts"].evidence)
+        device = prediction["device_power_watts"].evidence
+        return device if scope == "device" else np.maximum(code, device)
+
+    def _power(self, scope: str) -> Triple | None:
+        """Value by the first kind of arrival, interval over both where one is assumed."""
+        low = high = value = None
+        for every in self.gradients:
+            if scope not in every:
+                return None
+            power = every[scope]
+            half = NORMAL_90 * power.sd(self.layout)
+            value = power.watts if value is None else value
+            low = power.watts - half if low is None else np.minimum(low, power.watts - half)
+            high = power.watts + half if high is None else np.maximum(high, power.watts + half)
+        if value is None or low is None or high is None:
+            return None
+        return value, np.maximum(low, 0.0), high, self.evidence_codes(scope)
+
+    def _energy(self) -> tuple[Triple | None, Triple | None]:
+        scope, work = self.question.scope.value, self.judged.work
+        power = self._power(scope)
+        if power is None:
+            return None, None
+        gradients = self.gradients[0][scope]
+        per_gb = 1e9 / work.served_bytes
+        half = NORMAL_90 * energy_sd(self.layout, gradients, work)
+        value = gradients.watts * per_gb
+        moved = work.elasticity > 0  # with held work, energy is power over a constant
+        low = np.where(moved, value * np.exp(-half), power[1] * per_gb)
+        high = np.where(moved, value * np.exp(half), power[2] * per_gb)
+        energy = (value, low, high, power[3])
+        latency = self.judged.prediction["latency_mean_ns"]
+        scale = self.question.demand.useful_bytes * 1e-9 * latency.value * 1e-9
+        log_half = np.hypot(np.log(high / value), np.log(latency.high / latency.value))
+        down = np.hypot(
+            np.log(value / np.maximum(low, 1e-3 * value)), np.log(latency.value / latency.low)
+        )
+        edp = value * scale
+        code = np.maximum(power[3], latency.evidence)
+        return energy, (edp, edp * np.exp(-down), edp * np.exp(log_half), code)
+
+    def row(self, index: int) -> Row:
+        """One row of the answer."""
+        judged = self.judged
+        estimates = {name: _estimate(triple, index) for name, triple in self.columns.items()}
+        return Row(
+            configuration=configuration_of(judged.frame, index),
+            busy_share=float(judged.work.busy[index]),
+            host_bytes_written_per_second=float(judged.work.host_writes[index]),
+            meets_sla=bool(judged.feasible[index]),
+            **estimates,  # type: ignore[arg-type]
+        )
+
+    def miss(self, index: int) -> Miss:
+        """A row and what it misses."""
+        judged, limits = self.judged, dict(self.question.sla.bounds())
+        if self.question.demand.bytes_per_second is not None:
+            limits[DEMAND] = self.question.demand.bytes_per_second
+        shortfalls = [
+            Shortfall(
+                bound=name, limit=limits[name], reached=float(judged.reached[index, column]),
+                missed_by=abs(limits[name] - float(judged.reached[index, column])),
+                missed_by_percent=100.0
+                * abs(limits[name] - float(judged.reached[index, column])) / limits[name],
+            )
+            for column, name in enumerate(judged.bounds)
+            if judged.violations[index, column] > 0
+        ]  # fmt: skip
+        return Miss(row=self.row(index), shortfalls=shortfalls)
+
+    def saving(self, today: int, other: int, *, same: bool) -> Saving | None:
+        """What `other` saves against `today`; None where the scope's power is unknown."""
+        scope, work = self.question.scope.value, self.judged.work
+        if any(scope not in every for every in self.gradients):
+            return None
+        found = [
+            contrast(self.layout, every[scope], work, (today, other), same=same)
+            for every in self.gradients
+        ]
+        codes = self.evidence_codes(scope)[[today, other]]
+        word = Evidence(EVIDENCE[int(codes.max())])
+        yearly = float(work.served_bytes[today]) * SECONDS_A_YEAR / JOULES_A_KWH
+        if self.question.demand.bytes_per_second is not None:
+            yearly = self.question.demand.bytes_per_second * SECONDS_A_YEAR / JOULES_A_KWH
+        percent = _over(found, "percent", 1.0, word)
+        verdict, reason = _verdict(percent, same=same)
+        return Saving(
+            watts=_over(found, "watts", 1.0, word),
+            joules_per_useful_gb=_over(found, "joules_per_byte", 1e9, word),
+            kwh_per_year=_over(found, "joules_per_byte", yearly, word),
+            percent=percent, verdict=verdict, reason=reason,
+        )  # fmt: skip
+
+
+def _over(found: list[Contrast], name: str, scale: float, evidence: Evidence) -> Estimate:
+    """Value of the first contrast, interval over all of them."""
+    pairs = [getattr(one, name) for one in found]
+    return Estimate(
+        value=pairs[0][0] * scale,
+        low=min(value - NORMAL_90 * sd for value, sd in pairs) * scale,
+        high=max(value + NORMAL_90 * sd for value, sd in pairs) * scale,
+        evidence=evidence,
+    )
+
+
+def _verdict(percent: Estimate, *, same: bool) -> tuple[Verdict, str]:
+    if same:
+        return "no change", "today's configuration is the best of the candidates: nothing to save"
+    if percent.high < 0:
+        return "costs more", "it takes more energy than today's configuration, to keep the bounds"
+    if percent.low <= 0:
+        return "not proven", "the interval includes no saving at all: measure this first"
+    if percent.high - percent.low <= percent.value:
+        return "proven", "the interval excludes zero by far: half of it is at most half the saving"
+    return "likely", "the interval excludes zero, but the amount is uncertain"
+
+
+def _spread(value: Floats, log_half: Floats, code: NDArray[np.intp]) -> Triple:
+    return value, value * np.exp(-log_half), value * np.exp(log_half), code
+
+
+def _estimate(triple: Triple | None, index: int) -> Estimate | None:
+    if triple is None or np.isnan(triple[0][index]):
+        return None
+    value, low, high, code = triple
+    return Estimate(
+        value=float(value[index]), low=float(low[index]), high=float(high[index]),
+        evidence=Evidence(EVIDENCE[int(code[index])]),
+    )  # fmt: skip

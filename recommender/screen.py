@@ -1,0 +1,221 @@
+"""Judging candidates: the objective, the costs of the Pareto set, and every bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.errors import InputError
+from iojoule.model.frame import Frame
+from iojoule.model.predictor import NORMAL_90, Prediction, Predictor
+from iojoule.recommender.equal_work import Demand, Watts, Work, watts_of, work_of
+from iojoule.recommender.sensitivity import Gradients, Layout, all_gradients
+from iojoule.recommender.sla import LATENCY_MAXIMA, POWER_MAXIMA, Sla, confidence_scale
+from iojoule.recommender.workload import Objective, Scope
+
+Floats = NDArray[np.float64]
+
+DEMAND = "demand_bytes_per_second"
+"""Name under which the demand itself is judged, beside the bounds of the SLA."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What candidates are judged by.
+
+    Attributes:
+        demand: The work.
+        sla: The bounds.
+        scope: Whose energy counts.
+        objective: What is made small; None ranks by performance alone.
+        tail: Latency that the Pareto set minimises.
+    """
+
+    demand: Demand
+    sla: Sla
+    scope: Scope
+    objective: Objective | None
+    tail: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """n candidates judged.
+
+    Attributes:
+        frame: The configurations.
+        prediction: At full speed.
+        work: At the demanded work.
+        watts: Mean power at that work.
+        costs: Columns of the Pareto set, all to be minimised; the first is the objective.
+        bounds: Names of what is judged, the columns of the next two.
+        reached: The interval bound held against each limit, shape (n, bounds).
+        violations: Relative amount by which it is missed, 0 where it holds.
+    """
+
+    frame: Frame
+    prediction: Prediction
+    work: Work
+    watts: Watts
+    costs: Floats
+    bounds: tuple[str, ...]
+    reached: Floats
+    violations: Floats
+
+    @property
+    def feasible(self) -> NDArray[np.bool_]:
+        """Which rows hold every bound."""
+        return np.asarray(~self.violations.any(axis=1))
+
+
+class Judge:
+    """Evaluates frames for one question."""
+
+    def __init__(self, predictor: Predictor, layout: Layout, question: Question) -> None:
+        self.predictor = predictor
+        self.layout = layout
+        self.question = question
+        self.limits = self._limits()
+        self.scale = confidence_scale(question.sla.confidence)
+
+    def _limits(self) -> dict[str, float]:
+        question = self.question
+        limits = dict(question.sla.bounds())
+        if question.demand.bytes_per_second is not None:
+            limits = {DEMAND: question.demand.bytes_per_second, **limits}
+        return limits
+
+    def judge(self, frame: Frame, runs: int = 1) -> Judged:
+        """Evaluate a frame whose rows come in runs of `runs` that differ in power state only."""
+        prediction = self.predictor.predict(frame, runs=runs)
+        question = self.question
+        work = work_of(frame, prediction, question.demand)
+        watts = watts_of(self.predictor.profile, frame, prediction, work, question.demand.rest)
+        reached = np.empty((len(frame), len(self.limits)))
+        violations = np.empty_like(reached)
+        powers: dict[str, Floats] = {}
+        for column, (name, limit) in enumerate(self.limits.items()):
+            if name in POWER_MAXIMA and not powers:
+                powers = self._power_bounds(frame, prediction, work)
+            value = self._reached(name, prediction, work, powers)
+            reached[:, column] = value
+            missed = value / limit - 1.0 if name.endswith("_max") else limit / value - 1.0
+            violations[:, column] = np.maximum(missed, 0.0)
+        return Judged(
+            frame, prediction, work, watts, self._costs(prediction, work, watts),
+            tuple(self.limits), reached, violations,
+        )  # fmt: skip
+
+    def _reached(
+        self, name: str, prediction: Prediction, work: Work, powers: dict[str, Floats]
+    ) -> Floats:
+        if name in LATENCY_MAXIMA:
+            band = prediction[LATENCY_MAXIMA[name]]
+            return band.value * (band.high / band.value) ** self.scale
+        if name in POWER_MAXIMA:
+            return powers[name]
+        margin = np.exp(-self.scale * work.log_capacity_half * work.capacity_elasticity)
+        carried = work.capacity_bytes * margin
+        return carried / self.question.demand.useful_bytes if name == "iops_min" else carried
+
+    def _power_bounds(self, frame: Frame, prediction: Prediction, work: Work) -> dict[str, Floats]:
+        """Upper bound of each mean power; of both kinds of arrival where that is assumed."""
+        demand = self.question.demand
+        found: dict[str, Floats] = {}
+        for rest in rests(demand):
+            watts = watts_of(self.predictor.profile, frame, prediction, work, rest)
+            every = all_gradients(self.layout, frame, prediction, work, watts, rest)
+            for name in POWER_MAXIMA:
+                power: Gradients = every[name.removesuffix("_power_watts_max")]
+                high = power.watts + self.scale * NORMAL_90 * power.sd(self.layout)
+                found[name] = np.maximum(found.get(name, high), high)
+        return found
+
+    def _costs(self, prediction: Prediction, work: Work, watts: Watts) -> Floats:
+        tail = prediction[self.question.tail].value
+        objective = objective_values(self.question, prediction, work, watts)
+        return np.stack([objective, -work.capacity_bytes, tail], axis=1)
+
+
+def rests(demand: Demand) -> tuple[float, ...]:
+    """The share of restful gaps, and its alternative where nothing was said about arrivals."""
+    if demand.rest_assumed and demand.rest_if_even != demand.rest:
+        return demand.rest, demand.rest_if_even
+    return (demand.rest,)
+
+
+def scope_watts(watts: Watts, scope: Scope) -> Floats | None:
+    """Power of a scope, W; None where a part of it is unknown."""
+    if scope is Scope.SYSTEM:
+        return watts.system
+    if scope is Scope.DEVICE or watts.device is None:
+        return watts.device
+    return None if watts.cpu is None else watts.device + watts.cpu
+
+
+def objective_values(
+    question: Question, prediction: Prediction, work: Work, watts: Watts
+) -> Floats:
+    """What is made small: W, J per useful GB, J s; or, without power, seconds of a tail or of a GB.
+
+    Without power a demanded rate is ranked by tail latency and full speed by capacity.
+    """
+    power = scope_watts(watts, question.scope)
+    if question.objective is None or power is None:
+        if question.demand.bytes_per_second is None:
+            return 1e9 / work.capacity_bytes
+        return prediction[question.tail].value * 1e-9
+    if question.objective is Objective.WATTS:
+        return power
+    energy = power / work.served_bytes
+    if question.objective is Objective.JOULES_PER_USEFUL_GB:
+        return energy * 1e9
+    latency = prediction["latency_mean_ns"].value * 1e-9
+    return energy * question.demand.useful_bytes * latency
+
+
+def check_answerable(question: Question, layout: Layout, sample: Judged) -> None:
+    """Refuse bounds that this profile cannot judge or that no state of the drive can keep.
+
+    Raises:
+        InputError: Names the bound and the remedy.
+    """
+    profile = layout.profile
+    bounds = question.sla.bounds()
+    for name in bounds:
+        if name in LATENCY_MAXIMA and np.isnan(sample.prediction[LATENCY_MAXIMA[name]].value[0]):
+            raise InputError(
+                f"sla.{name}: the profile of {profile.model_name} does not know this percentile "
+                "for the workload; bound latency_mean_ns_max instead, or measure and fit it",
+                field=f"sla.{name}",
+            )
+    idle: dict[str, float | None] = dict.fromkeys(POWER_MAXIMA)
+    device, host, system = profile.device_power, profile.host_power, profile.system_power
+    if device is not None:
+        states = {0, *(effect.power_state for effect in profile.power_state_effects)}
+        idle["device_power_watts_max"] = min(device.idle_watts[state].value for state in states)
+    if host is not None:
+        idle["cpu_power_watts_max"] = host.parameters[0].value
+    least, cpu = idle["device_power_watts_max"], idle["cpu_power_watts_max"]
+    if system is not None and least is not None and cpu is not None:
+        parts = least + cpu
+        idle["system_power_watts_max"] = max(
+            system.floor_watts.value + system.slope.value * parts, parts
+        )
+    for name, floor in idle.items():
+        if name not in bounds:
+            continue
+        if floor is None:
+            raise InputError(
+                f"sla.{name}: the profile of {profile.model_name} knows no such power, so nothing "
+                "can be held against the bound; leave it out, or measure power and fit it",
+                field=f"sla.{name}",
+            )
+        if bounds[name] < floor:
+            raise InputError(
+                f"sla.{name}: {bounds[name]:g} W is below the {floor:.3g} W that are drawn without "
+                "any work; no configuration can keep it, raise it",
+                field=f"sla.{name}",
+            )

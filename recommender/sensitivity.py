@@ -1,0 +1,280 @@
+"""How sure watts and savings are: gradients by the profile's parameters.
+
+Two configurations of one drive share its parameters, so the error of their difference is not
+the sum of their errors: with gradients g1, g2 by the common parameters (covariance C),
+
+    var(P1 - P2) = (g1 - g2)' C (g1 - g2) + what each has of its own.
+
+Common are the parameters of the power laws, idle power and the behaviour under a cap by power
+state, what this specimen of the drive does differently, the dynamic CPU power of an engine and
+of a scheduler, and the supply's losses. A configuration's own are the error of its throughput
+and the lack of fit of the power law; they cancel only against the same configuration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
+from iojoule.model.predictor import NORMAL_90, Prediction
+from iojoule.recommender.equal_work import Watts, Work, cpu_regressors, gap_watts
+
+Floats = NDArray[np.float64]
+
+MOST_RELATIVE_SD = 0.35
+"""As in `model.device_power`: drives of a class differ no more than this from a guess."""
+
+CAP_RELATIVE_SD = 0.12
+"""As in `model.device_power`: how far a power state's cap is from what the drive draws."""
+
+ENGINE_SD = 0.3
+"""As in `model.host_paths`: relative sd of an engine whose power was never published."""
+
+
+class Layout:
+    """Positions of the common parameters and their covariance, built once from a profile."""
+
+    def __init__(self, profile: DeviceProfile) -> None:
+        self.profile = profile
+        device, host, system = profile.device_power, profile.host_power, profile.system_power
+        self.states = len(device.idle_watts) if device else 0
+        self.engines = len(ENGINES) * len(COMPLETIONS)
+        sizes = {
+            "device": 6, "idle": self.states, "cap": self.states, "specimen": 1,
+            "background": 1, "speed": 1, "cpu": 4, "engine": self.engines,
+            "scheduler": len(SCHEDULERS), "system": 3,
+        }  # fmt: skip
+        ends = np.cumsum(list(sizes.values()))
+        self.at = {
+            name: slice(int(end) - size, int(end))
+            for (name, size), end in zip(sizes.items(), ends, strict=True)
+        }
+        self.size = int(ends[-1])
+        self.covariance = np.eye(self.size)
+        if device is not None:
+            self._set("device", np.array(device.covariance))
+            self._set("idle", np.diag([p.sd**2 for p in device.idle_watts]))
+        if profile.write_state is not None:
+            self._set("background", np.diag([profile.write_state.background_joules_per_byte.sd**2]))
+        if host is not None:
+            self._set("cpu", np.array(host.covariance))
+        if system is not None:
+            self._set("system", np.diag([system.floor_watts.sd**2, system.slope.sd**2, 1.0]))
+        self.engine_sd, self.scheduler_sd = _factor_sds(profile)
+
+    def _set(self, name: str, block: Floats) -> None:
+        self.covariance[self.at[name], self.at[name]] = block
+
+
+def _factor_sds(profile: DeviceProfile) -> tuple[Floats, Floats]:
+    """Relative sd of dynamic CPU power by engine and completion, and by scheduler."""
+    engine = np.full(len(ENGINES) * len(COMPLETIONS), ENGINE_SD)
+    scheduler = np.zeros(len(SCHEDULERS))
+    if profile.host_power is None:
+        return engine, scheduler
+    for key, parameter in profile.host_power.engine_factors.items():
+        name, completion = key.split("/")
+        engine[ENGINES.index(name) * len(COMPLETIONS) + COMPLETIONS.index(completion)] = (
+            parameter.sd / parameter.value
+        )
+    for key, parameter in profile.host_power.scheduler_factors.items():
+        scheduler[SCHEDULERS.index(key)] = parameter.sd / parameter.value
+    return engine, scheduler
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Gradients of one power (drive, CPU, their sum, whole system) of n configurations.
+
+    Attributes:
+        watts: The power itself, W.
+        common: By the common parameters, shape (n, layout.size).
+        own_speed: By the log capacity, own part only, times its sd; W.
+        own_fit: Lack of fit of the power law; W.
+    """
+
+    watts: Floats
+    common: Floats
+    own_speed: Floats
+    own_fit: Floats
+
+    def plus(self, other: Gradients) -> Gradients:
+        """The sum of two powers of the same configurations."""
+        return Gradients(
+            self.watts + other.watts, self.common + other.common,
+            self.own_speed + other.own_speed, np.hypot(self.own_fit, other.own_fit),
+        )  # fmt: skip
+
+    def sd(self, layout: Layout) -> Floats:
+        """Standard deviation of each power, W."""
+        spread = np.einsum("ij,ij->i", self.common @ layout.covariance, self.common)
+        total = np.sqrt(np.maximum(spread, 0.0) + self.own_speed**2 + self.own_fit**2)
+        return np.asarray(np.minimum(total, MOST_RELATIVE_SD * self.watts))
+
+
+def device_gradients(
+    layout: Layout, frame: Frame, prediction: Prediction, work: Work, watts: Watts, rest: float
+) -> Gradients | None:
+    """Gradients of the drive's mean power."""
+    power = layout.profile.device_power
+    gap = gap_watts(layout.profile, frame, prediction, rest)
+    if power is None or gap is None or watts.device is None:
+        return None
+    rows = np.arange(len(frame))
+    theta = np.array([parameter.value for parameter in power.parameters])
+    x, active = prediction.activity.device_x, prediction["device_power_watts"].value
+    capped = x @ theta > active * (1.0 + 1e-9)
+    common = np.zeros((len(frame), layout.size))
+    common[:, layout.at["device"]] = work.busy[:, None] * x
+    common[:, layout.at["device"].start] += (1.0 - work.busy) * (1.0 - rest)
+    common[rows, layout.at["idle"].start + frame.power_state] = (1.0 - work.busy) * rest
+    low = frame.power_state > 0
+    common[rows, layout.at["cap"].start + frame.power_state] = (
+        low * CAP_RELATIVE_SD * work.busy * active
+    )
+    between = layout.profile.between_drives_relative_sd.value
+    common[:, layout.at["specimen"].start] = between * work.busy * active
+    common[:, layout.at["background"].start] = work.background
+    # served work is held, so only the part of active power that does not follow it counts
+    fixed = np.where(capped, active, theta[0] + theta[5] * x[:, 5])
+    u, s = work.busy, work.elasticity
+    by_speed = u * (s - 1.0) * (fixed - gap) + s * u * (active - fixed)
+    common[:, layout.at["speed"].start] = between * by_speed
+    return Gradients(
+        watts.device, common, by_speed * _own_log_sd(work, between), power.relative_sd * u * active
+    )
+
+
+def cpu_gradients(
+    layout: Layout, frame: Frame, prediction: Prediction, work: Work, watts: Watts, rest: float
+) -> Gradients | None:
+    """Gradients of mean CPU power."""
+    power = layout.profile.host_power
+    if power is None or watts.cpu is None:
+        return None
+    rows = np.arange(len(frame))
+    theta = np.array([parameter.value for parameter in power.parameters])
+    x, slope = cpu_regressors(frame, prediction, work, rest)
+    dynamic = watts.cpu - theta[0]
+    common = np.zeros((len(frame), layout.size))
+    common[:, layout.at["cpu"]] = x
+    engine = frame.engine * len(COMPLETIONS) + frame.completion
+    common[rows, layout.at["engine"].start + engine] = dynamic * layout.engine_sd[engine]
+    common[rows, layout.at["scheduler"].start + frame.scheduler] = (
+        dynamic * layout.scheduler_sd[frame.scheduler]
+    )
+    between = layout.profile.between_drives_relative_sd.value
+    by_speed = slope @ theta
+    common[:, layout.at["speed"].start] = between * by_speed
+    return Gradients(watts.cpu, common, by_speed * _own_log_sd(work, between), np.zeros(len(frame)))
+
+
+def system_gradients(layout: Layout, parts: Gradients, watts: Watts) -> Gradients | None:
+    """Gradients of wall power from those of drive and CPU together."""
+    power = layout.profile.system_power
+    if power is None or watts.system is None:
+        return None
+    slope = power.slope.value
+    common = slope * parts.common
+    common[:, layout.at["system"]] = np.stack(
+        [np.ones_like(parts.watts), parts.watts, power.relative_sd * watts.system], axis=1
+    )
+    return Gradients(watts.system, common, slope * parts.own_speed, slope * parts.own_fit)
+
+
+def all_gradients(
+    layout: Layout, frame: Frame, prediction: Prediction, work: Work, watts: Watts, rest: float
+) -> dict[str, Gradients]:
+    """Gradients by scope, of the scopes whose power is known."""
+    found: dict[str, Gradients] = {}
+    device = device_gradients(layout, frame, prediction, work, watts, rest)
+    cpu = cpu_gradients(layout, frame, prediction, work, watts, rest)
+    if device is not None:
+        found["device"] = device
+    if cpu is not None:
+        found["cpu"] = cpu
+    if device is not None and cpu is not None:
+        found["device_cpu"] = device.plus(cpu)
+        system = system_gradients(layout, found["device_cpu"], watts)
+        if system is not None:
+            found["system"] = system
+    return found
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Today's configuration against another: differences of power and of energy for equal work.
+
+    Attributes:
+        watts: Power of the first minus that of the second, W, and its sd.
+        joules_per_byte: Energy per useful byte likewise.
+        percent: Share of the first's energy that the second saves.
+    """
+
+    watts: tuple[float, float]
+    joules_per_byte: tuple[float, float]
+    percent: tuple[float, float]
+
+
+def contrast(
+    layout: Layout, power: Gradients, work: Work, rows: tuple[int, int], *, same: bool
+) -> Contrast:
+    """Compare row `rows[0]` (today) with `rows[1]`.
+
+    Args:
+        layout: The common parameters.
+        power: Gradients of the scope's power.
+        work: What the rows do.
+        rows: Today's row and the other one.
+        same: Whether both rows are one configuration: then nothing differs.
+    """
+    if same:
+        return Contrast((0.0, 0.0), (0.0, 0.0), (0.0, 0.0))
+    a, b = rows
+    watts = power.watts
+    energy = watts / work.served_bytes
+    common, speed, fit = _relative(layout, power, work)
+
+    def sd(weight_a: float, weight_b: float, parts: tuple[Floats, Floats, Floats]) -> float:
+        shared, alone, lack = parts
+        difference = weight_a * shared[a] - weight_b * shared[b]
+        variance = max(float(difference @ layout.covariance @ difference), 0.0)
+        for own in (alone, lack):
+            variance += (weight_a * own[a]) ** 2 + (weight_b * own[b]) ** 2
+        return float(np.sqrt(variance))
+
+    absolute = (power.common, power.own_speed, power.own_fit)
+    relative = (common, speed, fit)
+    ratio = float(energy[b] / energy[a])
+    return Contrast(
+        (float(watts[a] - watts[b]), sd(1.0, 1.0, absolute)),
+        (float(energy[a] - energy[b]), sd(float(energy[a]), float(energy[b]), relative)),
+        (100.0 * (1.0 - ratio), 100.0 * sd(ratio, ratio, relative)),
+    )
+
+
+def _relative(layout: Layout, power: Gradients, work: Work) -> tuple[Floats, Floats, Floats]:
+    """Relative gradients of the energy per byte, P / served."""
+    between = layout.profile.between_drives_relative_sd.value
+    common = power.common / power.watts[:, None]
+    common[:, layout.at["speed"].start] -= between * work.elasticity
+    speed = power.own_speed / power.watts - _own_log_sd(work, between) * work.elasticity
+    return common, speed, power.own_fit / power.watts
+
+
+def energy_sd(layout: Layout, power: Gradients, work: Work) -> Floats:
+    """Relative sd of the energy for a unit of work, each row by itself."""
+    common, speed, fit = _relative(layout, power, work)
+    spread = np.einsum("ij,ij->i", common @ layout.covariance, common)
+    total = np.sqrt(np.maximum(spread, 0.0) + speed**2 + fit**2)
+    return np.asarray(np.minimum(total, MOST_RELATIVE_SD * np.sqrt(2.0)))
+
+
+def _own_log_sd(work: Work, between: float) -> Floats:
+    """Sd of the log capacity that is the configuration's own, not the specimen's."""
+    total = work.log_capacity_half / NORMAL_90
+    return np.sqrt(np.maximum(total**2 - between**2, 0.0))

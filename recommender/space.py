@@ -1,0 +1,158 @@
+"""The candidates as arrays: laid out block by block, taken apart and put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.schema import Configuration
+from iojoule.datasets.vocabulary import Completion, Engine, Scheduler
+from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Codes, Frame
+from iojoule.recommender.workload import Current, Free
+
+Floats = NDArray[np.float64]
+
+BLOCK_ROWS = 65_536
+"""Candidates evaluated at a time, so that memory stays within tens of megabytes."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """One way through the host: codes as in `model.frame`."""
+
+    engine: int
+    completion: int
+    submission_polling: bool
+    scheduler: int
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """All candidates as axes, laid out block by block so that memory stays bounded.
+
+    The power state varies fastest: `states` consecutive rows differ in nothing else.
+
+    Attributes:
+        combos: Route, queue depth and jobs of every combination that can exist, shape (c, 3);
+            routes as rows of `routes`.
+        routes: Codes of engine, completion, submission polling and scheduler, shape (r, 4).
+        sizes: Request sizes in bytes.
+        states: Power states.
+        current: The current configuration with every default filled in.
+        defaults_used: What was left out, and the default it took.
+        excluded: Combinations left out, by reason.
+        free: The knobs that vary.
+        facts: Read fraction, pattern code, collecting, bytes written: the same in every row.
+    """
+
+    combos: Codes
+    routes: Codes
+    sizes: Codes
+    states: Codes
+    current: Configuration
+    defaults_used: dict[str, Any]
+    excluded: dict[str, int]
+    free: tuple[str, ...]
+    facts: tuple[float, int, float, float]
+
+    @property
+    def count(self) -> int:
+        """Number of candidates."""
+        return len(self.combos) * len(self.sizes) * len(self.states)
+
+    def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Frame]:
+        """The candidates in order, about `rows` at a time, in whole runs of power states."""
+        run = len(self.sizes) * len(self.states)
+        step = max(1, rows // run)
+        for start in range(0, len(self.combos), step):
+            part = self.combos[start : start + step]
+            yield self._frame(
+                np.repeat(part, run, axis=0).T,
+                np.tile(np.repeat(self.sizes, len(self.states)), len(part)),
+                np.tile(self.states, len(part) * len(self.sizes)),
+            )
+
+    def current_frame(self) -> Frame:
+        """The current configuration as one row."""
+        route = path_of(self.current)
+        row = (route.engine, route.completion, int(route.submission_polling), route.scheduler)
+        alone = replace(self, routes=np.array([row], dtype=np.intp))
+        return alone._frame(
+            np.array([[0], [self.current.queue_depth], [self.current.jobs]], dtype=np.intp),
+            np.array([self.current.request_bytes]),
+            np.array([self.current.power_state or 0]),
+        )
+
+    def _frame(self, combos: Codes, sizes: Codes, states: Codes) -> Frame:
+        rows = len(sizes)
+        engine, completion, polling, scheduler = self.routes.T[:, combos[0]]
+        fraction, pattern, collecting, written = self.facts
+        return Frame(
+            read_fraction=np.full(rows, fraction),
+            pattern=np.full(rows, pattern, dtype=np.intp),
+            request_bytes=sizes.astype(float),
+            queue_depth=combos[1].astype(float),
+            jobs=combos[2].astype(float),
+            engine=engine,
+            completion=completion,
+            submission_polling=polling.astype(bool),
+            scheduler=scheduler,
+            power_state=states,
+            collecting=np.full(rows, collecting),
+            bytes_written=np.full(rows, written),
+        )
+
+
+def take(frame: Frame, rows: Any) -> Frame:
+    """Some rows of a frame."""
+    return Frame(**{name: getattr(frame, name)[rows] for name in Frame.__dataclass_fields__})
+
+
+def join(frames: Sequence[Frame]) -> Frame:
+    """Frames below each other."""
+    return Frame(
+        **{
+            name: np.concatenate([getattr(frame, name) for frame in frames])
+            for name in Frame.__dataclass_fields__
+        }
+    )
+
+
+def knobs(frame: Frame) -> Floats:
+    """What tells configurations apart, one row each, shape (n, 8)."""
+    return np.stack([getattr(frame, name).astype(float) for name in Free.model_fields], axis=1)
+
+
+def path_of(configuration: Configuration | Current) -> Path:
+    """The way through the host that a fully stated configuration takes."""
+    return Path(
+        ENGINES.index(str(configuration.engine)),
+        COMPLETIONS.index(str(configuration.completion)),
+        bool(configuration.submission_polling),
+        SCHEDULERS.index(str(configuration.scheduler)),
+    )
+
+
+def code_of_path(path: Path) -> int:
+    """As `host_paths.code_of`, for one path."""
+    return ((path.engine * 2 + path.completion) * 2 + int(path.submission_polling)) * len(
+        SCHEDULERS
+    ) + path.scheduler
+
+
+def configuration_of(frame: Frame, row: int) -> Configuration:
+    """One row of a frame as a configuration."""
+    return Configuration(
+        request_bytes=int(frame.request_bytes[row]),
+        queue_depth=int(frame.queue_depth[row]),
+        jobs=int(frame.jobs[row]),
+        engine=Engine(ENGINES[frame.engine[row]]),
+        completion=Completion(COMPLETIONS[frame.completion[row]]),
+        submission_polling=bool(frame.submission_polling[row]),
+        scheduler=Scheduler(SCHEDULERS[frame.scheduler[row]]),
+        power_state=int(frame.power_state[row]),
+    )

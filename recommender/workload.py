@@ -1,0 +1,269 @@
+"""The question: what an application does, what runs today, what is free, what must hold."""
+
+from __future__ import annotations
+
+import tomllib
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Self, TypeVar
+
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.schema import (
+    Count,
+    NonNegative,
+    Positive,
+    PositiveInt,
+    RequestBytes,
+    Section,
+    State,
+    Workload,
+    validation_error,
+)
+from iojoule.datasets.vocabulary import Completion, Engine, Operation, Scheduler, impossible
+from iojoule.recommender.sla import Sla
+
+
+class Scope(StrEnum):
+    """Whose energy counts."""
+
+    DEVICE = "device"
+    DEVICE_CPU = "device_cpu"
+    SYSTEM = "system"
+
+
+class Objective(StrEnum):
+    """What is made small."""
+
+    WATTS = "watts"
+    JOULES_PER_USEFUL_GB = "joules_per_useful_gb"
+    EDP = "edp"
+
+
+PowerState = Annotated[int, Field(ge=0, le=31)]
+Depth = Annotated[int, Field(ge=1, le=65535)]
+
+T = TypeVar("T")
+
+
+def _choices(value: Any) -> Any:
+    """Accept a list, one value or "all" (kept as an empty tuple: whatever makes sense)."""
+    if isinstance(value, str) and value == "all":
+        return ()
+    if value is None or isinstance(value, tuple):
+        return value
+    if not isinstance(value, list):
+        return (value,)
+    if not value:
+        raise ValueError('an empty list leaves nothing to choose; list values or say "all"')
+    return tuple(value)
+
+
+Choices = Annotated[tuple[T, ...] | None, BeforeValidator(_choices)]
+"""Values to choose from; empty means all that make sense, None that the knob is not free."""
+
+
+class Free(Section):
+    """The knobs that may change, each with its candidate values or "all".
+
+    Only what the host may set and what a profile can predict: nothing here can weaken durability
+    (flushes, forced unit access, journals), which is a fact of the workload.
+    """
+
+    request_bytes: Choices[RequestBytes] = None
+    queue_depth: Choices[Depth] = None
+    jobs: Choices[Depth] = None
+    engine: Choices[Engine] = None
+    completion: Choices[Completion] = None
+    submission_polling: Choices[bool] = None
+    scheduler: Choices[Scheduler] = None
+    power_state: Choices[PowerState] = None
+
+
+class Current(Section):
+    """What runs today; what is left out takes the profile's default."""
+
+    request_bytes: RequestBytes | None = None
+    queue_depth: Depth | None = None
+    jobs: Depth | None = None
+    engine: Engine | None = None
+    completion: Completion | None = None
+    submission_polling: bool | None = None
+    scheduler: Scheduler | None = None
+    power_state: PowerState | None = None
+    post_write_power_state: PowerState | None = None
+    apst_enabled: bool | None = None
+    cpu_governor: str | None = None
+    cpu_frequency_max_hertz: Positive | None = None
+    cstate_limit: Count | None = None
+    job_numa_node: Count | None = None
+    filesystem: str | None = None
+    mount_options: str | None = None
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        reason = impossible(
+            self.engine,
+            self.completion,
+            queue_depth=self.queue_depth,
+            scheduler=self.scheduler,
+            submission_polling=self.submission_polling,
+        )
+        if reason:
+            raise ValueError(f"{reason[0]}: {reason[1]}")
+        return self
+
+
+UNMODELLED = tuple(name for name in Current.model_fields if name not in Free.model_fields)
+"""Configuration fields whose effect no profile knows: kept as they are."""
+
+
+class WorkloadProfile(Section):
+    """One question to the recommender.
+
+    Attributes:
+        name: How the answer calls the workload.
+        workload: What the application does, demand included; absent demand means as fast as
+            possible.
+        current: What runs today.
+        free: What may change; None takes a default set (see `candidates.DEFAULT_FREE`).
+        sla: What must hold.
+        state: State of the drive, a fact for writes.
+        scope: Whose energy counts.
+        objective: What is made small; None means watts where a demand is stated, else joules per
+            useful GB.
+        max_concurrency: Most requests the application can keep in flight (depth x jobs).
+        write_amplification: Flash bytes per host byte where known.
+        percentage_used: Rated endurance already used, percent.
+        notes: What a loader could not express; repeated in the answer.
+    """
+
+    name: str = "workload"
+    workload: Workload
+    current: Current = Current()
+    free: Free | None = None
+    sla: Sla = Sla()
+    state: State = State()
+    scope: Scope = Scope.DEVICE_CPU
+    objective: Objective | None = None
+    max_concurrency: PositiveInt | None = None
+    write_amplification: Positive | None = None
+    percentage_used: NonNegative | None = None
+    notes: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        useful, limit = self.workload.useful_request_bytes, self.workload.request_bytes_coalescible
+        if useful is not None and limit is not None and limit < useful:
+            raise ValueError(
+                f"request_bytes_coalescible: {limit} is below useful_request_bytes = {useful}; "
+                "leave it out where requests cannot be enlarged"
+            )
+        current = self.current.request_bytes
+        if useful is not None and current is not None and current < useful:
+            raise ValueError(
+                f"current.request_bytes: {current} is below useful_request_bytes = {useful}; say "
+                "the size that the application itself asks for in both"
+            )
+        self._sla_fits()
+        return self
+
+    def _sla_fits(self) -> None:
+        by_bytes, by_operations = self.sla.throughput_bytes_per_second_min, self.sla.iops_min
+        size = self.workload.useful_request_bytes or self.current.request_bytes
+        if by_bytes is None or by_operations is None or size is None:
+            return
+        if abs(by_bytes - by_operations * size) > 0.01 * by_bytes:
+            raise ValueError(
+                f"sla.iops_min: {by_operations:g} operations of {size} bytes are "
+                f"{by_operations * size:g} bytes a second, but throughput_bytes_per_second_min "
+                f"says {by_bytes:g}; state one of the two"
+            )
+
+    @property
+    def as_fast_as_possible(self) -> bool:
+        """Whether no demand is stated."""
+        stated = self.workload
+        return (
+            stated.demand_bytes_per_second is None and stated.demand_operations_per_second is None
+        )
+
+    @property
+    def read_fraction(self) -> float:
+        """Share of reads, 0 to 1."""
+        if self.workload.operation is Operation.READ:
+            return 1.0
+        if self.workload.operation is Operation.WRITE:
+            return 0.0
+        return float(self.workload.read_fraction or 0.0)
+
+    @property
+    def effective_objective(self) -> Objective:
+        """The objective with its default filled in."""
+        if self.objective is not None:
+            return self.objective
+        if self.as_fast_as_possible:
+            return Objective.JOULES_PER_USEFUL_GB
+        return Objective.WATTS
+
+
+def parse_workload(data: Any, where: str = "workload profile") -> WorkloadProfile:
+    """Validate a workload profile from plain data.
+
+    Raises:
+        InputError: An unknown field, an impossible value or a contradiction; the message names
+            `where` and the field.
+    """
+    try:
+        return WorkloadProfile.model_validate(data)
+    except ValidationError as error:
+        raise validation_error(error, where) from None
+
+
+def load_workload(path: Path, *, job: str | None = None) -> WorkloadProfile:
+    """Read a workload profile by the ending of its name: .toml, .json, .fio or .ini.
+
+    Args:
+        path: The file.
+        job: Section of a fio job file where it holds several.
+
+    Raises:
+        InputError: The file is missing, damaged, of another kind, or says something impossible.
+    """
+    ending = path.suffix.lower()
+    if ending in (".fio", ".ini", ".job"):
+        from iojoule.recommender.fio_job import from_fio_job
+
+        return from_fio_job(path, job=job)
+    if job is not None:
+        raise InputError(f"{path}: only a fio job file has jobs to choose from", field="job")
+    text = read_text(path)
+    if ending == ".json":
+        try:
+            return WorkloadProfile.model_validate_json(text)
+        except ValidationError as error:
+            raise validation_error(error, str(path)) from None
+    if ending == ".toml":
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{path}: not a complete TOML file: {error}") from None
+        return parse_workload(data, str(path))
+    raise InputError(
+        f"{path}: a workload profile is a .toml or .json file or a fio job file (.fio)"
+    )
+
+
+def read_text(path: Path) -> str:
+    """Read a text file.
+
+    Raises:
+        InputError: It is missing, unreadable or not text.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not a text file") from None
