@@ -64,7 +64,7 @@ def active_watts(power: DevicePower, x: Floats, power_state: NDArray[np.intp]) -
     theta = np.array([parameter.value for parameter in power.parameters])
     covariance = np.array(power.covariance)
     free = x @ theta
-    variance = np.einsum("ij,jk,ik->i", x, covariance, x) + (power.relative_sd * free) ** 2
+    variance = ((x @ covariance) * x).sum(axis=1) + (power.relative_sd * free) ** 2
     limit = np.minimum(np.array(power.cap_watts)[power_state], power.peak_watts.value)
     value = np.minimum(free, limit)
     # a capped value is known from the cap, not from the law that was cut off

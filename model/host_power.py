@@ -52,6 +52,6 @@ def watts(
     theta = np.array([parameter.value for parameter in power.parameters])
     x = regressors(busy_cores, active_cores, factor)
     value = x @ theta
-    variance = np.einsum("ij,jk,ik->i", x, np.array(power.covariance), x)
+    variance = ((x @ np.array(power.covariance)) * x).sum(axis=1)
     dynamic = (value - theta[0]) / np.maximum(factor, 1e-9)
     return value, np.sqrt(variance + (dynamic * factor_sd) ** 2)

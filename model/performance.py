@@ -92,26 +92,45 @@ class PerformanceModel:
         ), code
 
     def direction(
-        self, frame: Frame, points: Points, code: Codes, operation: str
+        self, frame: Frame, points: Points, code: Codes, operation: str, runs: int = 1
     ) -> Direction:
-        """Predict one direction as if the workload were nothing else."""
-        patterns = np.unique(frame.pattern)
-        if len(patterns) == 1:
-            result = self._surfaces[operation, PATTERNS[patterns[0]]].evaluate(points, code)
-        else:
-            result = _merge(
-                [
-                    (mask, self._surfaces[operation, PATTERNS[pattern]].evaluate(
-                        _take(points, mask), code[mask]))
-                    for pattern in patterns
-                    for mask in [frame.pattern == pattern]
-                ],
-                len(frame),
+        """Predict one direction as if the workload were nothing else.
+
+        `runs` rows in a row differ in power state only: the surface is evaluated once for them.
+        """
+        if runs > 1:
+            first = slice(None, None, runs)
+            once = self._surface(
+                frame.pattern[first], _take(points, first), code[first], operation
             )
+            result = Direction(
+                {name: np.repeat(value, runs) for name, value in once.log_value.items()},
+                {name: np.repeat(half, runs) for name, half in once.half_width.items()},
+                np.repeat(once.evidence, runs),
+            )
+        else:
+            result = self._surface(frame.pattern, points, code, operation)
         self._apply_power_state(result, frame, points, operation)
         if operation == "write":
             self._apply_collecting(result, frame, points)
         return result
+
+    def _surface(
+        self, pattern: Codes, points: Points, code: Codes, operation: str
+    ) -> Direction:
+        """Evaluate the surfaces of the patterns at PS0."""
+        patterns = np.unique(pattern)
+        if len(patterns) == 1:
+            return self._surfaces[operation, PATTERNS[patterns[0]]].evaluate(points, code)
+        return _merge(
+            [
+                (mask, self._surfaces[operation, PATTERNS[one]].evaluate(
+                    _take(points, mask), code[mask]))
+                for one in patterns
+                for mask in [pattern == one]
+            ],
+            len(pattern),
+        )
 
     def _apply_power_state(
         self, result: Direction, frame: Frame, points: Points, operation: str
@@ -119,20 +138,24 @@ class PerformanceModel:
         low = frame.power_state > 0
         if not low.any():
             return
-        effect = self._effects[int(operation == "write")][frame.power_state]
-        queueing = points.log_requests + np.log(frame.request_bytes) - effect[:, 0]
-        slowed = result.log_value["latency"] + effect[:, 2]
+        # one contiguous row an effect: this runs over every candidate of a recommendation
+        ceiling, ceiling_sd, factor, factor_sd, tail, tail_sd = np.take(
+            self._effects[int(operation == "write")].T, frame.power_state, axis=1
+        )
+        queueing = points.log_requests + np.log(frame.request_bytes) - ceiling
+        slowed = result.log_value["latency"] + factor
         throttled = np.where(low, log_smooth_max(slowed, queueing, 4.0), slowed)
         weight = 1.0 / (1.0 + np.exp(np.clip(-4.0 * (queueing - slowed), -50, 50)))
         weight = np.where(low, weight, 0.0)
         shift = throttled - result.log_value["latency"]
-        sd = np.where(low, np.hypot(weight * effect[:, 1], effect[:, 3]), 0.0)
+        variance = np.where(low, (weight * ceiling_sd) ** 2 + factor_sd**2, 0.0) * 1.645**2
+        tail_shift = shift + weight * tail
+        tail_variance = variance + (1.645 * weight * tail_sd) ** 2
         for name in QUANTITIES:
-            tail = weight * effect[:, 4] * (name in ("p99", "p999"))
-            tail_sd = weight * effect[:, 5] * (name in ("p99", "p999"))
-            result.log_value[name] = result.log_value[name] + shift + tail
-            result.half_width[name] = np.hypot(
-                result.half_width[name], 1.645 * np.hypot(sd, tail_sd)
+            heavy = name in ("p99", "p999")
+            result.log_value[name] = result.log_value[name] + (tail_shift if heavy else shift)
+            result.half_width[name] = np.sqrt(
+                result.half_width[name] ** 2 + (tail_variance if heavy else variance)
             )
         result.evidence[low] = np.maximum(result.evidence[low], PUBLISHED)
 
@@ -267,7 +290,7 @@ class _LoadedSurface:
         return evidence.astype(np.intp)
 
 
-def _take(points: Points, mask: NDArray[np.bool_]) -> Points:
+def _take(points: Points, mask: NDArray[np.bool_] | slice) -> Points:
     return Points(*(getattr(points, name)[mask] for name in Points.__dataclass_fields__))
 
 

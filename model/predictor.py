@@ -118,13 +118,18 @@ class Predictor:
         frame, used = make_frame(self.profile, columns, rows)
         return self.predict(frame), used
 
-    def predict(self, frame: Frame) -> Prediction:
+    def predict(self, frame: Frame, *, runs: int = 1) -> Prediction:
         """Predict n questions at full speed (closed loop).
 
         Values obey Little's law: requests in flight = IOPS x mean latency.
+
+        Args:
+            frame: The questions.
+            runs: Rows come in runs of this many that differ in power state only, which saves
+                evaluating the same surface several times.
         """
         points, code = self.performance.points(frame)
-        mixed, fraction = self._directions(frame, points, code)
+        mixed, fraction = self._directions(frame, points, code, runs)
         latency = mixed.log_value["latency"]
         half = np.hypot(mixed.half_width["latency"], NORMAL_90 * self._between)
         bands = {}
@@ -145,47 +150,47 @@ class Predictor:
         )
 
     def _directions(
-        self, frame: Frame, points: Points, code: Codes
+        self, frame: Frame, points: Points, code: Codes, runs: int
     ) -> tuple[Direction, Floats]:
         fraction = frame.read_fraction
         if (fraction == 1.0).all():
-            return self.performance.direction(frame, points, code, "read"), fraction
+            return self.performance.direction(frame, points, code, "read", runs), fraction
         if (fraction == 0.0).all():
-            return self.performance.direction(frame, points, code, "write"), fraction
-        read = self.performance.direction(frame, points, code, "read")
-        write = self.performance.direction(frame, points, code, "write")
+            return self.performance.direction(frame, points, code, "write", runs), fraction
+        read = self.performance.direction(frame, points, code, "read", runs)
+        write = self.performance.direction(frame, points, code, "write", runs)
         return self._mix(frame, read, write), fraction
 
     def _mix(self, frame: Frame, read: Direction, write: Direction) -> Direction:
         """Take turns: the mean latency is weighted by requests, times a published factor."""
         fraction = frame.read_fraction
         interleaved = (fraction > 0) & (fraction < 1)
-        factors = np.zeros((len(PATTERNS), 2, 2))
+        factors = np.zeros((4, len(PATTERNS)))
         for effect in self.profile.mixed:
-            factors[PATTERNS.index(effect.pattern.value)] = [
-                [np.log(effect.latency_factor.value), effect.latency_factor.sd],
-                [np.log(effect.tail_factor.value), effect.tail_factor.sd],
-            ]
-        chosen = factors[frame.pattern] * interleaved[:, None, None]
+            factors[:, PATTERNS.index(effect.pattern.value)] = (
+                np.log(effect.latency_factor.value), effect.latency_factor.sd,
+                np.log(effect.tail_factor.value), effect.tail_factor.sd,
+            )
+        slower, slower_sd, tail, tail_sd = np.take(factors, frame.pattern, axis=1) * interleaved
         with np.errstate(divide="ignore"):
             latency = np.logaddexp(
                 np.log(fraction) + read.log_value["latency"],
                 np.log1p(-fraction) + write.log_value["latency"],
             )
-        value = {"latency": latency + chosen[:, 0, 0]}
+        value = {"latency": latency + slower}
         half = {}
+        own, heavier = (NORMAL_90 * slower_sd) ** 2, (NORMAL_90 * tail_sd) ** 2
         for name in ("latency", "p50", "p99", "p999"):
             half[name] = np.sqrt(
                 fraction * read.half_width[name] ** 2
                 + (1 - fraction) * write.half_width[name] ** 2
-                + (NORMAL_90 * chosen[:, 0, 1]) ** 2
+                + own
+                + (heavier if name in ("p99", "p999") else 0.0)
             )
         for name in ("p50", "p99", "p999"):
             pure = np.where(fraction >= 0.5, read.log_value[name] - read.log_value["latency"],
                             write.log_value[name] - write.log_value["latency"])
-            tail = (name != "p50") * chosen[:, 1, 0]
-            value[name] = value["latency"] + pure + tail
-            half[name] = np.hypot(half[name], NORMAL_90 * (name != "p50") * chosen[:, 1, 1])
+            value[name] = value["latency"] + pure + (0.0 if name == "p50" else tail)
         evidence = np.where(
             fraction == 1.0, read.evidence,
             np.where(fraction == 0.0, write.evidence, np.maximum(

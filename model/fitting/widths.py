@@ -59,21 +59,25 @@ def outside(rows: Rows, fold: Fold) -> tuple[NDArray[np.bool_], Floats]:
 
     A series is the rows that share everything but the left-out axis.
     """
-    others = [name for name in ("queue_depth", "request_bytes", "jobs") if name != fold.axis]
     train, test = rows.take(fold.train), rows.take(~fold.train)
-    keys = [np.array(part.path_keys(), dtype=object) for part in (train, test)]
     far = np.zeros(len(test))
     for index in range(len(test)):
-        same = (keys[0] == keys[1][index]) & (train.session == test.session[index])
-        for name in others:
-            same &= getattr(train, name) == getattr(test, name)[index]
-        x = getattr(train, fold.axis)[same]
+        x = getattr(train, fold.axis)[same_series(train, test, index, fold.axis)]
         at = getattr(test, fold.axis)[index]
         if len(x) == 0:
             far[index] = np.nan
         else:
             far[index] = max(np.log2(at / x.max()), np.log2(x.min() / at), 0.0)
     return far > 0, far
+
+
+def same_series(train: Rows, test: Rows, index: int, axis: str) -> NDArray[np.bool_]:
+    """Which training rows share everything but `axis` with one test row."""
+    same: NDArray[np.bool_] = train.session == test.session[index]
+    for name in ("queue_depth", "request_bytes", "jobs", "engine", "completion", "scheduler"):
+        if name != axis:
+            same = same & (getattr(train, name) == getattr(test, name)[index])
+    return same & (train.submission_polling == test.submission_polling[index])
 
 
 def conformal_widths(rows: Rows, fitted: FittedSurface) -> list[IntervalWidth]:

@@ -1,0 +1,159 @@
+"""Leaving whole depths and sizes out, and predicting them: model beside baselines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.model.fitting.baselines import hyperbola, interpolate
+from iojoule.model.fitting.performance import FittedSurface, Settings, fit_surface
+from iojoule.model.fitting.rows import Rows
+from iojoule.model.fitting.widths import (
+    CONFIDENCE,
+    FLOOR_SD,
+    SD_PER_OCTAVE,
+    Fold,
+    conformal_factor,
+    folds,
+    outside,
+    same_series,
+)
+
+Floats = NDArray[np.float64]
+
+QUANTITIES = ("throughput", "mean latency", "p99")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One left-out row and quantity: what was observed and what each method said.
+
+    Attributes:
+        axis: queue_depth or request_bytes.
+        fold: The value that was left out.
+        region: inside or outside the row's own series.
+        quantity: One of QUANTITIES.
+        observed: Operations a second, or ns; likewise the three predictions.
+        model: The model's prediction.
+        interpolation: Monotone log-log interpolation; log-log extrapolation outside.
+        hyperbola: Plain hyperbola.
+        sd: The model's local sd, log units, grown outside.
+    """
+
+    axis: str
+    fold: float
+    region: str
+    quantity: str
+    observed: float
+    model: float
+    interpolation: float
+    hyperbola: float
+    sd: float
+
+    def error(self, method: str) -> float:
+        """Relative error of model, interpolation or hyperbola."""
+        return float(abs(getattr(self, method) / self.observed - 1.0))
+
+    def log_error(self, method: str) -> float:
+        """Absolute error in log units."""
+        return float(abs(np.log(getattr(self, method) / self.observed)))
+
+
+def leave_out(rows: Rows, settings: Settings) -> list[Outcome]:
+    """Leave every whole depth and size out in turn and predict it from the rest.
+
+    Rows whose series has fewer than two rows left are skipped: no baseline can answer there.
+    """
+    outcomes: list[Outcome] = []
+    for fold in folds(rows):
+        train = rows.take(fold.train)
+        outcomes += judge(rows, fold, fit_surface(train, settings))
+    return outcomes
+
+
+def judge(rows: Rows, fold: Fold, fitted: FittedSurface) -> list[Outcome]:
+    """Compare predictions of the left-out rows with what was observed."""
+    train, test = rows.take(fold.train), rows.take(~fold.train)
+    predicted = fitted.evaluate(test)
+    _, octaves = outside(rows, fold)
+    outcomes = []
+    for index in range(len(test)):
+        series = train.take(same_series(train, test, index, fold.axis))
+        x = getattr(series, fold.axis)
+        if len(np.unique(x)) < 2:
+            continue
+        at = float(getattr(test, fold.axis)[index])
+        for quantity in QUANTITIES:
+            seen, known, model, sd = _quantity(quantity, test, series, predicted, index)
+            usable = np.isfinite(known)
+            if not np.isfinite(seen) or usable.sum() < 2:
+                continue
+            outcomes.append(
+                Outcome(
+                    fold.axis, fold.value, "outside" if octaves[index] > 0 else "inside",
+                    quantity, seen, model,
+                    interpolate(x[usable], known[usable], at),
+                    hyperbola(x[usable], known[usable], at, rising=quantity == "throughput"),
+                    float(max(sd, FLOOR_SD) + SD_PER_OCTAVE * octaves[index]),
+                )
+            )
+    return outcomes
+
+
+def _quantity(
+    quantity: str, test: Rows, series: Rows, predicted: dict[str, Floats], index: int
+) -> tuple[float, Floats, float, float]:
+    """Observed value, the series' values, the model's answer and its sd."""
+    sd = float(predicted["latency_sd"][index])
+    if quantity == "throughput":
+        requests = test.queue_depth[index] * test.jobs[index]
+        answer = requests / predicted["latency"][index] * 1e9
+        return float(test.iops[index]), series.iops, float(answer), sd
+    if quantity == "mean latency":
+        return float(test.mean_ns[index]), series.mean_ns, float(predicted["latency"][index]), sd
+    if "p99" not in predicted:
+        return np.nan, series.p99, np.nan, sd
+    return (
+        float(test.p99[index]), series.p99, float(predicted["p99"][index]),
+        float(predicted["p99_sd"][index]),
+    )
+
+
+@dataclass(frozen=True)
+class IntervalVerdict:
+    """Coverage and mean interval score (log units) of nominal 90 % intervals."""
+
+    covered: int
+    rows: int
+    score: float
+
+
+def judge_intervals(outcomes: list[Outcome], method: str) -> IntervalVerdict:
+    """Judge intervals whose width comes from the other folds only.
+
+    Every outcome's interval is the prediction times or over exp(q s); q is the conformal
+    quantile of the scores of all other folds of its region and quantity, and s the model's own
+    local sd or, for a baseline, 1. The score is the width plus 2 / 0.1 times the distance of
+    what lies outside (Gneiting and Raftery 2007).
+    """
+    scores, covered = [], 0
+    scale = {id(o): o.sd if method == "model" else 1.0 for o in outcomes}
+    for one in outcomes:
+        others = np.array(
+            [
+                o.log_error(method) / scale[id(o)]
+                for o in outcomes
+                if (o.axis, o.fold) != (one.axis, one.fold)
+                and o.region == one.region
+                and o.quantity == one.quantity
+            ]
+        )
+        if len(others) < 9:
+            continue
+        half = conformal_factor(others) * scale[id(one)]
+        miss = max(one.log_error(method) - half, 0.0)
+        covered += miss == 0.0
+        scores.append(2 * half + 2 / (1 - CONFIDENCE) * miss)
+    return IntervalVerdict(covered, len(scores), float(np.mean(scores)) if scores else np.nan)

@@ -1,0 +1,275 @@
+"""`iojoule fit --report`: how far the shipped models may be trusted, on whole parts left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+from scipy.stats import binomtest
+
+from iojoule.datasets.schema import Measurement
+from iojoule.model.fitting.backtest import (
+    QUANTITIES,
+    Outcome,
+    judge,
+    judge_intervals,
+    leave_out,
+)
+from iojoule.model.fitting.build import SurfaceFit, fit_surfaces, load_measurements
+from iojoule.model.fitting.performance import fit_surface
+from iojoule.model.fitting.power import (
+    Series,
+    fit_device_power,
+    fit_write_state,
+    power_rows,
+    write_series,
+)
+from iojoule.model.fitting.power_checks import (
+    Misfit,
+    energy_from_totals,
+    larger_requests,
+    series_watts,
+)
+from iojoule.model.fitting.recipe import Recipe, load_recipe, shipped_recipes
+from iojoule.model.fitting.widths import Fold
+
+Cells = list[str | int | float | None]
+
+TRANSITION_SECONDS = (265, 299)
+"""Where the 980 PRO's write series changes over; scored apart."""
+
+COARSE = (1.0, 4.0, 16.0, 64.0, 256.0)
+"""Depths of the coarse grid; the others of a finer sweep are tested between them."""
+
+
+class Table(BaseModel):
+    """One table of the report; cells are text or plain numbers."""
+
+    model_config = ConfigDict(frozen=True)
+
+    title: str
+    columns: list[str]
+    rows: list[Cells]
+    note: str
+
+
+class Report(BaseModel):
+    """The tables in reading order."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tables: list[Table]
+
+
+def report(folder: Path, names: list[str] | None = None) -> Report:
+    """Backtest the shipped recipes on a folder of public measurements.
+
+    Args:
+        folder: Holds the files that the recipes name.
+        names: Which recipes; all that ship by default.
+
+    Raises:
+        InputError: A file is missing.
+    """
+    tables: list[Table] = []
+    for name in names or shipped_recipes():
+        recipe = load_recipe(name)
+        measurements, _ = load_measurements(recipe, folder)
+        series = write_series(measurements)
+        state = (
+            fit_write_state(series, recipe.write_state) if series and recipe.write_state else None
+        )
+        fits = fit_surfaces(recipe, measurements, state)
+        learned = [fit for fit in fits if fit.fitted.latency_residual is not None]
+        outcomes = {
+            (fit.recipe.operation.value, fit.recipe.pattern.value): leave_out(
+                fit.rows, fit.fitted.settings
+            )
+            for fit in learned
+        }
+        tables.append(_errors(recipe, outcomes))
+        tables.append(_intervals(recipe, outcomes))
+        tables += _between(recipe, learned)
+        tables += _power(recipe, measurements, fits, series)
+    return Report(tables=tables)
+
+
+def _percent(value: float) -> float:
+    return round(100.0 * value, 1)
+
+
+def _errors(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -> Table:
+    rows: list[Cells] = []
+    for (operation, pattern), results in outcomes.items():
+        for axis in ("queue_depth", "request_bytes"):
+            for region in ("inside", "outside"):
+                for quantity in QUANTITIES:
+                    some = [
+                        o for o in results
+                        if (o.axis, o.region, o.quantity) == (axis, region, quantity)
+                    ]
+                    if some:
+                        rows.append(
+                            [f"{pattern} {operation}", axis, region, quantity, len(some)]
+                            + [
+                                _percent(float(np.quantile([o.error(m) for o in some], q)))
+                                for m in ("model", "interpolation", "hyperbola")
+                                for q in (0.5, 0.9)
+                            ]
+                        )
+    return Table(
+        title=f"{recipe.model_name}: errors on whole depths and sizes left out, %",
+        columns=["workload", "left out", "region", "quantity", "n", "model median",
+                 "model p90", "log-log median", "log-log p90", "hyperbola median",
+                 "hyperbola p90"],
+        rows=rows,
+        note="inside: between depths or sizes of the row's own series; outside: beyond them. "
+        "log-log: monotone interpolation inside, log-log extrapolation outside. Same rows for "
+        "all three; rows whose series has nothing left are not scored.",
+    )
+
+
+def _intervals(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -> Table:
+    rows: list[Cells] = []
+    for (operation, pattern), results in outcomes.items():
+        for region in ("inside", "outside"):
+            for quantity in QUANTITIES:
+                some = [o for o in results if (o.region, o.quantity) == (region, quantity)]
+                ours, base = (judge_intervals(some, m) for m in ("model", "interpolation"))
+                if ours.rows == 0:
+                    continue
+                p = [binomtest(v.covered, v.rows, 0.9).pvalue for v in (ours, base)]
+                rows.append(
+                    [f"{pattern} {operation}", region, quantity, ours.rows,
+                     _percent(ours.covered / ours.rows), round(float(p[0]), 3),
+                     round(ours.score, 3), _percent(base.covered / base.rows),
+                     round(float(p[1]), 3), round(base.score, 3)]
+                )
+    return Table(
+        title=f"{recipe.model_name}: 90 % intervals on the same rows",
+        columns=["workload", "region", "quantity", "n", "model covers %", "p",
+                 "model score", "log-log covers %", "p", "log-log score"],
+        rows=rows,
+        note="p: two-sided binomial test against 90 %. Score: mean interval score in log units, "
+        "lower is better. Widths come from the other folds' errors, for both methods.",
+    )
+
+
+def _between(recipe: Recipe, fits: list[SurfaceFit]) -> list[Table]:
+    """Fit the coarse depths of sessions with a finer sweep and test between them."""
+    rows: list[Cells] = []
+    for fit in fits:
+        requests = fit.rows.queue_depth * fit.rows.jobs
+        fine = np.zeros(len(fit.rows), dtype=bool)
+        for session in sorted({str(name) for name in fit.rows.session}):
+            own = fit.rows.session == session
+            if len(np.unique(requests[own])) >= 9 and set(COARSE) <= set(requests[own]):
+                fine |= own
+        train = ~(fine & ~np.isin(requests, COARSE))
+        if train.all():
+            continue
+        for axis in ("queue_depth", "jobs"):
+            results = _judged(fit, axis, train)
+            for quantity in QUANTITIES:
+                some = [o for o in results if o.quantity == quantity and o.region == "inside"]
+                if some:
+                    rows.append(
+                        [f"{fit.recipe.pattern} {fit.recipe.operation}", axis, quantity,
+                         len(some)]
+                        + [_percent(float(np.median([o.error(m) for o in some])))
+                           for m in ("model", "interpolation", "hyperbola")]
+                    )
+    if not rows:
+        return []
+    return [
+        Table(
+            title=f"{recipe.model_name}: fitted at 1, 4, 16, 64, 256, tested between, median %",
+            columns=["workload", "along", "quantity", "n", "model", "log-log", "hyperbola"],
+            rows=rows,
+            note="requests in flight of the sweeps with a finer grid",
+        )
+    ]
+
+
+def _judged(fit: SurfaceFit, axis: str, train: NDArray[np.bool_]) -> list[Outcome]:
+    fitted = fit_surface(fit.rows.take(train), fit.fitted.settings)
+    return judge(fit.rows, Fold(axis, 0.0, train), fitted)
+
+
+def _power(
+    recipe: Recipe, measurements: list[Measurement], fits: list[SurfaceFit],
+    series: Series | None,
+) -> list[Table]:
+    if recipe.device_power is None:
+        return []
+    surface = fits[0].fitted
+    checks = larger_requests(measurements, recipe.device_power, surface)
+    rows: list[Cells] = [_cells(check) for check in checks]
+    if series is not None and recipe.write_state is not None:
+        rows += _series(recipe, measurements, series)
+    return [
+        Table(
+            title=f"{recipe.model_name}: device power on what the fit did not see",
+            columns=["what", "n", "median error %", "largest error %", "bias %"],
+            rows=rows,
+            note="read power is fitted up to 512 KiB and predicts 1 to 2 MiB. Write series: the "
+            "first half of each regime is fitted and the second half predicted from bytes "
+            "written and time; the transition is scored apart.",
+        )
+    ]
+
+
+def _cells(misfit: Misfit) -> Cells:
+    return [misfit.name, misfit.rows, _percent(misfit.median), _percent(misfit.largest),
+            _percent(misfit.bias)]
+
+
+def _series(recipe: Recipe, measurements: list[Measurement], series: Series) -> list[Cells]:
+    """Score the write series by regime and as a whole."""
+    if recipe.device_power is None or recipe.write_state is None:
+        return []
+    state = fit_write_state(series, recipe.write_state)
+    if state is None:
+        return []
+    second = np.arange(len(series.watts))
+    start, end = TRANSITION_SECONDS
+    later = {
+        "cached": (second >= start // 2) & (second < start),
+        "collecting": second > (end + second[-1]) // 2,
+    }
+    seen = [
+        one for one in measurements
+        if one.state.host_bytes_written_since_purge is None
+        or not any(
+            mask[np.searchsorted(series.bytes_written, one.state.host_bytes_written_since_purge)]
+            for mask in later.values()
+        )
+    ]
+    transfer = recipe.max_transfer_bytes
+    assert len(power_rows(seen, transfer, state)[1]) < len(
+        power_rows(measurements, transfer, state)[1]
+    )
+    half = fit_device_power(seen, recipe.device_power, transfer, state)
+    predicted = series_watts(half, state, series)
+    rows = [
+        _cells(Misfit.of(f"{name} regime, second half", predicted[mask], series.watts[mask]))
+        for name, mask in later.items()
+    ]
+    change = (second >= start) & (second <= end)
+    rows.append(
+        _cells(Misfit.of("transition, 265 to 299 s", predicted[change], series.watts[change]))
+    )
+    whole = series.watts.sum()
+    cached = float(np.mean(series.bytes_per_second[: start // 2]))
+    totals = energy_from_totals(
+        half, state, float(series.bytes_per_second.sum()), float(len(second)), cached,
+        series.request_bytes,
+    )
+    for name, energy in (
+        ("energy, bytes given each second", float(predicted.sum())),
+        ("energy, total bytes and time given", totals),
+    ):
+        rows.append(_cells(Misfit.of(name, np.array([energy]), np.array([whole]))))
+    return rows
