@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile, Surface
-from iojoule.datasets.vocabulary import Evidence
+from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model.curve import log_smooth_max, split_commands
 from iojoule.model.frame import PATTERNS, Codes, Frame
 from iojoule.model.host_paths import HostPaths, code_of, host_paths
@@ -69,39 +70,52 @@ class PerformanceModel:
         self._effects[:, :, 0] = np.inf
         for effect in profile.power_state_effects:
             ceiling = effect.ceiling_bytes_per_second
-            self._effects[int(effect.operation == "write"), effect.power_state] = (
-                np.log(ceiling.value * 1e-9), ceiling.sd,
-                np.log(effect.latency_factor.value), effect.latency_factor.sd,
-                np.log(effect.tail_factor.value), effect.tail_factor.sd,
+            self._effects[int(effect.operation is Operation.WRITE), effect.power_state] = (
+                np.log(ceiling.value * 1e-9),
+                ceiling.sd,
+                np.log(effect.latency_factor.value),
+                effect.latency_factor.sd,
+                np.log(effect.tail_factor.value),
+                effect.tail_factor.sd,
             )
 
     def points(self, frame: Frame) -> tuple[Points, Codes]:
         """Coordinates of the rows and their path codes."""
         code = code_of(frame)
-        commands, log2_bytes = split_commands(
-            frame.request_bytes, self.profile.max_transfer_bytes
-        )
+        commands, log2_bytes = split_commands(frame.request_bytes, self.profile.max_transfer_bytes)
         paths = self.paths
         log_depth, log_jobs = np.log(frame.queue_depth), np.log(frame.jobs)
         core = paths.core_ns[code] + paths.wakeup_ns[code] * np.exp(-WAKEUP_EXPONENT * log_depth)
         return Points(
-            log_depth + log_jobs, commands, log2_bytes,
-            np.maximum(np.log2(frame.request_bytes), self._access_log2), log_depth / np.log(2.0),
-            log_jobs / np.log(2.0), np.minimum(log_jobs, np.log(self.profile.host.cpu_cores)),
-            np.maximum(paths.added_latency_ns[code], 1.0), core,
+            log_depth + log_jobs,
+            commands,
+            log2_bytes,
+            np.maximum(np.log2(frame.request_bytes), self._access_log2),
+            log_depth / np.log(2.0),
+            log_jobs / np.log(2.0),
+            np.minimum(log_jobs, np.log(self.profile.host.cpu_cores)),
+            np.maximum(paths.added_latency_ns[code], 1.0),
+            core,
         ), code
 
     def direction(
-        self, frame: Frame, points: Points, code: Codes, operation: str, runs: int = 1
+        self,
+        frame: Frame,
+        points: Points,
+        code: Codes,
+        operation: str,
+        runs: int = 1,
+        names: Sequence[str] = QUANTITIES,
     ) -> Direction:
         """Predict one direction as if the workload were nothing else.
 
         `runs` rows in a row differ in power state only: the surface is evaluated once for them.
+        `names` are the quantities wanted, "latency" among them.
         """
         if runs > 1:
             first = slice(None, None, runs)
             once = self._surface(
-                frame.pattern[first], _take(points, first), code[first], operation
+                frame.pattern[first], _take(points, first), code[first], operation, names
             )
             result = Direction(
                 {name: np.repeat(value, runs) for name, value in once.log_value.items()},
@@ -109,23 +123,27 @@ class PerformanceModel:
                 np.repeat(once.evidence, runs),
             )
         else:
-            result = self._surface(frame.pattern, points, code, operation)
+            result = self._surface(frame.pattern, points, code, operation, names)
         self._apply_power_state(result, frame, points, operation)
         if operation == "write":
             self._apply_collecting(result, frame, points)
         return result
 
     def _surface(
-        self, pattern: Codes, points: Points, code: Codes, operation: str
+        self, pattern: Codes, points: Points, code: Codes, operation: str, names: Sequence[str]
     ) -> Direction:
         """Evaluate the surfaces of the patterns at PS0."""
         patterns = np.unique(pattern)
         if len(patterns) == 1:
-            return self._surfaces[operation, PATTERNS[patterns[0]]].evaluate(points, code)
+            return self._surfaces[operation, PATTERNS[patterns[0]]].evaluate(points, code, names)
         return _merge(
             [
-                (mask, self._surfaces[operation, PATTERNS[one]].evaluate(
-                    _take(points, mask), code[mask]))
+                (
+                    mask,
+                    self._surfaces[operation, PATTERNS[one]].evaluate(
+                        _take(points, mask), code[mask], names
+                    ),
+                )
                 for one in patterns
                 for mask in [pattern == one]
             ],
@@ -151,7 +169,7 @@ class PerformanceModel:
         variance = np.where(low, (weight * ceiling_sd) ** 2 + factor_sd**2, 0.0) * 1.645**2
         tail_shift = shift + weight * tail
         tail_variance = variance + (1.645 * weight * tail_sd) ** 2
-        for name in QUANTITIES:
+        for name in result.log_value:
             heavy = name in ("p99", "p999")
             result.log_value[name] = result.log_value[name] + (tail_shift if heavy else shift)
             result.half_width[name] = np.sqrt(
@@ -176,12 +194,10 @@ class PerformanceModel:
         sd = collecting * np.where(
             np.isfinite(frame.bytes_written), state.collecting_bytes_per_second.sd, 0.25
         )
-        for name in QUANTITIES:
+        for name in result.log_value:
             tail = (name in ("p99", "p999")) * 0.7 * collecting
             result.log_value[name] = result.log_value[name] + after - before + tail
-            result.half_width[name] = np.hypot(
-                result.half_width[name], 1.645 * np.hypot(sd, tail)
-            )
+            result.half_width[name] = np.hypot(result.half_width[name], 1.645 * np.hypot(sd, tail))
 
     def collecting(self, frame: Frame) -> Floats:
         """Share of garbage collection, 0 to 1: as stated, else from the bytes written, else 0.
@@ -223,20 +239,23 @@ class _LoadedSurface:
         self.hull_of = {
             code: found.hulls[key] for code, key in enumerate(paths.keys) if key in found.hulls
         }
+        self.known_path = np.array([code in self.hull_of for code in range(len(paths.keys))])
+        # a path of the host that was not measured meets the same drive: its main hull counts
+        main = max(found.hulls.values(), key=lambda hull: len(hull.normals), default=None)
+        if main is not None:
+            for code, name in enumerate(paths.keys):
+                if name and code not in self.hull_of:
+                    self.hull_of[code] = main
         self.path_sd = np.where(paths.measured, 0.0, np.nan_to_num(paths.relative_sd, nan=0.5))
         self.widths = {(w.quantity, w.region): w for w in found.widths}
 
-    def evaluate(self, points: Points, code: Codes) -> Direction:
+    def evaluate(self, points: Points, code: Codes, names: Sequence[str] = QUANTITIES) -> Direction:
         terms = evaluate_curve(self.knots, points)
-        learned = (
-            self.table(points, self.table_path[code])
-            if self.table
-            else {}
-        )
+        learned = self.table(points, self.table_path[code]) if self.table else {}
         zero = np.zeros(len(code))
         value = {"latency": terms.log_latency + learned.get("latency", zero)}
         for tail in self.surface.tails:
-            name = tail.quantile
+            name: str = tail.quantile
             ratio = log_tail_ratio(tail, self.knots, points, terms, value["latency"])
             value[name] = value["latency"] + ratio + learned.get(name, zero)
         for name in QUANTITIES:
@@ -247,7 +266,7 @@ class _LoadedSurface:
         inside = distance <= 0
         host_sd = self.path_sd[code]
         half = {}
-        for name in QUANTITIES:
+        for name in names:
             sd = learned.get(f"{name}_sd", np.full(len(code), self.surface.relative_sd))
             half[name] = np.hypot(
                 np.where(
@@ -257,7 +276,11 @@ class _LoadedSurface:
                 ),
                 1.645 * np.hypot(host_sd, BORROWED_SD * self.borrowed),
             )
-        return Direction(value, half, self._evidence(learned, inside))
+        return Direction(
+            {name: value[name] for name in names},
+            half,
+            self._evidence(learned, inside & self.known_path[code]),
+        )
 
     def _width(self, name: str, region: str, sd: Floats, octaves: Floats) -> Floats:
         width = self.widths.get((name, region))  # type: ignore[arg-type]
@@ -295,11 +318,12 @@ def _take(points: Points, mask: NDArray[np.bool_] | slice) -> Points:
 
 
 def _merge(parts: list[tuple[NDArray[np.bool_], Direction]], rows: int) -> Direction:
-    value = {name: np.empty(rows) for name in QUANTITIES}
-    half = {name: np.empty(rows) for name in QUANTITIES}
+    names = tuple(parts[0][1].log_value)
+    value = {name: np.empty(rows) for name in names}
+    half = {name: np.empty(rows) for name in names}
     evidence = np.empty(rows, dtype=np.intp)
     for mask, part in parts:
-        for name in QUANTITIES:
+        for name in names:
             value[name][mask] = part.log_value[name]
             half[name][mask] = part.half_width[name]
         evidence[mask] = part.evidence
