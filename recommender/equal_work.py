@@ -180,10 +180,8 @@ def device_watts(
     return np.asarray(mean)
 
 
-def cpu_regressors(
-    frame: Frame, prediction: Prediction, work: Work, rest: float
-) -> tuple[Floats, Floats]:
-    """Regressors of mean CPU power, and their derivative by log capacity, shape (n, 4) each.
+def cpu_regressors(frame: Frame, prediction: Prediction, work: Work, rest: float) -> Floats:
+    """Regressors of mean CPU power, shape (n, 4).
 
     The law is linear in its parameters, so averaging over busy and idle time averages these.
     """
@@ -191,33 +189,37 @@ def cpu_regressors(
     factor, cores, active = activity.factor, activity.busy_cores, activity.active_cores
     polled = (frame.completion == COMPLETIONS.index("polled")) | frame.submission_polling
     always = activity.always_on | frame.submission_polling
-    busy = np.where(always, 1.0, work.busy)
-    full = host_power.regressors(cores, active, factor)
-    burst = np.concatenate([full[:, :1], busy[:, None] * full[:, 1:]], axis=1)
-    # evenly spread: the cores' average load; whoever polls spins while anything is in flight
-    spinning = np.minimum(1.0, work.busy * frame.queue_depth)
-    share = np.where(always, 1.0, np.where(polled, spinning, work.busy))
-    even = host_power.regressors(share * cores, active, factor)
-    slope = _cpu_slope(work, polled, always, cores, full)
-    return rest * burst + (1.0 - rest) * even, rest * slope
+    parts: list[Floats] = []
+    if rest > 0.0:
+        burst = host_power.regressors(cores, active, factor)
+        burst[:, 1:] *= np.where(always, 1.0, work.busy)[:, None]
+        parts.append(rest * burst)
+    if rest < 1.0:
+        # evenly spread: the cores' average load; whoever polls spins while anything is in flight
+        spinning = np.minimum(1.0, work.busy * frame.queue_depth)
+        share = np.where(always, 1.0, np.where(polled, spinning, work.busy))
+        parts.append((1.0 - rest) * host_power.regressors(share * cores, active, factor))
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-def _cpu_slope(
-    work: Work, polled: NDArray[np.bool_], always: NDArray[np.bool_], cores: Floats, full: Floats
-) -> Floats:
-    """Derivative of the burst regressors by log capacity.
+def cpu_slope(frame: Frame, prediction: Prediction, work: Work, rest: float) -> Floats:
+    """Derivative of `cpu_regressors` by log capacity, shape (n, 4).
 
-    Twice as fast is half as long busy; the interrupt-driven core time of a request stays.
+    In bursts twice as fast is half as long busy, while the interrupt-driven core time of a
+    request stays; evenly spread the average load stays.
     """
+    activity = prediction.activity
+    polled = (frame.completion == COMPLETIONS.index("polled")) | frame.submission_polling
+    always = activity.always_on | frame.submission_polling
+    full = host_power.regressors(activity.busy_cores, activity.active_cores, activity.factor)
     shrink = np.where(always, 0.0, work.busy * (work.elasticity - 1.0))
     slope = shrink[:, None] * full
     slope[:, 0] = 0.0
     growing = np.where(polled, 0.0, work.busy)
-    ratio = cores / host_power.WAKE_CORES
-    factor_wake = full[:, 1] / np.maximum(-np.expm1(-ratio), 1e-12)
-    slope[:, 1] += growing * factor_wake * ratio * np.exp(-ratio)
+    ratio = activity.busy_cores / host_power.WAKE_CORES
+    slope[:, 1] += growing * activity.factor * ratio * np.exp(-ratio)
     slope[:, 2] += growing * full[:, 2]
-    return slope
+    return rest * slope
 
 
 def cpu_watts(
@@ -227,5 +229,5 @@ def cpu_watts(
     if profile.host_power is None:
         return None
     theta = np.array([parameter.value for parameter in profile.host_power.parameters])
-    x, _ = cpu_regressors(frame, prediction, work, rest)
+    x = cpu_regressors(frame, prediction, work, rest)
     return np.asarray(x @ theta)

@@ -14,7 +14,7 @@ from iojoule.recommender import notes, pareto
 from iojoule.recommender.answer import Counts, Estimate, Recommendation, Row
 from iojoule.recommender.candidates import build_candidates
 from iojoule.recommender.endurance import endurance_of
-from iojoule.recommender.equal_work import demand_of
+from iojoule.recommender.equal_work import demand_of, watts_of, work_of
 from iojoule.recommender.rows import Details
 from iojoule.recommender.screen import Judge, Judged, Question, check_answerable, scope_watts
 from iojoule.recommender.sensitivity import Layout
@@ -67,21 +67,19 @@ class Recommender:
         """The judge, told what this profile can be asked, and today's configuration judged."""
         frame = candidates.current_frame()
         demand = demand_of(workload, candidates.current.request_bytes)
-        plain = Question(
-            demand, type(workload.sla)(), workload.scope, workload.effective_objective,
-            "latency_p99_ns",
-        )  # fmt: skip
-        sample = Judge(self.predictor, self.layout, plain).judge(frame)
-        known = not np.isnan(sample.prediction["latency_p99_ns"].value[0])
-        powered = scope_watts(sample.watts, workload.scope) is not None
+        prediction = self.predictor.predict(frame)
+        known = not np.isnan(prediction["latency_p99_ns"].value[0])
+        work = work_of(frame, prediction, demand)
+        watts = watts_of(self.profile, frame, prediction, work, demand.rest)
+        powered = scope_watts(watts, workload.scope) is not None
         question = Question(
             demand, workload.sla, workload.scope,
             workload.effective_objective if powered else None,
             "latency_p99_ns" if known else "latency_mean_ns",
         )  # fmt: skip
-        check_answerable(question, self.layout, sample)
+        check_answerable(question, self.layout, prediction)
         judge = Judge(self.predictor, self.layout, question)
-        return judge, judge.judge(frame)
+        return judge, judge.judge(frame, prediction)
 
     def _answer(
         self,
@@ -167,7 +165,7 @@ def _search(judge: Judge, candidates: Candidates) -> _Found:
     fronts: list[tuple[Frame, Floats, NDArray[np.intp]]] = []
     misses: list[tuple[Frame, Floats]] = []
     for frame in candidates.blocks():
-        judged = judge.judge(frame, runs=len(candidates.states))
+        judged = judge.screen(frame, len(candidates.states))
         good = np.flatnonzero(judged.feasible)
         feasible += len(good)
         if len(good):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,7 +56,7 @@ class Details:
             )
             for rest in rests(question.demand)
         ]  # fmt: skip
-        self.columns = self._columns()
+        self.estimates = {name: _estimates(column) for name, column in self._columns().items()}
 
     def _columns(self) -> dict[str, Triple | None]:
         judged, prediction = self.judged, self.judged.prediction
@@ -126,14 +128,17 @@ class Details:
     def row(self, index: int) -> Row:
         """One row of the answer."""
         judged = self.judged
-        estimates = {name: _estimate(triple, index) for name, triple in self.columns.items()}
-        return Row(
-            configuration=configuration_of(judged.frame, index),
-            busy_share=float(judged.work.busy[index]),
-            host_bytes_written_per_second=float(judged.work.host_writes[index]),
-            meets_sla=bool(judged.feasible[index]),
-            **estimates,  # type: ignore[arg-type]
-        )
+        known: dict[str, Any] = {
+            name: None if column is None else column[index]
+            for name, column in self.estimates.items()
+        }
+        known |= {
+            "configuration": configuration_of(judged.frame, index),
+            "busy_share": judged.work.busy[index],
+            "host_bytes_written_per_second": judged.work.host_writes[index],
+            "meets_sla": not judged.violations[index].any(),
+        }
+        return Row.model_validate(known)
 
     def miss(self, index: int) -> Miss:
         """A row and what it misses."""
@@ -203,11 +208,13 @@ def _spread(value: Floats, log_half: Floats, code: NDArray[np.intp]) -> Triple:
     return value, value * np.exp(-log_half), value * np.exp(log_half), code
 
 
-def _estimate(triple: Triple | None, index: int) -> Estimate | None:
-    if triple is None or np.isnan(triple[0][index]):
+def _estimates(triple: Triple | None) -> list[dict[str, Any] | None] | None:
+    """A column as plain values, one a row, None where unknown."""
+    if triple is None:
         return None
     value, low, high, code = triple
-    return Estimate(
-        value=float(value[index]), low=float(low[index]), high=float(high[index]),
-        evidence=Evidence(EVIDENCE[int(code[index])]),
-    )  # fmt: skip
+    columns = (value.tolist(), low.tolist(), high.tolist(), code.tolist())
+    return [
+        {"value": v, "low": lo, "high": hi, "evidence": EVIDENCE[word]} if v == v else None
+        for v, lo, hi, word in zip(*columns, strict=True)
+    ]

@@ -87,9 +87,21 @@ class Judge:
             limits = {DEMAND: question.demand.bytes_per_second, **limits}
         return limits
 
-    def judge(self, frame: Frame, runs: int = 1) -> Judged:
-        """Evaluate a frame whose rows come in runs of `runs` that differ in power state only."""
-        prediction = self.predictor.predict(frame, runs=runs)
+    def screen(self, frame: Frame, runs: int) -> Judged:
+        """Evaluate what the search needs, in runs of rows that differ in power state only."""
+        only = {"device_power_watts", self.question.tail}
+        only |= {quantity for name, quantity in LATENCY_MAXIMA.items() if name in self.limits}
+        return self.judge(frame, self.predictor.predict(frame, runs=runs, only=only))
+
+    def judge(self, frame: Frame, prediction: Prediction | None = None) -> Judged:
+        """Evaluate a frame.
+
+        Args:
+            frame: The candidates.
+            prediction: At full speed, where it is known already.
+        """
+        if prediction is None:
+            prediction = self.predictor.predict(frame)
         question = self.question
         work = work_of(frame, prediction, question.demand)
         watts = watts_of(self.predictor.profile, frame, prediction, work, question.demand.rest)
@@ -176,7 +188,7 @@ def objective_values(
     return energy * question.demand.useful_bytes * latency
 
 
-def check_answerable(question: Question, layout: Layout, sample: Judged) -> None:
+def check_answerable(question: Question, layout: Layout, sample: Prediction) -> None:
     """Refuse bounds that this profile cannot judge or that no state of the drive can keep.
 
     Raises:
@@ -185,7 +197,7 @@ def check_answerable(question: Question, layout: Layout, sample: Judged) -> None
     profile = layout.profile
     bounds = question.sla.bounds()
     for name in bounds:
-        if name in LATENCY_MAXIMA and np.isnan(sample.prediction[LATENCY_MAXIMA[name]].value[0]):
+        if name in LATENCY_MAXIMA and np.isnan(sample[LATENCY_MAXIMA[name]].value[0]):
             raise InputError(
                 f"sla.{name}: the profile of {profile.model_name} does not know this percentile "
                 "for the workload; bound latency_mean_ns_max instead, or measure and fit it",

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
 from iojoule.model.predictor import NORMAL_90, Prediction
-from iojoule.recommender.equal_work import Watts, Work, cpu_regressors, gap_watts
+from iojoule.recommender.equal_work import Watts, Work, cpu_regressors, cpu_slope, gap_watts
 
 Floats = NDArray[np.float64]
 
@@ -158,7 +158,7 @@ def cpu_gradients(
         return None
     rows = np.arange(len(frame))
     theta = np.array([parameter.value for parameter in power.parameters])
-    x, slope = cpu_regressors(frame, prediction, work, rest)
+    x = cpu_regressors(frame, prediction, work, rest)
     dynamic = watts.cpu - theta[0]
     common = np.zeros((len(frame), layout.size))
     common[:, layout.at["cpu"]] = x
@@ -168,7 +168,7 @@ def cpu_gradients(
         dynamic * layout.scheduler_sd[frame.scheduler]
     )
     between = layout.profile.between_drives_relative_sd.value
-    by_speed = slope @ theta
+    by_speed = cpu_slope(frame, prediction, work, rest) @ theta
     common[:, layout.at["speed"].start] = between * by_speed
     return Gradients(watts.cpu, common, by_speed * _own_log_sd(work, between), np.zeros(len(frame)))
 
