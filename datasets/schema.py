@@ -8,6 +8,7 @@ stand side by side under the same names, so every name is unique across the kind
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -204,7 +205,7 @@ class Observations(Section):
                 for name in (f"{prefix}latency_{q}_ns" for q in ("p50", "p99", "p999"))
                 if getattr(self, name) is not None
             ]
-            for (low_name, low), (high_name, high) in zip(values, values[1:], strict=False):
+            for (low_name, low), (high_name, high) in pairwise(values):
                 if high < low:
                     raise ValueError(f"{high_name}: {high:g} is below {low_name} = {low:g}")
         return self

@@ -27,7 +27,10 @@ PARAMETERS = (
 
 
 def regressors(
-    read_bytes: Floats, read_operations: Floats, write_bytes: Floats, write_operations: Floats,
+    read_bytes: Floats,
+    read_operations: Floats,
+    write_bytes: Floats,
+    write_operations: Floats,
     collecting: Floats,
 ) -> Floats:
     """Stack the regressors of the law, shape (n, 6).
@@ -41,16 +44,20 @@ def regressors(
     """
     return np.stack(
         [
-            np.ones_like(read_bytes), read_bytes, read_operations, write_bytes,
-            write_operations, collecting,
+            np.ones_like(read_bytes),
+            read_bytes,
+            read_operations,
+            write_bytes,
+            write_operations,
+            collecting,
         ],
         axis=1,
     )
 
 
-def active_watts(power: DevicePower, x: Floats, power_state: NDArray[np.intp]) -> tuple[
-    Floats, Floats
-]:
+def active_watts(
+    power: DevicePower, x: Floats, power_state: NDArray[np.intp]
+) -> tuple[Floats, Floats]:
     """Mean power while serving, and its standard deviation.
 
     Above the highest power published for the drive the law no longer holds (the controller

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,8 +33,18 @@ OPERATIONS = tuple(operation.value for operation in Operation)
 STATES = tuple(state.value for state in DeviceState)
 
 USED = (
-    "operation", "read_fraction", "pattern", "request_bytes", "queue_depth", "jobs", "engine",
-    "completion", "submission_polling", "scheduler", "power_state", "device_state",
+    "operation",
+    "read_fraction",
+    "pattern",
+    "request_bytes",
+    "queue_depth",
+    "jobs",
+    "engine",
+    "completion",
+    "submission_polling",
+    "scheduler",
+    "power_state",
+    "device_state",
     "host_bytes_written_since_purge",
 )
 """Columns that change a prediction; the others of the schema are accepted and ignored here."""
@@ -96,10 +106,13 @@ def make_frame(
     used: dict[str, Any] = {}
 
     def column(name: str, default: Any) -> NDArray[np.object_]:
+        given = columns.get(name)
         values = np.empty(rows, dtype=object)
-        values[:] = columns.get(name, None) if np.ndim(columns.get(name)) else [
-            columns.get(name)
-        ] * rows
+        values[:] = (
+            given
+            if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)
+            else [given] * rows
+        )
         missing = np.array([v is None or (isinstance(v, float) and v != v) for v in values])
         if missing.any() and default is not None:
             values[missing] = default
@@ -116,15 +129,15 @@ def make_frame(
     left_out = np.array([value is None for value in given])
     if left_out.any():
         used["completion"] = "polled with spdk, else " + str(defaults["completion"])
-    completion = _codes(
-        "completion", np.where(left_out, completion_default, given), COMPLETIONS
-    )
+    completion = _codes("completion", np.where(left_out, completion_default, given), COMPLETIONS)
     state = column("device_state", None)
     collecting = np.array(
         [np.nan if v is None else float(v in ("collecting", "steady")) for v in state]
     )
     _refuse(
-        np.array([v is not None and v not in STATES for v in state]), "device_state", state,
+        np.array([v is not None and v not in STATES for v in state]),
+        "device_state",
+        state,
         f"is not one of {', '.join(STATES)}",
     )
     frame = Frame(
@@ -140,8 +153,10 @@ def make_frame(
         _numbers("power_state", column("power_state", 0), 0, 31).astype(np.intp),
         collecting,
         np.array(
-            [np.nan if v is None else float(v)
-             for v in column("host_bytes_written_since_purge", None)]
+            [
+                np.nan if v is None else float(v)
+                for v in column("host_bytes_written_since_purge", None)
+            ]
         ),
     )
     check_frame(frame, profile)
@@ -156,20 +171,38 @@ def check_frame(frame: Frame, profile: DeviceProfile) -> None:
     bypassing = np.isin(frame.engine, [ENGINES.index(e) for e in BYPASSING_ENGINES])
     ring = np.isin(frame.engine, [ENGINES.index("io_uring"), ENGINES.index("io_uring_cmd")])
     names = np.array(ENGINES, dtype=object)[frame.engine]
-    _refuse(spdk & ~polled, "completion", names,
-            "is always polled; leave completion out or say polled")
-    _refuse(polled & ~can_poll, "completion", names,
-            "cannot poll for completions; use io_uring or spdk")
-    _refuse((frame.engine == ENGINES.index("psync")) & (frame.queue_depth > 1), "queue_depth",
-            names, "holds one request at a time: say depth 1 and more jobs")
-    _refuse(bypassing & (frame.scheduler != 0), "scheduler", names,
-            "bypasses the block layer, so no scheduler can act: say none")
-    _refuse(frame.submission_polling & ~ring, "submission_polling", names,
-            "has no submission polling; only io_uring has")
+    _refuse(
+        spdk & ~polled, "completion", names, "is always polled; leave completion out or say polled"
+    )
+    _refuse(
+        polled & ~can_poll, "completion", names, "cannot poll for completions; use io_uring or spdk"
+    )
+    _refuse(
+        (frame.engine == ENGINES.index("psync")) & (frame.queue_depth > 1),
+        "queue_depth",
+        names,
+        "holds one request at a time: say depth 1 and more jobs",
+    )
+    _refuse(
+        bypassing & (frame.scheduler != 0),
+        "scheduler",
+        names,
+        "bypasses the block layer, so no scheduler can act: say none",
+    )
+    _refuse(
+        frame.submission_polling & ~ring,
+        "submission_polling",
+        names,
+        "has no submission polling; only io_uring has",
+    )
     states = operational_states(profile)
-    _refuse(~np.isin(frame.power_state, states), "power_state", frame.power_state,
-            f"is not an operational power state of {profile.model_name}; it has "
-            + ", ".join(str(state) for state in states))
+    _refuse(
+        ~np.isin(frame.power_state, states),
+        "power_state",
+        frame.power_state,
+        f"is not an operational power state of {profile.model_name}; it has "
+        + ", ".join(str(state) for state in states),
+    )
 
 
 def operational_states(profile: DeviceProfile) -> list[int]:
@@ -223,6 +256,10 @@ def _read_fraction(operation: Codes, given: NDArray[np.object_]) -> Floats:
     contradicts = stated & np.isfinite(implied) & (values != implied)
     _refuse(contradicts, "read_fraction", values, "contradicts operation; say mixed")
     fraction = np.where(np.isfinite(implied), implied, values)
-    _refuse(np.isnan(fraction), "read_fraction", values,
-            "is missing: a mixed workload must say its share of reads")
+    _refuse(
+        np.isnan(fraction),
+        "read_fraction",
+        values,
+        "is missing: a mixed workload must say its share of reads",
+    )
     return fraction

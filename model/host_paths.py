@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.datasets.profile import DeviceProfile, HostPath, path_key
+from iojoule.datasets.profile import DeviceProfile, HostPath, Parameter, path_key
 from iojoule.datasets.vocabulary import BYPASSING_ENGINES, Engine, Evidence
 from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Codes, Frame
 
@@ -72,21 +72,25 @@ def host_paths(profile: DeviceProfile) -> HostPaths:
                 measured[code] &= extra.evidence == Evidence.MEASURED
             cost[:, code] = added, core, path.wakeup_ns, sd
             if power is not None:
-                factor[:, code] = _power_factor(path, name, power.engine_factors,
-                                                power.scheduler_factors)
+                factor[:, code] = _power_factor(
+                    path, name, power.engine_factors, power.scheduler_factors
+                )
     return HostPaths(cost[0], cost[1], cost[2], cost[3], measured, keys, factor[0], factor[1])
 
 
 def _code(path: HostPath, scheduler: str) -> int:
     engine = ENGINES.index(path.engine)
     completion = COMPLETIONS.index(path.completion)
-    return (
-        (engine * 2 + completion) * 2 + int(path.submission_polling)
-    ) * len(SCHEDULERS) + SCHEDULERS.index(scheduler)
+    return ((engine * 2 + completion) * 2 + int(path.submission_polling)) * len(
+        SCHEDULERS
+    ) + SCHEDULERS.index(scheduler)
 
 
 def _power_factor(
-    path: HostPath, scheduler: str, engines: dict, schedulers: dict  # type: ignore[type-arg]
+    path: HostPath,
+    scheduler: str,
+    engines: dict[str, Parameter],
+    schedulers: dict[str, Parameter],
 ) -> tuple[float, float]:
     key = f"{path.engine.value}/{path.completion.value}"
     engine = engines.get(key)

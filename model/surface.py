@@ -155,7 +155,7 @@ def log_tail_ratio(
         np.maximum(colliding - alone, 1e-9) ** tail.exponent
     )
     excess = excess * np.exp(-tail.host_damping * np.maximum(terms.log_host_excess, 0.0))
-    return np.log1p(np.exp(terms.log_unloaded - log_latency) * excess)
+    return np.asarray(np.log1p(np.exp(terms.log_unloaded - log_latency) * excess))
 
 
 class TableLookup:

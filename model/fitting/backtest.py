@@ -92,8 +92,12 @@ def judge(rows: Rows, fold: Fold, fitted: FittedSurface) -> list[Outcome]:
                 continue
             outcomes.append(
                 Outcome(
-                    fold.axis, fold.value, "outside" if octaves[index] > 0 else "inside",
-                    quantity, seen, model,
+                    fold.axis,
+                    fold.value,
+                    "outside" if octaves[index] > 0 else "inside",
+                    quantity,
+                    seen,
+                    model,
                     interpolate(x[usable], known[usable], at),
                     hyperbola(x[usable], known[usable], at, rising=quantity == "throughput"),
                     float(max(sd, FLOOR_SD) + SD_PER_OCTAVE * octaves[index]),
@@ -116,7 +120,9 @@ def _quantity(
     if "p99" not in predicted:
         return np.nan, series.p99, np.nan, sd
     return (
-        float(test.p99[index]), series.p99, float(predicted["p99"][index]),
+        float(test.p99[index]),
+        series.p99,
+        float(predicted["p99"][index]),
         float(predicted["p99_sd"][index]),
     )
 

@@ -85,9 +85,13 @@ def _record(item: MeasurementFile, dataset: Dataset, used: int) -> SourceRecord:
     source = dataset.provenance.sources[0]
     reasons = sorted({row.reason for row in dataset.provenance.excluded})
     return SourceRecord(
-        name=item.file, citation=source.citation or item.file, licence=source.licence or "unknown",
-        rows_used=used, rows_excluded=len(dataset) - used + len(dataset.provenance.excluded),
-        sha256=source.sha256, notes=reasons,
+        name=item.file,
+        citation=source.citation or item.file,
+        licence=source.licence or "unknown",
+        rows_used=used,
+        rows_excluded=len(dataset) - used + len(dataset.provenance.excluded),
+        sha256=source.sha256,
+        notes=reasons,
     )
 
 
@@ -137,9 +141,7 @@ def _published_rows(points: list[PublishedPoint], recipe: Recipe) -> Rows:
             )
         )
     rows = rows_of(measurements, host_cores=recipe.host.cpu_cores)
-    return dataclasses.replace(
-        rows, relative_sd=np.array([point.relative_sd for point in points])
-    )
+    return dataclasses.replace(rows, relative_sd=np.array([point.relative_sd for point in points]))
 
 
 def path_priors(recipe: Recipe) -> dict[PathKey, PathPrior]:
@@ -191,15 +193,16 @@ def fit_surfaces(
     for one, rows in candidates:
         learn = one.evidence == Evidence.MEASURED and len(rows) >= 5
         settings = Settings(
-            priors, schedulers, recipe.host.cpu_cores, recipe.max_transfer_bytes,
+            priors,
+            schedulers,
+            recipe.host.cpu_cores,
+            recipe.max_transfer_bytes,
             surface_priors(one),
         )
         fitted = fit_surface(rows, settings, learn=learn)
         fits.append(SurfaceFit(one, rows, fitted))
         if one is candidates[0][0]:
-            priors = {
-                path: PathPrior(*cost, 0.1) for path, cost in fitted.paths.items()
-            }
+            priors = {path: PathPrior(*cost, 0.1) for path, cost in fitted.paths.items()}
             schedulers = dict(fitted.schedulers)
     return fits
 
@@ -308,13 +311,16 @@ def _host(recipe: Recipe, primary: SurfaceFit) -> HostPerformance:
     paths = []
     for path in recipe.host_paths:
         key = (path.engine.value, path.completion.value, path.submission_polling)
-        added, core, wakeup = rounded(fitted.paths[key])
+        added, core, wakeup = rounded(list(fitted.paths[key]))
         measured = key in seen
         paths.append(
             HostPath(
-                engine=path.engine, completion=path.completion,
-                submission_polling=path.submission_polling, added_latency_ns=added,
-                core_time_ns=core, wakeup_ns=wakeup,
+                engine=path.engine,
+                completion=path.completion,
+                submission_polling=path.submission_polling,
+                added_latency_ns=added,
+                core_time_ns=core,
+                wakeup_ns=wakeup,
                 relative_sd=0.0 if measured else path.log_sd * 0.3,
                 evidence=Evidence.MEASURED if measured else Evidence.EXTRAPOLATED,
                 source="fitted on this drive's host" if measured else path.source,
@@ -336,6 +342,9 @@ def _host(recipe: Recipe, primary: SurfaceFit) -> HostPerformance:
         for cost in recipe.schedulers
     ]
     return HostPerformance(
-        host_id=recipe.host.host_id, cpu_cores=recipe.host.cpu_cores,
-        sharpness=rounded(fitted.knots.host_sharpness)[0], paths=paths, schedulers=schedulers,
+        host_id=recipe.host.host_id,
+        cpu_cores=recipe.host.cpu_cores,
+        sharpness=rounded(fitted.knots.host_sharpness)[0],
+        paths=paths,
+        schedulers=schedulers,
     )

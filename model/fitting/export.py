@@ -111,8 +111,10 @@ def _hull(points: Floats) -> Hull:
             equations = np.unique(np.round(ConvexHull(points[:, varies]).equations, 9), axis=0)
         except QhullError:  # the points lie on a line or a plane: keep to the box they span
             equations = np.vstack(
-                [np.hstack([s * np.eye(len(varies)), -s * e[varies, None]])
-                 for s, e in ((1.0, high), (-1.0, low))]
+                [
+                    np.hstack([s * np.eye(len(varies)), -s * e[varies, None]])
+                    for s, e in ((1.0, high), (-1.0, low))
+                ]
             )
         normals = np.zeros((len(equations), 3))
         normals[:, varies] = equations[:, :-1]

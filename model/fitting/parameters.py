@@ -55,7 +55,7 @@ def physical_unloaded(physical: Floats, size: Floats) -> Floats:
 
 
 def physical_capacity(physical: Floats, size: Floats) -> Floats:
-    """log min(Imax, B / bytes), smooth, commands per ns."""
+    """Log min(Imax, B / bytes), smooth, commands per ns."""
     ceiling = np.full_like(size, -physical[2])
     return -log_smooth_max(ceiling, np.log(size) - physical[3], 4.0)
 

@@ -37,8 +37,12 @@ BLOCK_SECONDS = 15
 def parameter(name: str, figure: Figure) -> Parameter:
     """Carry a published figure into a profile."""
     return Parameter(
-        name=name, value=figure.value, sd=figure.sd, unit=figure.unit,
-        evidence=figure.evidence, source=figure.source,
+        name=name,
+        value=figure.value,
+        sd=figure.sd,
+        unit=figure.unit,
+        evidence=figure.evidence,
+        source=figure.source,
     )
 
 
@@ -99,21 +103,30 @@ def fit_write_state(series: Series, recipe: WriteStateRecipe) -> WriteState | No
     rate = series.bytes_per_second[full:]
     spread = float(np.std(rate / line.predict(sm.add_constant(past)) - 1.0))
     source = "change of throughput and power in the write series"
-    measured = {"evidence": Evidence.MEASURED, "source": source}
+
+    def measured(name: str, value: float, sd: float, unit: str) -> Parameter:
+        return Parameter(
+            name=name,
+            value=rounded(value)[0],
+            sd=rounded(sd)[0],
+            unit=unit,
+            evidence=Evidence.MEASURED,
+            source=source,
+        )
+
     cached, over = series.bytes_written[filling], series.bytes_written[full]
     return WriteState(
-        cached_bytes=Parameter(name="cached_bytes", value=rounded(cached)[0],
-                               sd=rounded(0.05 * cached)[0], unit="bytes", **measured),
-        transition_bytes=Parameter(name="transition_bytes", value=rounded(over)[0],
-                                   sd=rounded(0.05 * over)[0], unit="bytes", **measured),
-        collecting_bytes_per_second=Parameter(name="collecting_bytes_per_second",
-                                              value=rounded(start)[0], sd=rounded(spread)[0],
-                                              unit="bytes/s, sd relative", **measured),
-        recovery_bytes_per_second_per_byte=Parameter(
-            name="recovery_bytes_per_second_per_byte", value=rounded(max(slope, 0.0))[0],
-            sd=rounded(float(line.bse[1]))[0], unit="1/s", **measured),
-        background_joules_per_byte=parameter("background_joules_per_byte",
-                                             recipe.background_joules_per_byte),
+        cached_bytes=measured("cached_bytes", cached, 0.05 * cached, "bytes"),
+        transition_bytes=measured("transition_bytes", over, 0.05 * over, "bytes"),
+        collecting_bytes_per_second=measured(
+            "collecting_bytes_per_second", start, spread, "bytes/s, sd relative"
+        ),
+        recovery_bytes_per_second_per_byte=measured(
+            "recovery_bytes_per_second_per_byte", max(slope, 0.0), float(line.bse[1]), "1/s"
+        ),
+        background_joules_per_byte=parameter(
+            "background_joules_per_byte", recipe.background_joules_per_byte
+        ),
         background_seconds_after_write={
             state: parameter("background_seconds_after_write", figure)
             for state, figure in sorted(recipe.background_seconds_after_write.items())
@@ -169,12 +182,10 @@ def _regressors(one: Measurement, max_transfer_bytes: float) -> Floats:
         one.workload.operation, one.workload.read_fraction or 0.0
     )
     collecting = float(one.state.device_state in ("collecting", "steady"))
-    return device_power.regressors(
-        *(np.array([value]) for value in (
-            rate * reads, commands * reads, rate * (1 - reads), commands * (1 - reads),
-            collecting * (reads < 1),
-        ))
-    )[0]
+    written = 1.0 - reads
+    folding = collecting * (reads < 1)
+    row = (rate * reads, commands * reads, rate * written, commands * written, folding)
+    return np.asarray(device_power.regressors(*(np.array([value]) for value in row))[0])
 
 
 @dataclass(frozen=True)
@@ -186,9 +197,7 @@ class LinearFit:
     relative_sd: float
 
 
-def fit_linear(
-    x: Floats, y: Floats, noise: Floats, prior: Floats, prior_sd: Floats
-) -> LinearFit:
+def fit_linear(x: Floats, y: Floats, noise: Floats, prior: Floats, prior_sd: Floats) -> LinearFit:
     """Weighted least squares with priors as further observations (Theil and Goldberger 1961).
 
     Args:
@@ -223,7 +232,9 @@ def fit_linear(
 
 
 def fit_device_power(
-    measurements: list[Measurement], recipe: DevicePowerRecipe, max_transfer_bytes: float,
+    measurements: list[Measurement],
+    recipe: DevicePowerRecipe,
+    max_transfer_bytes: float,
     state: WriteState | None,
 ) -> DevicePower:
     """Fit the device-power law.
@@ -235,8 +246,14 @@ def fit_device_power(
     seen = len(y)
     published = np.array(
         [
-            [1.0, p.read_bytes_per_second, p.read_operations_per_second, p.write_bytes_per_second,
-             p.write_operations_per_second, p.collecting]
+            [
+                1.0,
+                p.read_bytes_per_second,
+                p.read_operations_per_second,
+                p.write_bytes_per_second,
+                p.write_operations_per_second,
+                p.collecting,
+            ]
             for p in recipe.points
         ]
     ).reshape(-1, 6)
@@ -248,18 +265,22 @@ def fit_device_power(
     noise = np.concatenate([np.full(seen, recipe.noise_watts), [p.sd for p in recipe.points]])
     names = device_power.PARAMETERS
     fit = fit_linear(
-        np.vstack([x, published]), np.concatenate([y, [p.watts for p in recipe.points]]), noise,
+        np.vstack([x, published]),
+        np.concatenate([y, [p.watts for p in recipe.points]]),
+        noise,
         np.array([recipe.priors[name].value for name in names]),
         np.array([recipe.priors[name].sd for name in names]),
     )
     units = ("W", "J/B", "J", "J/B", "J", "W")
-    measured = [seen and float(np.abs(x[:, i]).max()) > 0 for i in range(6)]
+    seen_in = [seen and float(np.abs(x[:, i]).max()) > 0 for i in range(6)]
     return DevicePower(
         parameters=[
             Parameter(
-                name=name, value=rounded(fit.theta[i])[0],
-                sd=rounded(float(np.sqrt(fit.covariance[i, i])))[0], unit=units[i],
-                evidence=Evidence.MEASURED if measured[i] else Evidence.PUBLISHED,
+                name=name,
+                value=rounded(fit.theta[i])[0],
+                sd=rounded(float(np.sqrt(fit.covariance[i, i])))[0],
+                unit=units[i],
+                evidence=Evidence.MEASURED if seen_in[i] else Evidence.PUBLISHED,
                 source=f"weighted least squares over {seen} measurements; prior: "
                 + recipe.priors[name].source,
             )
@@ -270,7 +291,8 @@ def fit_device_power(
         cap_watts=list(recipe.cap_watts),
         peak_watts=parameter("peak_watts", recipe.peak_watts),
         measured_read_operations_per_second_max=rounded(
-            max((x[:, 2]).max(initial=0.0), 1.0) * 1.05)[0],
+            max((x[:, 2]).max(initial=0.0), 1.0) * 1.05
+        )[0],
         measured_bytes_per_second_max=rounded(max(x[:, 1].max(initial=0.0), 1.0) * 1.05)[0],
         relative_sd=rounded(max(fit.relative_sd, 0.005))[0],
         condition=recipe.condition,
@@ -289,7 +311,9 @@ def fit_host_power(recipe: HostPowerRecipe) -> HostPower:
     )
     names = host_power.PARAMETERS
     fit = fit_linear(
-        x, np.array([a.watts for a in recipe.anchors]), np.array([a.sd for a in recipe.anchors]),
+        x,
+        np.array([a.watts for a in recipe.anchors]),
+        np.array([a.sd for a in recipe.anchors]),
         np.array([recipe.priors[name].value for name in names]),
         np.array([recipe.priors[name].sd for name in names]),
     )
@@ -299,17 +323,18 @@ def fit_host_power(recipe: HostPowerRecipe) -> HostPower:
         scope=recipe.scope,
         parameters=[
             Parameter(
-                name=name, value=rounded(fit.theta[i])[0],
-                sd=rounded(float(np.sqrt(fit.covariance[i, i])))[0], unit="W",
-                evidence=Evidence.PUBLISHED, source=sources,
+                name=name,
+                value=rounded(fit.theta[i])[0],
+                sd=rounded(float(np.sqrt(fit.covariance[i, i])))[0],
+                unit="W",
+                evidence=Evidence.PUBLISHED,
+                source=sources,
             )
             for i, name in enumerate(names)
         ],
         covariance=[rounded(row) for row in fit.covariance],
         engine_factors={k: parameter(k, f) for k, f in sorted(recipe.engine_factors.items())},
-        scheduler_factors={
-            k: parameter(k, f) for k, f in sorted(recipe.scheduler_factors.items())
-        },
+        scheduler_factors={k: parameter(k, f) for k, f in sorted(recipe.scheduler_factors.items())},
         cpu_cores=recipe.cpu_cores,
     )
 
@@ -320,15 +345,21 @@ def fit_system_power(recipe: SystemPowerRecipe) -> SystemPower:
     x = np.stack([np.ones_like(parts), parts], axis=1)
     wall = np.array([anchor.wall_watts for anchor in recipe.anchors])
     fit = fit_linear(
-        x, wall, np.full(len(wall), 2.5), np.array([50.0, recipe.slope_prior.value]),
+        x,
+        wall,
+        np.full(len(wall), 2.5),
+        np.array([50.0, recipe.slope_prior.value]),
         np.array([30.0, recipe.slope_prior.sd]),
     )
     sources = "; ".join(anchor.source for anchor in recipe.anchors)
     floor, slope = (
         Parameter(
-            name=name, value=rounded(fit.theta[i])[0],
-            sd=rounded(float(np.sqrt(fit.covariance[i, i])))[0], unit=unit,
-            evidence=Evidence.PUBLISHED, source=sources,
+            name=name,
+            value=rounded(fit.theta[i])[0],
+            sd=rounded(float(np.sqrt(fit.covariance[i, i])))[0],
+            unit=unit,
+            evidence=Evidence.PUBLISHED,
+            source=sources,
         )
         for i, (name, unit) in enumerate((("floor_watts", "W"), ("slope", "1")))
     )

@@ -34,7 +34,10 @@ class Misfit:
         """Compare arrays of one shape."""
         error = predicted / observed - 1.0
         return cls(
-            name, len(error), float(np.median(np.abs(error))), float(np.abs(error).max()),
+            name,
+            len(error),
+            float(np.median(np.abs(error))),
+            float(np.abs(error).max()),
             float(error.mean()),
         )
 
@@ -70,7 +73,8 @@ def larger_requests(
     # published points of the full range would leak what lies beyond the limit
     power = fit_device_power(seen, recipe.model_copy(update={"points": []}), transfer, None)
     performance = [
-        one for one in measurements
+        one
+        for one in measurements
         if one.workload.operation is Operation.READ
         and one.workload.pattern == tested[0].workload.pattern
         and one.configuration.request_bytes <= limit_bytes
@@ -107,8 +111,12 @@ def series_watts(power: DevicePower, state: WriteState, series: Series) -> Float
 
 
 def energy_from_totals(
-    power: DevicePower, state: WriteState, total_bytes: float, seconds: float,
-    cached_bytes_per_second: float, request_bytes: float,
+    power: DevicePower,
+    state: WriteState,
+    total_bytes: float,
+    seconds: float,
+    cached_bytes_per_second: float,
+    request_bytes: float,
 ) -> float:
     """Energy in joules of writing `total_bytes` within `seconds` to a purged drive.
 

@@ -67,8 +67,8 @@ class SurfaceRecipe(Section):
     pattern: Pattern
     evidence: Evidence = Evidence.MEASURED
     source: str
-    priors: dict[str, float] = {}
-    points: list[PublishedPoint] = []
+    priors: dict[str, float] = Field(default_factory=dict)
+    points: list[PublishedPoint] = Field(default_factory=list)
     relative_sd: Positive = 0.2
 
 
@@ -134,7 +134,7 @@ class DevicePowerRecipe(Section):
     idle_watts: list[Figure]
     cap_watts: list[Positive]
     peak_watts: Figure
-    points: list[PowerPoint] = []
+    points: list[PowerPoint] = Field(default_factory=list)
     condition: str
 
 
@@ -200,7 +200,7 @@ class Recipe(Section):
     device: str
     model_name: str
     profile_version: str
-    measurements: list[MeasurementFile] = []
+    measurements: list[MeasurementFile] = Field(default_factory=list)
     max_transfer_bytes: int = 1 << 40
     capacity_bytes: int | None = None
     endurance_bytes_written: Figure | None = None
@@ -208,17 +208,17 @@ class Recipe(Section):
     host: HostRecipe
     defaults: dict[str, str | int]
     default_sources: dict[str, str]
-    surfaces: list[SurfaceRecipe] = []
+    surfaces: list[SurfaceRecipe] = Field(default_factory=list)
     host_paths: list[HostPathRecipe]
     schedulers: list[SchedulerRecipe]
-    power_states: list[PowerStateRecipe] = []
-    mixed: list[MixedRecipe] = []
+    power_states: list[PowerStateRecipe] = Field(default_factory=list)
+    mixed: list[MixedRecipe] = Field(default_factory=list)
     device_power: DevicePowerRecipe | None = None
     write_state: WriteStateRecipe | None = None
     host_power: HostPowerRecipe | None = None
     system_power: SystemPowerRecipe | None = None
     valid_for: ValidFor
-    gaps: list[str] = []
+    gaps: list[str] = Field(default_factory=list)
 
 
 def shipped_recipes() -> list[str]:
@@ -272,7 +272,8 @@ def parse_recipe(text: str, common: dict[str, Any], where: str) -> Recipe:
         raise InputError(f"{where}: not TOML: {error}") from None
     merged = common | data
     merged["host_paths"] = _overlay(
-        common["host_paths"], data.get("host_paths", []),
+        common["host_paths"],
+        data.get("host_paths", []),
         ("engine", "completion", "submission_polling"),
     )
     for name in ("defaults", "default_sources"):

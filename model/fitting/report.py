@@ -107,7 +107,8 @@ def _errors(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -> T
             for region in ("inside", "outside"):
                 for quantity in QUANTITIES:
                     some = [
-                        o for o in results
+                        o
+                        for o in results
                         if (o.axis, o.region, o.quantity) == (axis, region, quantity)
                     ]
                     if some:
@@ -121,9 +122,19 @@ def _errors(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -> T
                         )
     return Table(
         title=f"{recipe.model_name}: errors on whole depths and sizes left out, %",
-        columns=["workload", "left out", "region", "quantity", "n", "model median",
-                 "model p90", "log-log median", "log-log p90", "hyperbola median",
-                 "hyperbola p90"],
+        columns=[
+            "workload",
+            "left out",
+            "region",
+            "quantity",
+            "n",
+            "model median",
+            "model p90",
+            "log-log median",
+            "log-log p90",
+            "hyperbola median",
+            "hyperbola p90",
+        ],
         rows=rows,
         note="inside: between depths or sizes of the row's own series; outside: beyond them. "
         "log-log: monotone interpolation inside, log-log extrapolation outside. Same rows for "
@@ -142,15 +153,33 @@ def _intervals(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -
                     continue
                 p = [binomtest(v.covered, v.rows, 0.9).pvalue for v in (ours, base)]
                 rows.append(
-                    [f"{pattern} {operation}", region, quantity, ours.rows,
-                     _percent(ours.covered / ours.rows), round(float(p[0]), 3),
-                     round(ours.score, 3), _percent(base.covered / base.rows),
-                     round(float(p[1]), 3), round(base.score, 3)]
+                    [
+                        f"{pattern} {operation}",
+                        region,
+                        quantity,
+                        ours.rows,
+                        _percent(ours.covered / ours.rows),
+                        round(float(p[0]), 3),
+                        round(ours.score, 3),
+                        _percent(base.covered / base.rows),
+                        round(float(p[1]), 3),
+                        round(base.score, 3),
+                    ]
                 )
     return Table(
         title=f"{recipe.model_name}: 90 % intervals on the same rows",
-        columns=["workload", "region", "quantity", "n", "model covers %", "p",
-                 "model score", "log-log covers %", "p", "log-log score"],
+        columns=[
+            "workload",
+            "region",
+            "quantity",
+            "n",
+            "model covers %",
+            "p",
+            "model score",
+            "log-log covers %",
+            "p",
+            "log-log score",
+        ],
         rows=rows,
         note="p: two-sided binomial test against 90 %. Score: mean interval score in log units, "
         "lower is better. Widths come from the other folds' errors, for both methods.",
@@ -176,10 +205,11 @@ def _between(recipe: Recipe, fits: list[SurfaceFit]) -> list[Table]:
                 some = [o for o in results if o.quantity == quantity and o.region == "inside"]
                 if some:
                     rows.append(
-                        [f"{fit.recipe.pattern} {fit.recipe.operation}", axis, quantity,
-                         len(some)]
-                        + [_percent(float(np.median([o.error(m) for o in some])))
-                           for m in ("model", "interpolation", "hyperbola")]
+                        [f"{fit.recipe.pattern} {fit.recipe.operation}", axis, quantity, len(some)]
+                        + [
+                            _percent(float(np.median([o.error(m) for o in some])))
+                            for m in ("model", "interpolation", "hyperbola")
+                        ]
                     )
     if not rows:
         return []
@@ -199,7 +229,9 @@ def _judged(fit: SurfaceFit, axis: str, train: NDArray[np.bool_]) -> list[Outcom
 
 
 def _power(
-    recipe: Recipe, measurements: list[Measurement], fits: list[SurfaceFit],
+    recipe: Recipe,
+    measurements: list[Measurement],
+    fits: list[SurfaceFit],
     series: Series | None,
 ) -> list[Table]:
     if recipe.device_power is None:
@@ -222,8 +254,13 @@ def _power(
 
 
 def _cells(misfit: Misfit) -> Cells:
-    return [misfit.name, misfit.rows, _percent(misfit.median), _percent(misfit.largest),
-            _percent(misfit.bias)]
+    return [
+        misfit.name,
+        misfit.rows,
+        _percent(misfit.median),
+        _percent(misfit.largest),
+        _percent(misfit.bias),
+    ]
 
 
 def _series(recipe: Recipe, measurements: list[Measurement], series: Series) -> list[Cells]:
@@ -240,7 +277,8 @@ def _series(recipe: Recipe, measurements: list[Measurement], series: Series) -> 
         "collecting": second > (end + second[-1]) // 2,
     }
     seen = [
-        one for one in measurements
+        one
+        for one in measurements
         if one.state.host_bytes_written_since_purge is None
         or not any(
             mask[np.searchsorted(series.bytes_written, one.state.host_bytes_written_since_purge)]
@@ -264,7 +302,11 @@ def _series(recipe: Recipe, measurements: list[Measurement], series: Series) -> 
     whole = series.watts.sum()
     cached = float(np.mean(series.bytes_per_second[: start // 2]))
     totals = energy_from_totals(
-        half, state, float(series.bytes_per_second.sum()), float(len(second)), cached,
+        half,
+        state,
+        float(series.bytes_per_second.sum()),
+        float(len(second)),
+        cached,
         series.request_bytes,
     )
     for name, energy in (

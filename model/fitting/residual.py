@@ -86,12 +86,17 @@ class OnColumns(Kernel):  # type: ignore[misc]
         """Copy with other hyperparameters."""
         return OnColumns(self.kernel.clone_with_theta(theta), self.columns)
 
-    def __call__(self, X: Floats, Y: Floats | None = None, eval_gradient: bool = False) -> Any:
+    def __call__(  # scikit-learn's own argument names
+        self,
+        X: Floats,  # noqa: N803
+        Y: Floats | None = None,  # noqa: N803
+        eval_gradient: bool = False,
+    ) -> Any:
         """Evaluate the inner kernel on the chosen columns."""
         columns = list(self.columns)
         return self.kernel(X[:, columns], None if Y is None else Y[:, columns], eval_gradient)
 
-    def diag(self, X: Floats) -> Any:
+    def diag(self, X: Floats) -> Any:  # noqa: N803
         """Diagonal of the kernel matrix."""
         return self.kernel.diag(X[:, list(self.columns)])
 
@@ -114,11 +119,7 @@ def _kernel(features: SessionFeatures, sd: float) -> Kernel:
         length_scale_bounds=[(0.8, 8.0), (1.0, 20.0)] + [(0.3, 2.0)] * sessions,
         nu=1.5,
     )
-    return (
-        OnColumns(common, shared)
-        + OnColumns(session, own)
-        + WhiteKernel(3e-4, (2e-5, 5e-3))
-    )
+    return OnColumns(common, shared) + OnColumns(session, own) + WhiteKernel(3e-4, (2e-5, 5e-3))
 
 
 @dataclass(frozen=True)

@@ -89,9 +89,7 @@ def stands_apart(session: str) -> bool:
     return any(word in session for word in APART)
 
 
-def rows_of(
-    measurements: list[Measurement], *, host_cores: int, relative_sd: float = 0.03
-) -> Rows:
+def rows_of(measurements: list[Measurement], *, host_cores: int, relative_sd: float = 0.03) -> Rows:
     """Collect measurements that observed throughput or latency.
 
     Args:
@@ -157,9 +155,15 @@ def average_repeats(rows: Rows) -> Rows:
     keys: dict[tuple[object, ...], list[int]] = {}
     for index in range(len(rows)):
         key = (
-            rows.request_bytes[index], rows.queue_depth[index], rows.jobs[index],
-            rows.engine[index], rows.completion[index], rows.submission_polling[index],
-            rows.scheduler[index], rows.session[index], rows.cores[index],
+            rows.request_bytes[index],
+            rows.queue_depth[index],
+            rows.jobs[index],
+            rows.engine[index],
+            rows.completion[index],
+            rows.submission_polling[index],
+            rows.scheduler[index],
+            rows.session[index],
+            rows.cores[index],
         )
         keys.setdefault(key, []).append(index)
     first = np.array([members[0] for members in keys.values()], dtype=np.intp)

@@ -19,6 +19,9 @@ PRIOR_SD = {"p50": 0.15, "p99": 0.5, "p999": 0.7}
 """Log sd of a percentile's ratio to the mean where only other drives show it: the spread of the
 980 PRO's and 860 PRO's tail laws around the law below."""
 
+COLLISION_SD = 0.15
+"""Log sd of the collision term over request size: dies collide alike whatever is read."""
+
 NOISE_SD = 0.05
 """Log units by which one row's percentile may stray."""
 
@@ -63,12 +66,22 @@ def fit_tail(
     def loss(vector: Floats) -> Floats:
         ratio = log_tail_ratio(build(vector), knots, points, terms, log_latency)
         return np.concatenate(
-            [(ratio - target) / NOISE_SD, (vector[:5] - start[:5]) / prior_sd, vector[5:] / 0.4]
+            [
+                (ratio - target) / NOISE_SD,
+                (vector[:5] - start[:5]) / prior_sd,
+                vector[5:] / COLLISION_SD,
+            ]
         )
 
     solution = least_squares(
-        loss, start, bounds=(start - 6.0, start + 6.0), loss="soft_l1", f_scale=2.0,
-        ftol=1e-6, xtol=1e-6, max_nfev=150,
+        loss,
+        start,
+        bounds=(start - 6.0, start + 6.0),
+        loss="soft_l1",
+        f_scale=2.0,
+        ftol=1e-6,
+        xtol=1e-6,
+        max_nfev=150,
     )
     return build(solution.x)
 
@@ -80,7 +93,11 @@ def prior_tail(name: str, sizes: int) -> Tail:
     """
     if name == "p50":
         return Tail(
-            quantile="p50", intrinsic=-0.06, collision=[], exponent=1.0, saturation=1.0,
+            quantile="p50",
+            intrinsic=-0.06,
+            collision=[],
+            exponent=1.0,
+            saturation=1.0,
             host_damping=0.0,
         )
     return Tail(
@@ -99,9 +116,11 @@ def prior_widths(name: str, latency_sd: float) -> list[IntervalWidth]:
     return [
         IntervalWidth(
             quantity=name,  # type: ignore[arg-type]
-            region=region,  # type: ignore[arg-type]
-            factor=1.645, floor_sd=round(spread, 4),
-            sd_per_octave=0.0 if region == "inside" else 0.1, scores=0,
+            region=region,
+            factor=1.645,
+            floor_sd=round(spread, 4),
+            sd_per_octave=0.0 if region == "inside" else 0.1,
+            scores=0,
         )
         for region in ("inside", "outside")
     ]

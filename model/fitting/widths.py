@@ -22,8 +22,8 @@ from iojoule.model.fitting.rows import PERCENTILES, Rows
 Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.9
-FLOOR_SD = 0.01
-"""No local sd below 1 %: repeats of one run differ by that much."""
+FLOOR_SD = 0.02
+"""No local sd below 2 %: two sessions at one configuration differ by about that much."""
 
 SD_PER_OCTAVE = 0.05
 """How fast doubt grows outside the hull, log units an octave; the factor scales it."""
@@ -77,7 +77,8 @@ def same_series(train: Rows, test: Rows, index: int, axis: str) -> NDArray[np.bo
     for name in ("queue_depth", "request_bytes", "jobs", "engine", "completion", "scheduler"):
         if name != axis:
             same = same & (getattr(train, name) == getattr(test, name)[index])
-    return same & (train.submission_polling == test.submission_polling[index])
+    polling: NDArray[np.bool_] = train.submission_polling == test.submission_polling[index]
+    return same & polling
 
 
 def conformal_widths(rows: Rows, fitted: FittedSurface) -> list[IntervalWidth]:
@@ -113,7 +114,7 @@ def _widths(scores: dict[tuple[str, str], list[float]]) -> list[IntervalWidth]:
             out.append(
                 IntervalWidth(
                     quantity=name,  # type: ignore[arg-type]
-                    region=region,  # type: ignore[arg-type]
+                    region=region,
                     factor=float(f"{conformal_factor(np.array(own)):.6g}"),
                     floor_sd=FLOOR_SD,
                     sd_per_octave=0.0 if region == "inside" else SD_PER_OCTAVE,
