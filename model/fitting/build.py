@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from iojoule import __version__
 from iojoule.datasets.errors import InputError
@@ -232,6 +233,14 @@ def fit_profile(
     Raises:
         InputError: The measurements cannot carry a profile; says what to measure.
     """
+    # one thread: sums in one order, so that every machine finds the same digits
+    with threadpool_limits(1):
+        return _fit_profile(recipe, measurements, sources)
+
+
+def _fit_profile(
+    recipe: Recipe, measurements: list[Measurement], sources: list[SourceRecord]
+) -> DeviceProfile:
     series = write_series(measurements)
     state = (
         fit_write_state(series, recipe.write_state)

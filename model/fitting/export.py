@@ -158,8 +158,8 @@ def _table(fitted: FittedSurface, rows: Rows) -> ResidualTable:
 
 
 def _short(values: Floats) -> list[float]:
-    """Six decimals of a logarithm: a millionth of the predicted value."""
-    return [float(value) for value in np.round(values, 6)]
+    """Five decimals of a logarithm: a hundred-thousandth of the predicted value."""
+    return [float(value) for value in np.round(values, 5)]
 
 
 def _octaves(values: Floats) -> Floats:
