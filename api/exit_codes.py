@@ -1,0 +1,34 @@
+"""What the exit codes of the command line mean, read off the error classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iojoule.datasets.errors import IojouleError
+
+DONE = 0
+USAGE = 2
+UNEXPECTED = 70
+INTERRUPTED = 130
+OUTPUT_CLOSED = 141
+
+_OWN = {
+    DONE: "Done",
+    USAGE: "The command line is not understood",
+    UNEXPECTED: "A fault of iojoule itself; please report it",
+    INTERRUPTED: "Interrupted",
+    OUTPUT_CLOSED: "Whoever read the output went away",
+}
+
+
+def exit_codes() -> dict[int, str]:
+    """Every exit code and what it says, in ascending order."""
+    own = {kind.exit_code: kind.title for kind in error_classes()}
+    return dict(sorted((own | _OWN).items()))
+
+
+def error_classes(root: type[IojouleError] = IojouleError) -> Iterator[type[IojouleError]]:
+    """Every error class of iojoule, bases first."""
+    yield root
+    for kind in root.__subclasses__():
+        yield from error_classes(kind)
