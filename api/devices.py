@@ -1,0 +1,173 @@
+"""What is known of SSD models: catalogue facts beside what their profiles can answer."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from iojoule.api.profiles import what_to_measure
+from iojoule.datasets.catalogue import Drive, Fact, PowerState, load_catalogue
+from iojoule.datasets.profile import (
+    DeviceProfile,
+    SourceRecord,
+    ValidFor,
+    load_shipped_profile,
+    shipped_profiles,
+)
+from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
+
+DECLARED = "a declared cap is not a measured power"
+
+
+class DeviceSummary(BaseModel):
+    """One SSD model in a list.
+
+    Attributes:
+        performance: Whether a profile that ships predicts throughput and latency.
+        power: Whether it predicts the drive's power too.
+        profile_version: Version of that profile.
+    """
+
+    id: str
+    model: str
+    vendor: str
+    interface: str
+    drive_class: str
+    performance: bool
+    power: bool
+    profile_version: str | None
+
+
+class FittedSurface(BaseModel):
+    """Performance that a profile knows for one operation and pattern."""
+
+    operation: Operation
+    pattern: Pattern
+    evidence: Evidence
+    source: str
+
+
+class Default(BaseModel):
+    """What a field takes where it is left out, and why."""
+
+    field: str
+    value: str | int | float | bool
+    source: str
+
+
+class ProfileSummary(BaseModel):
+    """What a profile can answer, and where it ends.
+
+    Attributes:
+        fitted: Performance by operation and pattern.
+        device_power: Whether the drive's power is known; likewise CPU and whole system.
+        power_states: Operational power states whose effect is known.
+        host_id: The host on which performance was measured.
+        gaps: What is missing or rests on little.
+    """
+
+    device: str
+    model_name: str
+    profile_version: str
+    schema_version: int
+    generator: str
+    fitted: list[FittedSurface]
+    device_power: bool
+    cpu_power: bool
+    system_power: bool
+    power_states: list[int]
+    host_id: str
+    valid_for: ValidFor
+    defaults: list[Default]
+    gaps: list[str]
+    sources: list[SourceRecord]
+
+
+class DeviceDetail(BaseModel):
+    """Everything known of one SSD model.
+
+    Attributes:
+        declared_power_note: How the table of power states is to be read.
+        profile: What the shipped profile answers; None where there is none.
+        what_to_measure: Without a profile, what to do to get one.
+    """
+
+    id: str
+    model: str
+    aliases: tuple[str, ...]
+    vendor: str
+    interface: str
+    drive_class: str
+    drive_class_source: str
+    note: str | None
+    facts: tuple[Fact, ...]
+    power_states: tuple[PowerState, ...]
+    declared_power_note: str
+    profile: ProfileSummary | None
+    what_to_measure: str | None
+
+
+def list_devices() -> list[DeviceSummary]:
+    """Every SSD model of the catalogue by id, with what its shipped profile covers."""
+    profiles = {device: load_shipped_profile(device) for device in shipped_profiles()}
+    return [_summary(drive, profiles.get(drive.id)) for drive in load_catalogue()]
+
+
+def _summary(drive: Drive, profile: DeviceProfile | None) -> DeviceSummary:
+    return DeviceSummary(
+        id=drive.id,
+        model=drive.model,
+        vendor=drive.vendor,
+        interface=drive.interface,
+        drive_class=drive.drive_class,
+        performance=profile is not None,
+        power=profile is not None and profile.device_power is not None,
+        profile_version=profile.profile_version if profile else None,
+    )
+
+
+def show_device(name: str) -> DeviceDetail:
+    """Everything known of the SSD model of that id, name or alias.
+
+    Raises:
+        UnknownDeviceError: There is none; the message names the closest.
+    """
+    drive = load_catalogue().get(name)
+    missing = what_to_measure(drive.id)
+    return DeviceDetail(
+        **{field: getattr(drive, field) for field in Drive.model_fields},
+        declared_power_note=DECLARED,
+        profile=None if missing else summarise(load_shipped_profile(drive.id)),
+        what_to_measure=missing,
+    )
+
+
+def summarise(profile: DeviceProfile) -> ProfileSummary:
+    """What a profile can answer, without its numbers."""
+    return ProfileSummary(
+        device=profile.device,
+        model_name=profile.model_name,
+        profile_version=profile.profile_version,
+        schema_version=profile.schema_version,
+        generator=profile.generator,
+        fitted=[
+            FittedSurface(
+                operation=surface.operation,
+                pattern=surface.pattern,
+                evidence=surface.evidence,
+                source=surface.source,
+            )
+            for surface in profile.surfaces
+        ],
+        device_power=profile.device_power is not None,
+        cpu_power=profile.host_power is not None,
+        system_power=profile.system_power is not None,
+        power_states=[0, *sorted({e.power_state for e in profile.power_state_effects})],
+        host_id=profile.host.host_id,
+        valid_for=profile.valid_for,
+        defaults=[
+            Default(field=field, value=value, source=profile.default_sources.get(field, "unknown"))
+            for field, value in profile.defaults.items()
+        ],
+        gaps=profile.gaps,
+        sources=profile.sources,
+    )
