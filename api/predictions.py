@@ -1,0 +1,118 @@
+"""Predictions for flat questions, as columns in the order of `iojoule predict`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from iojoule.api.questions import Where, check_names, placed, read_columns
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.model.frame import USED
+from iojoule.model.predictor import QUANTITIES, Prediction, Predictor
+
+EVIDENCE = "evidence"
+
+ANSWERED = tuple(name + ending for name in QUANTITIES for ending in ("", "_low", "_high"))
+"""Predicted columns: each quantity followed by the ends of its 90 % interval."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Predictions for n questions.
+
+    Attributes:
+        profile: What answered.
+        columns: The fields of the questions and their values, None = left out.
+        prediction: Bands by quantity.
+        defaults_used: Fields that were left out at least once, and what they took.
+        without_effect: Fields of the questions that change no figure.
+    """
+
+    profile: DeviceProfile
+    columns: dict[str, list[Any]]
+    prediction: Prediction
+    defaults_used: dict[str, Any]
+    without_effect: list[str]
+
+    def values(self) -> list[list[float | None]]:
+        """One list per column of ANSWERED, None where the profile does not know."""
+        found = []
+        for name in QUANTITIES:
+            band = self.prediction[name]
+            for ends in (band.value, band.low, band.high):
+                missing = np.isnan(ends)
+                listed: list[float | None] = ends.tolist()
+                if missing.any():
+                    listed = [
+                        None if gone else value for value, gone in zip(listed, missing, strict=True)
+                    ]
+                found.append(listed)
+        return found
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """One record per question: its fields, ANSWERED, and the evidence, also by quantity."""
+        asked = list(self.columns)
+        rows = zip(
+            zip(*self.columns.values(), strict=True) if asked else [()] * len(self.evidence),
+            zip(*self.values(), strict=True),
+            self.evidence,
+            zip(*(self.prediction.evidence_words(name) for name in QUANTITIES), strict=True),
+            strict=True,
+        )
+        for cells, answered, evidence, by_quantity in rows:
+            record = dict(zip(asked, cells, strict=True))
+            record.update(zip(ANSWERED, answered, strict=True))
+            record[EVIDENCE] = evidence
+            record["evidence_by_quantity"] = {
+                name: word
+                for name, word in zip(QUANTITIES, by_quantity, strict=True)
+                if record[name] is not None
+            }
+            yield record
+
+    @property
+    def evidence(self) -> list[str]:
+        """What throughput and latency rest on, one word a question."""
+        return self.prediction.evidence_words()
+
+
+def ask(
+    predictor: Predictor,
+    names: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    where: Where,
+    place: str,
+) -> Answers:
+    """Predict one row per question.
+
+    Args:
+        predictor: Of the device profile that answers.
+        names: Fields of the questions, any of workload, state, configuration and conditions.
+        rows: One cell a field; None and "" mean left out.
+        where: Names row i, counted from 0, in messages.
+        place: Names the whole in messages.
+
+    Raises:
+        InputError: An unknown field, an impossible value or combination, or a power state that
+            the drive does not have; the message names row and field.
+    """
+    check_names(names, place, (*ANSWERED, EVIDENCE))
+    columns = read_columns(names, rows, predictor.profile, where)
+    try:
+        prediction, used = predictor.predict_columns(
+            {name: values for name, values in columns.items() if name in USED}, len(rows)
+        )
+    except InputError as error:
+        raise placed(error, where) from None
+    return Answers(
+        profile=predictor.profile,
+        columns=columns,
+        prediction=prediction,
+        defaults_used=used if rows else {},
+        without_effect=[name for name in columns if name not in USED],
+    )

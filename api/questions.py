@@ -1,0 +1,164 @@
+"""Flat questions to the predictor: rows of workload, state and configuration fields.
+
+Cells may be text (a CSV file) or values (JSON); each is judged by the schema's own models, once a
+distinct combination, so that a hundred thousand rows of a sweep take as long as their distinct
+values.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.schema import COLUMNS, SECTIONS, validation_error
+
+ASKED = ("workload", "configuration", "state", "conditions")
+"""Kinds of fields that may stand in a question; conditions are kept and change nothing."""
+
+FIELDS = tuple(name for name, kind in COLUMNS.items() if kind in ASKED)
+"""Every field that may stand in a question."""
+
+Where = Callable[[int], str]
+
+_ROW = re.compile(r"row (\d+): ")
+
+
+def check_names(names: Sequence[str], where: str, answered: Iterable[str]) -> None:
+    """Refuse fields that the schema does not have or that the answer will hold.
+
+    Args:
+        names: The fields of a question.
+        where: Names the place in messages, such as a file.
+        answered: Fields of the answer, which may not stand in the question.
+
+    Raises:
+        InputError: Names the field and the closest known ones.
+    """
+    reserved = set(answered)
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InputError(f"{where}: {name} stands there twice; say it once", field=name)
+        seen.add(name)
+        if name in reserved or COLUMNS.get(name) == "observations":
+            raise InputError(
+                f"{where}: {name} is what a prediction answers, not part of a question; remove it",
+                field=name,
+            )
+        if name not in FIELDS:
+            raise unknown_field(name, where)
+
+
+def unknown_field(name: str, where: str) -> InputError:
+    """The error that names the fields closest to an unknown one."""
+    close = difflib.get_close_matches(name, FIELDS, n=3)
+    meant = f"did you mean {' or '.join(close)}?" if close else "leave it out"
+    return InputError(f"{where}: unknown field {name!r}; {meant}", field=name)
+
+
+def field_value(name: str, text: str, where: str) -> Any:
+    """The value of one field from its text, as the schema types it (words stay text).
+
+    Raises:
+        InputError: No such field, or not a value of it.
+    """
+    if name not in FIELDS:
+        raise unknown_field(name, where)
+    model = SECTIONS[COLUMNS[name]]
+    field = model.model_fields[name]
+    annotated: Any = Annotated[field.annotation, *field.metadata]
+    adapter: TypeAdapter[Any] = TypeAdapter(annotated, config=ConfigDict(allow_inf_nan=False))
+    try:
+        value = adapter.validate_python(text)
+    except ValidationError as error:
+        said = error.errors(include_url=False)[0]["msg"]
+        raise InputError(f"{where}: {name}: {said} (found {text!r})", field=name) from None
+    return value.value if isinstance(value, StrEnum) else value
+
+
+def read_columns(
+    names: Sequence[str], rows: Sequence[Sequence[Any]], profile: DeviceProfile, where: Where
+) -> dict[str, list[Any]]:
+    """Turn rows of cells into columns of values, judged by the schema.
+
+    Args:
+        names: Checked field names, one a cell.
+        rows: Cells; None and "" mean left out.
+        profile: Its defaults stand in where a rule between fields needs a value.
+        where: Names row i, counted from 0.
+
+    Returns:
+        Field -> one value per row, None = left out.
+
+    Raises:
+        InputError: An impossible value or combination; the message names row and field.
+    """
+    columns: dict[str, list[Any]] = {}
+    for kind in ASKED:
+        own = [(index, name) for index, name in enumerate(names) if COLUMNS[name] == kind]
+        if own:
+            columns.update(_read_kind(_Judge(kind, profile), own, rows, where))
+    return {name: columns[name] for name in names}
+
+
+class _Judge:
+    """Judges the fields of one kind, each distinct combination once."""
+
+    def __init__(self, kind: str, profile: DeviceProfile) -> None:
+        self._model = SECTIONS[kind]
+        self._fallback = {
+            name: value
+            for name, value in profile.defaults.items()
+            if name in self._model.model_fields and self._model.model_fields[name].is_required()
+        }
+        self._known: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+
+    def values(self, cells: tuple[Any, ...], names: Sequence[str]) -> tuple[Any, ...]:
+        """The values behind the cells of a row; raises ValidationError."""
+        key = (cells, tuple(map(type, cells)))  # 1, 1.0 and true are equal and not the same
+        values = self._known.get(key)
+        if values is None:
+            given = {
+                name: cell.strip() if isinstance(cell, str) else cell
+                for name, cell in zip(names, cells, strict=True)
+                if not _left_out(cell)
+            }
+            model = self._model.model_validate(self._fallback | given)
+            values = tuple(getattr(model, name) if name in given else None for name in names)
+            self._known[key] = values
+        return values
+
+
+def _left_out(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, str) and not cell.strip())
+
+
+def _read_kind(
+    judge: _Judge, own: list[tuple[int, str]], rows: Sequence[Sequence[Any]], where: Where
+) -> dict[str, list[Any]]:
+    places = [index for index, _ in own]
+    names = [name for _, name in own]
+    found = []
+    for number, row in enumerate(rows):
+        try:
+            found.append(judge.values(tuple([row[index] for index in places]), names))
+        except ValidationError as error:
+            raise validation_error(error, where(number)) from None
+    columns = zip(*found, strict=True) if found else ([] for _ in names)
+    return {name: list(column) for name, column in zip(names, columns, strict=True)}
+
+
+def placed(error: InputError, where: Where) -> InputError:
+    """The same error with "row N" replaced by what `where` calls that row."""
+    match = _ROW.match(error.message)
+    if match is None:
+        return error
+    place = where(int(match[1]) - 1)
+    return type(error)(f"{place}: {error.message[match.end() :]}", field=error.field)
