@@ -1,0 +1,215 @@
+"""Fits device profiles: the shipped ones from public measurements, others from users' datasets."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from iojoule.datasets.catalogue import Drive, load_catalogue
+from iojoule.datasets.errors import InputError, UnknownDeviceError
+from iojoule.datasets.profile import DeviceProfile, SourceRecord
+from iojoule.datasets.schema import Measurement
+from iojoule.datasets.store import Dataset, read_dataset
+from iojoule.model.fitting.build import fit_profile, load_measurements
+from iojoule.model.fitting.recipe import Recipe, generic_recipe, load_recipe, shipped_recipes
+
+DATA_VARIABLE = "IOJOULE_DATA"
+"""Environment variable that names the folder of the public measurements."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted profile and what its reader should know.
+
+    Attributes:
+        profile: The profile.
+        notes: What was assumed or left out.
+    """
+
+    profile: DeviceProfile
+    notes: list[str]
+
+
+def checkout() -> Path | None:
+    """The root of the source checkout this runs from; None where iojoule is installed."""
+    root = Path(str(resources.files("iojoule.datasets"))).resolve().parent
+    return root if (root / "pyproject.toml").is_file() else None
+
+
+def data_folder(named: Path | None) -> Path:
+    """The folder of the public measurements.
+
+    Raises:
+        InputError: It does not exist; says how to name it.
+    """
+    stated = named or os.environ.get(DATA_VARIABLE)
+    root = checkout()
+    if stated is None and root is None:
+        raise InputError(f"say where the public measurements are: --data DIR or {DATA_VARIABLE}")
+    folder = Path(stated) if stated is not None else Path(str(root)).parent / "shared" / "data"
+    if not folder.is_dir():
+        raise InputError(
+            f"{folder}: no such folder; name the one that holds the public measurements with "
+            f"--data DIR or {DATA_VARIABLE}"
+        )
+    return folder
+
+
+def profiles_folder(named: Path | None) -> Path:
+    """Where shipped profiles are written.
+
+    Raises:
+        InputError: It does not exist, or nothing is named and this is no source checkout.
+    """
+    root = checkout()
+    if named is None and root is None:
+        raise InputError("iojoule runs from an installation, not from a checkout: say -o FOLDER")
+    folder = named or Path(str(root)) / "datasets" / "profiles"
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; make it first")
+    return folder
+
+
+def fit_shipped(data: Path) -> Iterator[DeviceProfile]:
+    """Fit every profile that ships, one after the other.
+
+    Raises:
+        InputError: A file of measurements is missing or not what it was.
+    """
+    for name in shipped_recipes():
+        yield fit_recipe(name, data)
+
+
+def fit_recipe(name: str, data: Path) -> DeviceProfile:
+    """Fit the profile of one recipe, shipped or a TOML file.
+
+    Raises:
+        UnknownDeviceError: No such recipe.
+        InputError: The recipe or its measurements are not what they must be.
+    """
+    recipe = load_recipe(name)
+    measurements, sources = load_measurements(recipe, data)
+    return fit_profile(recipe, measurements, sources)
+
+
+def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
+    """Fit a profile from users' datasets.
+
+    Args:
+        paths: Datasets, or folders whose datasets are put together.
+        device: The drive that was measured; None takes the one that the measurements name.
+
+    Raises:
+        InputError: A dataset cannot be read, several drives are named, or too little was
+            measured; says what to do.
+    """
+    named = [(path, read_dataset(path)) for path in _dataset_paths(paths)]
+    name = _device(named, device)
+    recipe, notes = _recipe(name)
+    measurements: list[Measurement] = []
+    for _, dataset in named:
+        measurements += dataset.measurements()
+    if recipe.device_power is None and any(
+        one.observations.device_power_watts is not None for one in measurements
+    ):
+        notes.append(
+            "the drive's power was measured but is not fitted: its law needs priors; write a "
+            "recipe with a [device_power] table and use --recipe FILE.toml"
+        )
+    profile = fit_profile(recipe, measurements, [_source(*one) for one in named])
+    return Fitted(profile, notes)
+
+
+def _dataset_paths(paths: Sequence[Path]) -> list[Path]:
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = sorted(path.glob("*.parquet"))
+        if not inside:
+            raise InputError(
+                f"{path}: holds no dataset (*.parquet); import measurements into it with "
+                "`iojoule import`"
+            )
+        found += inside
+    return found
+
+
+def _device(named: Sequence[tuple[Path, Dataset]], device: str | None) -> str:
+    """The drive that was measured: what is said, and it must not contradict what was recorded."""
+    recorded: dict[str, Path] = {}
+    for path, dataset in named:
+        for name in dataset.column("device_model"):
+            if name is not None:
+                recorded.setdefault(str(name), path)
+    if device is None and not recorded:
+        raise InputError(
+            "the measurements do not name the drive (device_model); say --device ID",
+            field="device_model",
+        )
+    drives = {_key(name): name for name in recorded}
+    wanted = {_key(device)} if device is not None else set(list(drives)[:1])
+    others = [drives[key] for key in drives if key not in wanted]
+    if others:
+        said = f"--device says {device}" if device is not None else f"one is {next(iter(recorded))}"
+        raise InputError(
+            f"{recorded[others[0]]}: measurements of {', '.join(others)}, but {said}; a profile is "
+            "of one drive: fit their datasets apart",
+            field="device_model",
+        )
+    return device if device is not None else next(iter(recorded))
+
+
+def _key(name: str) -> str:
+    drive = _catalogued(name)
+    return drive.id if drive else name
+
+
+def _catalogued(name: str) -> Drive | None:
+    try:
+        return load_catalogue().get(name)
+    except UnknownDeviceError:
+        return None
+
+
+def _recipe(name: str) -> tuple[Recipe, list[str]]:
+    """The common assumptions with what the catalogue knows of the drive."""
+    drive = _catalogued(name)
+    if drive is None:
+        slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "drive"
+        close = ", ".join(load_catalogue().closest(name))
+        return generic_recipe(slug, name), [
+            f"{name} is not in the catalogue (closest: {close}); the profile is named {slug}"
+        ]
+    known: dict[str, Any] = {}
+    for field, metric in (
+        ("capacity_bytes", "capacity"),
+        ("max_transfer_bytes", "max_transfer_size"),
+    ):
+        fact = drive.fact(metric)
+        if fact is not None and fact.unit == "bytes" and not isinstance(fact.value, str):
+            known[field] = int(fact.value)
+    return generic_recipe(drive.id, drive.model).model_copy(update=known), []
+
+
+def _source(path: Path, dataset: Dataset) -> SourceRecord:
+    files = dataset.provenance.sources
+    said = {
+        "citation": sorted({file.citation or file.name for file in files}),
+        "licence": sorted({file.licence or "unknown" for file in files}),
+    }
+    return SourceRecord(
+        name=path.name.removesuffix(".parquet"),
+        citation="; ".join(said["citation"]) or "unknown",
+        licence=", ".join(said["licence"]) or "unknown",
+        rows_used=len(dataset),
+        rows_excluded=len(dataset.provenance.excluded),
+        sha256=files[0].sha256 if len(files) == 1 else None,
+        notes=sorted({row.reason for row in dataset.provenance.excluded}),
+    )
