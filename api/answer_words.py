@@ -1,0 +1,64 @@
+"""Words for what an answer holds: configurations, knobs and scopes, for tables and pictures."""
+
+from __future__ import annotations
+
+from iojoule.api.quantities import size
+from iojoule.datasets.schema import Configuration
+from iojoule.recommender.answer import Row
+from iojoule.recommender.workload import Scope
+
+SCOPE_POWER = {
+    Scope.DEVICE: ("device_power_watts", "drive"),
+    Scope.DEVICE_CPU: ("device_cpu_power_watts", "drive + CPU"),
+    Scope.SYSTEM: ("system_power_watts", "whole system"),
+}
+"""Scope -> field of a row that holds its power, and its name."""
+
+KNOBS = (
+    "request_bytes", "queue_depth", "jobs", "engine", "completion", "submission_polling",
+    "scheduler", "power_state",
+)  # fmt: skip
+"""Fields of a configuration that a recommendation may change."""
+
+
+def same_setting(one: Row, other: Row) -> bool:
+    """Whether two rows ask the host for the same."""
+    return all(
+        getattr(one.configuration, name) == getattr(other.configuration, name) for name in KNOBS
+    )
+
+
+def knob(configuration: Configuration, name: str) -> str:
+    """One knob of a configuration in a word."""
+    value = getattr(configuration, name)
+    if name == "request_bytes":
+        return size(value)
+    if name == "power_state":
+        return f"PS{value or 0}"
+    if name == "submission_polling":
+        return "yes" if value else "no"
+    return str(value)
+
+
+def setting(configuration: Configuration) -> str:
+    """A configuration in one line."""
+    said = (
+        f"{size(configuration.request_bytes)} requests, depth {configuration.queue_depth}, "
+        f"{configuration.jobs} job{'' if configuration.jobs == 1 else 's'}, {configuration.engine} "
+        f"{configuration.completion}, scheduler {configuration.scheduler}, "
+        f"PS{configuration.power_state or 0}"
+    )
+    return f"{said}, SQ polling" if configuration.submission_polling else said
+
+
+def setting_in_short(configuration: Configuration) -> str:
+    """A configuration in two short lines, for a label in a picture."""
+    polled = " polled" if configuration.completion == "polled" else ""
+    scheduler = "" if configuration.scheduler in (None, "none") else f", {configuration.scheduler}"
+    polled += ", SQ polling" if configuration.submission_polling else ""
+    times = "\N{MULTIPLICATION SIGN}"
+    return (
+        f"{size(configuration.request_bytes)} {times} depth {configuration.queue_depth} {times} "
+        f"{configuration.jobs} job{'' if configuration.jobs == 1 else 's'}\n"
+        f"{configuration.engine}{polled}{scheduler}, PS{configuration.power_state or 0}"
+    )

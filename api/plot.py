@@ -1,0 +1,284 @@
+"""Draws the Pareto front of a recommendation: energy against tail latency, with intervals."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from iojoule.api.answer_words import SCOPE_POWER, same_setting, setting_in_short
+from iojoule.api.quantities import quantity
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.vocabulary import Evidence
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from iojoule.recommender.answer import Estimate, Recommendation, Row
+
+ENDINGS = (".svg", ".png", ".pdf")
+
+# Okabe and Ito's palette, which people with any common colour vision deficiency can tell apart.
+_VERMILION, _BLUE, _GREY = "#D55E00", "#0072B2", "#7F7F7F"
+
+_MARKERS = {
+    Evidence.MEASURED: "o",
+    Evidence.INTERPOLATED: "s",
+    Evidence.SIMULATED: "P",
+    Evidence.PUBLISHED: "D",
+    Evidence.EXTRAPOLATED: "^",
+    Evidence.DATASHEET: "X",
+}
+
+_LONG_DECADES = 2.5
+
+
+def check_target(path: Path) -> None:
+    """Refuse early what cannot be drawn.
+
+    Raises:
+        InputError: Not one of the known endings, a folder, or in a folder that does not exist.
+    """
+    if path.suffix.lower() not in ENDINGS:
+        raise InputError(f"{path}: a picture ends in {', '.join(ENDINGS)}")
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder; name the file to write in it")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{path}: the folder {path.parent} does not exist; make it first")
+
+
+def draw_front(found: Recommendation, path: Path) -> None:
+    """Draw the front with the recommended and today's configuration.
+
+    Raises:
+        InputError: The file cannot be written; nothing half written stays.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    style: Any = {
+        "svg.hashsalt": "iojoule",
+        "svg.fonttype": "path",
+        "font.size": 10,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    }
+    with mpl.rc_context(style):
+        figure = Figure(figsize=(8.0, 5.0), layout="constrained")
+        _draw(figure.add_subplot(), found)
+        _save(figure, path)
+
+
+def _save(figure: Any, path: Path) -> None:
+    kind = path.suffix.lower().lstrip(".")
+    # dates and versions would make two pictures of the same front differ
+    metadata: dict[str, dict[str, str | None]] = {
+        "svg": {"Date": None, "Creator": "iojoule"},
+        "pdf": {"CreationDate": None, "Creator": "iojoule", "Producer": None},
+        "png": {"Software": "iojoule"},
+    }
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        figure.savefig(part, format=kind, dpi=160, metadata=metadata[kind])
+        part.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class _Measure:
+    """What an axis shows of a row; `scale` turns the field's unit into the label's."""
+
+    field: str
+    label: str
+    scale: float = 1.0
+    log: bool = True
+
+    def value(self, row: Row) -> float:
+        estimate: Estimate | None = getattr(row, self.field)
+        return float("nan") if estimate is None else estimate.value * self.scale
+
+    def reach(self, row: Row) -> list[list[float]]:
+        """How far the interval reaches below and above the value, as matplotlib wants it."""
+        estimate: Estimate | None = getattr(row, self.field)
+        if estimate is None:
+            return [[0.0], [0.0]]
+        below, above = estimate.value - estimate.low, estimate.high - estimate.value
+        return [[max(below, 0.0) * self.scale], [max(above, 0.0) * self.scale]]
+
+    def tick(self, value: float, _: int | None = None) -> str:
+        """A number of the axis; latencies carry their unit, which changes along it."""
+        if not self.field.endswith("_ns"):
+            return f"{value:,g}"
+        number, unit = quantity(self.field, value).split(" ")
+        return f"{float(number):g} {unit}"
+
+
+def _measures(found: Recommendation) -> tuple[_Measure, _Measure]:
+    tail = _Measure("latency_p99_ns", "p99 latency")
+    if found.current.latency_p99_ns is None:
+        tail = _Measure("latency_mean_ns", "mean latency")
+    power, scope = SCOPE_POWER[found.scope]
+    if found.ranked_by == "performance":
+        return _Measure("capacity_bytes_per_second", "can carry (MB/s)", 1e-6), tail
+    if found.ranked_by == "watts":
+        return tail, _Measure(power, f"mean power of {scope} (W)", log=False)
+    if found.ranked_by == "edp":
+        return tail, _Measure("edp_joule_seconds", f"energy-delay product, {scope} (µJ s)", 1e6)
+    return tail, _Measure("joules_per_useful_gb", f"energy of {scope} (J per useful GB)")
+
+
+def _draw(axes: Axes, found: Recommendation) -> None:
+    x, y = _measures(found)
+    rows = [*found.pareto, *(miss.row for miss in found.nearest_misses)]
+    _scales(axes, x, y)
+    for row in rows:
+        _bars(axes, row, x, y, colour=_GREY, alpha=0.2)
+    _points(axes, rows, x, y)
+    same = found.recommended is not None and same_setting(found.recommended, found.current)
+    if not same:
+        _highlight(axes, found.current, x, y, _VERMILION, "today")
+    if found.recommended is not None:
+        name = "recommended, and today" if same else "recommended"
+        _highlight(axes, found.recommended, x, y, _BLUE, name)
+    _bound(axes, found, x)
+    _room_below(axes, y)
+    for measure, axis in ((x, axes.xaxis), (y, axes.yaxis)):
+        _ticks(measure, axis)
+    _title(axes, found)
+    _legend(axes, [*rows, found.current])
+
+
+def _scales(axes: Axes, x: _Measure, y: _Measure) -> None:
+    axes.set_xlabel(x.label)
+    axes.set_ylabel(y.label)
+    if x.log:
+        axes.set_xscale("log")
+    if y.log:
+        axes.set_yscale("log")
+    axes.grid(visible=True, which="major", color="#E8E8E8", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def _ticks(measure: _Measure, axis: Any) -> None:
+    """1, 2, 5 along a short logarithmic axis; the powers of ten alone along a long one."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    if measure.log:
+        low, high = axis.get_view_interval()
+        long = high > low * 10**_LONG_DECADES
+        axis.set_major_locator(LogLocator(subs=(1.0,) if long else (1.0, 2.0, 5.0), numticks=12))
+        axis.set_major_formatter(FuncFormatter(measure.tick))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def _room_below(axes: Axes, y: _Measure) -> None:
+    """Make room for the label of the recommended row, which lies near the bottom."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(low / (high / low) ** 0.18 if y.log else low - 0.18 * (high - low), high)
+
+
+def _bars(axes: Axes, row: Row, x: _Measure, y: _Measure, *, colour: str, alpha: float) -> None:
+    axes.errorbar(
+        [x.value(row)], [y.value(row)], xerr=x.reach(row), yerr=y.reach(row), fmt="none",
+        ecolor=colour, alpha=alpha, elinewidth=1.0, zorder=2,
+    )  # fmt: skip
+
+
+def _points(axes: Axes, rows: Sequence[Row], x: _Measure, y: _Measure) -> None:
+    """The front: the shape says the evidence, the colour how much the row can carry."""
+    from matplotlib.colors import LogNorm
+
+    if not rows:
+        return
+    carried = [row.capacity_bytes_per_second.value * 1e-6 for row in rows]
+    span = LogNorm(min(carried) * 0.99, max(carried) * 1.01)
+    painted = None
+    for evidence, marker in _MARKERS.items():
+        chosen = [row for row in rows if row.capacity_bytes_per_second.evidence is evidence]
+        if chosen:
+            painted = axes.scatter(
+                [x.value(row) for row in chosen], [y.value(row) for row in chosen],
+                c=[row.capacity_bytes_per_second.value * 1e-6 for row in chosen], norm=span,
+                cmap="cividis", marker=marker, s=44, edgecolors="white", linewidths=0.6, zorder=3,
+            )  # fmt: skip
+    if painted is not None and x.field != "capacity_bytes_per_second":
+        _colour_bar(axes, painted)
+
+
+def _colour_bar(axes: Axes, painted: Any) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    figure = axes.get_figure()
+    if figure is None:
+        return
+    bar = figure.colorbar(painted, ax=axes, label="can carry (MB/s)", pad=0.02, aspect=30)
+    bar.ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0)))
+    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    bar.ax.yaxis.set_minor_formatter(NullFormatter())
+    bar.outline.set_visible(False)
+
+
+def _highlight(axes: Axes, row: Row, x: _Measure, y: _Measure, colour: str, name: str) -> None:
+    _bars(axes, row, x, y, colour=colour, alpha=0.9)
+    marker = _MARKERS[row.capacity_bytes_per_second.evidence]
+    at = (x.value(row), y.value(row))
+    axes.scatter([at[0]], [at[1]], marker=marker, s=110, facecolors=colour,
+                 edgecolors="white", linewidths=1.0, zorder=5)  # fmt: skip
+    above = not name.startswith("recommended")
+    axes.annotate(
+        f"{name}\n{setting_in_short(row.configuration)}", at, color=colour, fontsize=8.5,
+        xytext=(16, 24 if above else -24), textcoords="offset points",
+        va="bottom" if above else "top", ha="left", zorder=6,
+        bbox={"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": colour,
+              "linewidth": 0.8, "alpha": 0.92},
+        arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.8},
+    )  # fmt: skip
+
+
+def _bound(axes: Axes, found: Recommendation, x: _Measure) -> None:
+    limit = found.sla.bounds().get(f"{x.field}_max")
+    if limit is None:
+        return
+    axes.axvline(limit * x.scale, color="black", linestyle=(0, (4, 3)), linewidth=1.0, zorder=1)
+    axes.annotate(
+        f"SLA: {quantity(x.field, limit)}", (limit * x.scale, 1.0), fontsize=8.5,
+        xycoords=("data", "axes fraction"), xytext=(-4, -4), textcoords="offset points",
+        rotation=90, ha="right", va="top",
+    )  # fmt: skip
+
+
+def _title(axes: Axes, found: Recommendation) -> None:
+    demand = "as fast as possible"
+    if found.demand_bytes_per_second is not None:
+        demand = f"{quantity('bytes_per_second', found.demand_bytes_per_second)} of useful work"
+    lines = [f"{found.workload} on {found.model_name}: {demand}"]
+    if found.recommended is None:
+        lines.append("nothing meets the SLA; the nearest misses are shown")
+    elif found.saving is not None:
+        first = "watts" if found.ranked_by == "watts" else "joules_per_useful_gb"
+        told = (
+            quantity(name, one.value, one.low, one.high)
+            for name in (first, "percent")
+            for one in [getattr(found.saving, name)]
+        )
+        lines.append(f"saves {' or '.join(told)}; {found.saving.verdict}")
+    axes.set_title("\n".join(lines), loc="left", fontsize=10.5, linespacing=1.4)
+
+
+def _legend(axes: Axes, rows: Sequence[Row]) -> None:
+    from matplotlib.lines import Line2D
+
+    present = {row.capacity_bytes_per_second.evidence for row in rows}
+    handles = [
+        Line2D([], [], linestyle="", marker=marker, color=_GREY, markersize=7, label=evidence.value)
+        for evidence, marker in _MARKERS.items()
+        if evidence in present
+    ]
+    handles.append(Line2D([], [], color=_GREY, alpha=0.5, label="90 % interval"))
+    axes.legend(handles=handles, title="performance is", fontsize=8.5, title_fontsize=8.5,
+                loc="best", frameon=True, framealpha=0.92, edgecolor="#CCCCCC")  # fmt: skip

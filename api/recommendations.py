@@ -1,0 +1,66 @@
+"""Recommendations as the command line and the service hand them out: with all versions in them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from iojoule import __version__
+from iojoule.datasets.errors import InputError
+from iojoule.recommender.answer import Recommendation
+from iojoule.recommender.recommend import Recommender
+from iojoule.recommender.workload import WorkloadProfile, load_workload, parse_workload
+
+
+class RecommendationAnswer(Recommendation):
+    """A recommendation and the version of iojoule that computed it."""
+
+    iojoule_version: str = __version__
+
+
+def answer(recommender: Recommender, workload: WorkloadProfile) -> RecommendationAnswer:
+    """Recommend; raises as `Recommender.recommend`."""
+    found = recommender.recommend(workload)
+    fields = {name: getattr(found, name) for name in Recommendation.model_fields}
+    return RecommendationAnswer.model_construct(**fields, iojoule_version=__version__)
+
+
+def workload_with(
+    path: Path, changes: Mapping[str, Any], *, job: str | None = None
+) -> WorkloadProfile:
+    """Read a workload profile and replace some of its fields.
+
+    Args:
+        path: A .toml, .json or fio job file.
+        changes: Dotted field -> value, such as `sla.latency_p99_ns_max`.
+        job: Section of a fio job file.
+
+    Raises:
+        InputError: The file or a change is not what it must be; names file and field.
+    """
+    workload = load_workload(path, job=job)
+    if not changes:
+        return workload
+    data = workload.model_dump(exclude_unset=True)
+    for dotted, value in changes.items():
+        *sections, name = dotted.split(".")
+        place = data
+        for section in sections:
+            inner = place.setdefault(section, {})
+            if inner is None:
+                inner = place[section] = {}
+            if not isinstance(inner, dict):
+                raise InputError(f"--set {dotted}: {section} has no fields", field=dotted)
+            place = inner
+        place[name] = value
+    return parse_workload(data, f"{path} with --set")
+
+
+def stated_value(text: str) -> Any:
+    """The value of `--set FIELD=VALUE` as TOML writes it; what is no TOML is a word."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
