@@ -1,0 +1,5 @@
+"""The command line `iojoule`: one module a command; what is heavy is imported when it is used."""
+
+from iojoule.api.cli.app import app, main
+
+__all__ = ["app", "main"]

@@ -1,0 +1,217 @@
+"""A recommendation as text: the ranked rows, the saving, what to know before acting on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from iojoule.api.answer_words import KNOBS, SCOPE_POWER, knob, same_setting, setting
+from iojoule.api.cli import console
+from iojoule.api.quantities import quantity
+from iojoule.datasets.schema import Configuration
+from iojoule.recommender.answer import Estimate, Miss, Recommendation, Row, Saving
+
+_HEADINGS = {
+    "request_bytes": "request",
+    "queue_depth": "depth",
+    "submission_polling": "SQ poll",
+    "power_state": "state",
+}
+
+_BOUNDS = {"min": "at least", "max": "at most"}
+
+
+def parts(found: Recommendation, rows: int) -> Iterator[Any]:
+    """What goes to the terminal, from top to bottom: lines and tables."""
+    yield f"{found.workload} on {found.model_name} (profile version {found.profile_version})"
+    yield from _asked(found)
+    yield ""
+    yield _table(found, rows)
+    yield ""
+    yield from _verdict(found)
+    if found.nearest_misses:
+        yield ""
+        yield from _misses(found.nearest_misses)
+    yield ""
+    yield from _reading(found)
+
+
+def _asked(found: Recommendation) -> Iterator[str]:
+    demand = quantity("demand_bytes_per_second", found.demand_bytes_per_second)
+    mode = (
+        "as fast as possible" if found.demand_bytes_per_second is None else f"useful work {demand}"
+    )
+    target = found.ranked_by.replace("_", " ").replace("gb", "GB").replace("edp", "EDP")
+    yield f"{mode}; energy of {SCOPE_POWER[found.scope][1]}; ranked by {target}"
+    bounds = [
+        f"{name.rpartition('_')[0]} {_BOUNDS[name.rpartition('_')[2]]} "
+        f"{quantity(name.rpartition('_')[0], limit)}"
+        for name, limit in found.sla.bounds().items()
+    ]
+    yield f"SLA at {found.confidence:.0%} confidence: {'; '.join(bounds) or 'no bounds'}"
+    counts = found.counts
+    yield (
+        f"{counts.total:,} candidates, {counts.feasible:,} meet the SLA, "
+        f"{counts.on_front:,} on the Pareto front"
+    )
+
+
+def _table(found: Recommendation, rows: int) -> Any:
+    shown = _shown(found, rows)
+    everything = [row for _, row in shown]
+    fixed, varying = _split_knobs([row.configuration for row in everything])
+    power, scope = SCOPE_POWER[found.scope]
+    columns = {power: f"power ({scope})", "joules_per_useful_gb": "energy per GB"}
+    if found.objective.value == "edp":
+        columns["edp_joule_seconds"] = "EDP"
+    columns |= {"capacity_bytes_per_second": "can carry", "latency_p99_ns": "p99 latency"}
+    headings = ["", *(_HEADINGS.get(name, name) for name in varying), *columns.values()]
+    table = console.new_table([*headings, "evidence"])
+    for mark, row in shown:
+        table.add_row(
+            mark,
+            *(knob(row.configuration, name) for name in varying),
+            *(_estimate(row, name) for name in columns),
+            _evidence(row, power),
+        )
+    table.caption = (f"All rows: {fixed}. " if fixed else "") + (
+        "In brackets: 90 % interval. Evidence: of performance / of power."
+    )
+    table.caption_justify = "left"
+    table.caption_style = ""
+    return table
+
+
+def _shown(found: Recommendation, most: int) -> list[tuple[str, Row]]:
+    """Rows of the front by rank, the recommended one among them, and today's."""
+    best = found.recommended
+    ranked = list(enumerate(_ranked(found), start=1))
+    head = ranked[:most]
+    if best is not None and not any(row is best for _, row in head):
+        head = [*ranked[: most - 1], *(one for one in ranked if one[1] is best)]
+    marked = [(f"{place} recommended" if row is best else str(place), row) for place, row in head]
+    if best is None or not same_setting(found.current, best):
+        marked.append(("today" if found.current.meets_sla else "today, misses SLA", found.current))
+    return marked
+
+
+def _ranked(found: Recommendation) -> list[Row]:
+    best = found.recommended
+    if best is None:
+        return list(found.pareto)
+    if any(same_setting(row, best) for row in found.pareto):
+        return [best if same_setting(row, best) else row for row in found.pareto]
+    return sorted([best, *found.pareto], key=lambda row: rank_value(found, row))
+
+
+def rank_value(found: Recommendation, row: Row) -> float:
+    """What rows are ranked by: the objective, or less capacity where power is unknown."""
+    name = {
+        "watts": SCOPE_POWER[found.scope][0],
+        "joules_per_useful_gb": "joules_per_useful_gb",
+        "edp": "edp_joule_seconds",
+    }.get(found.ranked_by)
+    estimate: Estimate | None = getattr(row, name) if name else None
+    return -row.capacity_bytes_per_second.value if estimate is None else estimate.value
+
+
+def _split_knobs(configurations: Sequence[Configuration]) -> tuple[str, list[str]]:
+    """What all rows share, in words, and the knobs in which they differ."""
+    varying = [name for name in KNOBS if len({getattr(one, name) for one in configurations}) > 1]
+    fixed = ", ".join(
+        f"{_HEADINGS.get(name, name)} {knob(configurations[0], name)}"
+        for name in KNOBS
+        if name not in varying
+    )
+    return fixed, varying
+
+
+def _estimate(row: Row, name: str) -> str:
+    found: Estimate | None = getattr(row, name)
+    return "-" if found is None else quantity(name, found.value, found.low, found.high)
+
+
+def _evidence(row: Row, power: str) -> str:
+    watts: Estimate | None = getattr(row, power)
+    of_power = "none" if watts is None else watts.evidence.value
+    performance = row.capacity_bytes_per_second.evidence.value
+    return performance if of_power == performance else f"{performance} / {of_power}"
+
+
+def _verdict(found: Recommendation) -> Iterator[str]:
+    if found.recommended is None:
+        yield "No configuration meets the SLA."
+        return
+    yield f"Recommended: {setting(found.recommended.configuration)}"
+    yield f"Today:       {setting(found.current.configuration)}"
+    if found.saving is None:
+        yield "Saving:      unknown, the profile has no power for this scope"
+    else:
+        yield from _saving(found.saving)
+    if found.endurance is not None:
+        change = found.endurance.change_host_bytes_per_year
+        amount = f"{quantity('bytes', abs(change))} a year {'more' if change > 0 else 'less'} than"
+        told = f"the host writes {amount if change else 'as much as'} today"
+        yield f"Wear:        {told}; {found.endurance.reason}"
+    yield "Durability:  untouched; flushes, forced unit access and file systems stay as they are"
+
+
+def _saving(saving: Saving) -> Iterator[str]:
+    told = [
+        quantity(name, estimate.value, estimate.low, estimate.high) + ending
+        for name, ending in (
+            ("watts", ""),
+            ("joules_per_useful_gb", ""),
+            ("kwh_per_year", " a year"),
+            ("percent", ""),
+        )
+        for estimate in [getattr(saving, name)]
+    ]
+    yield f"Saving:      {'; '.join(told)}"
+    yield f"             {saving.verdict}: {saving.reason}"
+
+
+def _misses(misses: Sequence[Miss]) -> Iterator[str]:
+    yield "Nearest misses"
+    for miss in misses:
+        yield f"  {setting(miss.row.configuration)}"
+        for short in miss.shortfalls:
+            name = short.bound.removesuffix("_min").removesuffix("_max")
+            yield (
+                f"    {name}: reaches {quantity(name, short.reached)}, bound "
+                f"{quantity(name, short.limit)}, missed by {quantity(name, short.missed_by)} "
+                f"({short.missed_by_percent:.0f} %)"
+            )
+
+
+def _reading(found: Recommendation) -> Iterator[str]:
+    yield "Before acting on it"
+    yield from (f"  {note}" for note in found.notes)
+    if found.defaults_used:
+        said = ", ".join(f"{name} = {value}" for name, value in found.defaults_used.items())
+        yield f"  defaults taken for what the workload profile leaves out: {said}"
+
+
+def emit_csv(found: Recommendation) -> None:
+    """Write one line per configuration: recommended, front, nearest misses, today's."""
+    rows = [("recommended", found.recommended)] if found.recommended else []
+    rows += [("pareto", row) for row in found.pareto]
+    rows += [("nearest_miss", miss.row) for miss in found.nearest_misses]
+    rows.append(("current", found.current))
+    quantities = [name for name in Row.model_fields if name not in _PLAIN]
+    header = ["role", *KNOBS, *_PLAIN[1:]]
+    for name in quantities:
+        header += [name, f"{name}_low", f"{name}_high", f"{name}_evidence"]
+    console.emit_csv(header, (_flat(role, row, quantities) for role, row in rows))
+
+
+_PLAIN = ("configuration", "busy_share", "host_bytes_written_per_second", "meets_sla")
+
+
+def _flat(role: str, row: Row, quantities: Sequence[str]) -> list[Any]:
+    cells: list[Any] = [role, *(getattr(row.configuration, name) for name in KNOBS)]
+    cells += [row.busy_share, row.host_bytes_written_per_second, row.meets_sla]
+    for name in quantities:
+        one: Estimate | None = getattr(row, name)
+        cells += [None] * 4 if one is None else [one.value, one.low, one.high, one.evidence]
+    return [str(cell).lower() if isinstance(cell, bool) else cell for cell in cells]

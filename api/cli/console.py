@@ -1,0 +1,148 @@
+"""Where the command line speaks: answers to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+WIDE = 400
+"""Columns of a table that goes into a file or a pipe: as many as it asks for."""
+
+
+class Format(StrEnum):
+    """Form of an answer."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+FormatOption = Annotated[
+    Format, typer.Option("--output", "-o", help="Form of the answer on standard output.")
+]
+
+
+class OutputClosedError(Exception):
+    """Whoever read standard output went away, as `head` does."""
+
+
+def emit(text: str) -> None:
+    """Write to standard output.
+
+    Raises:
+        OutputClosedError: Nobody reads it any more.
+    """
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # what is still buffered must not fail a second time when Python flushes it at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise OutputClosedError from None
+
+
+def emit_json(data: Any) -> None:
+    """Write one JSON document; NaN is a fault here, unknown is null."""
+    emit(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def emit_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a table with one header line; None becomes an empty cell."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    emit(buffer.getvalue())
+
+
+def emit_records(
+    records: Sequence[Mapping[str, Any]], form: Format, titles: Mapping[str, str]
+) -> None:
+    """Write records of equal fields as a table, JSON or CSV.
+
+    Args:
+        records: Field -> value.
+        form: Which of the three.
+        titles: Field -> heading of its column in the table; fields without one stay out of it.
+    """
+    if form is Format.JSON:
+        emit_json([dict(record) for record in records])
+    elif form is Format.CSV:
+        header = list(records[0]) if records else list(titles)
+        emit_csv(header, ([_cell(record[name]) for name in header] for record in records))
+    else:
+        table = new_table(titles.values())
+        for record in records:
+            table.add_row(*(_shown(record[name]) for name in titles))
+        emit_table(table)
+
+
+def new_table(headings: Iterable[str], *, title: str | None = None) -> Table:
+    """A table in the one style of the command line; columns are added from `headings`."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold",
+                  pad_edge=False, show_edge=False)  # fmt: skip
+    for heading in headings:
+        table.add_column(heading)
+    return table
+
+
+def emit_table(*parts: Any) -> None:
+    """Write tables and lines of text, as wide as the terminal or, into a file, as needed."""
+    from rich.console import Console
+
+    terminal = sys.stdout.isatty()
+    console = Console(
+        file=io.StringIO(), force_terminal=terminal, width=None if terminal else WIDE,
+        no_color=None if terminal else True, highlight=False, markup=False, emoji=False,
+    )  # fmt: skip
+    for part in parts:
+        console.print(part, soft_wrap=isinstance(part, str))
+    text = console.file.getvalue() if isinstance(console.file, io.StringIO) else ""
+    emit("".join(f"{line.rstrip()}\n" for line in text.splitlines()))
+
+
+def note(text: str) -> None:
+    """Say something beside the answer, on standard error."""
+    _complain(f"note: {text}")
+
+
+def warn(text: str) -> None:
+    """Say what the reader of the answer should doubt, on standard error."""
+    _complain(f"warning: {text}")
+
+
+def error(text: str) -> None:
+    """Say why there is no answer, on standard error."""
+    _complain(f"error: {text}")
+
+
+def _complain(text: str) -> None:
+    try:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+def _cell(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "-"
+    return "-" if value is None else str(value)

@@ -1,0 +1,125 @@
+"""`iojoule fit`: device profiles from measurements, and how good they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from iojoule.api.cli import console
+from iojoule.datasets.errors import InputError
+
+if TYPE_CHECKING:
+    from iojoule.datasets.profile import DeviceProfile
+
+
+def fit(
+    datasets: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="DATASET...", help="Datasets, or folders of datasets."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="PROFILE.json", help="File to write; a folder for --shipped."
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="The drive, where the measurements do not name it."),
+    ] = None,
+    shipped: Annotated[
+        bool, typer.Option("--shipped", help="Fit every shipped profile again.")
+    ] = False,
+    recipe: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|FILE.toml", help="Fit what a recipe says, from --data."),
+    ] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Say how far predictions err, on what was left out.")
+    ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Public measurements; default $IOJOULE_DATA."),
+    ] = None,
+) -> None:
+    """Fit a device profile from datasets, from a recipe, or all that ship."""
+    ways = [bool(datasets), shipped, recipe is not None, report]
+    if sum(ways) != 1:
+        raise typer.BadParameter("say one of DATASET..., --shipped, --recipe or --report")
+    if device is not None and not datasets:
+        raise typer.BadParameter("--device goes with DATASET...")
+    if data is not None and datasets:
+        raise typer.BadParameter("--data goes with --shipped, --recipe or --report")
+    if report:
+        _report(data)
+    elif shipped:
+        _shipped(data, output)
+    elif recipe is not None:
+        _one_recipe(recipe, data, _profile_file(output))
+    else:
+        _datasets(datasets or [], device, _profile_file(output))
+
+
+def _profile_file(output: Path | None) -> Path:
+    """Refuse early what cannot be written: a fit takes a while."""
+    if output is None:
+        raise typer.BadParameter("say -o PROFILE.json")
+    if output.is_dir():
+        raise InputError(f"{output}: is a folder; name the file to write in it")
+    if not output.absolute().parent.is_dir():
+        raise InputError(f"{output}: the folder {output.parent} does not exist; make it first")
+    return output
+
+
+def _shipped(data: Path | None, output: Path | None) -> None:
+    from iojoule.api.fitting import data_folder, fit_shipped, profiles_folder
+
+    folder, source = profiles_folder(output), data_folder(data)
+    for profile in fit_shipped(source):
+        _write(profile, folder / f"{profile.device}.json")
+
+
+def _one_recipe(name: str, data: Path | None, output: Path) -> None:
+    from iojoule.api.fitting import data_folder, fit_recipe
+
+    _write(fit_recipe(name, data_folder(data)), output)
+
+
+def _datasets(paths: list[Path], device: str | None, output: Path) -> None:
+    from iojoule.api.fitting import fit_datasets
+
+    fitted = fit_datasets(paths, device)
+    for said in fitted.notes:
+        console.note(said)
+    _write(fitted.profile, output)
+
+
+def _write(profile: DeviceProfile, path: Path) -> None:
+    from iojoule.datasets.profile import write_profile
+
+    write_profile(profile, path)
+    fitted = ", ".join(f"{one.operation} {one.pattern}" for one in profile.surfaces)
+    powers = {
+        "drive": profile.device_power,
+        "CPU": profile.host_power,
+        "system": profile.system_power,
+    }
+    known = ", ".join(name for name, law in powers.items() if law is not None) or "none"
+    rows = sum(source.rows_used for source in profile.sources)
+    console.emit(
+        f"{path}: {profile.model_name}, from {rows} measurements; performance: {fitted}; "
+        f"power: {known}\n"
+    )
+
+
+def _report(data: Path | None) -> None:
+    from iojoule.api.fitting import data_folder
+    from iojoule.model.fitting.report import report
+
+    for table in report(data_folder(data)).tables:
+        shown = console.new_table(table.columns, title=table.title)
+        for row in table.rows:
+            shown.add_row(*("" if cell is None else str(cell) for cell in row))
+        console.emit_table(shown, *([table.note] if table.note else []), "")

@@ -1,0 +1,96 @@
+"""`iojoule recommend`: which configurations a workload should use, what they save, how surely."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from iojoule.api.cli import console
+from iojoule.api.cli.console import Format, FormatOption
+from iojoule.api.cli.questions import DeviceOption, ProfileOption, assignments, chosen_profile
+from iojoule.datasets.errors import InfeasibleError
+
+if TYPE_CHECKING:
+    from iojoule.api.recommendations import RecommendationAnswer
+
+
+def recommend(
+    workload: Annotated[
+        Path,
+        typer.Option(metavar="FILE", help="Workload profile (.toml, .json) or fio job file."),
+    ],
+    device: DeviceOption = None,
+    profile: ProfileOption = None,
+    job: Annotated[str | None, typer.Option(help="Section of the fio job file.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="FIELD=VALUE",
+            help="Replace a field of the workload profile, as sla.latency_p99_ns_max=500000.",
+        ),
+    ] = None,
+    scope: Annotated[
+        Literal["device", "device_cpu", "system"] | None,
+        typer.Option(help="Whose energy counts [default: the file's, else device_cpu]."),
+    ] = None,
+    objective: Annotated[
+        Literal["watts", "joules_per_useful_gb", "edp"] | None,
+        typer.Option(help="What is made small [default: the file's, else watts under a demand]."),
+    ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(
+            help="Probability with which each bound holds [default: the file's, else 0.9]"
+        ),
+    ] = None,
+    rows: Annotated[int, typer.Option(min=1, max=50, help="Rows of the Pareto table.")] = 10,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the Pareto front (.svg, .png or .pdf)."),
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Rank the configurations that meet the SLA for the least energy.
+
+    Leaves with exit code 7 where no configuration meets the SLA; the nearest misses are shown.
+    """
+    if plot is not None:
+        from iojoule.api.plot import check_target
+
+        check_target(plot)
+    chosen = chosen_profile(device, profile)
+    from iojoule.api.recommendations import answer, stated_value, workload_with
+    from iojoule.recommender.recommend import Recommender
+
+    changes: dict[str, Any] = {
+        name: stated_value(text) for name, text in assignments(set_ or []).items()
+    }
+    options = {"scope": scope, "objective": objective, "sla.confidence": confidence}
+    changes |= {name: value for name, value in options.items() if value is not None}
+    found = answer(Recommender(chosen), workload_with(workload, changes, job=job))
+    _emit(found, output, rows)
+    if plot is not None:
+        from iojoule.api.plot import draw_front
+
+        draw_front(found, plot)
+        console.note(f"wrote {plot}")
+    if found.recommended is None:
+        raise InfeasibleError(
+            "no configuration meets the SLA at this confidence; the nearest misses are listed: "
+            "relax a bound, free more knobs, or lower the confidence"
+        )
+
+
+def _emit(found: RecommendationAnswer, output: Format, rows: int) -> None:
+    if output is Format.JSON:
+        console.emit(found.model_dump_json(indent=2) + "\n")
+        return
+    from iojoule.api.cli import answer_table
+
+    if output is Format.CSV:
+        answer_table.emit_csv(found)
+    else:
+        console.emit_table(*answer_table.parts(found, rows))
