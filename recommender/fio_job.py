@@ -116,6 +116,9 @@ def _profile(path: Path, sections: list[_Section], setups: list[JobSetup]) -> Wo
     workload = {name: value for name, value in fields.items() if name in Workload.model_fields}
     current = {name: value for name, value in fields.items() if name in Current.model_fields}
     workload["useful_request_bytes"] = fields["request_bytes"]
+    # unlike in fio's output, a switch that a job file does not name is off
+    current.setdefault("completion", "polled" if fields["engine"] == "spdk" else "interrupt")
+    current.setdefault("submission_polling", False)
     current["jobs"] = jobs
     notes = [note for setup in setups[:1] for note in setup.notes]
     notes += _left_out(sections)

@@ -143,6 +143,9 @@ def device_gradients(
     fixed = np.where(capped, active, theta[0] + theta[5] * x[:, 5])
     u, s = work.busy, work.elasticity
     by_speed = u * (s - 1.0) * (fixed - gap) + s * u * (active - fixed)
+    if layout.profile.write_state is not None:
+        later = layout.profile.write_state.background_joules_per_byte.value
+        by_speed = by_speed + s * later * work.background
     common[:, layout.at["speed"].start] = between * by_speed
     return Gradients(
         watts.device, common, by_speed * _own_log_sd(work, between), power.relative_sd * u * active

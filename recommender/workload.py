@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import (
@@ -60,7 +60,15 @@ def _choices(value: Any) -> Any:
     return tuple(value)
 
 
-Choices = Annotated[tuple[T, ...] | None, BeforeValidator(_choices)]
+def _stated(value: tuple[Any, ...] | None) -> Any:
+    return "all" if value == () else value
+
+
+Choices = Annotated[
+    tuple[T, ...] | None,
+    BeforeValidator(_choices),
+    PlainSerializer(_stated, when_used="unless-none"),
+]
 """Values to choose from; empty means all that make sense, None that the knob is not free."""
 
 

@@ -1,0 +1,172 @@
+"""Power at equal useful work: what must be so whatever the fitted numbers are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.recommender.answer import Row
+from iojoule.recommender.recommend import Recommender
+from iojoule.recommender.workload import WorkloadProfile
+
+Ask = Callable[..., WorkloadProfile]
+
+ALONE: dict[str, Any] = {}
+"""Nothing is free: the current configuration is the only candidate."""
+
+HOSTS = [
+    {"engine": "io_uring"},
+    {"engine": "io_uring", "completion": "polled"},
+    {"engine": "io_uring", "submission_polling": True},
+    {"engine": "libaio", "scheduler": "kyber"},
+    {"engine": "spdk"},
+]
+
+configurations = st.builds(
+    lambda host, depth, jobs, state: {
+        **host, "queue_depth": depth, "jobs": jobs, "power_state": state
+    },
+    st.sampled_from(HOSTS),
+    st.sampled_from([1, 4, 32, 256]),
+    st.sampled_from([1, 4, 16]),
+    st.sampled_from([0, 1, 2]),
+)  # fmt: skip
+
+
+def at(recommender: Recommender, ask: Ask, current: dict[str, Any], **workload: Any) -> Row:
+    answer = recommender.recommend(ask(workload, current=current, free=ALONE, sla={}))
+    return answer.current
+
+
+def full_speed(recommender: Recommender, current: dict[str, Any], **workload: Any) -> Any:
+    columns = {"operation": "read", "request_bytes": 4096, **workload, **current}
+    prediction, _ = recommender.predictor.predict_columns(columns, rows=1)
+    return prediction
+
+
+def watts(row: Row, name: str) -> float:
+    estimate = getattr(row, f"{name}_power_watts")
+    assert estimate is not None
+    return float(estimate.value)
+
+
+@settings(deadline=None, max_examples=30)
+@given(current=configurations)
+def test_fully_busy_draws_active_power(
+    recommender: Recommender, ask: Ask, current: dict[str, Any]
+) -> None:
+    prediction = full_speed(recommender, current)
+    rate = float(prediction["throughput_bytes_per_second"].value[0])
+    row = at(recommender, ask, current, demand_bytes_per_second=rate)
+    assert row.busy_share == pytest.approx(1.0)
+    for name in ("device", "cpu", "system"):
+        expected = prediction[f"{name}_power_watts"].value[0]
+        assert watts(row, name) == pytest.approx(expected, rel=1e-9)
+
+
+@settings(deadline=None, max_examples=30)
+@given(current=configurations, arrival=st.sampled_from([None, "poisson", "bursts"]))
+def test_almost_idle_draws_idle_power(
+    recommender: Recommender, ask: Ask, current: dict[str, Any], arrival: str | None
+) -> None:
+    workload = {"demand_operations_per_second": 1e-4, "arrival_process": arrival}
+    row = at(recommender, ask, current, **workload)
+    power = recommender.profile.device_power
+    assert power is not None
+    assert watts(row, "device") == pytest.approx(
+        power.idle_watts[current["power_state"]].value, rel=1e-3
+    )
+    active = full_speed(recommender, current)["cpu_power_watts"].value[0]
+    polling = current["engine"] == "spdk" or current.get("submission_polling", False)
+    assert watts(row, "cpu") == pytest.approx(active if polling else 40.0, rel=1e-3)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    current=configurations,
+    share=st.floats(0.01, 0.5),
+    arrival=st.sampled_from([None, "poisson", "bursts"]),
+    operation=st.sampled_from(["read", "write"]),
+)
+def test_doubling_the_demand_never_lowers_power(
+    recommender: Recommender, ask: Ask, current: dict[str, Any], share: float,
+    arrival: str | None, operation: str,
+) -> None:  # fmt: skip
+    prediction = full_speed(recommender, current, operation=operation)
+    rate = share * float(prediction["throughput_bytes_per_second"].value[0])
+    facts = {"operation": operation, "arrival_process": arrival}
+    once = at(recommender, ask, current, demand_bytes_per_second=rate, **facts)
+    twice = at(recommender, ask, current, demand_bytes_per_second=2 * rate, **facts)
+    for name in ("device", "cpu", "system"):
+        assert watts(twice, name) >= watts(once, name) * (1 - 1e-9)
+
+
+@settings(deadline=None, max_examples=30)
+@given(current=configurations, share=st.floats(0.01, 0.9))
+def test_bursts_with_restful_gaps_never_draw_more_than_even_arrivals(
+    recommender: Recommender, ask: Ask, current: dict[str, Any], share: float
+) -> None:
+    rate = share * float(full_speed(recommender, current)["iops"].value[0])
+    demand = {"demand_operations_per_second": rate}
+    bursts = at(recommender, ask, current, **demand, arrival_process="bursts")
+    even = at(recommender, ask, current, **demand, arrival_process="poisson")
+    unsaid = at(recommender, ask, current, **demand)
+    for name in ("device", "cpu"):
+        assert watts(bursts, name) <= watts(even, name) * (1 + 1e-9)
+        assert watts(unsaid, name) == watts(bursts, name)
+        reach = getattr(unsaid, f"{name}_power_watts").high
+        assert reach >= getattr(even, f"{name}_power_watts").high - 1e-9
+
+
+def test_the_formula_of_equal_work(recommender: Recommender, ask: Ask) -> None:
+    current = {"queue_depth": 16, "jobs": 2}
+    prediction = full_speed(recommender, current)
+    row = at(recommender, ask, current, demand_operations_per_second=50_000.0)
+    busy = 50_000.0 / prediction["iops"].value[0]
+    assert row.busy_share == pytest.approx(busy)
+    active = prediction["device_power_watts"].value[0]
+    assert watts(row, "device") == pytest.approx(busy * active + (1 - busy) * 1.8)
+    active = prediction["cpu_power_watts"].value[0]
+    assert watts(row, "cpu") == pytest.approx(busy * active + (1 - busy) * 40.0)
+    assert row.joules_per_useful_gb is not None
+    both = watts(row, "device_cpu")
+    assert both == pytest.approx(watts(row, "device") + watts(row, "cpu"))
+    assert row.joules_per_useful_gb.value == pytest.approx(both / (50_000.0 * 4096) * 1e9)
+
+
+def test_written_bytes_cost_background_energy(
+    make_profile: Callable[..., DeviceProfile], recommender: Recommender, ask: Ask
+) -> None:
+    write_state = recommender.profile.write_state
+    assert write_state is not None
+    data = write_state.model_dump(mode="json")
+    data["background_joules_per_byte"]["value"] = 0.0
+    without = Recommender(make_profile(write_state=data))
+    demand = {"operation": "write", "demand_bytes_per_second": 1e8}
+    more = watts(at(recommender, ask, {"queue_depth": 32}, **demand), "device")
+    less = watts(at(without, ask, {"queue_depth": 32}, **demand), "device")
+    assert more - less == pytest.approx(5e-10 * 1e8)
+
+
+def test_useful_bytes_count_and_not_those_fetched_in_vain(
+    recommender: Recommender, ask: Ask
+) -> None:
+    wasteful = at(recommender, ask, {"request_bytes": 65536, "queue_depth": 8})
+    fitting = at(recommender, ask, {"request_bytes": 4096, "queue_depth": 8})
+    assert wasteful.throughput_bytes_per_second.value == pytest.approx(wasteful.iops.value * 4096)
+    assert wasteful.joules_per_useful_gb is not None
+    assert fitting.joules_per_useful_gb is not None
+    assert wasteful.joules_per_useful_gb.value > fitting.joules_per_useful_gb.value
+
+
+def test_think_time_obeys_the_response_time_law(recommender: Recommender, ask: Ask) -> None:
+    current = {"queue_depth": 4, "jobs": 2}
+    row = at(recommender, ask, current, think_time_ns=1e6)
+    latency = full_speed(recommender, current)["latency_mean_ns"].value[0]
+    assert row.iops.value == pytest.approx(8 / (latency + 1e6) * 1e9)
+    assert row.busy_share == pytest.approx(latency / (latency + 1e6))

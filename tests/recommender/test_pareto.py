@@ -1,0 +1,97 @@
+"""The front is exact, ties are broken the same way every time, near misses are the nearest."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from iojoule.model.frame import Frame
+from iojoule.recommender import pareto
+
+costs_of = npst.arrays(
+    np.float64,
+    st.tuples(st.integers(1, 60), st.just(3)),
+    elements=st.integers(0, 6).map(float),
+)
+
+
+def frame_of(rows: int, seed: int = 0) -> Frame:
+    random = np.random.default_rng(seed)
+    zeros = np.zeros(rows, dtype=np.intp)
+    return Frame(
+        np.ones(rows), zeros, np.full(rows, 4096.0), 2.0 ** random.integers(0, 9, rows),
+        2.0 ** random.integers(0, 6, rows), random.integers(2, 4, rows), zeros,
+        np.zeros(rows, dtype=bool), random.integers(0, 2, rows), random.integers(0, 3, rows),
+        np.full(rows, np.nan), np.full(rows, np.nan),
+    )  # fmt: skip
+
+
+def beaten(costs: np.ndarray, row: int) -> bool:
+    others = np.delete(costs, row, axis=0)
+    return bool(((others <= costs[row]).all(axis=1) & (others < costs[row]).any(axis=1)).any())
+
+
+@settings(deadline=None)
+@given(costs=costs_of, seed=st.integers(0, 5))
+def test_the_front_is_what_brute_force_finds(costs: np.ndarray, seed: int) -> None:
+    frame = frame_of(len(costs), seed)
+    found = pareto.front(costs, frame)
+    expected = {tuple(costs[row]) for row in range(len(costs)) if not beaten(costs, row)}
+    assert {tuple(row) for row in costs[found]} == expected
+    assert len(found) == len(expected), "equal costs are shown once"
+
+
+@settings(deadline=None)
+@given(costs=costs_of, seed=st.integers(0, 5))
+def test_the_simplest_of_equals_stands_for_them(costs: np.ndarray, seed: int) -> None:
+    frame = frame_of(len(costs), seed)
+    order = pareto.simplest_first(frame)
+    rank = np.empty(len(order), dtype=int)
+    rank[order] = np.arange(len(order))
+    for row in pareto.front(costs, frame):
+        equals = np.flatnonzero((costs == costs[row]).all(axis=1))
+        assert rank[row] == rank[equals].min()
+
+
+def test_fewer_jobs_come_before_less_depth_before_no_scheduler() -> None:
+    frame = frame_of(200, 3)
+    order = pareto.simplest_first(frame)
+    keys = [(frame.jobs[row], frame.queue_depth[row], frame.scheduler[row] > 0) for row in order]
+    assert keys == sorted(keys)
+
+
+@settings(deadline=None)
+@given(costs=costs_of, most=st.integers(2, 20))
+def test_thinning_keeps_the_ends(costs: np.ndarray, most: int) -> None:
+    kept = pareto.thin(costs, most)
+    assert len(kept) == min(most, len(costs))
+    assert len(set(kept.tolist())) == len(kept)
+    assert costs[kept[0], 0] == costs[:, 0].min()
+    assert costs[kept[-1], 0] == costs[:, 0].max()
+
+
+@settings(deadline=None)
+@given(costs=costs_of)
+def test_the_nearest_miss_misses_by_the_least(costs: np.ndarray) -> None:
+    violations = costs + 0.5
+    rows = pareto.nearest(violations, 5)
+    assert len(rows) == min(5, len(costs))
+    assert len(set(rows.tolist())) == len(rows)
+    worst = violations.max(axis=1)
+    assert worst[rows[0]] == worst.min()
+    assert (np.diff(worst[rows]) >= 0).all()
+
+
+def test_within_one_percent_today_then_evidence_then_simplicity_wins() -> None:
+    frame = frame_of(4, 1)
+    evidence = np.array([3, 1, 3, 0])
+    objective = np.array([100.0, 100.5, 100.9, 102.0])
+    nobody = np.array([], dtype=np.intp)
+    assert pareto.choose(objective, evidence, nobody, frame) == 1
+    assert pareto.choose(objective, evidence, np.array([2]), frame) == 2
+    assert pareto.choose(objective, evidence, np.array([3]), frame) == 1
+    alike = np.array([3, 3, 3, 3])
+    simplest = min([0, 1, 2], key=lambda row: pareto.simplest_first(frame).tolist().index(row))
+    assert pareto.choose(objective, alike, nobody, frame) == simplest

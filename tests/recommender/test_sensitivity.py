@@ -1,0 +1,143 @@
+"""Intervals of watts and of savings follow from the profile's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.model.frame import Frame, make_frame
+from iojoule.model.predictor import Prediction, Predictor
+from iojoule.recommender.equal_work import Demand, Watts, Work, watts_of, work_of
+from iojoule.recommender.sensitivity import Layout, all_gradients, contrast
+
+COLUMNS: dict[str, Any] = {
+    "operation": ["read", "mixed", "write", "mixed"],
+    "read_fraction": [None, 0.7, None, 0.5],
+    "queue_depth": [4, 32, 16, 1],
+    "jobs": [1, 2, 1, 8],
+    "engine": ["io_uring", "libaio", "io_uring", "io_uring"],
+    "completion": ["interrupt", "interrupt", "polled", "interrupt"],
+    "power_state": [0, 0, 0, 0],
+}
+
+DEMANDS = {
+    "bursts": Demand(5e7, 4096.0, 4096.0, 0.0, 1.0, False, 1.0),
+    "even": Demand(5e7, 4096.0, 4096.0, 0.0, 0.0, False, 0.0),
+    "full speed": Demand(None, 4096.0, 4096.0, 0.0, 1.0, False, 1.0),
+}
+
+
+def evaluate(
+    profile: DeviceProfile, demand: Demand
+) -> tuple[Layout, Frame, Prediction, Work, Watts]:
+    frame, _ = make_frame(profile, COLUMNS, 4)
+    prediction = Predictor(profile).predict(frame)
+    work = work_of(frame, prediction, demand)
+    return (
+        Layout(profile), frame, prediction, work,
+        watts_of(profile, frame, prediction, work, demand.rest),
+    )  # fmt: skip
+
+
+def nudged(profile: DeviceProfile, part: str, index: int, by: float) -> DeviceProfile:
+    data = profile.model_dump(mode="json")
+    data[part]["parameters"][index]["value"] += by
+    return DeviceProfile.model_validate(data)
+
+
+@pytest.mark.parametrize("kind", DEMANDS)
+@pytest.mark.parametrize(
+    ("part", "scope", "count"), [("device_power", "device", 6), ("host_power", "cpu", 4)]
+)
+def test_gradients_are_the_derivatives_by_the_parameters(
+    make_profile: Callable[..., DeviceProfile], kind: str, part: str, scope: str, count: int
+) -> None:
+    profile, demand = make_profile(), DEMANDS[kind]
+    layout, frame, prediction, work, watts = evaluate(profile, demand)
+    found = all_gradients(layout, frame, prediction, work, watts, demand.rest)[scope]
+    for index in range(count):
+        parameter = getattr(profile, part).parameters[index]
+        step = 1e-4 * parameter.value
+        moved = getattr(evaluate(nudged(profile, part, index, step), demand)[4], scope)
+        difference = (moved - getattr(watts, scope)) / step
+        place = layout.at["device" if part == "device_power" else "cpu"].start + index
+        assert found.common[:, place] == pytest.approx(difference, rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", DEMANDS)
+def test_gradients_are_the_derivatives_by_speed(
+    make_profile: Callable[..., DeviceProfile], kind: str
+) -> None:
+    """A drive (or path) 0.1 % faster at every point, by its own error."""
+    profile, demand = make_profile(), DEMANDS[kind]
+    layout, frame, prediction, work, watts = evaluate(profile, demand)
+    between = profile.between_drives_relative_sd.value
+    gradients = all_gradients(layout, frame, prediction, work, watts, demand.rest)
+    step = 1e-3
+    faster = _faster(profile, frame, prediction, 1 + step)
+    moved = watts_of(profile, frame, faster, work_of(frame, faster, demand), demand.rest)
+    for scope in ("device", "cpu"):
+        by_speed = gradients[scope].common[:, layout.at["speed"].start] / between
+        difference = (getattr(moved, scope) - getattr(watts, scope)) / step
+        assert by_speed == pytest.approx(difference, rel=5e-3, abs=2e-3)
+
+
+def _faster(
+    profile: DeviceProfile, frame: Frame, prediction: Prediction, factor: float
+) -> Prediction:
+    bands = dict(prediction.bands)
+    for name in ("iops", "throughput_bytes_per_second"):
+        band = bands[name]
+        bands[name] = replace(
+            band, value=band.value * factor, low=band.low * factor, high=band.high * factor
+        )
+    activity = prediction.activity
+    x = activity.device_x.copy()
+    x[:, 1:5] *= factor
+    spins = (frame.completion == 1) | frame.submission_polling
+    cores = activity.busy_cores * np.where(spins, 1.0, factor)
+    activity = replace(activity, device_x=x, busy_cores=cores)
+    power = profile.device_power
+    assert power is not None
+    theta = np.array([parameter.value for parameter in power.parameters])
+    bands["device_power_watts"] = replace(bands["device_power_watts"], value=x @ theta)
+    return Prediction(bands, prediction.evidence, activity)
+
+
+def test_a_difference_is_surer_than_its_parts(make_profile: Callable[..., DeviceProfile]) -> None:
+    profile, demand = make_profile(), DEMANDS["bursts"]
+    layout, frame, prediction, work, watts = evaluate(profile, demand)
+    power = all_gradients(layout, frame, prediction, work, watts, 1.0)["device_cpu"]
+    single = power.sd(layout)
+    for a, b in ((0, 1), (1, 2), (2, 3), (0, 3)):
+        found = contrast(layout, power, work, (a, b), same=False)
+        assert found.watts[1] < np.hypot(single[a], single[b])
+        assert found.watts[0] == pytest.approx(power.watts[a] - power.watts[b])
+        back = contrast(layout, power, work, (b, a), same=False)
+        assert back.watts == pytest.approx((-found.watts[0], found.watts[1]))
+
+
+def test_intervals_agree_with_drawing_the_parameters(
+    make_profile: Callable[..., DeviceProfile],
+) -> None:
+    """The drive's power law drawn 20,000 times: sd of a difference within 3 %."""
+    profile, demand = make_profile(), DEMANDS["bursts"]
+    layout, frame, prediction, work, watts = evaluate(profile, demand)
+    power = all_gradients(layout, frame, prediction, work, watts, 1.0)["device"]
+    block = slice(0, layout.at["idle"].stop)
+    draws = np.random.default_rng(7).multivariate_normal(
+        np.zeros(block.stop), layout.covariance[block, block], 20_000
+    )
+    drawn = draws @ (power.common[0] - power.common[1])[block]
+    others = power.common[0] - power.common[1]
+    others[block] = 0.0
+    rest = float(others @ layout.covariance @ others)
+    for own in (power.own_speed, power.own_fit):
+        rest += own[0] ** 2 + own[1] ** 2
+    found = contrast(layout, power, work, (0, 1), same=False).watts[1]
+    assert found == pytest.approx(np.sqrt(drawn.var() + rest), rel=0.03)
