@@ -1,0 +1,137 @@
+"""What every prediction of a shipped profile must obey."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.profile import load_shipped_profile, shipped_profiles
+from iojoule.model.predictor import QUANTITIES, Predictor
+
+DEVICE = "samsung-980-pro-1tb"
+PREDICTORS = {name: Predictor(load_shipped_profile(name)) for name in shipped_profiles()}
+
+questions = st.fixed_dictionaries(
+    {
+        "operation": st.sampled_from(["read", "write"]),
+        "pattern": st.sampled_from(["random", "sequential"]),
+        "request_bytes": st.sampled_from([512, 4096, 65536, 524288, 4194304]),
+        "queue_depth": st.integers(1, 1024),
+        "jobs": st.integers(1, 64),
+        "engine": st.sampled_from(["libaio", "io_uring", "posixaio", "spdk"]),
+    }
+)
+
+
+@pytest.mark.parametrize("device", sorted(PREDICTORS))
+@settings(max_examples=60, deadline=None)
+@given(question=questions)
+def test_every_possible_question_gets_a_consistent_answer(
+    device: str, question: dict[str, object]
+) -> None:
+    answer, _ = PREDICTORS[device].predict_columns({k: [v] for k, v in question.items()}, 1)
+    iops, latency = answer["iops"].value[0], answer["latency_mean_ns"].value[0]
+    requests = int(str(question["queue_depth"])) * int(str(question["jobs"]))
+    assert iops * latency * 1e-9 == pytest.approx(requests, rel=1e-9)
+    size = int(str(question["request_bytes"]))
+    assert answer["throughput_bytes_per_second"].value[0] == pytest.approx(iops * size)
+    tail = [answer[f"latency_{q}_ns"].value[0] for q in ("p50", "p99", "p999")]
+    assert tail == sorted(tail)
+    for name in QUANTITIES:
+        band = answer[name]
+        if np.isfinite(band.value[0]):
+            assert 0 <= band.low[0] <= band.value[0] <= band.high[0]
+    assert answer.evidence_words()[0] in {"measured", "interpolated", "published", "extrapolated"}
+
+
+def test_throughput_never_falls_with_depth_on_the_curve() -> None:
+    depth = 2.0 ** np.arange(9)
+    answer, _ = PREDICTORS[DEVICE].predict_columns(
+        {"queue_depth": depth, "request_bytes": [16384] * 9}, 9
+    )
+    value = answer["iops"].value
+    assert (value[1:] >= 0.97 * value[:-1]).all()
+
+
+def test_read_power_repeats_the_published_series() -> None:
+    """PowerSensor3 series, random read at depth 1: 64, 512 and 2048 KiB."""
+    answer, _ = PREDICTORS[DEVICE].predict_columns(
+        {
+            "request_bytes": [65536, 524288, 2097152],
+            "completion": ["polled"] * 3,
+            "submission_polling": [True] * 3,
+        },
+        3,
+    )
+    np.testing.assert_allclose(
+        answer["device_power_watts"].value, [2.756, 3.8383, 4.278], rtol=0.02
+    )
+
+
+def test_power_above_the_measured_rate_is_extrapolated_and_looks_it() -> None:
+    answer, _ = PREDICTORS[DEVICE].predict_columns({"queue_depth": [1, 64], "jobs": [1, 8]}, 2)
+    band = answer["device_power_watts"]
+    width = (band.high - band.low) / band.value
+    assert answer.evidence_words("device_power_watts")[1] == "extrapolated"
+    assert width[1] > 2 * width[0]
+
+
+def test_collecting_draws_more_for_less() -> None:
+    """Write series: 3.17 W at 341 MiB/s with the cache, 5.55 W at about 141 to 200 without."""
+    answer, _ = PREDICTORS[DEVICE].predict_columns(
+        {"operation": ["write"] * 2, "host_bytes_written_since_purge": [1e9, 1.1e11]}, 2
+    )
+    power = answer["device_power_watts"].value
+    rate = answer["throughput_bytes_per_second"].value / 2**20
+    assert power[0] == pytest.approx(3.17, rel=0.05)
+    assert power[1] == pytest.approx(5.55, rel=0.05)
+    assert rate[0] == pytest.approx(341, rel=0.05)
+    assert 130 < rate[1] < 200
+
+
+def test_power_states_cap_the_power_and_cost_latency() -> None:
+    answer, _ = PREDICTORS[DEVICE].predict_columns(
+        {"power_state": [0, 1, 2], "queue_depth": [64] * 3, "request_bytes": [65536] * 3}, 3
+    )
+    assert (answer["device_power_watts"].value <= [8.49, 4.48, 3.18]).all()
+    latency = answer["latency_mean_ns"].value
+    assert latency[0] < latency[1] < latency[2]
+    assert answer.evidence_words()[1:] == ["published", "published"]
+
+
+def test_absent_power_is_absent() -> None:
+    for device in ("samsung-860-pro", "wd-zn540"):
+        answer, _ = PREDICTORS[device].predict_columns({"queue_depth": [4]}, 1)
+        assert np.isnan(answer["device_power_watts"].value[0])
+        assert np.isnan(answer["system_power_watts"].value[0])
+        assert any("power" in gap for gap in load_shipped_profile(device).gaps)
+
+
+def test_defaults_are_named() -> None:
+    _, used = PREDICTORS[DEVICE].predict_columns({"queue_depth": [4]}, 1)
+    assert used["request_bytes"] == 4096
+    assert "queue_depth" not in used
+
+
+@pytest.mark.parametrize(
+    ("columns", "field"),
+    [
+        ({"engine": ["spdk"], "completion": ["interrupt"]}, "completion"),
+        ({"engine": ["libaio"], "completion": ["polled"]}, "completion"),
+        ({"engine": ["psync"], "queue_depth": [4]}, "queue_depth"),
+        ({"engine": ["spdk"], "scheduler": ["kyber"]}, "scheduler"),
+        ({"queue_depth": [0]}, "queue_depth"),
+        ({"request_bytes": [-4096]}, "request_bytes"),
+        ({"operation": ["mixed"], "read_fraction": [1.2]}, "read_fraction"),
+        ({"operation": ["mixed"]}, "read_fraction"),
+        ({"power_state": [3]}, "power_state"),
+        ({"engine": ["aio"]}, "engine"),
+        ({"queue_depth": ["four"]}, "queue_depth"),
+    ],
+)
+def test_the_impossible_is_refused_by_name(columns: dict[str, list[object]], field: str) -> None:
+    with pytest.raises(InputError) as caught:
+        PREDICTORS[DEVICE].predict_columns(columns, 1)
+    assert caught.value.field == field
+    assert "row 1" in caught.value.message

@@ -1,0 +1,69 @@
+"""Tables, hulls and sums of energy against independent computations."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.interpolate import RegularGridInterpolator
+
+from iojoule.datasets.profile import Hull, ResidualTable, load_shipped_profile
+from iojoule.model import device_power, host_power
+from iojoule.model.surface import Points, TableLookup, hull_distance
+
+
+def points(depth: list[float], jobs: list[float], size: list[float]) -> Points:
+    zero = np.zeros(len(depth))
+    return Points(
+        zero,
+        zero,
+        np.array(size),
+        np.array(size),
+        np.array(depth),
+        np.array(jobs),
+        zero,
+        zero,
+        zero,
+    )
+
+
+@given(st.floats(-1, 9), st.floats(-1, 4), st.floats(11, 20))
+def test_lookup_equals_an_independent_interpolator(depth: float, jobs: float, size: float) -> None:
+    axes = [np.arange(9.0), np.arange(4.0), np.arange(12.0, 20.0)]
+    values = np.random.default_rng(0).normal(size=(1, 9, 4, 8))
+    table = ResidualTable(
+        log2_queue_depth=axes[0].tolist(),
+        log2_jobs=axes[1].tolist(),
+        log2_request_bytes=axes[2].tolist(),
+        paths=["a"],
+        values={"latency": values.ravel().tolist()},
+    )
+    at = [np.clip(v, axis[0], axis[-1]) for v, axis in zip((depth, jobs, size), axes, strict=True)]
+    expected = RegularGridInterpolator(axes, values[0])(at)[0]
+    found = TableLookup(table)(points([depth], [jobs], [size]), np.zeros(1, dtype=np.intp))
+    np.testing.assert_allclose(found["latency"], expected, atol=1e-12)
+
+
+def test_hull_distance_is_zero_inside_and_octaves_outside() -> None:
+    hull = Hull(
+        normals=[(1.0, 0.0, 0.0), (-1.0, 0.0, 0.0)], offsets=[8.0, 0.0], fixed=(None, 0.0, 12.0)
+    )
+    where = points([4.0, 10.0, 4.0, 4.0], [0.0, 0.0, 1.0, 0.0], [12.0, 12.0, 12.0, 15.0])
+    np.testing.assert_allclose(hull_distance(hull, where), [0.0, 2.0, 1.0, 3.0])
+
+
+def test_device_power_is_the_sum_of_its_terms() -> None:
+    power = load_shipped_profile("samsung-980-pro-1tb").device_power
+    assert power is not None
+    x = device_power.regressors(*(np.array([value]) for value in (1e9, 1e4, 2e8, 5e3, 0.0)))
+    value, sd = device_power.active_watts(power, x, np.zeros(1, dtype=np.intp))
+    by_hand = sum(p.value * float(x[0, i]) for i, p in enumerate(power.parameters))
+    assert abs(value[0] - by_hand) < 1e-12
+    assert sd[0] > 0
+    assert all(p.value >= 0 for p in power.parameters)
+
+
+def test_idle_host_draws_its_idle_power() -> None:
+    power = load_shipped_profile("samsung-980-pro-1tb").host_power
+    assert power is not None
+    zero, one = np.zeros(1), np.ones(1)
+    value, _ = host_power.watts(power, zero, zero, one, 0.1 * one)
+    np.testing.assert_allclose(value, power.parameters[0].value)
