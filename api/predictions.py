@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from iojoule import __version__
 from iojoule.api.questions import Where, check_names, placed, read_columns
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
@@ -73,6 +74,17 @@ class Answers:
                 if record[name] is not None
             }
             yield record
+
+    def document(self) -> dict[str, Any]:
+        """The answers as one document, with the versions of all that answered."""
+        return {
+            "device": self.profile.device,
+            "profile_version": self.profile.profile_version,
+            "iojoule_version": __version__,
+            "defaults_used": self.defaults_used,
+            "without_effect": self.without_effect,
+            "predictions": list(self.records()),
+        }
 
     @property
     def evidence(self) -> list[str]:

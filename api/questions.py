@@ -11,7 +11,8 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import Annotated, Any
+from types import NoneType
+from typing import Annotated, Any, get_args
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -63,6 +64,14 @@ def unknown_field(name: str, where: str) -> InputError:
     return InputError(f"{where}: unknown field {name!r}; {meant}", field=name)
 
 
+def field_type(name: str) -> Any:
+    """The type of a field with its range, for pydantic; without the None of what is unknown."""
+    known = SECTIONS[COLUMNS[name]].model_fields[name]
+    kinds = [kind for kind in get_args(known.annotation) if kind is not NoneType]
+    kind: Any = kinds[0] if len(kinds) == 1 else known.annotation
+    return Annotated[kind, *known.metadata] if known.metadata else kind
+
+
 def field_value(name: str, text: str, where: str) -> Any:
     """The value of one field from its text, as the schema types it (words stay text).
 
@@ -71,10 +80,8 @@ def field_value(name: str, text: str, where: str) -> Any:
     """
     if name not in FIELDS:
         raise unknown_field(name, where)
-    model = SECTIONS[COLUMNS[name]]
-    field = model.model_fields[name]
-    annotated: Any = Annotated[field.annotation, *field.metadata]
-    adapter: TypeAdapter[Any] = TypeAdapter(annotated, config=ConfigDict(allow_inf_nan=False))
+    config = ConfigDict(allow_inf_nan=False)
+    adapter: TypeAdapter[Any] = TypeAdapter(field_type(name), config=config)
     try:
         value = adapter.validate_python(text)
     except ValidationError as error:

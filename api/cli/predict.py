@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -77,23 +77,9 @@ def predict(
     if output is Format.CSV:
         _emit_csv(answers, questions)
     elif output is Format.JSON:
-        console.emit_json(document(answers))
+        console.emit_json(answers.document())
     else:
         _emit_table(answers)
-
-
-def document(answers: Answers) -> dict[str, Any]:
-    """The answers as one JSON document."""
-    from iojoule import __version__
-
-    return {
-        "device": answers.profile.device,
-        "profile_version": answers.profile.profile_version,
-        "iojoule_version": __version__,
-        "defaults_used": answers.defaults_used,
-        "without_effect": answers.without_effect,
-        "predictions": list(answers.records()),
-    }
 
 
 def _stated(fields: dict[str, str]) -> _Questions:

@@ -1,0 +1,43 @@
+"""Puts the service together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio.to_thread
+from fastapi import FastAPI
+
+from iojoule import __version__
+from iojoule.api.http import predictors, problems
+from iojoule.api.http.devices.endpoints import router as devices
+from iojoule.api.http.health.endpoints import router as health
+from iojoule.api.http.openapi import describe
+from iojoule.api.http.predict.endpoints import router as predict
+from iojoule.api.http.recommend.endpoints import router as recommend
+
+WORKERS = 2
+"""Requests computed at the same time; each holds the arrays of all its candidates."""
+
+
+@asynccontextmanager
+async def _lifespan(_: FastAPI) -> AsyncIterator[None]:
+    anyio.to_thread.current_default_thread_limiter().total_tokens = WORKERS
+    predictors.load_all()
+    yield
+
+
+def create_app() -> FastAPI:
+    """The service, ready to be served; loads the shipped profiles when it starts."""
+    app = FastAPI(
+        title="iojoule",
+        version=__version__,
+        summary="Recommends the NVMe SSD and host I/O settings that meet an SLA for least energy",
+        lifespan=_lifespan,
+        redoc_url=None,
+    )
+    for router in (recommend, predict, devices, health):
+        app.include_router(router)
+    problems.install(app)
+    describe(app)
+    return app

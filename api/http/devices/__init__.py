@@ -1,0 +1,1 @@
+"""GET /devices and /devices/{id}: which SSD models are known."""

@@ -1,0 +1,1 @@
+"""GET /healthz: is the service up, and with which profiles?"""

@@ -1,0 +1,16 @@
+"""Whether the service can answer."""
+
+from __future__ import annotations
+
+from iojoule import __version__
+from iojoule.api.http.health.schemas import Health
+from iojoule.api.http.predictors import load_all, recommender_for
+
+
+def health() -> Health:
+    """The state of the service; raises what loading a profile raises."""
+    return Health(
+        status="ok",
+        iojoule_version=__version__,
+        profiles={device: recommender_for(device).profile.profile_version for device in load_all()},
+    )

@@ -1,0 +1,1 @@
+"""POST /predict: what configurations do that nobody measured."""

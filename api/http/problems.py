@@ -1,0 +1,163 @@
+"""Errors as application/problem+json (RFC 9457), whatever went wrong and wherever."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from iojoule.datasets.errors import IojouleError
+
+MEDIA_TYPE = "application/problem+json"
+
+_NAMED = re.compile(r"([a-z_0-9.]+): ")
+
+_log = logging.getLogger(__name__)
+
+
+class FieldProblem(BaseModel):
+    """What is wrong at one place of the request."""
+
+    field: str = Field(description="JSON pointer (RFC 6901) into the body, or the parameter.")
+    detail: str
+
+
+class Problem(BaseModel):
+    """An error: RFC 9457 with the offending field, where there is one."""
+
+    type: str = Field(examples=["urn:iojoule:problem:unknown-device"])
+    title: str
+    status: int
+    detail: str
+    instance: str = Field(description="Path of the request.")
+    field: str | None = Field(default=None, description="JSON pointer of the first fault.")
+    errors: list[FieldProblem] | None = None
+
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    "default": {
+        "description": "What went wrong, and where",
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+}
+"""What every operation may answer instead."""
+
+
+def install(app: FastAPI) -> None:
+    """Let every error leave the service as a problem."""
+    app.add_exception_handler(IojouleError, _iojoule)
+    app.add_exception_handler(RequestValidationError, _validation)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def respond(request: Request, problem: Problem, headers: Any = None) -> Response:
+    """A problem as a response."""
+    body = orjson.dumps(problem.model_dump(exclude_none=True))
+    return Response(body, problem.status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def pointer(parts: Iterable[Any]) -> str:
+    """A JSON pointer from the keys and indices of a path."""
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
+
+
+async def _iojoule(request: Request, error: Exception) -> Response:
+    assert isinstance(error, IojouleError)
+    kind = type(error)
+    field = pointer(error.field.split(".")) if error.field else None
+    return respond(
+        request,
+        Problem(
+            type=f"urn:iojoule:problem:{_slug(kind.title)}",
+            title=kind.title,
+            status=kind.http_status,
+            detail=error.message,
+            instance=request.url.path,
+            field=field,
+            errors=[FieldProblem(field=field, detail=error.message)] if field else None,
+        ),
+    )
+
+
+async def _validation(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    found = error.errors()
+    if any(one["type"] == "json_invalid" for one in found):
+        return _plain(request, 400, f"the body is no valid JSON: {found[0]['ctx']['error']}")
+    problems = [_fault(one) for one in found]
+    if not problems[0].field and request.method == "POST" and not _is_json(request):
+        return _plain(request, 415, "send the body as JSON: Content-Type: application/json")
+    first = problems[0]
+    return respond(
+        request,
+        Problem(
+            type="urn:iojoule:problem:invalid-input",
+            title="Invalid input",
+            status=422,
+            detail=f"{first.field or 'the body'}: {first.detail}",
+            instance=request.url.path,
+            field=first.field,
+            errors=problems,
+        ),
+    )
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _plain(request, error.status_code, _DETAILS.get(error.status_code), error)
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    _log.error("%s %s", request.method, request.url.path, exc_info=error)
+    return _plain(request, 500, "a fault of the service, not of the request; please report it")
+
+
+_DETAILS = {
+    404: "there is nothing at this path; /docs lists what there is",
+    405: "this path does not know that method; /docs lists what there is",
+}
+
+
+def _plain(
+    request: Request, status: int, detail: str | None, error: HTTPException | None = None
+) -> Response:
+    known = HTTPStatus(status)
+    problem = Problem(
+        type="about:blank",
+        title=known.phrase,
+        status=status,
+        detail=detail or (error.detail if error else known.phrase),
+        instance=request.url.path,
+    )
+    return respond(request, problem, error.headers if error else None)
+
+
+def _is_json(request: Request) -> bool:
+    return "json" in request.headers.get("content-type", "")
+
+
+def _fault(error: Any) -> FieldProblem:
+    """One of pydantic's complaints; a rule between fields names its field in its message."""
+    kind, *path = error["loc"]
+    message = str(error["msg"]).removeprefix("Value error, ")
+    named = _NAMED.match(message) if error["type"] == "value_error" else None
+    if named:
+        path += named[1].split(".")
+        message = message[named.end() :]
+    elif isinstance(error.get("input"), str | int | float | bool):
+        message = f"{message} (found {error['input']!r})"
+    place = pointer(path) if kind == "body" else ".".join(map(str, error["loc"]))
+    return FieldProblem(field=place, detail=message)
+
+
+def _slug(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")

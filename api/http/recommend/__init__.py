@@ -1,0 +1,1 @@
+"""POST /recommend: which configurations a workload should use."""

@@ -1,0 +1,41 @@
+"""Questions and answers of POST /recommend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from iojoule.api.recommendations import RecommendationAnswer
+from iojoule.recommender.workload import WorkloadProfile
+
+__all__ = ["RecommendRequest", "RecommendationAnswer"]
+
+EXAMPLE: dict[str, Any] = {
+    "device": "samsung-980-pro-1tb",
+    "workload_profile": {
+        "name": "oltp",
+        "workload": {
+            "operation": "mixed",
+            "read_fraction": 0.7,
+            "pattern": "random",
+            "useful_request_bytes": 8192,
+            "demand_operations_per_second": 30000,
+            "arrival_process": "poisson",
+        },
+        "current": {"engine": "io_uring", "queue_depth": 4, "jobs": 4},
+        "free": {"queue_depth": "all", "jobs": [1, 2, 4, 8], "power_state": [0, 1]},
+        "sla": {"latency_p99_ns_max": 2000000, "confidence": 0.9},
+        "scope": "device_cpu",
+        "objective": "watts",
+    },
+}
+
+
+class RecommendRequest(BaseModel):
+    """A workload profile and the drive it runs on."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    device: str = Field(description="Id, model or alias of a drive with a profile.")
+    workload_profile: WorkloadProfile
