@@ -30,6 +30,12 @@ from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fitting.export import export_surface, rounded
+from iojoule.model.fitting.generic_power import (
+    device_power_recipe,
+    host_power_recipe,
+    power_state_recipes,
+    system_power_recipe,
+)
 from iojoule.model.fitting.parameters import PathKey, PathPrior, Priors
 from iojoule.model.fitting.performance import (
     FittedSurface,
@@ -241,6 +247,7 @@ def fit_profile(
 def _fit_profile(
     recipe: Recipe, measurements: list[Measurement], sources: list[SourceRecord]
 ) -> DeviceProfile:
+    recipe = complete(recipe, measurements)
     series = write_series(measurements)
     state = (
         fit_write_state(series, recipe.write_state)
@@ -301,6 +308,20 @@ def _fit_profile(
         system_power=fit_system_power(recipe.system_power) if recipe.system_power else None,
         gaps=list(recipe.gaps),
     )
+
+
+def complete(recipe: Recipe, measurements: list[Measurement]) -> Recipe:
+    """Let measured power speak where the recipe says nothing about it."""
+    found: dict[str, object] = {}
+    if recipe.device_power is None:
+        found["device_power"] = device_power_recipe(measurements, recipe.cap_watts)
+    if recipe.host_power is None:
+        found["host_power"] = host_power_recipe(measurements, recipe.host.cpu_cores)
+    if recipe.system_power is None:
+        found["system_power"] = system_power_recipe(measurements)
+    if not recipe.power_states:
+        found["power_states"] = power_state_recipes(recipe.cap_watts, measurements)
+    return recipe.model_copy(update=found)
 
 
 def _surface_order(surface: Surface) -> tuple[str, str]:

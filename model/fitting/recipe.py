@@ -194,7 +194,11 @@ class HostRecipe(Section):
 
 
 class Recipe(Section):
-    """Everything a fit needs besides the measurements themselves."""
+    """Everything a fit needs besides the measurements themselves.
+
+    `cap_watts` holds the declared caps of the operational power states, for drives whose power
+    laws have no recipe: they are then fitted to whatever power was measured.
+    """
 
     schema_version: Literal[1]
     device: str
@@ -204,6 +208,7 @@ class Recipe(Section):
     max_transfer_bytes: int = 1 << 40
     capacity_bytes: int | None = None
     endurance_bytes_written: Figure | None = None
+    cap_watts: list[Positive] = Field(default_factory=list)
     between_drives: Figure
     host: HostRecipe
     defaults: dict[str, str | int]

@@ -1,0 +1,205 @@
+"""Power laws of a drive and host that have measurements but no recipe of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.schema import Measurement
+from iojoule.datasets.vocabulary import Completion, Engine, Evidence, Operation
+from iojoule.model.fitting.recipe import (
+    DevicePowerRecipe,
+    Figure,
+    HostAnchor,
+    HostPowerRecipe,
+    PowerStateRecipe,
+    SystemAnchor,
+    SystemPowerRecipe,
+)
+
+Floats = NDArray[np.float64]
+
+MOST_ANCHORS = 400
+"""Rows of CPU or wall power that a fit uses at the most, spread evenly."""
+
+
+def _assumed(value: float, sd: float, unit: str, why: str) -> Figure:
+    return Figure(
+        value=value, sd=sd, unit=unit, source=f"assumption: {why}", evidence=Evidence.DATASHEET
+    )
+
+
+def _spread(rows: list[Measurement]) -> list[Measurement]:
+    step = max(1, len(rows) // MOST_ANCHORS)
+    return rows[::step]
+
+
+def device_power_recipe(
+    measurements: list[Measurement], cap_watts: list[float]
+) -> DevicePowerRecipe | None:
+    """Priors for a drive whose power was measured; None where it was not.
+
+    Idle power per state is the median of what runs report; the peak is what was seen, or the
+    declared cap of PS0 where that is higher.
+    """
+    seen = [one for one in measurements if one.observations.device_power_watts is not None]
+    if not seen:
+        return None
+    watts = np.array([one.observations.device_power_watts for one in seen], dtype=float)
+    idle: dict[int, list[float]] = {}
+    for one in measurements:
+        if one.observations.idle_power_watts is not None:
+            state = one.configuration.power_state or 0
+            idle.setdefault(state, []).append(one.observations.idle_power_watts)
+    low = float(watts.min())
+    states = max([0, len(cap_watts) - 1, *idle])
+    idles = []
+    for state in range(states + 1):
+        if state in idle:
+            value = float(np.median(idle[state]))
+            idles.append(
+                Figure(
+                    value=value,
+                    sd=max(0.02 * value, 0.01),
+                    unit="W",
+                    source="idle power of the measured runs",
+                    evidence=Evidence.MEASURED,
+                )
+            )
+        else:
+            idles.append(
+                _assumed(0.8 * low, 0.15 * low, "W", "idle draws 20 % less than the lightest run")
+            )
+    caps = [*cap_watts, *[float(watts.max()) * 1.5] * (states + 1 - len(cap_watts))]
+    per_byte = (float(watts.max()) - low + 1.0) / 2e9
+    priors = {
+        "base_watts": _assumed(low, 0.5 * low, "W", "the lightest run"),
+        "background_watts": _assumed(2.0, 2.0, "W", "folding keeps the dies busy"),
+    }
+    for direction in ("read", "write"):
+        priors[f"{direction}_joules_per_byte"] = _assumed(
+            per_byte, 2 * per_byte, "J/B", "the measured range over 2 GB/s"
+        )
+        priors[f"{direction}_joules_per_operation"] = _assumed(
+            1.5e-6, 1.5e-6, "J", "sensing or programming a page"
+        )
+    return DevicePowerRecipe(
+        priors=priors,
+        noise_watts=max(0.01 * float(np.median(watts)), 0.005),
+        idle_watts=idles,
+        cap_watts=caps,
+        peak_watts=_assumed(
+            max(float(watts.max()) * 1.1, caps[0]), 0.1 * caps[0], "W", "cap of PS0 or seen"
+        ),
+        condition="conditions of the measured runs",
+    )
+
+
+def host_power_recipe(measurements: list[Measurement], cpu_cores: int) -> HostPowerRecipe | None:
+    """CPU power of the host that measured; None without both CPU power and utilisation."""
+    rows = _spread(
+        [
+            one
+            for one in measurements
+            if one.observations.cpu_power_watts is not None
+            and one.observations.cpu_utilisation is not None
+        ]
+    )
+    if len(rows) < 4:
+        return None
+    watts = np.array([one.observations.cpu_power_watts for one in rows], dtype=float)
+    low = float(watts.min())
+    paths = {
+        f"{engine}/{completion}": _assumed(1.0, 0.1, "1", "measured CPU time says it all")
+        for engine in Engine
+        for completion in Completion
+    }
+    return HostPowerRecipe(
+        host_id=rows[0].conditions.host_id or "the host that measured",
+        scope="CPU as the sensor reports it",
+        cpu_cores=cpu_cores,
+        priors={
+            "idle_watts": _assumed(0.9 * low, 0.3 * low, "W", "the lightest run"),
+            "uncore_watts": _assumed(0.2 * low, 0.3 * low, "W", "package awake"),
+            "core_watts": _assumed(2.0, 2.0, "W", "a busy core"),
+            "job_watts": _assumed(0.5, 0.5, "W", "a core out of its sleep state"),
+        },
+        anchors=[
+            HostAnchor(
+                busy_cores=one.observations.cpu_utilisation or 0.0,
+                active_cores=min(one.configuration.jobs, cpu_cores),
+                engine=one.configuration.engine or Engine.IO_URING,
+                completion=one.configuration.completion or Completion.INTERRUPT,
+                watts=one.observations.cpu_power_watts or low,
+                sd=max(0.03 * low, 0.1),
+                source="measured",
+            )
+            for one in rows
+        ],
+        engine_factors=paths,
+        scheduler_factors={},
+    )
+
+
+def system_power_recipe(measurements: list[Measurement]) -> SystemPowerRecipe | None:
+    """Wall power of the host that measured; None without wall, CPU and drive power together."""
+    rows = _spread(
+        [
+            one
+            for one in measurements
+            if one.observations.system_power_watts
+            and one.observations.cpu_power_watts
+            and one.observations.device_power_watts
+        ]
+    )
+    if len(rows) < 3:
+        return None
+    return SystemPowerRecipe(
+        host_id=rows[0].conditions.host_id or "the host that measured",
+        relative_sd=0.03,
+        slope_prior=_assumed(1.15, 0.3, "1", "losses of a supply"),
+        anchors=[
+            SystemAnchor(
+                parts_watts=(one.observations.cpu_power_watts or 0.0)
+                + (one.observations.device_power_watts or 0.0),
+                wall_watts=one.observations.system_power_watts or 0.0,
+                source="measured",
+            )
+            for one in rows
+        ],
+    )
+
+
+def power_state_recipes(
+    cap_watts: list[float], measurements: list[Measurement]
+) -> list[PowerStateRecipe]:
+    """Effects of operational power states that were never measured.
+
+    The rate that a lower cap leaves is taken in proportion to the caps, which is wide of the
+    mark by a factor of two on consumer drives (000 5.2) and hardly binds reads on data-centre
+    drives (004 section 3); the interval says so.
+    """
+    if len(cap_watts) < 2:
+        return []
+    out = []
+    for operation in (Operation.READ, Operation.WRITE):
+        rates = [
+            one.observations.throughput_bytes_per_second or 0.0
+            for one in measurements
+            if one.workload.operation is operation
+        ]
+        fastest = max(rates, default=0.0) or 1e9
+        for state in range(1, len(cap_watts)):
+            share = min(cap_watts[state] / cap_watts[0], 1.0)
+            out.append(
+                PowerStateRecipe(
+                    power_state=state,
+                    operation=operation,
+                    ceiling_bytes_per_second=_assumed(
+                        share * fastest, 0.7, "bytes/s", "rate in proportion to the caps"
+                    ),
+                    latency_factor=_assumed(1.3, 0.4, "1", "some delay below PS0"),
+                    tail_factor=_assumed(3.0, 0.9, "1", "throttling stretches tails"),
+                )
+            )
+    return out
