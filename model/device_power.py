@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DevicePower
+from iojoule.model import linear_law
 
 Floats = NDArray[np.float64]
 
@@ -70,8 +71,8 @@ def active_watts(
     """
     theta = np.array([parameter.value for parameter in power.parameters])
     covariance = np.array(power.covariance)
-    free = x @ theta
-    variance = ((x @ covariance) * x).sum(axis=1) + (power.relative_sd * free) ** 2
+    free = linear_law.values(x, theta)
+    variance = linear_law.variances(x, covariance) + (power.relative_sd * free) ** 2
     limit = np.minimum(np.array(power.cap_watts)[power_state], power.peak_watts.value)
     value = np.minimum(free, limit)
     # a capped value is known from the cap, not from the law that was cut off

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import HostPower
+from iojoule.model import linear_law
 
 Floats = NDArray[np.float64]
 
@@ -51,7 +52,7 @@ def watts(
     """
     theta = np.array([parameter.value for parameter in power.parameters])
     x = regressors(busy_cores, active_cores, factor)
-    value = x @ theta
-    variance = ((x @ np.array(power.covariance)) * x).sum(axis=1)
+    value = linear_law.values(x, theta)
+    variance = linear_law.variances(x, np.array(power.covariance))
     dynamic = (value - theta[0]) / np.maximum(factor, 1e-9)
     return value, np.sqrt(variance + (dynamic * factor_sd) ** 2)

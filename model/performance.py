@@ -246,6 +246,14 @@ class _LoadedSurface:
             for code, name in enumerate(paths.keys):
                 if name and code not in self.hull_of:
                     self.hull_of[code] = main
+        self.hulls = [*{id(hull): hull for hull in self.hull_of.values()}.values()]
+        place = {id(hull): index for index, hull in enumerate(self.hulls)}
+        self.hull_index = np.array(
+            [
+                place[id(self.hull_of[code])] if code in self.hull_of else -1
+                for code in range(len(paths.keys))
+            ]
+        )
         self.path_sd = np.where(paths.measured, 0.0, np.nan_to_num(paths.relative_sd, nan=0.5))
         self.widths = {(w.quantity, w.region): w for w in found.widths}
 
@@ -292,10 +300,10 @@ class _LoadedSurface:
 
     def _distance(self, points: Points, code: Codes) -> Floats:
         distance = np.full(len(code), 4.0)
-        for one in np.unique(code):
-            hull = self.hull_of.get(int(one))
-            if hull is not None:
-                mask = code == one
+        chosen = self.hull_index[code]
+        for index, hull in enumerate(self.hulls):
+            mask = chosen == index
+            if mask.any():
                 distance[mask] = hull_distance(hull, _take(points, mask))
         return distance
 

@@ -170,12 +170,9 @@ class TableLookup:
             np.array(table.log2_jobs),
             np.array(table.log2_request_bytes),
         ]
-        shape = (len(table.paths), *(len(axis) for axis in self.axes))
         self.paths = {path: index for index, path in enumerate(table.paths)}
         self.names = sorted(table.values)
-        self.grid = np.stack(
-            [np.array(table.values[name]).reshape(shape) for name in self.names], axis=-1
-        )
+        self.grid = np.stack([np.array(table.values[name]) for name in self.names])
 
     def __call__(self, points: Points, path: Indices) -> dict[str, Floats]:
         """Return each quantity at the points; `path` indexes the table's paths.
@@ -195,19 +192,20 @@ class TableLookup:
             weight = np.clip((x - axis[low]) / (axis[low + 1] - axis[low]), 0.0, 1.0)
             lows.append(low)
             weights.append(weight)
-        total = np.zeros((len(path), len(self.names)))
+        total = np.zeros((len(self.names), len(path)))
         for corner in range(8):
             factor = np.ones(len(path))
-            index: list[Indices] = []
-            for bit in range(3):
+            place = path
+            for bit, axis in enumerate(self.axes):
                 upper = corner >> bit & 1
-                if upper and len(self.axes[bit]) == 1:
+                if upper and len(axis) == 1:
                     break
-                index.append(lows[bit] + upper)
+                place = place * len(axis) + (lows[bit] + upper)
                 factor = factor * (weights[bit] if upper else 1.0 - weights[bit])
             else:
-                total += factor[:, None] * self.grid[path, index[0], index[1], index[2]]
-        out = {name: total[:, position] for position, name in enumerate(self.names)}
+                if factor.any():  # points on knots need one corner of the eight
+                    total += factor * self.grid.take(place, axis=1)
+        out = dict(zip(self.names, total, strict=True))
         near = [np.minimum(weight, 1.0 - weight) < 1e-6 for weight in weights]
         out["on_knot"] = np.logical_and.reduce(near).astype(float)
         return out
@@ -215,13 +213,15 @@ class TableLookup:
 
 def hull_distance(hull: Hull, points: Points) -> Floats:
     """Octaves by which points lie outside a hull; 0 inside. Shape (n,)."""
-    coordinates = np.stack([points.log2_depth, points.log2_jobs, points.log2_request], axis=1)
-    distance = np.zeros(len(coordinates))
-    if hull.normals:
-        excess = coordinates @ np.array(hull.normals).T - np.array(hull.offsets)
-        distance = np.maximum(excess.max(axis=1), 0.0)
-    for column, value in enumerate(hull.fixed):
+    coordinates = (points.log2_depth, points.log2_jobs, points.log2_request)
+    distance = np.zeros(len(points.log2_depth))
+    for normal, offset in zip(hull.normals, hull.offsets, strict=True):
+        excess = np.full_like(distance, -offset)
+        for slope, x in zip(normal, coordinates, strict=True):
+            excess += slope * x
+        np.maximum(distance, excess, out=distance)
+    for x, value in zip(coordinates, hull.fixed, strict=True):
         if value is not None:
-            distance = np.maximum(distance, np.abs(coordinates[:, column] - value))
+            np.maximum(distance, np.abs(x - value), out=distance)
     distance[distance < 1e-6] = 0.0
     return distance

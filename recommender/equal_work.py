@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model import device_power, host_power, system_power
+from iojoule.model import device_power, host_power, linear_law, system_power
 from iojoule.model.frame import COMPLETIONS, Frame
 from iojoule.model.predictor import Prediction
 from iojoule.recommender.candidates import useful_limit
@@ -230,4 +230,4 @@ def cpu_watts(
         return None
     theta = np.array([parameter.value for parameter in profile.host_power.parameters])
     x = cpu_regressors(frame, prediction, work, rest)
-    return np.asarray(x @ theta)
+    return linear_law.values(x, theta)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
+from iojoule.model import linear_law
 from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
 from iojoule.model.predictor import NORMAL_90, Prediction
 from iojoule.recommender.equal_work import Watts, Work, cpu_regressors, cpu_slope, gap_watts
@@ -33,6 +34,8 @@ CAP_RELATIVE_SD = 0.12
 
 ENGINE_SD = 0.3
 """As in `model.host_paths`: relative sd of an engine whose power was never published."""
+
+FEW_ROWS = 128
 
 
 class Layout:
@@ -65,6 +68,12 @@ class Layout:
         if system is not None:
             self._set("system", np.diag([system.floor_watts.sd**2, system.slope.sd**2, 1.0]))
         self.engine_sd, self.scheduler_sd = _factor_sds(profile)
+
+    def variances(self, common: Floats) -> Floats:
+        """Variance from the common parameters, shape (n,), of gradients of shape (n, size)."""
+        if len(common) > FEW_ROWS:  # then skipping the zeros of the covariance pays
+            return linear_law.variances(common, self.covariance)
+        return np.asarray(((common @ self.covariance) * common).sum(axis=1))
 
     def _set(self, name: str, block: Floats) -> None:
         self.covariance[self.at[name], self.at[name]] = block
@@ -111,7 +120,7 @@ class Gradients:
 
     def sd(self, layout: Layout) -> Floats:
         """Standard deviation of each power, W."""
-        spread = np.einsum("ij,ij->i", self.common @ layout.covariance, self.common)
+        spread = layout.variances(self.common)
         total = np.sqrt(np.maximum(spread, 0.0) + self.own_speed**2 + self.own_fit**2)
         return np.asarray(np.minimum(total, MOST_RELATIVE_SD * self.watts))
 
@@ -127,7 +136,7 @@ def device_gradients(
     rows = np.arange(len(frame))
     theta = np.array([parameter.value for parameter in power.parameters])
     x, active = prediction.activity.device_x, prediction["device_power_watts"].value
-    capped = x @ theta > active * (1.0 + 1e-9)
+    capped = linear_law.values(x, theta) > active * (1.0 + 1e-9)
     common = np.zeros((len(frame), layout.size))
     common[:, layout.at["device"]] = work.busy[:, None] * x
     common[:, layout.at["device"].start] += (1.0 - work.busy) * (1.0 - rest)
@@ -171,7 +180,7 @@ def cpu_gradients(
         dynamic * layout.scheduler_sd[frame.scheduler]
     )
     between = layout.profile.between_drives_relative_sd.value
-    by_speed = cpu_slope(frame, prediction, work, rest) @ theta
+    by_speed = linear_law.values(cpu_slope(frame, prediction, work, rest), theta)
     common[:, layout.at["speed"].start] = between * by_speed
     return Gradients(watts.cpu, common, by_speed * _own_log_sd(work, between), np.zeros(len(frame)))
 
@@ -272,7 +281,7 @@ def _relative(layout: Layout, power: Gradients, work: Work) -> tuple[Floats, Flo
 def energy_sd(layout: Layout, power: Gradients, work: Work) -> Floats:
     """Relative sd of the energy for a unit of work, each row by itself."""
     common, speed, fit = _relative(layout, power, work)
-    spread = np.einsum("ij,ij->i", common @ layout.covariance, common)
+    spread = layout.variances(common)
     total = np.sqrt(np.maximum(spread, 0.0) + speed**2 + fit**2)
     return np.asarray(np.minimum(total, MOST_RELATIVE_SD * np.sqrt(2.0)))
 

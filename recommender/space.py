@@ -16,8 +16,8 @@ from iojoule.recommender.workload import Current, Free
 
 Floats = NDArray[np.float64]
 
-BLOCK_ROWS = 65_536
-"""Candidates evaluated at a time, so that memory stays within tens of megabytes."""
+BLOCK_ROWS = 8_192
+"""Candidates evaluated at a time: their arrays fit the caches, and memory stays bounded."""
 
 
 @dataclass(frozen=True)

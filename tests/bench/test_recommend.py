@@ -50,7 +50,8 @@ def test_an_answer_over_every_candidate_is_quick(operation: str) -> None:
     median = statistics.median(seconds)
     print(
         f"\nrecommend {operation}: {answer.counts.total:,} candidates, "
-        f"median {median * 1e3:.1f} ms, least {min(seconds) * 1e3:.1f} ms, most {max(seconds) * 1e3:.1f} ms, peak {peak / 1e6:.0f} MB"
+        f"median {median * 1e3:.1f} ms, least {min(seconds) * 1e3:.1f} ms, "
+        f"most {max(seconds) * 1e3:.1f} ms, peak {peak / 1e6:.0f} MB"
     )
     assert answer.counts.total >= CANDIDATES
     assert median <= MEDIAN_SECONDS
