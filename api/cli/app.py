@@ -9,7 +9,16 @@ from typing import Annotated
 import typer
 
 from iojoule import __version__
-from iojoule.api.cli import console, devices, fit, imports, predict, recommend, serve
+from iojoule.api.cli import (
+    console,
+    devices,
+    fit,
+    imports,
+    predict,
+    recommend,
+    serve,
+    validate,
+)
 from iojoule.api.exit_codes import (
     INTERRUPTED,
     OUTPUT_CLOSED,
@@ -33,6 +42,7 @@ app.command()(fit.fit)
 app.command()(predict.predict)
 app.command()(recommend.recommend)
 app.command()(serve.serve)
+app.add_typer(validate.app, name="validate")
 
 
 @app.command("exit-codes")
