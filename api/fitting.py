@@ -114,13 +114,6 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
     measurements: list[Measurement] = []
     for _, dataset in named:
         measurements += dataset.measurements()
-    if recipe.device_power is None and any(
-        one.observations.device_power_watts is not None for one in measurements
-    ):
-        notes.append(
-            "the drive's power was measured but is not fitted: its law needs priors; write a "
-            "recipe with a [device_power] table and use --recipe FILE.toml"
-        )
     profile = fit_profile(recipe, measurements, [_source(*one) for one in named])
     return Fitted(profile, notes)
 
@@ -195,6 +188,11 @@ def _recipe(name: str) -> tuple[Recipe, list[str]]:
         fact = drive.fact(metric)
         if fact is not None and fact.unit == "bytes" and not isinstance(fact.value, str):
             known[field] = int(fact.value)
+    known["cap_watts"] = [
+        state.max_power_watts
+        for state in drive.operational_states
+        if state.max_power_watts is not None
+    ]
     return generic_recipe(drive.id, drive.model).model_copy(update=known), []
 
 
