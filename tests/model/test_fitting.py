@@ -156,3 +156,22 @@ def test_every_assumption_of_a_recipe_names_its_source() -> None:
         recipe = load_recipe(name)
         assert all(path.source for path in recipe.host_paths)
         assert all(point.source for surface in recipe.surfaces for point in surface.points)
+
+
+def test_measured_power_is_fitted_without_a_recipe(measure: Maker) -> None:
+    recipe = generic_recipe("truth", "Truth").model_copy(update={"cap_watts": [8.0, 5.0]})
+    profile = fit_profile(recipe, measure(watts=True), [])
+    assert profile.device_power is not None
+    values = {p.name: p.value for p in profile.device_power.parameters}
+    assert values["base_watts"] == pytest.approx(2.5, rel=0.02)
+    assert values["read_joules_per_byte"] == pytest.approx(6e-10, rel=0.02)
+    assert values["read_joules_per_operation"] == pytest.approx(1e-6, rel=0.1)
+    answer, _ = Predictor(profile).predict_columns({"power_state": [0, 1]}, 2)
+    assert answer.evidence_words() == ["measured", "published"]
+    assert answer["device_power_watts"].value[1] <= 5.0
+
+
+def test_power_that_nobody_measured_stays_unknown(measure: Maker) -> None:
+    profile = fit_profile(generic_recipe("truth", "Truth"), measure(), [])
+    assert profile.device_power is None
+    assert profile.host_power is None

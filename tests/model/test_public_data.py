@@ -1,0 +1,89 @@
+"""The shipped profiles against the public measurements they were fitted from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iojoule.datasets.profile import load_shipped_profile, shipped_profiles
+from iojoule.model.fitting.build import fit_profile, load_measurements
+from iojoule.model.fitting.recipe import load_recipe
+from iojoule.model.fitting.report import Table, report
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+pytestmark = pytest.mark.skipif(
+    not DATA.is_dir(), reason="the public measurements (../shared/data) are not here"
+)
+
+
+def same(found: Any, shipped: Any, where: str = "") -> None:
+    """Compare nested JSON to six significant digits."""
+    if isinstance(shipped, dict):
+        assert set(found) == set(shipped), where
+        for key, value in shipped.items():
+            same(found[key], value, f"{where}.{key}")
+    elif isinstance(shipped, list):
+        assert len(found) == len(shipped), where
+        for index, value in enumerate(shipped):
+            same(found[index], value, f"{where}[{index}]")
+    elif isinstance(shipped, float):
+        assert found == pytest.approx(shipped, rel=1e-6, abs=2e-5), where
+    else:
+        assert found == shipped, where
+
+
+@pytest.mark.parametrize("device", shipped_profiles())
+def test_shipped_profile_is_what_the_recipe_fits(device: str) -> None:
+    recipe = load_recipe(device)
+    measurements, sources = load_measurements(recipe, DATA)
+    found = fit_profile(recipe, measurements, sources)
+    same(
+        json.loads(found.model_dump_json()),
+        json.loads(load_shipped_profile(device).model_dump_json()),
+    )
+
+
+@pytest.fixture(scope="module")
+def tables() -> dict[str, Table]:
+    """The 980 PRO's report by the end of each title."""
+    found = report(DATA, ["samsung-980-pro-1tb"]).tables
+    return {table.title.split(": ", 1)[1]: table for table in found}
+
+
+def number(cell: str | int | float | None) -> float:
+    assert isinstance(cell, int | float)
+    return float(cell)
+
+
+@pytest.mark.slow
+def test_model_errs_less_than_the_baselines(tables: dict[str, Table]) -> None:
+    rows = {
+        (str(row[1]), str(row[2]), str(row[3])): row
+        for row in tables["errors on whole depths and sizes left out, %"].rows
+    }
+    for quantity in ("throughput", "mean latency", "p99"):
+        row = rows["queue_depth", "inside", quantity]
+        assert number(row[5]) <= number(row[7])
+        row = rows["queue_depth", "outside", quantity]
+        assert number(row[5]) <= number(row[7]) / 2
+
+
+@pytest.mark.slow
+def test_intervals_cover_and_score_better(tables: dict[str, Table]) -> None:
+    for row in tables["90 % intervals on the same rows"].rows:
+        assert number(row[5]) > 0.05, row
+        if row[2] != "p99":
+            assert number(row[6]) < number(row[9]), row
+
+
+@pytest.mark.slow
+def test_power_holds_where_nothing_was_fitted(tables: dict[str, Table]) -> None:
+    rows = {str(row[0]): row for row in tables["device power on what the fit did not see"].rows}
+    assert number(rows["power at 1 to 2 MiB, measured throughput"][3]) <= 2.0
+    assert number(rows["cached regime, second half"][3]) <= 10.0
+    assert number(rows["collecting regime, second half"][3]) <= 10.0
+    assert number(rows["energy, total bytes and time given"][2]) <= 8.0
+    assert number(rows["energy, bytes given each second"][2]) <= 8.0
