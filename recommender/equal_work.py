@@ -97,6 +97,9 @@ class Work:
         requests: Requests a second served.
         host_writes: Host bytes written a second.
         background: Written bytes a second that cause background work later.
+        surface_sd: Log sd of the full speed that every configuration of the workload shares.
+        saturation: How far the full speed follows the drive's ceiling instead of its unloaded
+            latency, 0 to 1.
     """
 
     capacity_bytes: Floats
@@ -108,6 +111,8 @@ class Work:
     requests: Floats
     host_writes: Floats
     background: Floats
+    surface_sd: Floats
+    saturation: Floats
 
 
 def work_of(frame: Frame, prediction: Prediction, demand: Demand) -> Work:
@@ -129,6 +134,7 @@ def work_of(frame: Frame, prediction: Prediction, demand: Demand) -> Work:
     return Work(
         capacity, np.log(iops.high / iops.value), carried, served / full, elastic, served, requests,
         writes, writes * (1.0 - prediction.activity.device_x[:, 5]),
+        np.zeros(len(full)), np.zeros(len(full)),
     )  # fmt: skip
 
 

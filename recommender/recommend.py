@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from iojoule.recommender.equal_work import demand_of, watts_of, work_of
 from iojoule.recommender.rows import Details
 from iojoule.recommender.screen import Judge, Judged, Question, check_answerable, scope_watts
 from iojoule.recommender.sensitivity import Layout
+from iojoule.recommender.shared_surface import with_shared_surface
 from iojoule.recommender.space import Candidates, join, knobs, take
 from iojoule.recommender.workload import WorkloadProfile
 
@@ -34,7 +35,8 @@ class Recommender:
 
     Example:
         >>> from iojoule.datasets.profile import load_shipped_profile
-        >>> from iojoule.recommender.space import Candidates, join, knobs, take
+        >>> from iojoule.recommender.shared_surface import with_shared_surface
+    from iojoule.recommender.space import Candidates, join, knobs, take
     from iojoule.recommender.workload import parse_workload
         >>> recommender = Recommender(load_shipped_profile("samsung-980-pro-1tb"))
         >>> answer = recommender.recommend(parse_workload({"workload": {"operation": "read"}}))
@@ -100,7 +102,9 @@ class Recommender:
             frames.append(best)
         if misses is not None:
             frames.append(misses)
-        details = Details(self.layout, question, judge.judge(join(frames)))
+        judged = judge.judge(join(frames))
+        shared = with_shared_surface(self.predictor, judged.frame, judged.prediction, judged.work)
+        details = Details(self.layout, question, replace(judged, work=shared))
         made = [details.row(index) for index in range(1 + len(shown))]
         current, recommended, saving, endurance = made[0], None, None, None
         place = 0

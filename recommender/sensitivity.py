@@ -6,9 +6,10 @@ the sum of their errors: with gradients g1, g2 by the common parameters (covaria
     var(P1 - P2) = (g1 - g2)' C (g1 - g2) + what each has of its own.
 
 Common are the parameters of the power laws, idle power and the behaviour under a cap by power
-state, what this specimen of the drive does differently, the dynamic CPU power of an engine and
-of a scheduler, and the supply's losses. A configuration's own are the error of its throughput
-and the lack of fit of the power law; they cancel only against the same configuration.
+state, what this specimen of the drive does differently, a performance surface that rests on one
+published figure, the dynamic CPU power of an engine and of a scheduler, and the supply's losses.
+A configuration's own are the error of its throughput and the lack of fit of the power law; they
+cancel only against the same configuration.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Layout:
         self.engines = len(ENGINES) * len(COMPLETIONS)
         sizes = {
             "device": 6, "idle": self.states, "cap": self.states, "specimen": 1,
-            "background": 1, "speed": 1, "cpu": 4, "engine": self.engines,
+            "background": 1, "speed": 3, "cpu": 4, "engine": self.engines,
             "scheduler": len(SCHEDULERS), "system": 3,
         }  # fmt: skip
         ends = np.cumsum(list(sizes.values()))
@@ -155,7 +156,7 @@ def device_gradients(
     if layout.profile.write_state is not None:
         later = layout.profile.write_state.background_joules_per_byte.value
         by_speed = by_speed + s * later * work.background
-    common[:, layout.at["speed"].start] = between * by_speed
+    common[:, layout.at["speed"]] = by_speed[:, None] * _shared_log_sd(work, between)
     return Gradients(
         watts.device, common, by_speed * _own_log_sd(work, between), power.relative_sd * u * active
     )
@@ -181,7 +182,7 @@ def cpu_gradients(
     )
     between = layout.profile.between_drives_relative_sd.value
     by_speed = linear_law.values(cpu_slope(frame, prediction, work, rest), theta)
-    common[:, layout.at["speed"].start] = between * by_speed
+    common[:, layout.at["speed"]] = by_speed[:, None] * _shared_log_sd(work, between)
     return Gradients(watts.cpu, common, by_speed * _own_log_sd(work, between), np.zeros(len(frame)))
 
 
@@ -273,7 +274,7 @@ def _relative(layout: Layout, power: Gradients, work: Work) -> tuple[Floats, Flo
     """Relative gradients of the energy per byte, P / served."""
     between = layout.profile.between_drives_relative_sd.value
     common = power.common / power.watts[:, None]
-    common[:, layout.at["speed"].start] -= between * work.elasticity
+    common[:, layout.at["speed"]] -= work.elasticity[:, None] * _shared_log_sd(work, between)
     speed = power.own_speed / power.watts - _own_log_sd(work, between) * work.elasticity
     return common, speed, power.own_fit / power.watts
 
@@ -286,7 +287,19 @@ def energy_sd(layout: Layout, power: Gradients, work: Work) -> Floats:
     return np.asarray(np.minimum(total, MOST_RELATIVE_SD * np.sqrt(2.0)))
 
 
+def _shared_log_sd(work: Work, between: float) -> Floats:
+    """Sds of the log speed by what is shared, shape (n, 3).
+
+    The specimen, the surface's ceiling and its unloaded latency: where a whole surface rests on
+    a published figure, it is off as a whole, and two configurations at the ceiling are off alike.
+    """
+    ceiling = work.surface_sd * work.saturation
+    unloaded = work.surface_sd * (1.0 - work.saturation)
+    return np.stack([np.full_like(ceiling, between), ceiling, -unloaded], axis=1)
+
+
 def _own_log_sd(work: Work, between: float) -> Floats:
-    """Sd of the log capacity that is the configuration's own, not the specimen's."""
-    total = work.log_capacity_half / NORMAL_90
-    return np.sqrt(np.maximum(total**2 - between**2, 0.0))
+    """Sd of the log speed that is the configuration's own."""
+    total = (work.log_capacity_half / NORMAL_90) ** 2
+    shared = (_shared_log_sd(work, between) ** 2).sum(axis=1)
+    return np.asarray(np.sqrt(np.maximum(total - shared, 0.0)))

@@ -14,6 +14,7 @@ from iojoule.model.frame import Frame, make_frame
 from iojoule.model.predictor import Prediction, Predictor
 from iojoule.recommender.equal_work import Demand, Watts, Work, watts_of, work_of
 from iojoule.recommender.sensitivity import Layout, all_gradients, contrast
+from iojoule.recommender.shared_surface import with_shared_surface
 
 COLUMNS: dict[str, Any] = {
     "operation": ["read", "mixed", "write", "mixed"],
@@ -141,3 +142,29 @@ def test_intervals_agree_with_drawing_the_parameters(
         rest += own[0] ** 2 + own[1] ** 2
     found = contrast(layout, power, work, (0, 1), same=False).watts[1]
     assert found == pytest.approx(np.sqrt(drawn.var() + rest), rel=0.03)
+
+
+def test_configurations_at_the_ceiling_of_a_guessed_surface_err_alike(
+    make_profile: Callable[..., DeviceProfile],
+) -> None:
+    profile, demand = make_profile(), DEMANDS["full speed"]
+    predictor = Predictor(profile)
+    columns = {"operation": "read", "queue_depth": [64, 128, 1], "jobs": [8, 8, 1]}
+    frame, _ = make_frame(profile, columns, 3)
+    prediction = predictor.predict(frame)
+    work = work_of(frame, prediction, demand)
+    watts = watts_of(profile, frame, prediction, work, 1.0)
+    shared = with_shared_surface(predictor, frame, prediction, work)
+    assert (shared.saturation[:2] > 0.9).all()
+    assert shared.saturation[2] < 0.1
+    layout = Layout(profile)
+    sds = []
+    for one in (work, shared):
+        power = all_gradients(layout, frame, prediction, one, watts, 1.0)["device_cpu"]
+        sds.append([contrast(layout, power, one, (0, other), same=False) for other in (1, 2)])
+        assert power.sd(layout) == pytest.approx(
+            all_gradients(layout, frame, prediction, work, watts, 1.0)["device_cpu"].sd(layout)
+        ), "sharing does not change the error of one configuration"
+    alone, together = sds
+    assert together[0].joules_per_byte[1] < 0.5 * alone[0].joules_per_byte[1]
+    assert together[1].joules_per_byte[1] > 0.7 * alone[1].joules_per_byte[1]
