@@ -16,7 +16,13 @@ from iojoule.datasets.profile import DeviceProfile, SourceRecord
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset, read_dataset
 from iojoule.model.fitting.build import fit_profile, load_measurements
-from iojoule.model.fitting.recipe import Recipe, generic_recipe, load_recipe, shipped_recipes
+from iojoule.model.fitting.recipe import (
+    HostRecipe,
+    Recipe,
+    generic_recipe,
+    load_recipe,
+    shipped_recipes,
+)
 
 DATA_VARIABLE = "IOJOULE_DATA"
 """Environment variable that names the folder of the public measurements."""
@@ -114,6 +120,7 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
     measurements: list[Measurement] = []
     for _, dataset in named:
         measurements += dataset.measurements()
+    recipe = recipe.model_copy(update={"host": _host(recipe.host, measurements)})
     profile = fit_profile(recipe, measurements, [_source(*one) for one in named])
     return Fitted(profile, notes)
 
@@ -188,12 +195,22 @@ def _recipe(name: str) -> tuple[Recipe, list[str]]:
         fact = drive.fact(metric)
         if fact is not None and fact.unit == "bytes" and not isinstance(fact.value, str):
             known[field] = int(fact.value)
-    known["cap_watts"] = [
-        state.max_power_watts
-        for state in drive.operational_states
-        if state.max_power_watts is not None
-    ]
+    states = drive.operational_states
+    caps = [state.max_power_watts for state in states]
+    # a cap belongs to the state of its place in the list; some drives declare caps of 0 W
+    if [state.index for state in states] == list(range(len(states))) and all(caps):
+        known["cap_watts"] = caps
     return generic_recipe(drive.id, drive.model).model_copy(update=known), []
+
+
+def _host(known: HostRecipe, measurements: Sequence[Measurement]) -> HostRecipe:
+    """The host that the measurements name, where they agree on one."""
+    hosts = {one.conditions.host_id for one in measurements} - {None}
+    cores = [one.conditions.cpu_cores_available for one in measurements]
+    return HostRecipe(
+        host_id=str(hosts.pop()) if len(hosts) == 1 else known.host_id,
+        cpu_cores=max((count for count in cores if count), default=known.cpu_cores),
+    )
 
 
 def _source(path: Path, dataset: Dataset) -> SourceRecord:
