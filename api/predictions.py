@@ -125,6 +125,6 @@ def ask(
         profile=predictor.profile,
         columns=columns,
         prediction=prediction,
-        defaults_used=used if rows else {},
+        defaults_used=used,
         without_effect=[name for name in columns if name not in USED],
     )

@@ -68,7 +68,8 @@ def digits(value: float) -> str:
     """Three significant digits without an exponent; more before the point are kept."""
     if value == 0:
         return "0"
-    decimals = max(0, 2 - math.floor(math.log10(abs(value))))
+    near = float(f"{value:.2e}")  # 9.996 is 10.0, not 10.00
+    decimals = max(0, 2 - math.floor(math.log10(abs(near))))
     rounded = f"{value:.{min(decimals, 9)}f}"
     return "0" if float(rounded) == 0 else rounded
 

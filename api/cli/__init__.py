@@ -1,5 +1,5 @@
 """The command line `iojoule`: one module a command; what is heavy is imported when it is used."""
 
-from iojoule.api.cli.app import app, main
+from iojoule.api.cli.app import main
 
-__all__ = ["app", "main"]
+__all__ = ["main"]

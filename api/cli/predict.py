@@ -119,6 +119,8 @@ def _parse(stream: TextIO, place: str) -> _Questions:
             lines.append(reader.line_num)
     except csv.Error as error:
         raise InputError(f"{place}, line {reader.line_num}: is not CSV ({error})") from None
+    if not rows:
+        raise InputError(f"{place}: names columns but no configuration; write one on each line")
     return _Questions(place, names, rows, lines)
 
 
