@@ -258,6 +258,7 @@ class DeviceProfile(Section):
     defaults: dict[str, str | int | float | bool]
     default_sources: dict[str, str]
     max_transfer_bytes: int
+    link_bytes_per_second: Parameter | None = None
     capacity_bytes: int | None
     endurance_bytes_written: Parameter | None
     between_drives_relative_sd: Parameter

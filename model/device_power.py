@@ -43,17 +43,13 @@ def regressors(
         write_operations: Device commands a second.
         collecting: 1 where the drive moves data on its own behalf, else 0.
     """
+    # stacked by regressor and seen by row, so that each regressor lies together in memory
     return np.stack(
         [
-            np.ones_like(read_bytes),
-            read_bytes,
-            read_operations,
-            write_bytes,
-            write_operations,
-            collecting,
-        ],
-        axis=1,
-    )
+            np.ones_like(read_bytes), read_bytes, read_operations, write_bytes,
+            write_operations, collecting,
+        ]
+    ).T  # fmt: skip
 
 
 def active_watts(
@@ -69,15 +65,25 @@ def active_watts(
         x: Regressors, shape (n, 6).
         power_state: Operational state of each row.
     """
-    theta = np.array([parameter.value for parameter in power.parameters])
+    free, value = _active(power, x, power_state)
     covariance = np.array(power.covariance)
-    free = linear_law.values(x, theta)
     variance = linear_law.variances(x, covariance) + (power.relative_sd * free) ** 2
-    limit = np.minimum(np.array(power.cap_watts)[power_state], power.peak_watts.value)
-    value = np.minimum(free, limit)
     # a capped value is known from the cap, not from the law that was cut off
     below = np.where(power_state > 0, 0.12 * value, 0.0)
     return value, np.sqrt(np.minimum(variance, (0.35 * value) ** 2) + below**2)
+
+
+def active_value(power: DevicePower, x: Floats, power_state: NDArray[np.intp]) -> Floats:
+    """Mean power while serving without its standard deviation; arguments as `active_watts`."""
+    return _active(power, x, power_state)[1]
+
+
+def _active(power: DevicePower, x: Floats, power_state: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """Power by the law alone, and within the drive's limits."""
+    theta = np.array([parameter.value for parameter in power.parameters])
+    free = linear_law.values(x, theta)
+    limit = np.minimum(np.array(power.cap_watts)[power_state], power.peak_watts.value)
+    return free, np.minimum(free, limit)
 
 
 def idle_watts(power: DevicePower, power_state: NDArray[np.intp]) -> tuple[Floats, Floats]:

@@ -33,9 +33,8 @@ def regressors(busy_cores: Floats, active_cores: Floats, factor: Floats) -> Floa
             factor * -np.expm1(-busy_cores / WAKE_CORES),
             factor * busy_cores,
             factor * active_cores,
-        ],
-        axis=1,
-    )
+        ]
+    ).T
 
 
 def watts(

@@ -162,11 +162,11 @@ class PerformanceModel:
         )
         queueing = points.log_requests + np.log(frame.request_bytes) - ceiling
         slowed = result.log_value["latency"] + factor
-        throttled = np.where(low, log_smooth_max(slowed, queueing, 4.0), slowed)
+        # PS0 has no ceiling (infinite) and no other effect, so it needs no case of its own
+        throttled = log_smooth_max(slowed, queueing, 4.0)
         weight = 1.0 / (1.0 + np.exp(np.clip(-4.0 * (queueing - slowed), -50, 50)))
-        weight = np.where(low, weight, 0.0)
         shift = throttled - result.log_value["latency"]
-        variance = np.where(low, (weight * ceiling_sd) ** 2 + factor_sd**2, 0.0) * 1.645**2
+        variance = ((weight * ceiling_sd) ** 2 + factor_sd**2) * 1.645**2
         tail_shift = shift + weight * tail
         tail_variance = variance + (1.645 * weight * tail_sd) ** 2
         for name in result.log_value:
@@ -264,6 +264,8 @@ class _LoadedSurface:
         value = {"latency": terms.log_latency + learned.get("latency", zero)}
         for tail in self.surface.tails:
             name: str = tail.quantile
+            if name == "p999" and name not in names:
+                continue  # p50 bounds p99 from below; nothing follows from p99.9
             ratio = log_tail_ratio(tail, self.knots, points, terms, value["latency"])
             value[name] = value["latency"] + ratio + learned.get(name, zero)
         for name in QUANTITIES:

@@ -43,6 +43,9 @@ QUANTITIES = (
 """Predicted quantities in the order of `iojoule predict`."""
 
 
+DEVICE_VALUE = "device_power_watts without interval"
+"""Among the quantities wanted: spares the interval of the drive's power, and its evidence."""
+
 _HOST_POWER = frozenset({"cpu_power_watts", "dram_power_watts", "system_power_watts"})
 
 
@@ -138,26 +141,37 @@ class Predictor:
         tails = [name for name in ("p50", "p99", "p999") if f"latency_{name}_ns" in only]
         points, code = self.performance.points(frame)
         mixed, fraction = self._directions(frame, points, code, runs, ("latency", *tails))
-        latency = mixed.log_value["latency"]
         half = np.hypot(mixed.half_width["latency"], NORMAL_90 * self._between)
-        bands = {}
-        for name, shift in (
-            ("iops", points.log_requests + np.log(1e9)),
-            (
-                "throughput_bytes_per_second",
-                points.log_requests + np.log(1e9) + np.log(frame.request_bytes),
+        fastest = self._link_floor(frame, points)
+        latency = np.maximum(mixed.log_value["latency"], fastest)
+        low, high = np.maximum(latency - half, fastest), latency + half
+        rate = points.log_requests + np.log(1e9)
+        size = np.log(frame.request_bytes)
+        bands = {
+            "iops": _band(rate - latency, rate - high, rate - low, mixed.evidence),
+            "throughput_bytes_per_second": _band(
+                rate + size - latency, rate + size - high, rate + size - low, mixed.evidence
             ),
-        ):
-            bands[name] = _band(shift - latency, half, mixed.evidence)
-        bands["latency_mean_ns"] = _band(latency, half, mixed.evidence)
+            "latency_mean_ns": _band(latency, low, high, mixed.evidence),
+        }
         for name in tails:
             wide = np.hypot(mixed.half_width[name], NORMAL_90 * self._between)
-            bands[f"latency_{name}_ns"] = _band(mixed.log_value[name], wide, mixed.evidence)
+            value = mixed.log_value[name]
+            bands[f"latency_{name}_ns"] = _band(value, value - wide, value + wide, mixed.evidence)
         activity = self._activity(frame, points, code, bands["iops"].value, fraction)
         self._watts(frame, bands, activity, half, only)
         return Prediction(
             {name: bands[name] for name in QUANTITIES if name in bands}, mixed.evidence, activity
         )
+
+    def _link_floor(self, frame: Frame, points: Points) -> Floats:
+        """Log of the least mean latency that the link leaves: no bytes pass faster than it."""
+        link = self.profile.link_bytes_per_second
+        if link is None:
+            return np.full(len(frame), -np.inf)
+        busier = np.maximum(frame.read_fraction, 1.0 - frame.read_fraction)  # full duplex
+        load = points.log_requests + np.log(frame.request_bytes * busier)
+        return np.asarray(load - np.log(link.value * 1e-9))
 
     def _directions(
         self, frame: Frame, points: Points, code: Codes, runs: int, names: Sequence[str]
@@ -184,11 +198,10 @@ class Predictor:
                 effect.tail_factor.sd,
             )
         slower, slower_sd, tail, tail_sd = np.take(factors, frame.pattern, axis=1) * interleaved
-        with np.errstate(divide="ignore"):
-            latency = np.logaddexp(
-                np.log(fraction) + read.log_value["latency"],
-                np.log1p(-fraction) + write.log_value["latency"],
-            )
+        latency = np.log(
+            fraction * np.exp(read.log_value["latency"])
+            + (1.0 - fraction) * np.exp(write.log_value["latency"])
+        )
         value = {"latency": latency + slower}
         half = {}
         own, heavier = (NORMAL_90 * slower_sd) ** 2, (NORMAL_90 * tail_sd) ** 2
@@ -257,7 +270,12 @@ class Predictor:
             bands[name] = Band(unknown, unknown, unknown, bands["iops"].evidence)
         profile = self.profile
         device = device_sd = cpu = cpu_sd = None
-        if profile.device_power is not None:
+        if profile.device_power is not None and DEVICE_VALUE in only:
+            device = device_power.active_value(
+                profile.device_power, activity.device_x, frame.power_state
+            )
+            bands["device_power_watts"] = Band(device, unknown, unknown, bands["iops"].evidence)
+        elif profile.device_power is not None:
             device, device_sd = self.device_watts(frame, activity, half)
             bands["device_power_watts"] = _linear(
                 device, device_sd, self._power_evidence(frame, bands, activity)
@@ -312,8 +330,8 @@ class Predictor:
         )
 
 
-def _band(log_value: Floats, half: Floats, evidence: Codes) -> Band:
-    return Band(np.exp(log_value), np.exp(log_value - half), np.exp(log_value + half), evidence)
+def _band(log_value: Floats, log_low: Floats, log_high: Floats, evidence: Codes) -> Band:
+    return Band(np.exp(log_value), np.exp(log_low), np.exp(log_high), evidence)
 
 
 def _linear(value: Floats, sd: Floats, evidence: Codes) -> Band:

@@ -275,6 +275,11 @@ def _fit_profile(
         defaults=dict(recipe.defaults),
         default_sources=dict(recipe.default_sources),
         max_transfer_bytes=recipe.max_transfer_bytes,
+        link_bytes_per_second=(
+            parameter("link_bytes_per_second", recipe.link_bytes_per_second)
+            if recipe.link_bytes_per_second
+            else None
+        ),
         capacity_bytes=recipe.capacity_bytes,
         endurance_bytes_written=(
             parameter("endurance_bytes_written", recipe.endurance_bytes_written)

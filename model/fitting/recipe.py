@@ -206,6 +206,7 @@ class Recipe(Section):
     profile_version: str
     measurements: list[MeasurementFile] = Field(default_factory=list)
     max_transfer_bytes: int = 1 << 40
+    link_bytes_per_second: Figure | None = None
     capacity_bytes: int | None = None
     endurance_bytes_written: Figure | None = None
     cap_watts: list[Positive] = Field(default_factory=list)
