@@ -43,17 +43,27 @@ def _asked(found: Recommendation) -> Iterator[str]:
     )
     target = found.ranked_by.replace("_", " ").replace("gb", "GB").replace("edp", "EDP")
     yield f"{mode}; energy of {SCOPE_POWER[found.scope][1]}; ranked by {target}"
-    bounds = [
-        f"{name.rpartition('_')[0]} {_BOUNDS[name.rpartition('_')[2]]} "
-        f"{quantity(name.rpartition('_')[0], limit)}"
-        for name, limit in found.sla.bounds().items()
-    ]
+    bounds = [_bound(name, limit) for name, limit in found.sla.bounds().items()]
     yield f"SLA at {found.confidence:.0%} confidence: {'; '.join(bounds) or 'no bounds'}"
     counts = found.counts
     yield (
         f"{counts.total:,} candidates, {counts.feasible:,} meet the SLA, "
         f"{counts.on_front:,} on the Pareto front"
     )
+
+
+def _bound(name: str, limit: float) -> str:
+    field, _, end = name.rpartition("_")
+    return f"{_plain_name(field)} {_BOUNDS[end]} {quantity(field, limit)}"
+
+
+def _plain_name(field: str) -> str:
+    """A field's name without its unit, as people say it: `latency_p99_ns` is p99 latency."""
+    words = field
+    for unit in ("_bytes_per_second", "_ns", "_watts"):
+        words = words.removesuffix(unit)
+    kind, _, level = words.partition("_")
+    return f"{level} latency" if kind == "latency" else words.replace("_", " ")
 
 
 def _table(found: Recommendation, rows: int) -> Any:
@@ -178,7 +188,7 @@ def _misses(misses: Sequence[Miss]) -> Iterator[str]:
         for short in miss.shortfalls:
             name = short.bound.removesuffix("_min").removesuffix("_max")
             yield (
-                f"    {name}: reaches {quantity(name, short.reached)}, bound "
+                f"    {_plain_name(name)}: reaches {quantity(name, short.reached)}, bound "
                 f"{quantity(name, short.limit)}, missed by {quantity(name, short.missed_by)} "
                 f"({short.missed_by_percent:.0f} %)"
             )

@@ -16,6 +16,8 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
+_PIECE = 32 * 1024
+
 WIDE = 400
 """Columns of a table that goes into a file or a pipe: as many as it asks for."""
 
@@ -44,7 +46,9 @@ def emit(text: str) -> None:
         OutputClosedError: Nobody reads it any more.
     """
     try:
-        sys.stdout.write(text)
+        # piece by piece: without a buffer (python -u) the rest of a broken write is lost unnoticed
+        for start in range(0, len(text), _PIECE):
+            sys.stdout.write(text[start : start + _PIECE])
         sys.stdout.flush()
     except BrokenPipeError:
         # what is still buffered must not fail a second time when Python flushes it at its end

@@ -43,6 +43,7 @@ def _listen(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        listener.listen(128)  # so that nobody who reads the address comes too early
     except OSError as error:
         listener.close()
         raise InputError(
