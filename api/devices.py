@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
+from iojoule import __version__
 from iojoule.api.profiles import what_to_measure
 from iojoule.datasets.catalogue import Drive, Fact, PowerState, load_catalogue
 from iojoule.datasets.profile import (
@@ -104,6 +105,7 @@ class DeviceDetail(BaseModel):
     declared_power_note: str
     profile: ProfileSummary | None
     what_to_measure: str | None
+    iojoule_version: str = __version__
 
 
 def list_devices() -> list[DeviceSummary]:

@@ -22,6 +22,6 @@ def list_devices() -> DeviceList:
 
 
 @router.get("/{id}", summary="What is known of one SSD model?")
-def show_device(device: DeviceId) -> DeviceDetail:
+def show_device(id: DeviceId) -> DeviceDetail:  # noqa: A002 - the name in the path
     """Show published facts with their sources, and what the profile answers."""
-    return service.device(device)
+    return service.device(id)
