@@ -1,0 +1,151 @@
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+
+from iojoule import __version__
+from iojoule.api.cli import app as app_module
+from iojoule.api.cli import console
+from iojoule.api.exit_codes import error_classes, exit_codes
+from iojoule.datasets import errors
+
+HEAVY = ("scipy", "sklearn", "statsmodels", "matplotlib", "pyarrow", "fastapi", "pandas", "crepes")
+
+
+def test_the_version(iojoule) -> None:
+    assert iojoule("--version").out == f"iojoule {__version__}\n"
+
+
+def test_every_error_class_has_a_documented_exit_code(iojoule) -> None:
+    documented = {
+        int(row["exit_code"]) for row in json.loads(iojoule("exit-codes", "-o", "json").out)
+    }
+    assert {kind.exit_code for kind in error_classes()} | {0, 2, 70, 130, 141} == documented
+    told = iojoule("--help").out
+    assert "Exit codes" in told
+    assert "4 Unknown device" in " ".join(told.replace("│", " ").split())
+
+
+def test_no_two_error_classes_share_an_exit_code() -> None:
+    kinds = list(error_classes())
+    assert len({kind.exit_code for kind in kinds}) == len(kinds)
+    assert not {kind.exit_code for kind in kinds} & {0, 2, 70, 130, 141}
+    assert exit_codes()[errors.InfeasibleError.exit_code] == "Infeasible"
+
+
+@pytest.mark.parametrize("kind", list(error_classes()))
+def test_an_error_is_one_line_and_its_exit_code(
+    kind: type[errors.IojouleError], monkeypatch: pytest.MonkeyPatch, iojoule
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise kind("this is wrong; do that")
+
+    monkeypatch.setattr("iojoule.api.devices.list_devices", fail)
+    done = iojoule("devices", "list")
+    assert (done.code, done.out, done.err) == (
+        kind.exit_code,
+        "",
+        "error: this is wrong; do that\n",
+    )
+
+
+def test_a_fault_of_our_own_is_a_short_report(monkeypatch: pytest.MonkeyPatch, iojoule) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr("iojoule.api.devices.list_devices", fail)
+    done = iojoule("devices", "list")
+    assert done.code == 70
+    assert "ZeroDivisionError: division by zero" in done.err
+    assert "report" in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("raised", "code"), [(KeyboardInterrupt, 130), (console.OutputClosedError, 141)]
+)
+def test_interrupted_or_unread_it_ends_quietly(
+    raised: type[BaseException], code: int, monkeypatch: pytest.MonkeyPatch, iojoule
+) -> None:
+    def fail() -> None:
+        raise raised
+
+    monkeypatch.setattr("iojoule.api.devices.list_devices", fail)
+    done = iojoule("devices", "list")
+    assert (done.code, done.err) == (code, "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nonsense",),
+        ("devices", "list", "--nonsense"),
+        ("devices", "show"),
+        ("devices", "list", "-o", "yaml"),
+        ("predict",),
+        ("predict", "--device", "a", "--profile", "b"),
+        ("predict", "--device", "samsung-980-pro-1tb", "--set", "queue_depth"),
+        ("recommend", "--device", "samsung-980-pro-1tb"),
+        ("recommend", "--device", "a", "--workload", "b", "--scope", "room"),
+        ("fit",),
+        ("fit", "--shipped", "--report"),
+        ("fit", "data.parquet"),
+        ("import", "fio"),
+        ("serve", "--host", "0.0.0.0"),
+    ],
+)
+def test_what_is_not_understood_exits_with_2(arguments: tuple[str, ...], iojoule) -> None:
+    done = iojoule(*arguments)
+    assert done.code == 2
+    assert done.err.startswith("error: ")
+    assert done.out == ""
+
+
+def test_a_command_without_its_subcommand_shows_the_help(iojoule) -> None:
+    assert "devices" in iojoule().out
+    assert "show" in iojoule("devices").out
+
+
+def test_main_leaves_the_process_with_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["iojoule", "devices", "show", "nonsense"])
+    with pytest.raises(SystemExit) as left:
+        app_module.main()
+    assert left.value.code == errors.UnknownDeviceError.exit_code
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["devices", "list"], ["exit-codes"]])
+def test_small_commands_import_nothing_heavy(arguments: list[str]) -> None:
+    program = (
+        "import sys\n"
+        "from iojoule.api.cli.app import run\n"
+        f"assert run({arguments!r}) == 0\n"
+        f"print(sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == "[]\n"
+
+
+def test_recommend_imports_no_fitting_library(root) -> None:
+    workload = str(root / "examples" / "oltp.toml")
+    program = (
+        "import sys\n"
+        "from iojoule.api.cli.app import run\n"
+        f"run(['recommend', '--device', 'samsung-980-pro-1tb', '--workload', {workload!r}])\n"
+        f"print(sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_csv_and_json_say_the_same_as_the_table(iojoule) -> None:
+    listed = list(csv.DictReader(io.StringIO(iojoule("exit-codes", "-o", "csv").out)))
+    assert [int(row["exit_code"]) for row in listed] == list(exit_codes())
+    table = iojoule("exit-codes").out
+    assert all(said in table for said in exit_codes().values())

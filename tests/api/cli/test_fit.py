@@ -1,0 +1,127 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iojoule.datasets.profile import load_shipped_profile, read_profile
+from iojoule.datasets.provenance import Provenance
+from iojoule.datasets.store import Dataset, write_dataset
+from iojoule.model.predictor import Predictor
+
+
+def measured(device: str, **changes: Any) -> Dataset:
+    """What the shipped profile predicts over a grid, as if it had been measured."""
+    grid = [
+        (size, depth, jobs)
+        for size in (4096, 16384, 65536)
+        for depth in (1, 4, 16, 64)
+        for jobs in (1, 4)
+    ]
+    asked = {
+        "operation": ["read"] * len(grid),
+        "request_bytes": [row[0] for row in grid],
+        "queue_depth": [row[1] for row in grid],
+        "jobs": [row[2] for row in grid],
+        "engine": ["io_uring"] * len(grid),
+    }
+    predictor = Predictor(load_shipped_profile("samsung-980-pro-1tb"))
+    prediction, _ = predictor.predict_columns(asked, len(grid))
+    names = ("iops", "latency_mean_ns", "latency_p50_ns", "latency_p99_ns", "device_power_watts")
+    asked |= {name: prediction[name].value.tolist() for name in names}
+    asked |= {"host_id": ["bench"] * len(grid), "device_model": [device] * len(grid)}
+    asked |= {name: [value] * len(grid) for name, value in changes.items()}
+    return Dataset.from_columns(asked, Provenance(importer="test"))
+
+
+def test_a_dataset_becomes_a_profile_that_predicts(iojoule, tmp_path: Path) -> None:
+    write_dataset(measured("micron-7450"), tmp_path / "runs")
+    done = iojoule("fit", tmp_path / "runs", "-o", tmp_path / "own.json")
+    assert done.code == 0, done.err
+    assert "read random" in done.out
+    profile = read_profile(tmp_path / "own.json")
+    assert profile.device == "micron-7450"
+    assert profile.host.host_id == "bench"
+    assert profile.sources[0].rows_used == 24
+    answer = json.loads(
+        iojoule(
+            "predict", "--profile", tmp_path / "own.json", "--set", "queue_depth=4", "-o", "json"
+        ).out
+    )
+    truth, _ = Predictor(load_shipped_profile("samsung-980-pro-1tb")).predict_columns(
+        {"queue_depth": [4]}, 1
+    )
+    found = answer["predictions"][0]
+    assert found["iops"] == pytest.approx(truth["iops"].value[0], rel=0.1)
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_the_drive_must_be_named_once(iojoule, tmp_path: Path) -> None:
+    write_dataset(measured("micron-7450", device_model=None), tmp_path / "unnamed")
+    out = tmp_path / "p.json"
+    unnamed = iojoule("fit", tmp_path / "unnamed", "-o", out)
+    assert unnamed.code == 3
+    assert "--device" in unnamed.err
+    write_dataset(measured("samsung-pm9a3"), tmp_path / "other")
+    write_dataset(measured("micron-7450"), tmp_path / "one")
+    for arguments in ((tmp_path / "one", tmp_path / "other"), (tmp_path,)):
+        two = iojoule("fit", *arguments, "-o", out)
+        assert two.code == 3
+        assert "samsung-pm9a3" in two.err
+    contradicted = iojoule("fit", tmp_path / "one", "--device", "samsung-pm9a3", "-o", out)
+    assert contradicted.code == 3
+    assert "micron-7450" in contradicted.err
+    assert not out.exists()
+
+
+def test_outputs_that_cannot_be_are_refused_before_the_fit(iojoule, tmp_path: Path) -> None:
+    folder = iojoule("fit", "nothing.parquet", "-o", tmp_path)
+    assert folder.code == 3
+    assert "is a folder" in folder.err
+    nowhere = iojoule("fit", "nothing.parquet", "-o", tmp_path / "no" / "p.json")
+    assert nowhere.code == 3
+    assert "does not exist" in nowhere.err
+
+
+def test_datasets_that_cannot_be_read(iojoule, tmp_path: Path) -> None:
+    out = tmp_path / "p.json"
+    absent = iojoule("fit", tmp_path / "absent", "-o", out)
+    empty = iojoule("fit", tmp_path, "-o", out)
+    data, _ = write_dataset(measured("micron-7450"), tmp_path / "torn")
+    data.write_bytes(data.read_bytes()[:-10])
+    torn = iojoule("fit", data, "-o", out)
+    for done, said in ((absent, "absent"), (empty, "holds no dataset"), (torn, "half written")):
+        assert done.code == 3
+        assert said in done.err
+    assert not out.exists()
+
+
+def test_the_public_measurements_must_be_there(
+    iojoule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    absent = iojoule("fit", "--shipped", "--data", tmp_path / "absent", "-o", tmp_path)
+    assert absent.code == 3
+    assert "--data" in absent.err
+    empty = iojoule("fit", "--shipped", "--data", tmp_path, "-o", tmp_path)
+    assert empty.code == 3
+    assert ".csv" in empty.err
+    monkeypatch.setenv("IOJOULE_DATA", str(tmp_path / "elsewhere"))
+    named = iojoule("fit", "--recipe", "wd-zn540", "-o", tmp_path / "p.json")
+    assert named.code == 3
+    assert "elsewhere" in named.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_recipes_that_do_not_exist(iojoule, tmp_path: Path) -> None:
+    out = tmp_path / "p.json"
+    unknown = iojoule("fit", "--recipe", "nonsense", "--data", tmp_path, "-o", out)
+    assert unknown.code == 4
+    assert "samsung-980-pro-1tb" in unknown.err
+    absent = iojoule("fit", "--recipe", tmp_path / "r.toml", "--data", tmp_path, "-o", out)
+    assert absent.code == 3
+    broken = tmp_path / "broken.toml"
+    broken.write_text("device = ")
+    done = iojoule("fit", "--recipe", broken, "--data", tmp_path, "-o", out)
+    assert done.code == 3
+    assert "broken.toml" in done.err
+    assert not out.exists()

@@ -1,0 +1,215 @@
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from iojoule.api.http.recommend.schemas import EXAMPLE
+
+
+@pytest.fixture
+def oltp(root: Path) -> Path:
+    return root / "examples" / "oltp.toml"
+
+
+@pytest.fixture
+def ask(iojoule, device: str, oltp: Path):
+    """Recommend for the shipped example with some fields replaced."""
+
+    def recommend(*arguments: str | Path):
+        return iojoule("recommend", "--device", device, "--workload", oltp, *arguments)
+
+    return recommend
+
+
+def ranked(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line[:1].isdigit() and " W [" in line]
+
+
+def test_the_table_ranks_and_says_what_is_saved(ask) -> None:
+    done = ask()
+    assert done.code == 0, done.err
+    ranks = [line.split()[0] for line in ranked(done.out)]
+    assert ranks[:3] == ["1", "2", "3"]
+    assert sum("recommended" in line for line in done.out.splitlines()) == 1
+    for said in (
+        "today",
+        "drive + CPU",
+        " W [",
+        " J/GB [",
+        " kWh [",
+        " % [",
+        "p99 latency at most 2.00 ms",
+        "evidence",
+        "Durability:  untouched",
+        "reference host",
+        "Before acting on it",
+        "submission_polling = False",
+    ):
+        assert said in done.out
+    assert any(verdict in done.out for verdict in ("proven:", "likely:", "costs more:", "change:"))
+
+
+def test_ranks_are_in_order_of_the_objective(ask) -> None:
+    rows = ranked(ask().out)
+    watts = [float(row.split(" W [")[0].split()[-1]) for row in rows]
+    assert watts == sorted(watts)
+
+
+def test_as_many_rows_as_asked_for_and_always_the_recommended_one(ask) -> None:
+    for count in (1, 3):
+        rows = ranked(ask("--rows", str(count)).out)
+        assert len(rows) == count
+        assert sum("recommended" in row for row in rows) == 1
+
+
+def test_json_carries_every_version_and_the_evidence(ask, device: str) -> None:
+    answer = json.loads(ask("-o", "json").out)
+    assert answer["device"] == device
+    for version in ("answer_version", "profile_version", "iojoule_version"):
+        assert answer[version]
+    assert answer["recommended"]["device_power_watts"]["low"] > 0
+    assert answer["evidence"]["cpu_power_watts"]
+    assert "submission_polling" in answer["defaults_used"]
+    assert len(answer["pareto"]) >= 3
+
+
+def test_csv_holds_every_row_with_its_intervals(ask) -> None:
+    rows = list(csv.DictReader(io.StringIO(ask("-o", "csv").out)))
+    roles = [row["role"] for row in rows]
+    assert roles[0] == "recommended"
+    assert roles[-1] == "current"
+    assert roles.count("pareto") >= 3
+    for row in rows:
+        low, value, high = (
+            float(row[f"device_cpu_power_watts{end}"]) for end in ("_low", "", "_high")
+        )
+        assert low <= value <= high
+        assert row["device_cpu_power_watts_evidence"]
+        assert row["meets_sla"] in ("true", "false")
+
+
+def test_scope_objective_and_confidence_can_be_chosen(ask) -> None:
+    answer = json.loads(
+        ask(
+            "--scope", "device", "--objective", "joules_per_useful_gb", "--confidence", "0.6",
+            "-o", "json",
+        ).out
+    )  # fmt: skip
+    assert answer["scope"] == "device"
+    assert answer["objective"] == "joules_per_useful_gb"
+    assert answer["confidence"] == 0.6
+    assert "energy of drive;" in ask("--scope", "device").out
+
+
+def test_single_fields_can_be_replaced(ask) -> None:
+    answer = json.loads(
+        ask(
+            "--set", "current.queue_depth=8", "--set", "free.queue_depth=[8, 16]",
+            "--set", "free.jobs=all", "--set", "name=night", "-o", "json",
+        ).out
+    )  # fmt: skip
+    assert answer["workload"] == "night"
+    assert answer["current"]["configuration"]["queue_depth"] == 8
+    assert answer["free"] == ["queue_depth", "jobs"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("workload.read_fraction=1.2", "read_fraction"),
+        ("workload.read_fraction=nan", "read_fraction"),
+        ("current.queue_depth=0", "queue_depth"),
+        ("workload.useful_request_bytes=-4096", "useful_request_bytes"),
+        ("current.power_state=4", "power_state"),
+        ("sla.latency_p50_ns_max=5e9", "latency_p99_ns_max"),
+        ("sla.confidence=1.5", "confidence"),
+        ("sla.latency_p99_max=5", "latency_p99_max"),
+        ("free.queue_depth=[]", "queue_depth"),
+        ("name.first=x", "name has no fields"),
+        ("current.engine=spdk", "spdk"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_field(change: str, said: str, ask) -> None:
+    changes = ["--set", change]
+    if change.endswith("spdk"):
+        changes += ["--set", "current.completion=interrupt"]
+    done = ask(*changes)
+    assert done.code == 3
+    assert done.out == ""
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+def test_files_that_are_no_workload(iojoule, device: str, tmp_path: Path, oltp: Path) -> None:
+    def ask(path: Path):
+        return iojoule("recommend", "--device", device, "--workload", path)
+
+    cut = tmp_path / "cut.toml"
+    cut.write_text(oltp.read_text()[:400] + '"')
+    strange = tmp_path / "strange.yaml"
+    strange.write_text("a: 1")
+    empty = tmp_path / "empty.json"
+    empty.write_text("")
+    for path in (cut, strange, empty, tmp_path / "absent.toml", tmp_path):
+        done = ask(path)
+        assert done.code == 3
+        assert path.name in done.err
+
+
+def test_without_a_feasible_configuration_the_nearest_misses_are_shown(ask) -> None:
+    done = ask("--set", "sla.latency_p99_ns_max=20000")
+    assert done.code == 7
+    assert "Nearest misses" in done.out
+    assert "missed by" in done.out
+    assert "today, misses SLA" in done.out
+    assert "relax a bound" in done.err
+    listed = ask("--set", "sla.latency_p99_ns_max=20000", "-o", "csv")
+    assert listed.code == 7
+    assert "nearest_miss" in listed.out
+
+
+def test_without_power_it_ranks_by_performance_and_says_so(iojoule, root: Path) -> None:
+    done = iojoule(
+        "recommend", "--device", "samsung-860-pro", "--workload", root / "examples/kv-reads.toml",
+        "--set", "workload.demand_operations_per_second=10000",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "ranked by performance" in done.out
+    assert "Saving:      unknown" in done.out
+
+
+def test_a_fio_job_file_as_it_is(iojoule, device: str, root: Path) -> None:
+    done = iojoule("recommend", "--device", device, "--workload", root / "examples" / "oltp.fio")
+    assert done.code == 0, done.err
+    assert "oltp on Samsung 980 PRO" in done.out
+    wrong = iojoule(
+        "recommend", "--device", device, "--workload", root / "examples/oltp.fio", "--job", "x"
+    )
+    assert wrong.code == 3
+    assert "oltp" in wrong.err
+
+
+def test_a_json_workload_gives_the_same_answer_as_the_service(
+    iojoule, device: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "workload.json"
+    path.write_text(json.dumps(EXAMPLE["workload_profile"]))
+    done = iojoule("recommend", "--device", device, "--workload", path, "-o", "json")
+    assert json.loads(done.out)["recommended"]
+
+
+def test_a_picture_beside_the_answer(ask, tmp_path: Path) -> None:
+    done = ask("--plot", tmp_path / "front.svg")
+    assert done.code == 0
+    assert f"wrote {tmp_path / 'front.svg'}" in done.err
+    assert (tmp_path / "front.svg").read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize("name", ["front.gif", "front", "no/front.svg", "."])
+def test_pictures_that_cannot_be_are_refused_first(name: str, ask, tmp_path: Path) -> None:
+    done = ask("--plot", tmp_path / name)
+    assert done.code == 3
+    assert done.out == ""
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,43 @@
+"""Runs the command line inside the test's own process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from iojoule.api.cli.app import run
+
+DEVICE = "samsung-980-pro-1tb"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+Iojoule = Callable[..., Outcome]
+
+
+@pytest.fixture
+def iojoule(capsys: pytest.CaptureFixture[str]) -> Iojoule:
+    """Run `iojoule ARGUMENTS...`."""
+
+    def call(*arguments: str | Path) -> Outcome:
+        code = run([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return Outcome(code, said.out, said.err)
+
+    return call
+
+
+@pytest.fixture
+def device() -> str:
+    """A drive whose profile ships with performance and power."""
+    return DEVICE

@@ -1,0 +1,37 @@
+"""The service as it is served, on a free port of the loopback, in a thread of the tests."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+import uvicorn
+
+from iojoule.api.http.app import create_app
+
+
+@pytest.fixture(scope="session")
+def service() -> Iterator[httpx.Client]:
+    """A client of a running service."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            create_app(), loop="uvloop", http="httptools", log_level="critical", access_log=False
+        )
+    )
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    while not server.started and thread.is_alive():
+        time.sleep(0.01)
+    port = listener.getsockname()[1]
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False) as one:
+            yield one
+    finally:
+        server.should_exit = True
+        thread.join(timeout=10)
+        listener.close()

@@ -1,0 +1,116 @@
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from iojoule import __version__
+from iojoule.api.http.predict.schemas import EXAMPLE as PREDICT
+from iojoule.api.http.predict.schemas import PredictResponse
+from iojoule.api.http.recommend.schemas import EXAMPLE as RECOMMEND
+from iojoule.api.predictions import ANSWERED
+from iojoule.api.recommendations import RecommendationAnswer
+from iojoule.datasets.catalogue import load_catalogue
+from iojoule.datasets.profile import shipped_profiles
+
+
+def test_healthz_names_the_profiles(service: httpx.Client) -> None:
+    health = service.get("/healthz").json()
+    assert health["status"] == "ok"
+    assert health["iojoule_version"] == __version__
+    assert set(health["profiles"]) == set(shipped_profiles())
+
+
+def test_devices_are_those_of_the_catalogue(service: httpx.Client) -> None:
+    listed = service.get("/devices").json()
+    assert [one["id"] for one in listed["devices"]] == list(load_catalogue().ids)
+    assert {one["id"] for one in listed["devices"] if one["performance"]} == set(shipped_profiles())
+
+
+def test_a_device_has_facts_and_what_its_profile_answers(
+    service: httpx.Client, device: str
+) -> None:
+    for name in (device, "Samsung 980 PRO"):
+        one = service.get(f"/devices/{name}").json()
+        assert one["id"] == device
+        assert one["iojoule_version"] == __version__
+        assert one["facts"][0]["source"]
+        assert one["declared_power_note"] == "a declared cap is not a measured power"
+        assert one["profile"]["gaps"]
+    assert service.get("/devices/micron-7450").json()["profile"] is None
+
+
+def test_predictions_come_in_order_with_versions_and_defaults(service: httpx.Client) -> None:
+    response = service.post("/predict", json=PREDICT)
+    answer = PredictResponse.model_validate_json(response.content).model_dump()
+    assert answer["profile_version"]
+    assert answer["iojoule_version"] == __version__
+    assert answer["defaults_used"]["pattern"] == "random"
+    first, second = response.json()["predictions"]
+    assert first["queue_depth"] == 16
+    assert second["power_state"] == 1
+    assert set(ANSWERED) <= set(first)
+    assert first["iops_low"] < first["iops"] < first["iops_high"]
+    assert first["dram_power_watts"] is None
+    assert first["evidence"]
+    assert first["evidence_by_quantity"]["device_power_watts"]
+
+
+def test_the_service_and_the_command_line_predict_the_same(
+    service: httpx.Client, iojoule: Any, device: str
+) -> None:
+    told = service.post("/predict", json={"device": device, "configurations": [{"jobs": 4}]}).json()
+    shown = json.loads(iojoule("predict", "--device", device, "--set", "jobs=4", "-o", "json").out)
+    assert told == shown
+
+
+def test_a_recommendation_is_what_the_schema_says(service: httpx.Client) -> None:
+    response = service.post("/recommend", json=RECOMMEND)
+    answer = RecommendationAnswer.model_validate_json(response.content)
+    assert answer.iojoule_version == __version__
+    assert answer.recommended is not None
+    assert len(answer.pareto) >= 3
+    assert answer.evidence["iops"]
+    assert answer.defaults_used["scheduler"] == "none"
+
+
+def test_no_feasible_configuration_is_an_answer(service: httpx.Client) -> None:
+    question = json.loads(json.dumps(RECOMMEND))
+    question["workload_profile"]["sla"]["latency_p99_ns_max"] = 1000
+    answer = service.post("/recommend", json=question).json()
+    assert answer["recommended"] is None
+    assert answer["nearest_misses"][0]["shortfalls"]
+
+
+@pytest.mark.parametrize("operation", ["post /predict", "post /recommend"])
+def test_every_example_of_the_description_is_answered(
+    operation: str, service: httpx.Client
+) -> None:
+    method, path = operation.split()
+    described = service.get("/openapi.json").json()["paths"][path][method]
+    examples = described["requestBody"]["content"]["application/json"]["examples"]
+    assert examples
+    for example in examples.values():
+        assert service.request(method, path, json=example["value"]).status_code == 200
+
+
+def test_every_operation_is_described_with_a_worked_example(service: httpx.Client) -> None:
+    paths = service.get("/openapi.json").json()["paths"]
+    assert set(paths) == {"/healthz", "/devices", "/devices/{id}", "/predict", "/recommend"}
+    for path, operations in paths.items():
+        for method, operation in operations.items():
+            assert operation["summary"]
+            assert "200" in operation["responses"]
+            assert "application/problem+json" in operation["responses"]["default"]["content"]
+            assert "422" not in operation["responses"]
+            parameters = operation.get("parameters", [])
+            filled = path
+            for parameter in parameters:
+                example = parameter["schema"]["examples"][0]
+                filled = filled.replace(f"{{{parameter['name']}}}", example)
+            if method == "get":
+                assert service.get(filled).status_code == 200
+
+
+def test_the_documentation_is_served(service: httpx.Client) -> None:
+    assert service.get("/docs").status_code == 200
