@@ -88,7 +88,8 @@ class Work:
 
     Attributes:
         capacity_bytes: Useful bytes a second at full speed.
-        log_capacity_half: Half width of the 90 % interval of the full speed, log units.
+        log_capacity_half: From the full speed down to the end of its 90 % interval, log units.
+        log_capacity_up: From the full speed up to the end, less where the link sets a limit.
         capacity_elasticity: d log(capacity) / d log(full speed): 1 without think time.
         busy: Busy share u, at most 1.
         elasticity: d log(served) / d log(full speed): 0 where the demand sets the rate, 1 where
@@ -104,6 +105,7 @@ class Work:
 
     capacity_bytes: Floats
     log_capacity_half: Floats
+    log_capacity_up: Floats
     capacity_elasticity: Floats
     busy: Floats
     elasticity: Floats
@@ -132,10 +134,19 @@ def work_of(frame: Frame, prediction: Prediction, demand: Demand) -> Work:
     requests = served / useful
     writes = requests * (1.0 - frame.read_fraction) * frame.request_bytes
     return Work(
-        capacity, np.log(iops.high / iops.value), carried, served / full, elastic, served, requests,
-        writes, writes * (1.0 - prediction.activity.device_x[:, 5]),
-        np.zeros(len(full)), np.zeros(len(full)),
-    )  # fmt: skip
+        capacity_bytes=capacity,
+        log_capacity_half=np.log(iops.value / iops.low),
+        log_capacity_up=np.log(iops.high / iops.value),
+        capacity_elasticity=carried,
+        busy=served / full,
+        elasticity=elastic,
+        served_bytes=served,
+        requests=requests,
+        host_writes=writes,
+        background=writes * (1.0 - prediction.activity.device_x[:, 5]),
+        surface_sd=np.zeros(len(full)),
+        saturation=np.zeros(len(full)),
+    )
 
 
 @dataclass(frozen=True)

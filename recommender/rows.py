@@ -65,11 +65,15 @@ class Details:
             band = prediction[f"latency_{name}_ns"]
             columns[f"latency_{name}_ns"] = (band.value, band.low, band.high, band.evidence)
         work, code = judged.work, prediction["iops"].evidence
-        carried = work.log_capacity_half * work.capacity_elasticity
-        columns["capacity_bytes_per_second"] = _spread(work.capacity_bytes, carried, code)
-        held = work.log_capacity_half * work.elasticity
-        columns["throughput_bytes_per_second"] = _spread(work.served_bytes, held, code)
-        columns["iops"] = _spread(work.requests, held, code)
+        down, up = work.log_capacity_half, work.log_capacity_up
+        carried, held = work.capacity_elasticity, work.elasticity
+        columns["capacity_bytes_per_second"] = _spread(
+            work.capacity_bytes, carried * down, carried * up, code
+        )
+        columns["throughput_bytes_per_second"] = _spread(
+            work.served_bytes, held * down, held * up, code
+        )
+        columns["iops"] = _spread(work.requests, held * down, held * up, code)
         for scope, name in (
             ("device", "device_power_watts"), ("cpu", "cpu_power_watts"),
             ("device_cpu", "device_cpu_power_watts"), ("system", "system_power_watts"),
@@ -204,8 +208,9 @@ def _verdict(percent: Estimate, *, same: bool) -> tuple[Verdict, str]:
     return "likely", "the interval excludes zero, but the amount is uncertain"
 
 
-def _spread(value: Floats, log_half: Floats, code: NDArray[np.intp]) -> Triple:
-    return value, value * np.exp(-log_half), value * np.exp(log_half), code
+def _spread(value: Floats, down: Floats, up: Floats, code: NDArray[np.intp]) -> Triple:
+    """A value with an interval of log widths `down` and `up`."""
+    return value, value * np.exp(-down), value * np.exp(up), code
 
 
 def _estimates(triple: Triple | None) -> list[dict[str, Any] | None] | None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InputError
 from iojoule.model.frame import Frame
-from iojoule.model.predictor import NORMAL_90, Prediction, Predictor
+from iojoule.model.predictor import DEVICE_VALUE, NORMAL_90, Prediction, Predictor
 from iojoule.recommender.equal_work import Demand, Watts, Work, watts_of, work_of
 from iojoule.recommender.sensitivity import Gradients, Layout, all_gradients
 from iojoule.recommender.sla import LATENCY_MAXIMA, POWER_MAXIMA, Sla, confidence_scale
@@ -89,7 +89,7 @@ class Judge:
 
     def screen(self, frame: Frame, runs: int) -> Judged:
         """Evaluate what the search needs, in runs of rows that differ in power state only."""
-        only = {"device_power_watts", self.question.tail}
+        only = {DEVICE_VALUE, self.question.tail}
         only |= {quantity for name, quantity in LATENCY_MAXIMA.items() if name in self.limits}
         return self.judge(frame, self.predictor.predict(frame, runs=runs, only=only))
 
