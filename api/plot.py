@@ -34,6 +34,9 @@ _MARKERS = {
 
 _LONG_DECADES = 2.5
 
+_BOUNDED = {"capacity_bytes_per_second": "throughput_bytes_per_second"}
+"""What a row can carry is what the SLA bounds as throughput."""
+
 
 def check_target(path: Path) -> None:
     """Refuse early what cannot be drawn.
@@ -145,7 +148,7 @@ def _draw(axes: Axes, found: Recommendation) -> None:
     if found.recommended is not None:
         name = "recommended, and today" if same else "recommended"
         _highlight(axes, found.recommended, x, y, _BLUE, name)
-    _bound(axes, found, x)
+    _bounds(axes, found, x, y)
     _room_below(axes, y)
     for measure, axis in ((x, axes.xaxis), (y, axes.yaxis)):
         _ticks(measure, axis)
@@ -240,16 +243,28 @@ def _highlight(axes: Axes, row: Row, x: _Measure, y: _Measure, colour: str, name
     )  # fmt: skip
 
 
-def _bound(axes: Axes, found: Recommendation, x: _Measure) -> None:
-    limit = found.sla.bounds().get(f"{x.field}_max")
-    if limit is None:
-        return
-    axes.axvline(limit * x.scale, color="black", linestyle=(0, (4, 3)), linewidth=1.0, zorder=1)
-    axes.annotate(
-        f"SLA: {quantity(x.field, limit)}", (limit * x.scale, 1.0), fontsize=8.5,
-        xycoords=("data", "axes fraction"), xytext=(-4, -4), textcoords="offset points",
-        rotation=90, ha="right", va="top",
-    )  # fmt: skip
+def _bounds(axes: Axes, found: Recommendation, x: _Measure, y: _Measure) -> None:
+    """The bounds of the SLA on what the two axes show."""
+    limits = found.sla.bounds()
+    dashed: Any = {"color": "black", "linestyle": (0, (4, 3)), "linewidth": 1.0, "zorder": 1}
+    for measure, upright in ((x, True), (y, False)):
+        for ending in ("_max", "_min"):
+            limit = limits.get(_BOUNDED.get(measure.field, measure.field) + ending)
+            if limit is None:
+                continue
+            at = limit * measure.scale
+            (axes.axvline if upright else axes.axhline)(at, **dashed)
+            axes.annotate(
+                f"SLA: {quantity(measure.field, limit)}",
+                (at, 1.0) if upright else (1.0, at),
+                xycoords=axes.get_xaxis_transform() if upright else axes.get_yaxis_transform(),
+                xytext=(-4, -4),
+                textcoords="offset points",
+                rotation=90 if upright else 0,
+                ha="right",
+                va="top",
+                fontsize=8.5,
+            )
 
 
 def _title(axes: Axes, found: Recommendation) -> None:

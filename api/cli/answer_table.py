@@ -87,8 +87,6 @@ def _table(found: Recommendation, rows: int) -> Any:
     table.caption = (f"All rows: {fixed}. " if fixed else "") + (
         "In brackets: 90 % interval. Evidence: of performance / of power."
     )
-    table.caption_justify = "left"
-    table.caption_style = ""
     return table
 
 

@@ -114,7 +114,17 @@ def emit_table(*parts: Any) -> None:
         no_color=None if terminal else True, highlight=False, markup=False, emoji=False,
     )  # fmt: skip
     for part in parts:
-        console.print(part, soft_wrap=isinstance(part, str))
+        if isinstance(part, str):
+            console.print(part, soft_wrap=True)
+            continue
+        # printed apart, because a table wraps both to its own width
+        title, part.title = part.title, None
+        caption, part.caption = part.caption, None
+        if title:
+            console.print(title, style="bold", soft_wrap=True)
+        console.print(part)
+        if caption:
+            console.print(caption, soft_wrap=True)
     text = console.file.getvalue() if isinstance(console.file, io.StringIO) else ""
     emit("".join(f"{line.rstrip()}\n" for line in text.splitlines()))
 

@@ -34,16 +34,16 @@ def recommend(
     ] = None,
     scope: Annotated[
         Literal["device", "device_cpu", "system"] | None,
-        typer.Option(help="Whose energy counts [default: the file's, else device_cpu]."),
+        typer.Option(help="Whose energy counts; else as the file says, or device_cpu."),
     ] = None,
     objective: Annotated[
         Literal["watts", "joules_per_useful_gb", "edp"] | None,
-        typer.Option(help="What is made small [default: the file's, else watts under a demand]."),
+        typer.Option(help="What is made small; else as the file says, or watts under a demand."),
     ] = None,
     confidence: Annotated[
         float | None,
         typer.Option(
-            help="Probability with which each bound holds [default: the file's, else 0.9]"
+            help="Probability with which each bound holds; else as the file says, or 0.9."
         ),
     ] = None,
     rows: Annotated[int, typer.Option(min=1, max=50, help="Rows of the Pareto table.")] = 10,
