@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,6 +18,11 @@ _HEADINGS = {
     "submission_polling": "SQ poll",
     "power_state": "state",
 }
+
+_BROAD = 180
+"""On a narrower terminal intervals and second words stand below."""
+
+_BREAK = re.compile(r" (\[|recommended|misses|/ )")
 
 _BOUNDS = {"min": "at least", "max": "at most"}
 
@@ -78,12 +84,15 @@ def _table(found: Recommendation, rows: int) -> Any:
     headings = ["", *(_HEADINGS.get(name, name) for name in varying), *columns.values()]
     table = console.new_table([*headings, "evidence"])
     for mark, row in shown:
-        table.add_row(
+        cells = [
             mark,
             *(knob(row.configuration, name) for name in varying),
             *(_estimate(row, name) for name in columns),
             _evidence(row, power),
-        )
+        ]
+        if console.width() < _BROAD:
+            cells = [_BREAK.sub(r"\n\1", cell) for cell in cells]
+        table.add_row(*cells)
     table.caption = (f"All rows: {fixed}. " if fixed else "") + (
         "In brackets: 90 % interval. Evidence: of performance / of power."
     )

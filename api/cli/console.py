@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -100,8 +101,13 @@ def new_table(headings: Iterable[str], *, title: str | None = None) -> Table:
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold",
                   pad_edge=False, show_edge=False)  # fmt: skip
     for heading in headings:
-        table.add_column(heading)
+        table.add_column(heading, overflow="fold")
     return table
+
+
+def width() -> int:
+    """Columns that an answer may take: those of the terminal, or WIDE into a file or a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDE
 
 
 def emit_table(*parts: Any) -> None:
@@ -110,7 +116,7 @@ def emit_table(*parts: Any) -> None:
 
     terminal = sys.stdout.isatty()
     console = Console(
-        file=io.StringIO(), force_terminal=terminal, width=None if terminal else WIDE,
+        file=io.StringIO(), force_terminal=terminal, width=width(),
         no_color=None if terminal else True, highlight=False, markup=False, emoji=False,
     )  # fmt: skip
     for part in parts:

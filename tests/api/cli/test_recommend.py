@@ -213,3 +213,11 @@ def test_pictures_that_cannot_be_are_refused_first(name: str, ask, tmp_path: Pat
     assert done.code == 3
     assert done.out == ""
     assert not list(tmp_path.iterdir())
+
+
+def test_on_a_narrow_terminal_intervals_stand_below(ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iojoule.api.cli.console.width", lambda: 120)
+    lines = ask("--rows", "3").out.splitlines()
+    heading = next(place for place, line in enumerate(lines) if "p99 latency  " in line)
+    assert max(len(line) for line in lines[heading : heading + 8]) <= 120
+    assert any(line.strip().startswith("[") for line in lines)
