@@ -297,7 +297,7 @@ class _LoadedSurface:
         if width is None:
             repeats = region == "inside" and self.surface.evidence == Evidence.MEASURED
             return 1.645 * np.hypot(REPEAT_SD if repeats else sd, 0.1 * octaves)
-        spread = np.maximum(sd, width.floor_sd) + width.sd_per_octave * octaves
+        spread = np.hypot(sd, width.floor_sd) + width.sd_per_octave * octaves
         return width.factor * spread
 
     def _distance(self, points: Points, code: Codes) -> Floats:

@@ -23,6 +23,10 @@ from iojoule.model.fitting.widths import (
 
 Floats = NDArray[np.float64]
 
+FINE = 8
+"""A series with this many depths or sizes is finely sampled: neighbours lie an octave apart, and
+interpolation is as good as fio's own histogram bins (1 to 2 %)."""
+
 QUANTITIES = ("throughput", "mean latency", "p99")
 
 
@@ -34,6 +38,7 @@ class Outcome:
         axis: queue_depth or request_bytes.
         fold: The value that was left out.
         region: inside or outside the row's own series.
+        grid: coarse or fine, by how many values of the axis the series has (`FINE`).
         quantity: One of QUANTITIES.
         observed: Operations a second, or ns; likewise the three predictions.
         model: The model's prediction.
@@ -45,6 +50,7 @@ class Outcome:
     axis: str
     fold: float
     region: str
+    grid: str
     quantity: str
     observed: float
     model: float
@@ -95,12 +101,13 @@ def judge(rows: Rows, fold: Fold, fitted: FittedSurface) -> list[Outcome]:
                     fold.axis,
                     fold.value,
                     "outside" if octaves[index] > 0 else "inside",
+                    "fine" if len(np.unique(x)) + 1 >= FINE else "coarse",
                     quantity,
                     seen,
                     model,
                     interpolate(x[usable], known[usable], at),
                     hyperbola(x[usable], known[usable], at, rising=quantity == "throughput"),
-                    float(max(sd, FLOOR_SD) + SD_PER_OCTAVE * octaves[index]),
+                    float(np.hypot(sd, FLOOR_SD) + SD_PER_OCTAVE * octaves[index]),
                 )
             )
     return outcomes

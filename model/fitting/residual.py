@@ -17,13 +17,13 @@ from iojoule.model.surface import Points
 
 Floats = NDArray[np.float64]
 
-COORDINATES = 3
-"""Depth, request size and jobs come first in every feature matrix."""
+COORDINATES = 4
+"""Depth, request size, jobs and requests in flight come first in every feature matrix."""
 
 
 @dataclass(frozen=True)
 class SessionFeatures:
-    """Lays out feature columns: log4 depth, request size and jobs, then one-hot path, then session.
+    """Lays out feature columns: log4 coordinates, then one-hot path, then session.
 
     A session that stands apart lies far from the others, so that little is learned
     from it about them; the reference stands at zero.
@@ -35,7 +35,12 @@ class SessionFeatures:
     def of(self, rows: Rows, points: Points) -> Floats:
         """Features of rows, shape (n, 3 + paths + sessions)."""
         keys = rows.path_keys()
-        columns = [points.log2_depth / 2, points.log2_request / 2, points.log2_jobs / 2]
+        columns = [
+            points.log2_depth / 2,
+            points.log2_request / 2,
+            points.log2_jobs / 2,
+            (points.log2_depth + points.log2_jobs) / 2,
+        ]
         columns += [np.array([key == path for key in keys], float) for path in self.paths]
         columns += [
             (3.0 if stands_apart(name) else 0.5) * (rows.session == name).astype(float)
@@ -47,6 +52,7 @@ class SessionFeatures:
         """Features of the reference (no session) on one path."""
         matrix = np.zeros((len(log2_depth), COORDINATES + len(self.paths) + len(self.sessions)))
         matrix[:, 0], matrix[:, 1], matrix[:, 2] = log2_depth / 2, log2_bytes / 2, log2_jobs / 2
+        matrix[:, 3] = matrix[:, 0] + matrix[:, 2]
         if path in self.paths:
             matrix[:, COORDINATES + self.paths.index(path)] = 1.0
         return matrix

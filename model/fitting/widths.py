@@ -94,7 +94,7 @@ def conformal_widths(rows: Rows, fitted: FittedSurface) -> list[IntervalWidth]:
                 continue
             observed = test.latency_ns if name == "latency" else test.percentile(name)
             error = np.abs(np.log(observed / predicted[name]))
-            sd = np.maximum(predicted[f"{name}_sd"], FLOOR_SD)
+            sd = np.hypot(predicted[f"{name}_sd"], FLOOR_SD)
             sd = sd + SD_PER_OCTAVE * np.nan_to_num(octaves)
             usable = np.isfinite(error) & np.isfinite(octaves)
             for region, mask in (("inside", ~away & usable), ("outside", away & usable)):
