@@ -14,6 +14,7 @@ Scale = tuple[float, str]
 _NANOSECONDS: tuple[Scale, ...] = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 _RATE: tuple[Scale, ...] = ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s"))
 _COUNT: tuple[Scale, ...] = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_VOLUME: tuple[Scale, ...] = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1.0, "B"))
 _BINARY: tuple[Scale, ...] = (
     (2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"),
 )  # fmt: skip
@@ -31,6 +32,7 @@ _SCALES: tuple[tuple[str, tuple[Scale, ...]], ...] = (
     ("watts", _WATTS),
     ("joules", ((1.0, "J"),)),
     ("seconds", ((1.0, "s"),)),
+    ("bytes_per_year", _VOLUME),
     ("bytes", _BINARY),
 )
 """Ending of a field's name -> its scales, largest first; the first match counts."""

@@ -32,7 +32,7 @@ def endurance_of(
     if rated is None:
         parts.append("the profile has no endurance rating")
     elif workload.percentage_used is None:
-        parts.append("years left are those of an unused drive; state percentage_used")
+        parts.append("an unused drive is assumed; state percentage_used")
     return Endurance(
         host_bytes_per_year=yearly,
         change_host_bytes_per_year=yearly - before,

@@ -167,8 +167,13 @@ def _verdict(found: Recommendation) -> Iterator[str]:
         yield from _saving(found.saving)
     if found.endurance is not None:
         change = found.endurance.change_host_bytes_per_year
-        amount = f"{quantity('bytes', abs(change))} a year {'more' if change > 0 else 'less'} than"
-        told = f"the host writes {amount if change else 'as much as'} today"
+        more = quantity("host_bytes_per_year", abs(change))
+        than = f"{more} {'more' if change > 0 else 'less'} than" if change else "as much as"
+        yearly = quantity("host_bytes_per_year", found.endurance.host_bytes_per_year)
+        told = f"the host writes {yearly} a year, {than} today"
+        years = found.endurance.years_left
+        if years is not None:
+            told += f"; the rated endurance lasts {years:.2g} years"
         yield f"Wear:        {told}; {found.endurance.reason}"
     yield "Durability:  untouched; flushes, forced unit access and file systems stay as they are"
 
