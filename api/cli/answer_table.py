@@ -160,6 +160,11 @@ def _verdict(found: Recommendation) -> Iterator[str]:
         yield "No configuration meets the SLA."
         return
     yield f"Recommended: {setting(found.recommended.configuration)}"
+    if found.pareto and found.recommended.configuration != found.pareto[0].configuration:
+        yield (
+            "             level with row 1 (within 1 %, which no profile tells apart): "
+            "today's, else the better known, else the simpler one is taken"
+        )
     yield f"Today:       {setting(found.current.configuration)}"
     if found.saving is None:
         yield "Saving:      unknown, the profile has no power for this scope"
