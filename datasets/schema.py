@@ -34,6 +34,8 @@ NonNegative = Annotated[float, Field(ge=0)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 PositiveInt = Annotated[int, Field(ge=1)]
+Depth = Annotated[int, Field(ge=1, le=65535)]
+PowerState = Annotated[int, Field(ge=0, le=31)]
 RequestBytes = Annotated[int, Field(ge=512, multiple_of=512, le=1 << 30)]
 
 
@@ -83,18 +85,18 @@ class Workload(Section):
         return self
 
 
-class Configuration(Section):
-    """What the host may set for one run: the only candidate dimensions."""
+class HostSettings(Section):
+    """What the host may set; None is left out."""
 
-    request_bytes: RequestBytes
-    queue_depth: Annotated[int, Field(ge=1, le=65535)] = 1
-    jobs: Annotated[int, Field(ge=1, le=65535)] = 1
+    request_bytes: RequestBytes | None = None
+    queue_depth: Depth | None = None
+    jobs: Depth | None = None
     engine: Engine | None = None
     completion: Completion | None = None
     submission_polling: bool | None = None
     scheduler: Scheduler | None = None
-    power_state: Annotated[int, Field(ge=0, le=31)] | None = None
-    post_write_power_state: Annotated[int, Field(ge=0, le=31)] | None = None
+    power_state: PowerState | None = None
+    post_write_power_state: PowerState | None = None
     apst_enabled: bool | None = None
     cpu_governor: str | None = None
     cpu_frequency_max_hertz: Positive | None = None
@@ -115,6 +117,14 @@ class Configuration(Section):
         if reason:
             raise ValueError(f"{reason[0]}: {reason[1]}")
         return self
+
+
+class Configuration(HostSettings):
+    """What the host set for one run: the only candidate dimensions."""
+
+    request_bytes: RequestBytes
+    queue_depth: Depth = 1
+    jobs: Depth = 1
 
 
 class State(Section):

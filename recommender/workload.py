@@ -7,21 +7,23 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
+from pydantic import BeforeValidator, PlainSerializer, ValidationError, model_validator
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import (
-    Count,
+    Depth,
+    HostSettings,
     NonNegative,
     Positive,
     PositiveInt,
+    PowerState,
     RequestBytes,
     Section,
     State,
     Workload,
     validation_error,
 )
-from iojoule.datasets.vocabulary import Completion, Engine, Operation, Scheduler, impossible
+from iojoule.datasets.vocabulary import Completion, Engine, Operation, Scheduler
 from iojoule.recommender.sla import Sla
 
 
@@ -40,9 +42,6 @@ class Objective(StrEnum):
     JOULES_PER_USEFUL_GB = "joules_per_useful_gb"
     EDP = "edp"
 
-
-PowerState = Annotated[int, Field(ge=0, le=31)]
-Depth = Annotated[int, Field(ge=1, le=65535)]
 
 T = TypeVar("T")
 
@@ -89,38 +88,8 @@ class Free(Section):
     power_state: Choices[PowerState] = None
 
 
-class Current(Section):
+class Current(HostSettings):
     """What runs today; what is left out takes the profile's default."""
-
-    request_bytes: RequestBytes | None = None
-    queue_depth: Depth | None = None
-    jobs: Depth | None = None
-    engine: Engine | None = None
-    completion: Completion | None = None
-    submission_polling: bool | None = None
-    scheduler: Scheduler | None = None
-    power_state: PowerState | None = None
-    post_write_power_state: PowerState | None = None
-    apst_enabled: bool | None = None
-    cpu_governor: str | None = None
-    cpu_frequency_max_hertz: Positive | None = None
-    cstate_limit: Count | None = None
-    job_numa_node: Count | None = None
-    filesystem: str | None = None
-    mount_options: str | None = None
-
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        reason = impossible(
-            self.engine,
-            self.completion,
-            queue_depth=self.queue_depth,
-            scheduler=self.scheduler,
-            submission_polling=self.submission_polling,
-        )
-        if reason:
-            raise ValueError(f"{reason[0]}: {reason[1]}")
-        return self
 
 
 UNMODELLED = tuple(name for name in Current.model_fields if name not in Free.model_fields)

