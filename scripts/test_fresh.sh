@@ -75,6 +75,8 @@ make_debian() {
         die "debootstrap failed"
     }
     mount -t proc proc "$new/proc"
+    mkdir -p "$new/dev/shm"
+    mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs "$new/dev/shm" # as on any running Debian
     if [ -n "$mirror" ]; then
         bookworm_sources | sed 's/^/deb /' >"$new/etc/apt/sources.list"
     fi
