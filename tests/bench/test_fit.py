@@ -1,0 +1,45 @@
+"""Budgets of fitting and loading profiles: 30 s and 50 ms, within 400 MB."""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import time
+from pathlib import Path
+
+import pytest
+
+from iojoule.datasets.profile import parse_profile
+from iojoule.model.fitting.build import fit_profile, load_measurements
+from iojoule.model.fitting.recipe import load_recipe
+
+DEVICE = "samsung-980-pro-1tb"
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT.parent / "shared" / "data"
+
+pytestmark = pytest.mark.bench
+
+
+def test_loading_the_profile_stays_within_its_budget() -> None:
+    text = (ROOT / "datasets" / "profiles" / f"{DEVICE}.json").read_bytes()
+    seconds = []
+    for _ in range(20):
+        start = time.perf_counter()
+        parse_profile(text, DEVICE)
+        seconds.append(time.perf_counter() - start)
+    median = statistics.median(seconds)
+    print(f"\nload {DEVICE}: median {median * 1e3:.1f} ms, {len(text) / 1e3:.0f} kB")
+    assert median < 0.05
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the public measurements are not here")
+def test_fitting_the_profile_stays_within_its_budget() -> None:
+    recipe = load_recipe(DEVICE)
+    start = time.perf_counter()
+    measurements, sources = load_measurements(recipe, DATA)
+    fit_profile(recipe, measurements, sources)
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"\nfit {DEVICE}: {seconds:.1f} s from files to profile, peak {peak:.0f} MB")
+    assert seconds < 30
+    assert peak < 400
