@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from iojoule.model.fitting.baselines import hyperbola, interpolate
 from iojoule.model.fitting.performance import FittedSurface, Settings, fit_surface
-from iojoule.model.fitting.rows import Rows
+from iojoule.model.fitting.rows import Rows, stands_apart
 from iojoule.model.fitting.widths import (
     CONFIDENCE,
     FLOOR_SD,
@@ -38,6 +38,7 @@ class Outcome:
         axis: queue_depth or request_bytes.
         fold: The value that was left out.
         region: inside or outside the row's own series.
+        sessions: steady or apart; the second are labelled, and no profile answers for them.
         grid: coarse or fine, by how many values of the axis the series has (`FINE`).
         quantity: One of QUANTITIES.
         observed: Operations a second, or ns; likewise the three predictions.
@@ -50,6 +51,7 @@ class Outcome:
     axis: str
     fold: float
     region: str
+    sessions: str
     grid: str
     quantity: str
     observed: float
@@ -101,16 +103,21 @@ def judge(rows: Rows, fold: Fold, fitted: FittedSurface) -> list[Outcome]:
                     fold.axis,
                     fold.value,
                     "outside" if octaves[index] > 0 else "inside",
+                    "apart" if stands_apart(str(test.session[index])) else "steady",
                     "fine" if len(np.unique(x)) + 1 >= FINE else "coarse",
                     quantity,
                     seen,
                     model,
                     interpolate(x[usable], known[usable], at),
                     hyperbola(x[usable], known[usable], at, rising=quantity == "throughput"),
-                    float(np.hypot(sd, FLOOR_SD) + SD_PER_OCTAVE * octaves[index]),
+                    float(np.hypot(sd, _floor(quantity)) + SD_PER_OCTAVE * octaves[index]),
                 )
             )
     return outcomes
+
+
+def _floor(quantity: str) -> float:
+    return FLOOR_SD["p99" if quantity == "p99" else "latency"]
 
 
 def _quantity(
@@ -147,9 +154,9 @@ def judge_intervals(outcomes: list[Outcome], method: str) -> IntervalVerdict:
     """Judge intervals whose width comes from the other folds only.
 
     Every outcome's interval is the prediction times or over exp(q s); q is the conformal
-    quantile of the scores of all other folds of its region and quantity, and s the model's own
-    local sd or, for a baseline, 1. The score is the width plus 2 / 0.1 times the distance of
-    what lies outside (Gneiting and Raftery 2007).
+    quantile of the scores of all other folds of its region, sessions and quantity, and s the
+    model's own local sd or, for a baseline, 1. The score is the width plus 2 / 0.1 times the
+    distance of what lies outside (Gneiting and Raftery 2007).
     """
     scores, covered = [], 0
     scale = {id(o): o.sd if method == "model" else 1.0 for o in outcomes}
@@ -159,8 +166,7 @@ def judge_intervals(outcomes: list[Outcome], method: str) -> IntervalVerdict:
                 o.log_error(method) / scale[id(o)]
                 for o in outcomes
                 if (o.axis, o.fold) != (one.axis, one.fold)
-                and o.region == one.region
-                and o.quantity == one.quantity
+                and (o.region, o.sessions, o.quantity) == (one.region, one.sessions, one.quantity)
             ]
         )
         if len(others) < 9:

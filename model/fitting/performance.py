@@ -18,7 +18,12 @@ from scipy.optimize import least_squares
 from iojoule.datasets.profile import Tail
 from iojoule.model.curve import split_commands
 from iojoule.model.fitting.parameters import Layout, PathKey, PathPrior, Priors
-from iojoule.model.fitting.residual import ResidualModel, SessionFeatures
+from iojoule.model.fitting.residual import (
+    MEAN_VARIANCE,
+    TAIL_VARIANCE,
+    ResidualModel,
+    SessionFeatures,
+)
 from iojoule.model.fitting.rows import PERCENTILES, Rows, stands_apart
 from iojoule.model.fitting.tails import fit_tail
 from iojoule.model.performance import WAKEUP_EXPONENT
@@ -99,7 +104,8 @@ class FittedSurface:
         out["latency"] = np.exp(log_latency)
         for name, tail in self.tails.items():
             ratio = log_tail_ratio(tail, self.knots, points, terms, log_latency)
-            shift, out[f"{name}_sd"] = self.tail_residuals[name].predict(features)
+            shift, sd = self.tail_residuals[name].predict(features)
+            out[f"{name}_sd"] = np.hypot(sd, out["latency_sd"])  # the mean is uncertain too
             out[name] = np.exp(log_latency + ratio + shift)
         return out
 
@@ -280,6 +286,7 @@ def learn_residuals(fitted: FittedSurface, rows: Rows, like: FittedSurface | Non
         fitted.features.of(rows, points),
         np.log(rows.latency_ns) - terms.log_latency,
         fitted.features,
+        MEAN_VARIANCE,
         like.latency_residual if like else None,
     )
     for name in PERCENTILES:
@@ -296,5 +303,6 @@ def learn_residuals(fitted: FittedSurface, rows: Rows, like: FittedSurface | Non
             fitted.features.of(some, points),
             target - log_tail_ratio(tail, fitted.knots, points, terms, log_latency),
             fitted.features,
+            TAIL_VARIANCE,
             like.tail_residuals.get(name) if like else None,
         )

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from iojoule.datasets.schema import Measurement
 from iojoule.model.fitting.backtest import (
     QUANTITIES,
+    IntervalVerdict,
     Outcome,
     judge,
     judge_intervals,
@@ -35,7 +36,7 @@ from iojoule.model.fitting.power_checks import (
     series_watts,
 )
 from iojoule.model.fitting.recipe import Recipe, load_recipe, shipped_recipes
-from iojoule.model.fitting.widths import Fold
+from iojoule.model.fitting.widths import CONFIDENCE, Fold
 
 Cells = list[str | int | float | None]
 
@@ -153,45 +154,32 @@ def _errors(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -> T
 def _intervals(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -> Table:
     rows: list[Cells] = []
     for (operation, pattern), results in outcomes.items():
-        for region in ("inside", "outside"):
-            for quantity in QUANTITIES:
-                some = [o for o in results if (o.region, o.quantity) == (region, quantity)]
-                ours, base = (judge_intervals(some, m) for m in ("model", "interpolation"))
-                if ours.rows == 0:
-                    continue
-                p = [binomtest(v.covered, v.rows, 0.9).pvalue for v in (ours, base)]
+        for key in product(("steady", "apart"), ("inside", "outside"), QUANTITIES):
+            some = [o for o in results if (o.sessions, o.region, o.quantity) == key]
+            ours, base = (judge_intervals(some, m) for m in ("model", "interpolation"))
+            if ours.rows:
                 rows.append(
-                    [
-                        f"{pattern} {operation}",
-                        region,
-                        quantity,
-                        ours.rows,
-                        _percent(ours.covered / ours.rows),
-                        round(float(p[0]), 3),
-                        round(ours.score, 3),
-                        _percent(base.covered / base.rows),
-                        round(float(p[1]), 3),
-                        round(base.score, 3),
-                    ]
+                    [f"{pattern} {operation}", *key, ours.rows, *_verdict(ours), *_verdict(base)]
                 )
+    verdict = ("covers %", "p", "score")
     return Table(
         title=f"{recipe.model_name}: 90 % intervals on the same rows",
         columns=[
-            "workload",
-            "region",
-            "quantity",
-            "n",
-            "model covers %",
-            "p",
-            "model score",
-            "log-log covers %",
-            "p",
-            "log-log score",
+            *("workload", "sessions", "region", "quantity", "n"),
+            *(f"model {name}" for name in verdict),
+            *(f"log-log {name}" for name in verdict),
         ],
         rows=rows,
         note="p: two-sided binomial test against 90 %. Score: mean interval score in log units, "
-        "lower is better. Widths come from the other folds' errors, for both methods.",
+        "lower is better. Widths come from the other folds' errors, for both methods. apart: "
+        "labelled sessions (unsteady runs, more jobs than cores), which no profile answers for.",
     )
+
+
+def _verdict(verdict: IntervalVerdict) -> Cells:
+    p = binomtest(verdict.covered, verdict.rows, CONFIDENCE).pvalue
+    covered = _percent(verdict.covered / verdict.rows)
+    return [covered, round(float(p), 3), round(verdict.score, 3)]
 
 
 def _between(recipe: Recipe, fits: list[SurfaceFit]) -> list[Table]:

@@ -10,12 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern, WhiteKernel
+from sklearn.gaussian_process.kernels import (
+    ConstantKernel,
+    DotProduct,
+    Kernel,
+    Matern,
+    WhiteKernel,
+)
 
 from iojoule.model.fitting.rows import Rows, stands_apart
 from iojoule.model.surface import Points
 
 Floats = NDArray[np.float64]
+
+MEAN_VARIANCE = (4e-4, 1e-6, 9e-4)
+"""Start and bounds of the variance of mean latency between steady sessions, log units squared: 3 %
+at most, so that what differs more is a property of the drive."""
+
+TAIL_VARIANCE = (4e-4, 1e-6, 9e-4)
+"""As above for percentiles over the mean, which follow a host's other work from day to day."""
 
 COORDINATES = 4
 """Depth, request size, jobs and requests in flight come first in every feature matrix."""
@@ -25,8 +38,7 @@ COORDINATES = 4
 class SessionFeatures:
     """Lays out feature columns: log4 coordinates, then one-hot path, then session.
 
-    A session that stands apart lies far from the others, so that little is learned
-    from it about them; the reference stands at zero.
+    The reference belongs to no session.
     """
 
     paths: list[str]
@@ -42,10 +54,7 @@ class SessionFeatures:
             (points.log2_depth + points.log2_jobs) / 2,
         ]
         columns += [np.array([key == path for key in keys], float) for path in self.paths]
-        columns += [
-            (3.0 if stands_apart(name) else 0.5) * (rows.session == name).astype(float)
-            for name in self.sessions
-        ]
+        columns += [(rows.session == name).astype(float) for name in self.sessions]
         return np.stack(columns, axis=1)
 
     def at(self, log2_depth: Floats, log2_bytes: Floats, log2_jobs: Floats, path: str) -> Floats:
@@ -111,21 +120,40 @@ class OnColumns(Kernel):  # type: ignore[misc]
         return bool(self.kernel.is_stationary())
 
 
-def _kernel(features: SessionFeatures, sd: float) -> Kernel:
-    paths, sessions = len(features.paths), len(features.sessions)
-    shared = tuple(range(COORDINATES + paths))
-    own = (0, 1, *range(COORDINATES + paths, COORDINATES + paths + sessions))
-    common = ConstantKernel(sd**2, (1e-5, 0.3)) * Matern(
-        [1.0] * len(shared),
-        length_scale_bounds=[(0.8, 8.0)] * COORDINATES + [(0.7, 5.0)] * paths,
-        nu=1.5,
+def _session_part(columns: list[int], variance: tuple[float, float, float]) -> Kernel:
+    """What sessions add, smooth over depth and size; nothing for the reference, which is in none.
+
+    Args:
+        columns: One-hot columns of the sessions.
+        variance: Where the variance starts, and its bounds.
+    """
+    start, low, high = variance
+    smooth = ConstantKernel(start, (low, high)) * Matern(
+        [1.0, 3.0], length_scale_bounds=[(0.8, 8.0), (1.0, 20.0)], nu=1.5
     )
-    session = ConstantKernel(sd**2, (1e-5, 0.3)) * Matern(
-        [1.0, 3.0] + [0.7] * sessions,
-        length_scale_bounds=[(0.8, 8.0), (1.0, 20.0)] + [(0.3, 2.0)] * sessions,
-        nu=1.5,
-    )
-    return OnColumns(common, shared) + OnColumns(session, own) + WhiteKernel(3e-4, (2e-5, 5e-3))
+    own = DotProduct(sigma_0=0.0, sigma_0_bounds="fixed")
+    return OnColumns(smooth, (0, 1)) * OnColumns(own, tuple(columns))
+
+
+def _kernel(features: SessionFeatures, sd: float, between: tuple[float, float, float]) -> Kernel:
+    first = COORDINATES + len(features.paths)
+    shared = tuple(range(first))
+    kernel = OnColumns(
+        ConstantKernel(sd**2, (1e-5, 0.3))
+        * Matern(
+            [1.0] * len(shared),
+            length_scale_bounds=[(0.8, 8.0)] * COORDINATES + [(0.7, 5.0)] * len(features.paths),
+            nu=1.5,
+        ),
+        shared,
+    ) + WhiteKernel(3e-4, (2e-5, 5e-3))
+    apart = [first + i for i, name in enumerate(features.sessions) if stands_apart(name)]
+    steady = [first + i for i, name in enumerate(features.sessions) if not stands_apart(name)]
+    if len(steady) > 1:  # a lone session is the reference
+        kernel = kernel + _session_part(steady, between)
+    if apart:
+        kernel = kernel + _session_part(apart, (sd**2, 1e-5, 0.3))
+    return kernel
 
 
 @dataclass(frozen=True)
@@ -136,16 +164,29 @@ class ResidualModel:
 
     @classmethod
     def fit(
-        cls, x: Floats, y: Floats, features: SessionFeatures, like: ResidualModel | None = None
+        cls,
+        x: Floats,
+        y: Floats,
+        features: SessionFeatures,
+        between: tuple[float, float, float],
+        like: ResidualModel | None = None,
     ) -> ResidualModel:
-        """Learn y (n,) over features x (n, m); scales by marginal likelihood or as in `like`."""
+        """Learn y over x.
+
+        Args:
+            x: Features, shape (n, m).
+            y: Residuals, shape (n,).
+            features: Layout of the features.
+            between: Start and bounds of the variance between steady sessions.
+            like: Take the scales from this model; None finds them by marginal likelihood.
+        """
         if like is not None:
             kernel, optimizer = like.process.kernel_, None
             return cls(GaussianProcessRegressor(kernel, optimizer=optimizer).fit(x, y))
         with warnings.catch_warnings():
             # a length scale at its bound is expected: a column that does not matter
             warnings.simplefilter("ignore", ConvergenceWarning)
-            process = GaussianProcessRegressor(_kernel(features, 0.1)).fit(x, y)
+            process = GaussianProcessRegressor(_kernel(features, 0.1, between)).fit(x, y)
         return cls(process)
 
     def predict(self, x: Floats) -> tuple[Floats, Floats]:
