@@ -25,10 +25,13 @@ Every feature once (units: see `importers/units.py`):
     # several columns are added; a factor is another field, or a column with a unit:
     cpu_utilisation = { columns = ["usr", "sys"], unit = "%", times = { field = "jobs" } }
     iops = { column = "bw", unit = "MiB/s", divided_by = { field = "request_bytes" } }
-    context_switches_per_second = { column = "ctx", unit = "1",
-                                    divided_by = { column = "runtime", unit = "ms" } }
     # running sum of a rate over the rows above, each lasting so many seconds:
     host_bytes_written_since_purge = { column = "bw", unit = "MiB/s", cumulative_seconds = 1 }
+
+    [columns.context_switches_per_second]        # the same as a table of its own
+    column = "ctx"
+    unit = "1"
+    divided_by = { column = "runtime", unit = "ms" }
 
     [[rows]]                      # rules in order, later ones win; conditions must all hold
     where = { column = "path", matches = "^bs_4_proc" }
@@ -254,7 +257,7 @@ def parse_column_map(text: str, name: str, where: str) -> ColumnMap:
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{where}: not TOML: {error}; see the form in the manual") from None
+        raise InputError(f"{where}: not TOML: {error}; see docs/measurements.md") from None
     version = raw.get("schema_version")
     if type(version) is int and version > MAP_VERSION:
         raise SchemaVersionError(
