@@ -12,7 +12,7 @@ from iojoule import __version__
 from iojoule.api.questions import Where, check_names, placed, read_columns
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model.frame import USED
+from iojoule.model.frame import USED, used_columns
 from iojoule.model.predictor import QUANTITIES, Prediction, Predictor
 
 EVIDENCE = "evidence"
@@ -126,5 +126,5 @@ def ask(
         columns=columns,
         prediction=prediction,
         defaults_used=used,
-        without_effect=[name for name in columns if name not in USED],
+        without_effect=[name for name in columns if name not in used_columns(predictor.profile)],
     )

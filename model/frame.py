@@ -46,8 +46,12 @@ USED = (
     "power_state",
     "device_state",
     "host_bytes_written_since_purge",
+    "cpu_cores_available",
 )
-"""Columns that change a prediction; the others of the schema are accepted and ignored here."""
+"""Columns that can change a prediction; the others of the schema are accepted and ignored here."""
+
+OF_WRITES = ("device_state", "host_bytes_written_since_purge")
+"""Columns that change one only where the profile knows how writes change the drive's state."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ class Frame:
         collecting: 1 where the drive collects garbage for the host's writes, 0 where its cache
             takes them, NaN where `bytes_written` decides.
         bytes_written: Host bytes since the drive was purged, NaN where unknown.
+        cores: Cores that the jobs may run on; infinite where they may use the whole host.
     """
 
     read_fraction: Floats
@@ -82,9 +87,15 @@ class Frame:
     power_state: Codes
     collecting: Floats
     bytes_written: Floats
+    cores: Floats
 
     def __len__(self) -> int:
         return len(self.request_bytes)
+
+
+def used_columns(profile: DeviceProfile) -> tuple[str, ...]:
+    """Columns that change a prediction of this profile."""
+    return tuple(n for n in USED if profile.write_state is not None or n not in OF_WRITES)
 
 
 def make_frame(
@@ -158,6 +169,7 @@ def make_frame(
                 for v in column("host_bytes_written_since_purge", None)
             ]
         ),
+        _cores(column("cpu_cores_available", None)),
     )
     check_frame(frame, profile)
     return frame, used
@@ -237,6 +249,15 @@ def _numbers(field: str, values: NDArray[Any], low: float, high: float) -> Float
         bad = ~((numbers >= low) & (numbers <= high) & (numbers == np.floor(numbers)))
     _refuse(bad, field, values, f"is not a whole number from {low:,.0f} to {high:,.0f}")
     return numbers
+
+
+def _cores(values: NDArray[np.object_]) -> Floats:
+    """Infinite where nothing is said: the whole reference host."""
+    stated = np.array([value is not None for value in values])
+    cores = np.full(len(values), np.inf)
+    if stated.any():
+        cores[stated] = _numbers("cpu_cores_available", values[stated], 1, 65535)
+    return cores
 
 
 def _is_number(value: Any) -> bool:

@@ -93,7 +93,7 @@ class PerformanceModel:
             np.maximum(np.log2(frame.request_bytes), self._access_log2),
             log_depth / np.log(2.0),
             log_jobs / np.log(2.0),
-            np.minimum(log_jobs, np.log(self.profile.host.cpu_cores)),
+            np.minimum(log_jobs, np.log(np.minimum(frame.cores, self.profile.host.cpu_cores))),
             np.maximum(paths.added_latency_ns[code], 1.0),
             core,
         ), code

@@ -235,7 +235,7 @@ class Predictor:
     ) -> Activity:
         paths = self.performance.paths
         polled = frame.completion == COMPLETIONS.index(Completion.POLLED)
-        cores = float(self.profile.host.cpu_cores)
+        cores = np.minimum(frame.cores, self.profile.host.cpu_cores)
         active = np.minimum(frame.jobs, cores)
         spent = np.minimum(iops * points.core_ns * 1e-9, active)
         busy = np.where(polled, active, spent) + frame.submission_polling * active

@@ -104,6 +104,7 @@ class Candidates:
             power_state=states,
             collecting=np.full(rows, collecting),
             bytes_written=np.full(rows, written),
+            cores=np.full(rows, np.inf),
         )
 
 
