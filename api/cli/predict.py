@@ -180,4 +180,6 @@ def _legend(answers: Answers) -> Iterator[str]:
         f"{answers.profile.model_name}, profile version {answers.profile.profile_version}. "
         "In brackets: 90 % interval. -: the profile does not know."
     )
-    yield "CPU power is that of the reference host, its idle power included."
+    if answers.profile.host_power is not None:
+        host = answers.profile.host_power.host_id
+        yield f"CPU power is that of the reference host {host}, its idle power included."
