@@ -71,11 +71,15 @@ class HostPath(Section):
 
 
 class SchedulerCost(Section):
-    """What a block-layer scheduler adds to every request on the reference host."""
+    """What a block-layer scheduler adds to every request on the reference host.
+
+    `serial_ns` is spent under one lock, whatever the number of jobs.
+    """
 
     scheduler: Scheduler
     added_latency_ns: float
     added_core_time_ns: float
+    serial_ns: Annotated[float, Field(ge=0)] = 0.0
     relative_sd: Annotated[float, Field(ge=0)]
     evidence: Evidence
     source: str

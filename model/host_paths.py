@@ -22,6 +22,7 @@ class HostPaths:
         added_latency_ns: Added to an unloaded request.
         core_ns: Core time a request at depth.
         wakeup_ns: Further core time at depth 1.
+        serial_ns: Part of a request under one lock of the scheduler; at least a picosecond.
         relative_sd: Uncertainty of these, log units.
         measured: Whether this drive was measured on this path.
         keys: Name of the path (`path_key`), empty where impossible.
@@ -32,6 +33,7 @@ class HostPaths:
     added_latency_ns: Floats
     core_ns: Floats
     wakeup_ns: Floats
+    serial_ns: Floats
     relative_sd: Floats
     measured: NDArray[np.bool_]
     keys: list[str]
@@ -49,7 +51,7 @@ def code_of(frame: Frame) -> Codes:
 def host_paths(profile: DeviceProfile) -> HostPaths:
     """Lay the profile's host paths out by code."""
     size = len(ENGINES) * 4 * len(SCHEDULERS)
-    cost = np.full((4, size), np.nan)
+    cost = np.full((5, size), np.nan)
     measured = np.zeros(size, dtype=bool)
     keys = [""] * size
     factor = np.ones((2, size))
@@ -63,19 +65,31 @@ def host_paths(profile: DeviceProfile) -> HostPaths:
                 continue
             code = _code(path, name)
             keys[code] = path_key(path.engine, path.completion, path.submission_polling, name)
+            serial = 1e-3
             added, core, sd = path.added_latency_ns, path.core_time_ns, path.relative_sd
             measured[code] = path.evidence == Evidence.MEASURED
             if extra is not None and name != "none":
                 added += extra.added_latency_ns
                 core += extra.added_core_time_ns
+                serial = max(extra.serial_ns, serial)
                 sd = float(np.hypot(sd, extra.relative_sd))
                 measured[code] &= extra.evidence == Evidence.MEASURED
-            cost[:, code] = added, core, path.wakeup_ns, sd
+            cost[:, code] = added, core, path.wakeup_ns, serial, sd
             if power is not None:
                 factor[:, code] = _power_factor(
                     path, name, power.engine_factors, power.scheduler_factors
                 )
-    return HostPaths(cost[0], cost[1], cost[2], cost[3], measured, keys, factor[0], factor[1])
+    return HostPaths(
+        added_latency_ns=cost[0],
+        core_ns=cost[1],
+        wakeup_ns=cost[2],
+        serial_ns=cost[3],
+        relative_sd=cost[4],
+        measured=measured,
+        keys=keys,
+        power_factor=factor[0],
+        power_factor_sd=factor[1],
+    )
 
 
 def _code(path: HostPath, scheduler: str) -> int:

@@ -86,6 +86,9 @@ class PerformanceModel:
         paths = self.paths
         log_depth, log_jobs = np.log(frame.queue_depth), np.log(frame.jobs)
         core = paths.core_ns[code] + paths.wakeup_ns[code] * np.exp(-WAKEUP_EXPONENT * log_depth)
+        cores = np.minimum(frame.cores, self.profile.host.cpu_cores)
+        # what is under one lock uses as many cores as take turns at it
+        useful = np.minimum(cores, core / paths.serial_ns[code])
         return Points(
             log_depth + log_jobs,
             commands,
@@ -93,7 +96,7 @@ class PerformanceModel:
             np.maximum(np.log2(frame.request_bytes), self._access_log2),
             log_depth / np.log(2.0),
             log_jobs / np.log(2.0),
-            np.minimum(log_jobs, np.log(np.minimum(frame.cores, self.profile.host.cpu_cores))),
+            np.minimum(log_jobs, np.log(useful)),
             np.maximum(paths.added_latency_ns[code], 1.0),
             core,
         ), code

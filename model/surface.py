@@ -25,7 +25,7 @@ class Points:
         log2_request: log2 of the bytes of a request, at least one access unit.
         log2_depth: log2 of the queue depth of one job.
         log2_jobs: log2 of the jobs.
-        log_cores: log of the cores that serve them, min(jobs, cores of the host).
+        log_cores: log of the cores that serve them: min(jobs, cores), fewer behind one lock.
         added_latency_ns: what the host adds to an unloaded request.
         core_ns: core time a request costs at this depth.
     """

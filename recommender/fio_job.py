@@ -12,9 +12,9 @@ from iojoule.datasets.schema import Workload
 from iojoule.recommender.workload import Current, WorkloadProfile, parse_workload, read_text
 
 _MAPPED = """
-rw readwrite rwmixread rwmixwrite bs blocksize ioengine iodepth numjobs hipri sqthread_poll rate
-rate_iops rate_process thinktime thinktime_blocks fsync fdatasync sync direct buffered size io_size
-filename
+rw readwrite rwmixread rwmixwrite bs blocksize ioengine ioscheduler iodepth numjobs hipri
+sqthread_poll rate rate_iops rate_process thinktime thinktime_blocks fsync fdatasync sync direct
+buffered size io_size filename
 """
 
 _ORGANISATIONAL = """

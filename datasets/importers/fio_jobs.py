@@ -184,7 +184,7 @@ def combined(members: Sequence[Entry]) -> tuple[dict[str, Any], dict[str, Stats]
         {
             name
             for member in members
-            for name in first.keys() | member.setup.fields.keys()
+            for name in (first.keys() | member.setup.fields.keys()) - {"cpu_cores_available"}
             if member.setup.fields.get(name) != first.get(name)
         }
     )
@@ -214,6 +214,8 @@ def combined(members: Sequence[Entry]) -> tuple[dict[str, Any], dict[str, Stats]
     for demand in ("demand_bytes_per_second", "demand_operations_per_second"):
         if demand in fields:
             fields[demand] *= jobs
+    if len({member.job.options.get("cpus_allowed") for member in members}) > 1:
+        fields.pop("cpu_cores_available", None)  # each job had cores of its own
     return fields, stats
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.importers.units import parse_fio_size
+from iojoule.datasets.vocabulary import BYPASSING_ENGINES, Scheduler
 
 ENGINES = {
     "psync": "psync", "sync": "psync", "pvsync": "psync", "pvsync2": "psync",
@@ -49,7 +50,8 @@ class JobSetup:
     """What one job was asked to do, in the schema's words.
 
     Attributes:
-        fields: Workload and configuration fields of one job; `jobs` is 1, demands are per job.
+        fields: Workload, configuration and condition fields of one job; `jobs` is 1, demands are
+            per job.
         numjobs: How many clones of the job the options ask for.
         devices: The drives it ran on, as far as the options name any.
         notes: What the schema does not hold, or what was not in force.
@@ -110,6 +112,7 @@ def job_setup(options: Mapping[str, str], where: str) -> JobSetup:
     fields = _operation(reader)
     fields["request_bytes"] = _request_bytes(reader, fields["operation"])
     fields |= _engine(reader)
+    fields["cpu_cores_available"] = _cores(reader)
     fields |= _demand(reader, fields)
     if fields["operation"] != "read":
         fields |= _flushes(reader)
@@ -188,7 +191,29 @@ def _engine(reader: _Reader) -> dict[str, Any]:
         "queue_depth": depth,
         "completion": _completion(reader) if rings else _COMPLETION[engine == "spdk"],
         "submission_polling": reader.recorded("sqthread_poll") if rings else None,
+        "scheduler": _scheduler(reader) if engine not in BYPASSING_ENGINES else None,
     }
+
+
+def _scheduler(reader: _Reader) -> str | None:
+    """The block-layer scheduler that fio set; without the option it is whatever was there."""
+    stated = reader.text("ioscheduler")
+    if stated and stated not in list(Scheduler):
+        reader.notes.append(f"ioscheduler={stated} is none of {', '.join(Scheduler)}")
+        return None
+    return stated or None
+
+
+def _cores(reader: _Reader) -> int | None:
+    """How many cores `cpus_allowed` leaves to the job and its clones, as in 0-3,8."""
+    listed = reader.text("cpus_allowed")
+    if not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", listed):
+        return None
+    allowed: set[int] = set()
+    for part in listed.split(","):
+        first, _, last = part.partition("-")
+        allowed |= set(range(int(first), min(int(last or first), 65535) + 1))
+    return len(allowed) or None
 
 
 def _completion(reader: _Reader) -> str | None:

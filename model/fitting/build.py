@@ -107,7 +107,8 @@ def surface_rows(
 ) -> Rows | None:
     """Collect the rows of one surface: measured at PS0 with the cache in play, and published.
 
-    Rows of a drive that collects garbage belong to the write state, not to the surface.
+    Rows of a drive that collects garbage belong to the write state, not to the surface; rows of
+    more jobs than cores tell of the host's scheduling, not of the drive.
     """
     full = state.cached_bytes.value if state else np.inf
     own = [
@@ -118,6 +119,7 @@ def surface_rows(
         and (m.configuration.power_state or 0) == 0
         and m.state.device_state not in ("collecting",)
         and (m.state.host_bytes_written_since_purge or 0.0) < full
+        and m.configuration.jobs <= (m.conditions.cpu_cores_available or m.configuration.jobs)
     ]
     parts = []
     if own:
@@ -366,6 +368,7 @@ def _host(recipe: Recipe, primary: SurfaceFit) -> HostPerformance:
             scheduler=cost.scheduler,
             added_latency_ns=rounded(fitted.schedulers[cost.scheduler.value][0])[0],
             added_core_time_ns=rounded(fitted.schedulers[cost.scheduler.value][1])[0],
+            serial_ns=cost.serial_ns,
             relative_sd=0.0 if cost.scheduler.value in seen_schedulers else cost.log_sd * 0.3,
             evidence=Evidence.MEASURED
             if cost.scheduler.value in seen_schedulers

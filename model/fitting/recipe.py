@@ -91,6 +91,7 @@ class SchedulerRecipe(Section):
     scheduler: Scheduler
     added_latency_ns: Positive
     added_core_time_ns: Positive
+    serial_ns: Annotated[float, Field(ge=0)] = 0.0
     log_sd: Positive
     source: str
 

@@ -172,7 +172,7 @@ def _intervals(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -
         rows=rows,
         note="p: two-sided binomial test against 90 %. Score: mean interval score in log units, "
         "lower is better. Widths come from the other folds' errors, for both methods. apart: "
-        "labelled sessions (unsteady runs, more jobs than cores), which no profile answers for.",
+        "sessions labelled unsteady, which no profile answers for.",
     )
 
 

@@ -15,9 +15,9 @@ from iojoule.datasets.vocabulary import Completion, Engine, Scheduler
 Floats = NDArray[np.float64]
 Strings = NDArray[np.object_]
 
-APART = ("unsteady", "one-core", "published")
+APART = ("unsteady", "published")
 """A session whose id contains one of these words stands apart: it may differ freely from the
-others (unsteady runs, more jobs than cores, points taken from a text) and moves them little."""
+others (unsteady runs, points taken from a text) and moves them little."""
 
 PUBLISHED = "published"
 """A session whose id starts with this word holds published points, not measurements."""

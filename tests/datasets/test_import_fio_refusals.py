@@ -275,6 +275,8 @@ def test_keep_going_leaves_out_what_is_bad_and_says_so(tmp_path: Path) -> None:
         ({"ioengine": "pvsync2", "hipri": "1"}, {"engine": "psync", "completion": "interrupt"}),
         ({"ioengine": "posixaio", "iodepth": "8"}, {"engine": "posixaio", "queue_depth": 8}),
         ({"ioengine": "io_uring", "hipri": "1"}, {"completion": "polled"}),
+        ({"ioengine": "libaio", "ioscheduler": "mq-deadline"}, {"scheduler": "mq-deadline"}),
+        ({"cpus_allowed": "0-3,8"}, {"cpu_cores_available": 5}),
         ({"ioengine": "io_uring_cmd", "hipri": "0"}, {"completion": "interrupt"}),
         ({"ioengine": "io_uring", "sqthread_poll": "1"}, {"submission_polling": True}),
         ({"ioengine": "/opt/spdk/build/fio/spdk_nvme"}, {"engine": "spdk", "completion": "polled"}),

@@ -145,3 +145,15 @@ def test_fewer_cores_than_jobs_share_the_work() -> None:
     free, pinned = answer["iops"].value
     assert pinned == pytest.approx(162e3, rel=0.25)
     assert pinned < free
+
+
+def test_a_scheduler_with_one_lock_does_not_scale_with_jobs() -> None:
+    names = ["none", "kyber", "mq-deadline", "bfq"]
+    answer, _ = PREDICTORS[DEVICE].predict_columns(
+        {"scheduler": names * 2, "jobs": [1] * 4 + [128] * 4}, 8
+    )
+    iops = answer["iops"].value
+    assert (iops[:4] > 0.9 * iops[0]).all()
+    assert iops[4] > iops[6] > iops[7]
+    assert iops[7] <= 250e3 * 1.05
+    assert iops[5] > 0.9 * iops[4]

@@ -50,7 +50,7 @@ def test_a_mixed_job_with_flags(tmp_path: Path) -> None:
         write(
             tmp_path,
             "[a]\nioengine=io_uring\ndirect=1\nrw=randrw\nrwmixread=70\nhipri\nsqthread_poll=1\n"
-            "fsync=8\niodepth=4\nbs=8k\nthinktime=100us\nioscheduler=none\n",
+            "fsync=8\niodepth=4\nbs=8k\nthinktime=100us\nioscheduler=kyber\nnice=5\n",
         )
     )
     assert question.workload.read_fraction == 0.7
@@ -58,7 +58,8 @@ def test_a_mixed_job_with_flags(tmp_path: Path) -> None:
     assert question.workload.think_time_ns == 100_000
     assert question.current.completion == "polled"
     assert question.current.submission_polling is True
-    assert any("ioscheduler" in note for note in question.notes)
+    assert question.current.scheduler == "kyber"
+    assert any("nice" in note for note in question.notes)
 
 
 def test_jobs_that_agree_are_one_workload(tmp_path: Path) -> None:
