@@ -59,7 +59,6 @@ class PerformanceModel:
     def __init__(self, profile: DeviceProfile) -> None:
         self.profile = profile
         self.paths: HostPaths = host_paths(profile)
-        self._access_log2 = np.log2(profile.surfaces[0].access_unit_bytes)
         self._surfaces = {
             (operation, pattern): _LoadedSurface(profile, operation, pattern, self.paths)
             for operation in ("read", "write")
@@ -93,7 +92,7 @@ class PerformanceModel:
             log_depth + log_jobs,
             commands,
             log2_bytes,
-            np.maximum(np.log2(frame.request_bytes), self._access_log2),
+            np.log2(frame.request_bytes),
             log_depth / np.log(2.0),
             log_jobs / np.log(2.0),
             np.minimum(log_jobs, np.log(useful)),

@@ -22,7 +22,7 @@ class Points:
         log_requests: log of requests in flight (queue depth x jobs).
         commands: device commands per request.
         log2_bytes: log2 of the bytes of one device command.
-        log2_request: log2 of the bytes of a request, at least one access unit.
+        log2_request: log2 of the bytes of a request.
         log2_depth: log2 of the queue depth of one job.
         log2_jobs: log2 of the jobs.
         log_cores: log of the cores that serve them: min(jobs, cores), fewer behind one lock.

@@ -12,7 +12,7 @@ from iojoule.datasets.profile import Hull, IntervalWidth, ResidualTable, Surface
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fitting.performance import FittedSurface
 from iojoule.model.fitting.recipe import SurfaceRecipe
-from iojoule.model.fitting.rows import PERCENTILES, PUBLISHED, Rows
+from iojoule.model.fitting.rows import PERCENTILES, Rows, stands_apart
 from iojoule.model.fitting.tails import prior_tail, prior_widths
 
 Floats = NDArray[np.float64]
@@ -64,17 +64,19 @@ def export_surface(
             )
             for tail in tails.values()
         ],
-        residual=_table(fitted, rows) if fitted.latency_residual is not None else None,
+        residual=_table(fitted, rows, _evident(rows, recipe))
+        if fitted.latency_residual is not None
+        else None,
         hulls={key: _hull(part) for key, part in _by_path(_evident(rows, recipe)).items()},
         widths=[*widths, *(w for name in absent for w in prior_widths(name, recipe.relative_sd))],
     )
 
 
 def _evident(rows: Rows, recipe: SurfaceRecipe) -> Rows:
-    """The rows that bear the surface's evidence: published points widen no measured hull."""
+    """The rows that bear the surface's evidence: sessions that stand apart widen no hull."""
     if recipe.evidence != Evidence.MEASURED:
         return rows
-    return rows.take(np.array([not str(name).startswith(PUBLISHED) for name in rows.session]))
+    return rows.take(np.array([not stands_apart(str(name)) for name in rows.session]))
 
 
 def coordinates(rows: Rows, access_unit_log2: float) -> Floats:
@@ -126,7 +128,8 @@ def _hull(points: Floats) -> Hull:
     )
 
 
-def _table(fitted: FittedSurface, rows: Rows) -> ResidualTable:
+def _table(fitted: FittedSurface, rows: Rows, measured: Rows) -> ResidualTable:
+    evident = _by_path(measured)
     where = coordinates(rows, fitted.knots.access_unit_log2)
     counts = {key: len(part) for key, part in _by_path(rows).items()}
     paths = sorted(counts, key=lambda key: (-counts[key], key))
@@ -144,7 +147,7 @@ def _table(fitted: FittedSurface, rows: Rows) -> ResidualTable:
             mean, sd = model.predict(features)
             values.setdefault(name, []).extend(_short(mean))
             values.setdefault(f"{name}_sd", []).extend(_short(sd))
-        seen = {tuple(np.round(row, 4)) for row in _by_path(rows)[path]}
+        seen = {tuple(np.round(row, 4)) for row in evident.get(path, [])}
         values.setdefault("measured", []).extend(
             float(tuple(np.round(point, 4)) in seen) for point in grid
         )
