@@ -38,6 +38,9 @@ reap several completions a wake-up. With 2.6 us a request and 5.1 us a wake-up t
 BORROWED_SD = 0.6
 """Log sd where a pattern or direction was never seen and another one stands in for it."""
 
+FAR_OCTAVES = 8.0
+"""Doubt grows with the distance from the hull up to here."""
+
 REPEAT_SD = 0.05
 """Log sd of a measured point of a surface with too few rows to learn its own."""
 
@@ -257,7 +260,7 @@ class _LoadedSurface:
             ]
         )
         self.path_sd = np.where(paths.measured, 0.0, np.nan_to_num(paths.relative_sd, nan=0.5))
-        self.widths = {(w.quantity, w.region): w for w in found.widths}
+        self.widths = {(str(w.quantity), str(w.region)): w for w in found.widths}
 
     def evaluate(self, points: Points, code: Codes, names: Sequence[str] = QUANTITIES) -> Direction:
         terms = evaluate_curve(self.knots, points)
@@ -274,33 +277,32 @@ class _LoadedSurface:
             value.setdefault(name, np.full(len(code), np.nan))
         value["p99"] = np.fmax(value["p99"], value["p50"])
         value["p999"] = np.fmax(value["p999"], value["p99"])
-        distance = self._distance(points, code)
+        distance = np.minimum(self._distance(points, code), FAR_OCTAVES)
         inside = distance <= 0
-        host_sd = self.path_sd[code]
+        apart = 1.645 * np.hypot(self.path_sd, BORROWED_SD * self.borrowed)[code]
         half = {}
         for name in names:
-            sd = learned.get(f"{name}_sd", np.full(len(code), self.surface.relative_sd))
-            half[name] = np.hypot(
-                np.where(
-                    inside,
-                    self._width(name, "inside", sd, zero),
-                    self._width(name, "outside", sd, np.minimum(distance, 8.0)),
-                ),
-                1.645 * np.hypot(host_sd, BORROWED_SD * self.borrowed),
-            )
+            width = self._width(name, learned.get(f"{name}_sd"), distance, inside)
+            half[name] = np.sqrt(width * width + apart * apart)
         return Direction(
             {name: value[name] for name in names},
             half,
             self._evidence(learned, inside & self.known_path[code]),
         )
 
-    def _width(self, name: str, region: str, sd: Floats, octaves: Floats) -> Floats:
-        width = self.widths.get((name, region))  # type: ignore[arg-type]
-        if width is None:
-            repeats = region == "inside" and self.surface.evidence == Evidence.MEASURED
-            return 1.645 * np.hypot(REPEAT_SD if repeats else sd, 0.1 * octaves)
-        spread = np.hypot(sd, width.floor_sd) + width.sd_per_octave * octaves
-        return width.factor * spread
+    def _width(
+        self, name: str, sd: Floats | None, distance: Floats, inside: NDArray[np.bool_]
+    ) -> Floats:
+        """Half width of 90 %: conformal where there were scores, else from the stated sd."""
+        within = self.widths.get((name, "inside"))
+        beyond = self.widths.get((name, "outside"), within)
+        if within is None or beyond is None:
+            measured = self.surface.evidence == Evidence.MEASURED
+            base = np.where(inside & measured, REPEAT_SD, self.surface.relative_sd)
+            return np.asarray(1.645 * np.hypot(base, 0.1 * distance))
+        local = self.surface.relative_sd if sd is None else sd
+        spread = np.sqrt(local * local + within.floor_sd**2) + beyond.sd_per_octave * distance
+        return np.asarray(np.where(inside, within.factor, beyond.factor) * spread)
 
     def _distance(self, points: Points, code: Codes) -> Floats:
         distance = np.full(len(code), 4.0)
