@@ -64,9 +64,11 @@ def _energy(profile: DeviceProfile, workload: WorkloadProfile, question: Questio
             )
             if part is None
         ]
+        known = profile.device_power is not None and workload.scope is not Scope.DEVICE
         notes.append(
             f"the profile of {profile.model_name} has no power of the {' and '.join(missing)}, so "
             "nothing is said about energy: candidates are ranked by performance alone"
+            + ("; scope device ranks them by the drive's energy" if known else "")
         )
         return notes
     if workload.scope is Scope.DEVICE:
