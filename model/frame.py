@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import (
-    BYPASSING_ENGINES,
-    POLLING_ENGINES,
     Completion,
     DeviceState,
     Engine,
     Operation,
     Pattern,
     Scheduler,
+    impossible,
 )
 
 Floats = NDArray[np.float64]
@@ -177,36 +176,21 @@ def make_frame(
 
 def check_frame(frame: Frame, profile: DeviceProfile) -> None:
     """Refuse configurations that cannot exist on this drive, naming the first row."""
-    polled = frame.completion == COMPLETIONS.index(Completion.POLLED)
-    spdk = frame.engine == ENGINES.index(Engine.SPDK)
-    can_poll = np.isin(frame.engine, [ENGINES.index(e) for e in POLLING_ENGINES])
-    bypassing = np.isin(frame.engine, [ENGINES.index(e) for e in BYPASSING_ENGINES])
-    ring = np.isin(frame.engine, [ENGINES.index("io_uring"), ENGINES.index("io_uring_cmd")])
-    names = np.array(ENGINES, dtype=object)[frame.engine]
-    _refuse(
-        spdk & ~polled, "completion", names, "is always polled; leave completion out or say polled"
+    path = (frame.engine, frame.completion, frame.submission_polling, frame.scheduler)
+    kinds, rows = np.unique(
+        np.stack([*path, frame.queue_depth > 1]).astype(np.intp), axis=1, return_index=True
     )
-    _refuse(
-        polled & ~can_poll, "completion", names, "cannot poll for completions; use io_uring or spdk"
-    )
-    _refuse(
-        (frame.engine == ENGINES.index("psync")) & (frame.queue_depth > 1),
-        "queue_depth",
-        names,
-        "holds one request at a time: say depth 1 and more jobs",
-    )
-    _refuse(
-        bypassing & (frame.scheduler != 0),
-        "scheduler",
-        names,
-        "bypasses the block layer, so no scheduler can act: say none",
-    )
-    _refuse(
-        frame.submission_polling & ~ring,
-        "submission_polling",
-        names,
-        "has no submission polling; only io_uring has",
-    )
+    for place in np.argsort(rows):
+        engine, completion, polling, scheduler, deep = kinds[:, place]
+        reason = impossible(
+            ENGINES[engine],
+            COMPLETIONS[completion],
+            queue_depth=1 + int(deep),
+            scheduler=SCHEDULERS[scheduler],
+            submission_polling=bool(polling),
+        )
+        if reason:
+            raise InputError(f"row {rows[place] + 1}: {reason[0]}: {reason[1]}", field=reason[0])
     states = operational_states(profile)
     _refuse(
         ~np.isin(frame.power_state, states),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.profile import DevicePower, DeviceProfile
 from iojoule.datasets.vocabulary import Completion, Engine
 from iojoule.model import device_power, host_power, system_power
 from iojoule.model.frame import COMPLETIONS, ENGINES, PATTERNS, Codes, Frame, make_frame
@@ -276,9 +276,11 @@ class Predictor:
             )
             bands["device_power_watts"] = Band(device, unknown, unknown, bands["iops"].evidence)
         elif profile.device_power is not None:
-            device, device_sd = self.device_watts(frame, activity, half)
+            device, device_sd = self._device_watts(profile.device_power, frame, activity, half)
             bands["device_power_watts"] = _linear(
-                device, device_sd, self._power_evidence(frame, bands, activity)
+                device,
+                device_sd,
+                _power_evidence(profile.device_power, frame, bands["iops"].evidence, activity),
             )
         if profile.host_power is not None and not _HOST_POWER.isdisjoint(only):
             cpu, cpu_sd = host_power.watts(
@@ -304,30 +306,28 @@ class Predictor:
                 wall, wall_sd, np.full(len(frame), PUBLISHED, dtype=np.intp)
             )
 
-    def device_watts(self, frame: Frame, activity: Activity, half: Floats) -> tuple[Floats, Floats]:
+    def _device_watts(
+        self, power: DevicePower, frame: Frame, activity: Activity, half: Floats
+    ) -> tuple[Floats, Floats]:
         """Active device power and its sd, the uncertainty of the throughput included."""
-        power = self.profile.device_power
-        if power is None:
-            raise ValueError(f"{self.profile.device}: the profile has no device power")
         value, sd = device_power.active_watts(power, activity.device_x, frame.power_state)
         base = power.parameters[0].value
         from_rate = np.maximum(value - base, 0.0) * half / NORMAL_90
         return value, np.hypot(np.hypot(sd, from_rate), self._between * value)
 
-    def _power_evidence(self, frame: Frame, bands: dict[str, Band], activity: Activity) -> Codes:
-        power = self.profile.device_power
-        if power is None:
-            raise ValueError(f"{self.profile.device}: the profile has no device power")
-        x = activity.device_x
-        rates = x[:, 2] + x[:, 4]
-        known = (rates <= power.measured_read_operations_per_second_max) & (
-            x[:, 1] + x[:, 3] <= power.measured_bytes_per_second_max
-        )
-        evidence = np.where(known, INTERPOLATED, EXTRAPOLATED)
-        evidence = np.where(frame.power_state > 0, np.maximum(evidence, PUBLISHED), evidence)
-        return np.maximum(evidence, bands["iops"].evidence * (bands["iops"].evidence > 1)).astype(
-            np.intp
-        )
+
+def _power_evidence(
+    power: DevicePower, frame: Frame, performance: Codes, activity: Activity
+) -> Codes:
+    """Evidence of the device power; never stronger than that of the performance it rests on."""
+    x = activity.device_x
+    rates = x[:, 2] + x[:, 4]
+    known = (rates <= power.measured_read_operations_per_second_max) & (
+        x[:, 1] + x[:, 3] <= power.measured_bytes_per_second_max
+    )
+    evidence = np.where(known, INTERPOLATED, EXTRAPOLATED)
+    evidence = np.where(frame.power_state > 0, np.maximum(evidence, PUBLISHED), evidence)
+    return np.maximum(evidence, performance * (performance > INTERPOLATED)).astype(np.intp)
 
 
 def _band(log_value: Floats, log_low: Floats, log_high: Floats, evidence: Codes) -> Band:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Scheduler
 from iojoule.model.frame import COMPLETIONS, SCHEDULERS, Frame
+from iojoule.recommender.space import take
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -58,8 +59,7 @@ def front(costs: Floats, frame: Frame) -> Rows:
 
 def simplest_first_of(frame: Frame, rows: Rows) -> Rows:
     """As `simplest_first`, for some rows: positions within `rows`."""
-    part = Frame(**{name: getattr(frame, name)[rows] for name in Frame.__dataclass_fields__})
-    return simplest_first(part)
+    return simplest_first(take(frame, rows))
 
 
 def thin(costs: Floats, most: int) -> Rows:

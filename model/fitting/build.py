@@ -250,12 +250,7 @@ def _fit_profile(
     recipe: Recipe, measurements: list[Measurement], sources: list[SourceRecord]
 ) -> DeviceProfile:
     recipe = complete(recipe, measurements)
-    series = write_series(measurements)
-    state = (
-        fit_write_state(series, recipe.write_state)
-        if series is not None and recipe.write_state is not None
-        else None
-    )
+    state = fit_write_state(write_series(measurements), recipe.write_state)
     fits = fit_surfaces(recipe, measurements, state)
     power = (
         fit_device_power(measurements, recipe.device_power, recipe.max_transfer_bytes, state)

@@ -38,6 +38,7 @@ def export_surface(
         widths: Conformal widths by quantity and region.
     """
     knots = fitted.knots
+    evident = _by_path(_evident(rows, recipe), knots.access_unit_log2)
     absent = [name for name in PERCENTILES if name not in fitted.tails]
     tails = {**fitted.tails, **{name: prior_tail(name, len(knots.log2_bytes)) for name in absent}}
     return Surface(
@@ -64,10 +65,8 @@ def export_surface(
             )
             for tail in tails.values()
         ],
-        residual=_table(fitted, rows, _evident(rows, recipe))
-        if fitted.latency_residual is not None
-        else None,
-        hulls={key: _hull(part) for key, part in _by_path(_evident(rows, recipe)).items()},
+        residual=_table(fitted, rows, evident) if fitted.latency_residual is not None else None,
+        hulls={key: _hull(part) for key, part in evident.items()},
         widths=[*widths, *(w for name in absent for w in prior_widths(name, recipe.relative_sd))],
     )
 
@@ -91,9 +90,10 @@ def coordinates(rows: Rows, access_unit_log2: float) -> Floats:
     )
 
 
-def _by_path(rows: Rows) -> dict[str, Floats]:
+def _by_path(rows: Rows, access_unit_log2: float) -> dict[str, Floats]:
+    """Coordinates of the rows of each host path."""
     keys = np.array(rows.path_keys(), dtype=object)
-    where = coordinates(rows, 12.0)
+    where = coordinates(rows, access_unit_log2)
     return {str(key): where[keys == key] for key in sorted(set(keys))}
 
 
@@ -128,10 +128,9 @@ def _hull(points: Floats) -> Hull:
     )
 
 
-def _table(fitted: FittedSurface, rows: Rows, measured: Rows) -> ResidualTable:
-    evident = _by_path(measured)
+def _table(fitted: FittedSurface, rows: Rows, evident: dict[str, Floats]) -> ResidualTable:
     where = coordinates(rows, fitted.knots.access_unit_log2)
-    counts = {key: len(part) for key, part in _by_path(rows).items()}
+    counts = {key: len(part) for key, part in _by_path(rows, fitted.knots.access_unit_log2).items()}
     paths = sorted(counts, key=lambda key: (-counts[key], key))
     axes = [_octaves(where[:, 0]), _octaves(where[:, 1]), _octaves(where[:, 2])]
     grid = np.array(list(product(*axes)))

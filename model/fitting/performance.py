@@ -9,7 +9,7 @@ keeps the reference, which is no shift.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,20 +84,19 @@ class FittedSurface:
         cost = np.array([self.paths[path] for path in rows.path()])
         extra = np.array([self.schedulers.get(str(name), (0.0, 0.0)) for name in rows.scheduler])
         session = np.array([self.sessions.get(str(s), np.zeros(3)) for s in rows.session]).T
-        points = _Places.of(rows, self.settings).points(cost, extra)
+        points = _with_host(_points(rows, self.settings), _wakeup_share(rows), cost, extra)
         return points, evaluate_curve(self.knots, points, session)
 
     def evaluate(self, rows: Rows) -> dict[str, Floats]:
         """Predict rows in their sessions.
 
         Returns:
-            `latency` and the percentiles, ns; `<name>_sd`, their local sd in log units; and
-            `curve`, the latency without the learned residual.
+            `latency` and the percentiles, ns, and `<name>_sd`, their local sd in log units.
         """
         points, terms = self.curve(rows)
         features = self.features.of(rows, points)
         log_latency = terms.log_latency
-        out = {"curve": np.exp(log_latency), "latency_sd": np.zeros(len(rows))}
+        out = {"latency_sd": np.zeros(len(rows))}
         if self.latency_residual is not None:
             shift, out["latency_sd"] = self.latency_residual.predict(features)
             log_latency = log_latency + shift
@@ -110,47 +109,36 @@ class FittedSurface:
         return out
 
 
-@dataclass(frozen=True)
-class _Places:
-    """Where rows lie, less what the host costs there."""
+def _points(rows: Rows, settings: Settings) -> Points:
+    """Where rows lie; the host costs nothing yet (see `_with_host`)."""
+    access = np.log2(settings.priors.access_unit_bytes)
+    commands, log2_bytes = split_commands(rows.request_bytes, settings.max_transfer_bytes)
+    nothing = np.zeros(len(rows))
+    return Points(
+        np.log(rows.queue_depth * rows.jobs),
+        commands,
+        np.maximum(log2_bytes, access),
+        np.maximum(np.log2(rows.request_bytes), access),
+        np.log2(rows.queue_depth),
+        np.log2(rows.jobs),
+        np.log(np.minimum(rows.jobs, rows.cores)),
+        nothing,
+        nothing,
+    )
 
-    log_requests: Floats
-    commands: Floats
-    log2_bytes: Floats
-    log2_request: Floats
-    log2_depth: Floats
-    log2_jobs: Floats
-    log_cores: Floats
-    wakeup_share: Floats
 
-    @classmethod
-    def of(cls, rows: Rows, settings: Settings) -> _Places:
-        access = np.log2(settings.priors.access_unit_bytes)
-        commands, log2_bytes = split_commands(rows.request_bytes, settings.max_transfer_bytes)
-        return cls(
-            np.log(rows.queue_depth * rows.jobs),
-            commands,
-            np.maximum(log2_bytes, access),
-            np.maximum(np.log2(rows.request_bytes), access),
-            np.log2(rows.queue_depth),
-            np.log2(rows.jobs),
-            np.log(np.minimum(rows.jobs, rows.cores)),
-            rows.queue_depth**-WAKEUP_EXPONENT,
-        )
+def _wakeup_share(rows: Rows) -> Floats:
+    """Share of a wake-up that one request pays."""
+    return np.asarray(rows.queue_depth**-WAKEUP_EXPONENT)
 
-    def points(self, cost: Floats, extra: Floats) -> Points:
-        """Add the host's costs: `cost` (n, 3) by path, `extra` (n, 2) by scheduler."""
-        return Points(
-            self.log_requests,
-            self.commands,
-            self.log2_bytes,
-            self.log2_request,
-            self.log2_depth,
-            self.log2_jobs,
-            self.log_cores,
-            cost[:, 0] + extra[:, 0],
-            cost[:, 1] + cost[:, 2] * self.wakeup_share + extra[:, 1],
-        )
+
+def _with_host(points: Points, wakeup_share: Floats, cost: Floats, extra: Floats) -> Points:
+    """Add the host's costs: `cost` (n, 3) by path, `extra` (n, 2) by scheduler."""
+    return replace(
+        points,
+        added_latency_ns=cost[:, 0] + extra[:, 0],
+        core_ns=cost[:, 1] + cost[:, 2] * wakeup_share + extra[:, 1],
+    )
 
 
 class _Problem:
@@ -158,8 +146,8 @@ class _Problem:
 
     def __init__(self, rows: Rows, settings: Settings) -> None:
         self.rows, self.settings = rows, settings
-        self.places = _Places.of(rows, settings)
-        self.knots = _knot_positions(self.places.log2_bytes)
+        self.points, self.wakeup_share = _points(rows, settings), _wakeup_share(rows)
+        self.knots = _knot_positions(self.points.log2_bytes)
         keys = rows.path()
         self.paths = sorted(set(keys))
         self.schedulers = sorted({str(name) for name in rows.scheduler} - {"none"})
@@ -204,7 +192,9 @@ class _Problem:
     def loss(self, vector: Floats) -> Floats:
         """Misfit of latency and core time, and the priors, in standard deviations."""
         cost, extra, session = self.costs(vector)
-        points = self.places.points(cost[self.path_index], extra[self.scheduler_index])
+        points = _with_host(
+            self.points, self.wakeup_share, cost[self.path_index], extra[self.scheduler_index]
+        )
         terms = evaluate_curve(self.curve_knots(vector), points, session[:, self.session_index])
         misfit = (terms.log_latency - self.log_latency) / self.rows.relative_sd
         core = (np.log(points.core_ns[self.busy]) - self.log_busy_ns) / BUSY_SD

@@ -84,13 +84,15 @@ def write_series(measurements: list[Measurement]) -> Series | None:
     )
 
 
-def fit_write_state(series: Series, recipe: WriteStateRecipe) -> WriteState | None:
-    """Find where the cache is full and what the drive then takes.
+def fit_write_state(series: Series | None, recipe: WriteStateRecipe | None) -> WriteState | None:
+    """Find where the cache is full and what the drive then takes; None where nothing tells.
 
     The cache counts as filling up from the first three seconds in a row that draw 15 % more
     than the median of the first quarter, and as full from the first three that take less than
     60 % of its throughput. The rate afterwards is a line in the bytes written since.
     """
+    if series is None or recipe is None:
+        return None
     quarter = len(series.watts) // 4
     busy = series.watts > 1.15 * np.median(series.watts[:quarter])
     slow = series.bytes_per_second < 0.6 * np.median(series.bytes_per_second[:quarter])

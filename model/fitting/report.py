@@ -6,11 +6,11 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 from scipy.stats import binomtest
 from threadpoolctl import threadpool_limits
 
+from iojoule.datasets.profile import WriteState
 from iojoule.datasets.schema import Measurement
 from iojoule.model.fitting.backtest import (
     QUANTITIES,
@@ -35,7 +35,7 @@ from iojoule.model.fitting.power_checks import (
     larger_requests,
     series_watts,
 )
-from iojoule.model.fitting.recipe import Recipe, load_recipe, shipped_recipes
+from iojoule.model.fitting.recipe import DevicePowerRecipe, Recipe, load_recipe, shipped_recipes
 from iojoule.model.fitting.widths import CONFIDENCE, Fold
 
 Cells = list[str | int | float | None]
@@ -87,7 +87,7 @@ def _tables(name: str, folder: Path) -> list[Table]:
     recipe = load_recipe(name)
     measurements, _ = load_measurements(recipe, folder)
     series = write_series(measurements)
-    state = fit_write_state(series, recipe.write_state) if series and recipe.write_state else None
+    state = fit_write_state(series, recipe.write_state)
     fits = fit_surfaces(recipe, measurements, state)
     learned = [fit for fit in fits if fit.fitted.latency_residual is not None]
     outcomes = {
@@ -99,7 +99,7 @@ def _tables(name: str, folder: Path) -> list[Table]:
     tables.append(_errors(recipe, outcomes))
     tables.append(_intervals(recipe, outcomes))
     tables += _between(recipe, learned)
-    tables += _power(recipe, measurements, fits, series)
+    tables += _power(recipe, measurements, fits, series, state)
     return tables
 
 
@@ -195,8 +195,9 @@ def _between(recipe: Recipe, fits: list[SurfaceFit]) -> list[Table]:
         train = ~(fine & ~np.isin(requests, COARSE))
         if train.all():
             continue
+        fitted = fit_surface(fit.rows.take(train), fit.fitted.settings)
         for axis in ("queue_depth", "jobs"):
-            results = _judged(fit, axis, train)
+            results = judge(fit.rows, Fold(axis, 0.0, train), fitted)
             for quantity in QUANTITIES:
                 some = [o for o in results if o.quantity == quantity and o.region == "inside"]
                 if some:
@@ -219,24 +220,20 @@ def _between(recipe: Recipe, fits: list[SurfaceFit]) -> list[Table]:
     ]
 
 
-def _judged(fit: SurfaceFit, axis: str, train: NDArray[np.bool_]) -> list[Outcome]:
-    fitted = fit_surface(fit.rows.take(train), fit.fitted.settings)
-    return judge(fit.rows, Fold(axis, 0.0, train), fitted)
-
-
 def _power(
     recipe: Recipe,
     measurements: list[Measurement],
     fits: list[SurfaceFit],
     series: Series | None,
+    state: WriteState | None,
 ) -> list[Table]:
     if recipe.device_power is None:
         return []
     surface = fits[0].fitted
     checks = larger_requests(measurements, recipe.device_power, surface)
     rows: list[Cells] = [_cells(check) for check in checks]
-    if series is not None and recipe.write_state is not None:
-        rows += _series(recipe, measurements, series)
+    if series is not None and state is not None:
+        rows += _series(recipe.device_power, recipe.max_transfer_bytes, measurements, series, state)
     return [
         Table(
             title=f"{recipe.model_name}: device power on what the fit did not see",
@@ -259,13 +256,14 @@ def _cells(misfit: Misfit) -> Cells:
     ]
 
 
-def _series(recipe: Recipe, measurements: list[Measurement], series: Series) -> list[Cells]:
+def _series(
+    recipe: DevicePowerRecipe,
+    transfer: int,
+    measurements: list[Measurement],
+    series: Series,
+    state: WriteState,
+) -> list[Cells]:
     """Score the write series by regime and as a whole."""
-    if recipe.device_power is None or recipe.write_state is None:
-        return []
-    state = fit_write_state(series, recipe.write_state)
-    if state is None:
-        return []
     second = np.arange(len(series.watts))
     start, end = TRANSITION_SECONDS
     later = {
@@ -281,11 +279,10 @@ def _series(recipe: Recipe, measurements: list[Measurement], series: Series) -> 
             for mask in later.values()
         )
     ]
-    transfer = recipe.max_transfer_bytes
     assert len(power_rows(seen, transfer, state)[1]) < len(
         power_rows(measurements, transfer, state)[1]
     )
-    half = fit_device_power(seen, recipe.device_power, transfer, state)
+    half = fit_device_power(seen, recipe, transfer, state)
     predicted = series_watts(half, state, series)
     rows = [
         _cells(Misfit.of(f"{name} regime, second half", predicted[mask], series.watts[mask]))
