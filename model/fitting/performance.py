@@ -18,6 +18,7 @@ from scipy.optimize import least_squares
 from iojoule.datasets.profile import Tail
 from iojoule.model.curve import split_commands
 from iojoule.model.fitting.parameters import Layout, PathKey, PathPrior, Priors
+from iojoule.model.fitting.polish import polish
 from iojoule.model.fitting.residual import (
     MEAN_VARIANCE,
     TAIL_VARIANCE,
@@ -33,6 +34,9 @@ Floats = NDArray[np.float64]
 
 BUSY_SD = 0.25
 """fio's CPU columns and the cost of a request agree within about a quarter (log)."""
+
+F_SCALE = 3.0
+"""Residuals beyond so many standard deviations count by their size, not by its square."""
 
 
 @dataclass(frozen=True)
@@ -207,13 +211,14 @@ class _Problem:
             self.loss,
             start if warm and start is not None else self.layout.start,
             loss="soft_l1",
-            f_scale=3.0,
+            f_scale=F_SCALE,
             x_scale="jac",
             ftol=1e-5 if warm else 1e-7,
             xtol=1e-5 if warm else 1e-7,
             max_nfev=200,
         )
-        cost, extra, session = self.costs(solution.x)
+        vector = polish(self.loss, solution.x, F_SCALE)
+        cost, extra, session = self.costs(vector)
         paths: dict[PathKey, tuple[float, float, float]] = {
             path: (prior.added_latency_ns, prior.core_time_ns, prior.wakeup_ns)
             for path, prior in self.settings.path_priors.items()
@@ -225,11 +230,11 @@ class _Problem:
             schedulers[name] = (float(pair[0]), float(pair[1]))
         return FittedSurface(
             self.settings,
-            self.curve_knots(solution.x),
+            self.curve_knots(vector),
             paths,
             schedulers,
             {name: session[:, index] for index, name in enumerate(self.sessions)},
-            solution.x,
+            vector,
         )
 
 

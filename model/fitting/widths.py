@@ -119,7 +119,7 @@ def _widths(scores: dict[tuple[str, str], list[float]]) -> list[IntervalWidth]:
                 IntervalWidth(
                     quantity=name,  # type: ignore[arg-type]
                     region=region,
-                    factor=float(f"{conformal_factor(np.array(own)):.6g}"),
+                    factor=float(f"{conformal_factor(np.array(own)):.7g}"),
                     floor_sd=FLOOR_SD[name],
                     sd_per_octave=0.0 if region == "inside" else SD_PER_OCTAVE,
                     scores=len(own),

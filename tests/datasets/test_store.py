@@ -96,7 +96,10 @@ def test_columns_are_judged_exactly_like_rows(rows: list[dict[str, Any]]) -> Non
         assert dataset == Dataset.from_measurements(expected, PROVENANCE)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much],
+    max_examples=50,
+)
 @given(ROWS.filter(lambda rows: not isinstance(verdict(rows), str)))
 def test_what_is_written_is_read_again(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     dataset = Dataset.from_columns(as_columns(rows), PROVENANCE)

@@ -20,7 +20,11 @@ pytestmark = pytest.mark.skipif(
 
 
 def same(found: Any, shipped: Any, where: str = "") -> None:
-    """Compare nested JSON to six significant digits."""
+    """Compare nested JSON to its last digit: seven significant ones, five decimals of residuals.
+
+    Machines round otherwise (linear algebra, exponentials), which the fits carry to some 1e-8; a
+    number next to the half of its last digit may so be written one higher or lower.
+    """
     if isinstance(shipped, dict):
         assert set(found) == set(shipped), where
         for key, value in shipped.items():
