@@ -5,19 +5,24 @@ PYTHON ?= /usr/bin/python3
 # Folder with the raw measurements that the shipped profiles are fitted from; not part of the checkout.
 DATA ?= ../shared/data
 HOST ?= 127.0.0.1
+# How long each fuzzer runs.
+SECONDS ?= 60
 PORT ?= 8080
 
 BIN := .venv/bin
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-fresh bench lint format profiles figures serve lock clean
+.PHONY: help setup core demo test test-slow test-fresh fuzz bench lint format profiles figures serve lock clean
 
 help: ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-setup: ## install what is missing: Debian packages where allowed, .venv, this project
+setup: ## install what is missing: Debian packages where allowed, .venv, this project, its core
 	@scripts/setup.sh
+
+core: ## compile what has changed in the simulator's core (setup does so too)
+	@scripts/build_core.sh
 
 demo: setup ## answer the main question for the shipped example, with a picture in build/demo
 	@mkdir -p build/demo
@@ -32,6 +37,9 @@ test-slow: setup ## the tests that take longer than 20 s each
 
 test-fresh: ## demo and test in a new minimal Debian 12, as root and as a plain user (needs root)
 	@scripts/test_fresh.sh
+
+fuzz: setup ## every fuzzer for SECONDS each (needs clang++)
+	@scripts/fuzz.sh $(SECONDS)
 
 bench: setup ## the time and memory budgets
 	$(BIN)/python -m pytest -m bench -s tests/bench

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes .venv hold what requirements.txt and pyproject.toml ask for, and nothing when it does already.
+# Makes .venv hold what requirements.txt and pyproject.toml ask for, compiles the simulator's core,
+# and does nothing when all that is done already.
 #
 # The one rule that keeps this safe: a stamp is the last thing written and the first thing removed.
 # Packages without their stamp were never finished, so .venv is made anew and not repaired;
@@ -29,7 +30,10 @@ missing_packages() {
         [ -x "$PYTHON" ] || echo python3
         # venv can be imported without the package; ensurepip, which fills a venv, cannot.
         "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
+        set -- /usr/include/python3*/Python.h
+        [ -e "$1" ] || echo python3-dev
     fi
+    command -v "${CXX:-c++}" >/dev/null || echo g++
     [ -e /etc/ssl/certs/ca-certificates.crt ] || echo ca-certificates
 }
 
@@ -140,14 +144,14 @@ command -v "$PYTHON" >/dev/null || die "there is no interpreter $PYTHON (name on
 
 environment=$(environment_key)
 project=$(project_key)
-if up_to_date; then exit 0; fi
+if up_to_date; then exec scripts/build_core.sh; fi
 
 exec 9<scripts/setup.sh
 if ! flock -n 9; then
     say "set-up: waiting for another set-up of this checkout"
     flock 9
 fi
-if up_to_date; then exit 0; fi
+if up_to_date; then exec scripts/build_core.sh; fi
 
 rm -f "$PROJECT_STAMP"
 if ! holds "$PACKAGES_STAMP" "$environment" || ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1
@@ -156,3 +160,4 @@ then
 fi
 install_project
 write_stamp "$PROJECT_STAMP" "$environment $project"
+exec scripts/build_core.sh

@@ -142,16 +142,18 @@ timed() {
         'BEGIN { printf "%8.1f s  %s", to - from, label }')")
 }
 
-# A plain user without python3-venv cannot be helped, but must be told what to install.
+# A plain user without these packages cannot be helped, but must be told what to install.
 check_refusal() {
-    say "plain user, python3-venv missing: must be told so"
+    say "plain user, packages missing: must be told so"
     as "$plain" "git -c advice.detachedHead=false clone -q /srv/head.bundle refused"
     if as "$plain" "make --no-print-directory -C refused demo" >"$work/refusal.log" 2>&1; then
-        die "make demo succeeded without python3-venv"
+        die "make demo succeeded without a compiler and python3-venv"
     fi
     cat "$work/refusal.log"
-    grep -q 'apt-get install -y .*python3-venv' "$work/refusal.log" ||
-        die "make demo does not say that python3-venv is missing"
+    for package in python3-venv python3-dev g++; do
+        grep -q "apt-get install -y .*$package" "$work/refusal.log" ||
+            die "make demo does not say that $package is missing"
+    done
 }
 
 check_user() {

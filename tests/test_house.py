@@ -18,6 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import iojoule
+from iojoule.sim import _core
 
 ROOT = Path(__file__).resolve().parent.parent
 LINKS = ROOT / "src" / "iojoule"
@@ -25,6 +26,7 @@ FOLDERS = ("datasets", "measure", "model", "sim", "recommender", "api")
 PRESENT = tuple(name for name in FOLDERS if (ROOT / name).is_dir())
 # "Under about 400 lines": a module this long is asking to be two.
 LONGEST_MODULE_LINES = 420
+NATIVE = (".cpp", ".hpp")
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -116,7 +118,7 @@ def test_no_module_outgrows_a_reader() -> None:
     lines = {
         str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
         for path in tracked_files()
-        if path.suffix == ".py"
+        if path.suffix in (".py", *NATIVE)
     }
     assert not {name: count for name, count in lines.items() if count > LONGEST_MODULE_LINES}
 
@@ -178,6 +180,45 @@ def test_make_help_lists_every_target() -> None:
     assert set(re.findall(r"^  make ([a-z-]+)", shown, re.MULTILINE)) == targets
 
 
+def test_the_stub_of_the_core_says_what_the_core_has(tmp_path: Path) -> None:
+    stub = tmp_path / "_core.pyi"
+    made = run(
+        *(sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "iojoule.sim._core", "-o", stub),
+        cwd=tmp_path,
+    )
+    assert made.returncode == 0, made.stderr
+    assert (ROOT / "sim" / "_core.pyi").read_text(encoding="utf-8") == stub.read_text(
+        encoding="utf-8"
+    ), "make core writes it"
+
+
+def native_fields(header: str) -> dict[str, set[str]]:
+    """The data members of each structure that a header of the core declares, by its name."""
+    text = (ROOT / "sim" / "core" / header).read_text(encoding="utf-8")
+    comment, template, dimension = r"//.*", r"<[^<>]*>", r"\[\d+\]"
+    function, value = r".*\)( const)? \{[^{}]*\}", r"=\s*(\{[^}]*\}|[^,;]*)"
+    for noise in (comment, template, dimension, function, value):
+        text = re.sub(noise, "", text)
+    structures = re.findall(r"^struct (\w+) \{\n(.*?)^\};", text, re.MULTILINE | re.DOTALL)
+    return {
+        name: {part.split()[-1] for part in re.split("[,;]", body) if part.strip()}
+        for name, body in structures
+    }
+
+
+def test_python_sees_every_field_of_the_core() -> None:
+    headers = ("config.hpp", "physical/options.hpp", "result.hpp")
+    declared = {name: data for each in headers for name, data in native_fields(each).items()}
+    assert {"mode", "page_read_ns"} <= declared["DeviceConfig"]
+    for structure, fields in declared.items():
+        bound = getattr(_core, structure, None)
+        if bound is None:
+            # its columns are in the dictionary FlowResult.series
+            assert structure == "FlowStep"
+            continue
+        assert fields <= set(dir(bound)), structure
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel built from the sdist, the way an installer without this checkout would."""
@@ -189,7 +230,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert archive.returncode == 0, archive.stderr
     (sdist,) = built.glob("*.tar.gz")
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    # Debug: what is packed where does not depend on how well it was compiled, which takes long.
     options = ("--no-deps", "--no-build-isolation", "--wheel-dir", built)
+    options += ("--config-settings", "cmake.build-type=Debug")
     made = run(*pip, "wheel", *options, sdist, cwd=built)
     assert made.returncode == 0, made.stderr
     (path,) = built.glob("*.whl")
@@ -201,10 +244,11 @@ def test_the_wheel_from_the_sdist_holds_every_tracked_file(wheel: Path) -> None:
     expected = {
         f"iojoule/{relative}"
         for relative in (path.relative_to(ROOT) for path in tracked_files())
-        if relative.parts[0] in PRESENT
+        if relative.parts[0] in PRESENT and relative.suffix not in NATIVE
     }
-    assert expected | {"iojoule/__init__.py", "iojoule/py.typed"} <= packed
-    assert not {name for name in packed if "__pycache__" in name}
+    core = f"iojoule/sim/_core{sysconfig.get_config_var('EXT_SUFFIX')}"
+    assert expected | {"iojoule/__init__.py", "iojoule/py.typed", core} <= packed
+    assert not {name for name in packed if "__pycache__" in name or name.endswith(NATIVE)}
 
 
 def test_the_package_installed_from_the_sdist_imports(wheel: Path, tmp_path: Path) -> None:
@@ -221,6 +265,7 @@ import importlib
 import importlib.resources
 for folder in {PRESENT!r}:
     print(importlib.import_module("iojoule." + folder).__file__)
+print(importlib.import_module("iojoule.sim._core").__file__)
 data = importlib.resources.files("iojoule.datasets")
 print(sum(1 for entry in data.rglob("*") if entry.suffix in (".toml", ".json")))
 """

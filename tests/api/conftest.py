@@ -41,3 +41,12 @@ def iojoule(capsys: pytest.CaptureFixture[str]) -> Iojoule:
 def device() -> str:
     """A drive whose profile ships with performance and power."""
     return DEVICE
+
+
+@pytest.fixture(scope="session")
+def reference() -> Path:
+    """The folder of MQSim's reference runs, which stands beside the checkout or not at all."""
+    path = Path(__file__).resolve().parents[3] / "shared" / "mqsim"
+    if not path.is_dir():
+        pytest.skip("MQSim's reference runs are not beside this checkout: no ../shared/mqsim")
+    return path

@@ -1,0 +1,90 @@
+// The slots of the write cache: one page each, least recently used first out.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "../flat_map.hpp"
+
+namespace iojoule::sim::compat {
+
+struct CacheSlot {
+  std::uint64_t key = 0;
+  std::uint64_t written_ns = 0;  // when the request behind the newest data came in
+  std::uint32_t sectors = 0;     // bit by bit
+  std::uint32_t previous = UINT32_MAX, next = UINT32_MAX;  // towards the recently used, the old
+  bool dirty = false;            // not on flash and not on its way there
+};
+
+constexpr std::uint64_t page_key(std::uint8_t flow, std::uint32_t lpn) {
+  return (std::uint64_t{flow} << 32U) | lpn;
+}
+constexpr std::uint8_t flow_of_key(std::uint64_t key) { return static_cast<std::uint8_t>(key >> 32U); }
+constexpr std::uint32_t lpn_of_key(std::uint64_t key) { return static_cast<std::uint32_t>(key); }
+
+class DataCache {
+ public:
+  static constexpr std::uint32_t absent = FlatMap::absent;
+
+  explicit DataCache(std::size_t capacity) : capacity_(capacity) {}
+
+  std::uint32_t find(std::uint64_t key) const { return index_.find(key); }
+  bool full() const { return index_.size() >= capacity_; }
+  CacheSlot& operator[](std::uint32_t slot) { return slots_[slot]; }
+
+  void touch(std::uint32_t slot) {
+    unlink(slot);
+    link_first(slot);
+  }
+
+  // The key must be absent and the cache not full.
+  std::uint32_t insert(std::uint64_t key, std::uint32_t sectors, std::uint64_t written_ns, bool dirty) {
+    std::uint32_t slot;
+    if (free_.empty()) {
+      slot = static_cast<std::uint32_t>(slots_.size());
+      slots_.emplace_back();
+    } else {
+      slot = free_.back();
+      free_.pop_back();
+    }
+    slots_[slot] = {key, written_ns, sectors, absent, absent, dirty};
+    index_.insert(key, slot);
+    link_first(slot);
+    return slot;
+  }
+
+  void remove(std::uint32_t slot) {
+    unlink(slot);
+    index_.erase(slots_[slot].key);
+    free_.push_back(slot);
+  }
+
+  // Takes the least recently used slot out. The cache must not be empty.
+  CacheSlot evict() {
+    const std::uint32_t slot = last_;
+    const CacheSlot evicted = slots_[slot];
+    remove(slot);
+    return evicted;
+  }
+
+ private:
+  void link_first(std::uint32_t slot) {
+    slots_[slot].previous = absent;
+    slots_[slot].next = first_;
+    (first_ == absent ? last_ : slots_[first_].previous) = slot;
+    first_ = slot;
+  }
+  void unlink(std::uint32_t slot) {
+    const CacheSlot& gone = slots_[slot];
+    (gone.previous == absent ? first_ : slots_[gone.previous].next) = gone.next;
+    (gone.next == absent ? last_ : slots_[gone.next].previous) = gone.previous;
+  }
+
+  std::size_t capacity_;
+  std::vector<CacheSlot> slots_;
+  std::vector<std::uint32_t> free_;
+  FlatMap index_;
+  std::uint32_t first_ = absent, last_ = absent;
+};
+
+}  // namespace iojoule::sim::compat

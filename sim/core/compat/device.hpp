@@ -1,0 +1,238 @@
+// MQSim's device: one object, one run. What each part does stands in the file of its name.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "../config.hpp"
+#include "../control.hpp"
+#include "../divisor.hpp"
+#include "../event_queue.hpp"
+#include "../generator.hpp"
+#include "../geometry.hpp"
+#include "../result.hpp"
+#include "../statistics.hpp"
+#include "../trace.hpp"
+#include "../watch.hpp"
+#include "blocks.hpp"
+#include "data_cache.hpp"
+#include "mapping_table.hpp"
+#include "parts.hpp"
+#include "timing.hpp"
+#include "transaction.hpp"
+
+namespace iojoule::sim::compat {
+
+class Device {
+ public:
+  Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows, const Limits& limits,
+         Control& control, std::uint64_t series_step_ns);
+  RunResult run();
+
+ private:
+  enum EventKind : std::uint32_t {
+    flow_start, flow_arrival, to_device_delivered, to_host_delivered, dram_done, bus_done, chip_done,
+  };
+
+  // device.cpp
+  void make_flows(const Limits& limits, std::uint64_t series_step_ns);
+  void make_caches();
+  void make_chips();
+  void make_mapping();
+  RunResult report();
+
+  // host.cpp: flows and queue pairs
+  void start_flow(std::uint32_t flow);
+  void arrive(std::uint32_t flow);
+  bool may_generate(const Flow& flow) const;
+  std::uint32_t generate(std::uint32_t flow);
+  void submit(std::uint32_t request);
+  void enqueue(std::uint32_t request);
+  void consume_completion(std::uint32_t request);
+
+  // front_end.cpp: links, fetching, segmentation
+  void send(LinkQueue& link, const Message& message);
+  void deliver(LinkQueue& link);
+  void receive_on_device(const Message& message);
+  void receive_on_host(const Message& message);
+  void fetch_next(std::uint8_t flow);
+  std::uint32_t first_page(const UserRequest& request) const;
+  void segment(std::uint32_t request, std::vector<std::uint32_t>& pages);
+  void begin_service(std::uint32_t request);
+  void complete(std::uint32_t request);
+  void post_completion(std::uint32_t request);
+
+  // cache_manager.cpp: the data cache and its DRAM
+  bool writes_cached(std::uint8_t flow) const;
+  bool reads_cached(std::uint8_t flow) const;
+  std::uint32_t share_of(std::uint8_t flow) const { return caches_.size() == 1 ? 0 : flow; }
+  std::uint32_t chain(const std::vector<std::uint32_t>& pages);
+  void service_read(std::uint32_t request, std::vector<std::uint32_t>& pages);
+  void destage(std::uint32_t request);
+  std::uint32_t make_eviction(const CacheSlot& slot, Source source);
+  void access_dram(const DramAccess& access);
+  void start_dram(const DramAccess& access);
+  void finish_dram();
+  void finish_if_done(std::uint32_t request);
+  void finish_user_transaction(std::uint32_t index);
+  void fill_from_read(const Transaction& read);
+
+  // mapping_unit.cpp: from logical pages to flash
+  std::uint32_t plane_of(std::uint8_t flow, std::uint32_t lpn) const {
+    const std::vector<std::uint32_t>& planes = flows_[flow].data_planes;
+    return planes[flows_[flow].stripe.remainder(lpn)];
+  }
+  std::uint32_t mapping_plane_of(std::uint8_t flow, std::uint32_t number) const {
+    const std::vector<std::uint32_t>& planes = flows_[flow].space.planes;
+    return planes[number % planes.size()];
+  }
+  void set_place(Transaction& page, std::uint32_t place) const {
+    page.block = static_cast<std::uint32_t>(block_pages_.quotient(place));
+    page.page = static_cast<std::uint32_t>(block_pages_.remainder(place));
+  }
+  void dispatch(const std::vector<std::uint32_t>& pages);
+  void submit_placed(std::uint32_t index);
+  bool translate_when_mapped(std::uint32_t index);
+  bool place_or_stop(std::uint32_t index);
+  bool place(std::uint32_t index);
+  void place_read(std::uint32_t index);
+  void place_program(std::uint32_t index);
+  std::uint32_t next_data_page(std::uint32_t plane, std::uint8_t flow, std::uint32_t lpn);
+  void touch_mapping(std::uint8_t flow, std::uint32_t lpn);
+  void update_mapping(std::uint8_t flow, std::uint32_t lpn, std::uint32_t place, std::uint32_t sectors);
+  bool fetch_mapping(std::uint8_t flow, std::uint32_t lpn);
+  void make_mapping_room(std::uint8_t flow);
+  std::uint32_t make_mapping_read(std::uint8_t flow, std::uint32_t number, std::uint32_t bytes);
+  void read_mapping(std::uint8_t flow, std::uint32_t lpn);
+  void write_back_mapping(std::uint8_t flow, std::uint32_t lpn);
+  void place_mapping_program(std::uint8_t flow, std::uint32_t number);
+  void finish_mapping_transaction(std::uint32_t index);
+  void append(FlatMap& chains, std::uint32_t lpn, std::uint32_t index);
+  std::uint32_t take_chain(FlatMap& chains, std::uint32_t lpn);
+
+  // scheduler.cpp: which chip does what next
+  std::uint32_t chip_of(std::uint32_t plane) const { return sites_[plane].chip; }
+  void open_submission() { ++open_submissions_; }
+  void submit_transaction(std::uint32_t index) { submitted_.push_back(index); }
+  void close_submission();
+  void enqueue_transaction(std::uint32_t index);
+  static bool wants_command(const Channel& channel) {
+    return !channel.busy && (channel.idle_chips & channel.chips_with_work) != 0;
+  }
+  void offer_channel(std::uint32_t channel);
+  void serve_chip(std::uint32_t chip);
+  bool serve_reads(std::uint32_t chip);
+  bool serve_programs(std::uint32_t chip);
+  void serve_erases(std::uint32_t chip);
+  static TransactionList* user_list(TransactionList (&lists)[ChipQueues::classes]);
+  bool ready(const Transaction& transaction) const;
+  void issue(std::uint32_t chip, TransactionList& first, TransactionList* second);
+  void take(std::uint32_t chip, TransactionList& list, std::uint32_t die, std::uint32_t page);
+
+  // bus.cpp: channels and chips
+  void set_status(std::uint32_t chip, Chip::Status status);
+  void start_command(std::uint32_t chip);
+  void start_array(std::uint32_t chip);
+  void finish_bus(std::uint32_t channel);
+  void finish_chip(std::uint32_t chip);
+  void send_page(std::uint32_t channel, std::uint32_t page);
+  void transaction_done(std::uint32_t index);
+
+  // collector.cpp: garbage collection and wear levelling
+  std::uint32_t collection_threshold() const;
+  bool writes_stopped(std::uint32_t plane) const;
+  bool locked(std::uint8_t flow, std::uint32_t lpn) const;
+  void wait_behind_barrier(std::uint32_t index);
+  void lock_block(std::uint32_t plane, std::uint32_t block);
+  void unlock(std::uint8_t flow, std::uint32_t lpn, bool holds_mapping);
+  bool safe_victim(std::uint32_t plane, std::uint32_t block);
+  std::uint32_t random_block();
+  bool under_erasure(std::uint32_t plane, std::uint32_t block) const;
+  std::uint32_t choose_victim(std::uint32_t plane);
+  std::uint32_t greediest_block(std::uint32_t plane);
+  std::uint32_t best_of_some(std::uint32_t plane);
+  std::uint32_t random_victim(std::uint32_t plane);
+  void check_collection(std::uint32_t plane);
+  void move_block(std::uint32_t plane, std::uint32_t block, bool submit_erase);
+  std::uint32_t make_collector_transaction(Operation operation, std::uint32_t plane, std::uint32_t block,
+                                           std::uint8_t flow);
+  std::uint32_t pages_to_move(const Transaction& erase) const;
+  void finish_for_collector(std::uint32_t index);
+  void program_moved_page(const Transaction& read);
+  void finish_erase(std::uint32_t plane, std::uint32_t block);
+  void retry_stopped_programs(std::uint32_t plane);
+  bool levelling_due(std::uint32_t plane);
+  void level_wear(std::uint32_t plane);
+
+  // preconditioning.cpp: the drive as it is after long use
+  void precondition();
+  template <class Access>
+  void replay_accesses(std::uint32_t flow, Access access);
+  std::uint64_t replay(std::uint32_t flow);
+  void warm_mapping_cache(std::uint32_t flow, std::uint64_t pages, RandomStream& random);
+  void lay_out(std::uint32_t flow, std::uint32_t plane, std::vector<std::uint32_t>& pages,
+               const std::vector<double>& valid_pages);
+  void fill_block(std::uint32_t flow, std::uint32_t plane, std::vector<std::uint32_t>& pages, std::size_t valid);
+  std::vector<double> valid_page_distribution(const FlowConfig& flow) const;
+
+  const DeviceConfig config_;
+  const std::vector<FlowConfig> flow_configs_;
+  const Geometry geometry_;
+  const std::uint32_t planes_per_chip_;
+  const Divisor page_sectors_, block_pages_;
+  Watch watch_;
+  EventQueue events_;
+  DeviceResult counts_;
+
+  // host and front end
+  std::vector<Flow> flows_;
+  Pool<UserRequest> requests_;
+  Pool<Transaction> transactions_;
+  const PacketedLink link_;
+  LinkQueue to_device_, to_host_;
+  std::vector<std::uint32_t> request_pages_;  // scratch
+
+  // data cache
+  const HalfCountedDram dram_;
+  std::vector<DataCache> caches_;             // one, or one a flow
+  std::vector<FlatMap> written_lately_;       // by flow: pages written in the current window
+  std::uint64_t next_window_ns_ = 0;
+  std::vector<std::uint32_t> back_pressure_;  // sectors on their way to flash
+  std::uint32_t back_pressure_limit_ = 0;
+  std::vector<Ring<std::uint32_t>> waiting_writes_;
+  std::vector<Ring<DramAccess>> dram_queues_;
+  DramAccess dram_current_{};
+  bool dram_busy_ = false;
+  std::uint32_t dram_turn_ = 0;
+  std::uint64_t dram_busy_ns_ = 0;
+  std::vector<std::uint32_t> write_back_pages_;  // scratch
+
+  // mapping, by flow
+  std::vector<PageTable> tables_;
+  std::vector<MappingCache> mapping_caches_;
+  std::vector<MappingPages> mapping_pages_;
+  std::uint32_t entries_per_mapping_page_ = 0, stored_entry_bytes_ = 0;
+  std::uint64_t mapping_cache_entries_ = 0;   // of each flow
+
+  // flash
+  Blocks blocks_;
+  std::vector<std::vector<std::uint32_t>> stopped_programs_;  // by plane: no free block for them
+  std::vector<FlatMap> barriers_, mapping_barriers_;          // by flow: pages that are being moved
+  std::vector<std::vector<std::uint32_t>> erasures_;          // by plane: blocks under collection
+  RandomStream collector_random_{432};                        // MQSim ignores the configured seed
+  std::vector<std::uint32_t> drawn_blocks_;                   // scratch
+  std::vector<std::uint32_t> sharers_;                        // by plane: flows that use it
+  std::vector<PlaneSite> sites_;                              // by plane
+  std::vector<ChipQueues> queues_;
+  std::vector<Chip> chips_;
+  std::vector<Channel> channels_;
+  const WholeNsChannel bus_;
+  const PageKindArray array_;
+  std::vector<std::uint32_t> submitted_;
+  std::uint32_t open_submissions_ = 0;
+  std::uint32_t taken_planes_ = 0;            // of the command that is being put together
+};
+
+}  // namespace iojoule::sim::compat

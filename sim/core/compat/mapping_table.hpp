@@ -1,0 +1,192 @@
+// What a flow's logical pages map to, and the part of that which the controller holds (CMT).
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "../flat_map.hpp"
+#include "../lazy_array.hpp"
+#include "../packed_array.hpp"
+
+namespace iojoule::sim::compat {
+
+// Physical pages are numbered within their plane, which follows from the logical page.
+//
+// An entry has the bits it needs and no more. Neighbouring entries form a group, which is laid down
+// behind the last one when it is first written to: what a run touches of a large drive lies together
+// and takes the memory, and the time to get it, of that part alone.
+class PageTable {
+ public:
+  PageTable() = default;
+  PageTable(std::size_t pages, std::uint32_t pages_per_plane, std::uint32_t sector_bits)
+      : size_(pages),
+        sector_bits_(sector_bits),
+        groups_(pages / group_pages + 1),
+        entries_((groups_.size() + 1) * group_pages,
+                 sector_bits_ + static_cast<std::uint32_t>(std::bit_width(pages_per_plane))) {}
+
+  bool mapped(std::uint32_t lpn) const { return entry(lpn) >> sector_bits_ != 0; }
+  std::uint32_t place(std::uint32_t lpn) const { return static_cast<std::uint32_t>(entry(lpn) >> sector_bits_) - 1; }
+  std::uint32_t sectors(std::uint32_t lpn) const {
+    return static_cast<std::uint32_t>(entry(lpn) & ((std::uint64_t{1} << sector_bits_) - 1));
+  }
+  void set(std::uint32_t lpn, std::uint32_t place, std::uint32_t sectors) {
+    write(lpn, (std::uint64_t{place} + 1) << sector_bits_ | sectors);
+  }
+  // Notes sectors as written before the page has a place.
+  void mark(std::uint32_t lpn, std::uint32_t sectors) { write(lpn, entry(lpn) | sectors); }
+  void forget(std::uint32_t lpn) { write(lpn, 0); }
+  std::size_t size() const { return size_; }
+
+  // First one, then the other: the group tells where the entry is. Any page will do.
+  void prefetch_group(std::uint32_t lpn) const {
+    if (lpn < size_) __builtin_prefetch(&groups_[lpn / group_pages]);
+  }
+  void prefetch_entry(std::uint32_t lpn) const {
+    if (lpn < size_) entries_.prefetch(place_of(lpn));
+  }
+
+ private:
+  static constexpr std::uint32_t group_pages = 16;
+
+  std::uint64_t entry(std::uint32_t lpn) const {
+    return entries_[place_of(lpn)];
+  }
+  std::size_t place_of(std::uint32_t lpn) const {
+    return std::size_t{groups_[lpn / group_pages]} * group_pages + lpn % group_pages;
+  }
+  void write(std::uint32_t lpn, std::uint64_t entry) {
+    std::uint32_t& group = groups_[lpn / group_pages];
+    if (group == 0) group = ++last_group_;
+    entries_.set(std::size_t{group} * group_pages + lpn % group_pages, entry);
+  }
+
+  std::size_t size_ = 0;
+  std::uint32_t sector_bits_ = 0;
+  LazyArray<std::uint32_t> groups_;  // where they lie; 0: nowhere yet, and there all entries are 0
+  std::uint32_t last_group_ = 0;
+  PackedArray entries_;              // (place + 1, 0: never written or read; valid sectors, bit by bit)
+};
+
+// The cached mapping table: which entries of the page table are at hand, least recently used first
+// out. It holds no places of its own: MQSim writes an entry back to the table in the moment in which
+// it evicts it, so the table is always right.
+class MappingCache {
+ public:
+  static constexpr std::uint32_t absent = FlatMap::absent;
+
+  MappingCache(std::size_t capacity, std::size_t pages) : capacity_(capacity), reserved_(pages / word_bits + 1) {}
+
+  void prefetch(std::uint32_t lpn) const { index_.prefetch(lpn); }
+  bool full() const { return index_.size() >= capacity_; }
+  bool reserved(std::uint32_t lpn) const { return index_.contains(lpn); }
+  bool at_hand(std::uint32_t lpn) const {
+    const std::uint32_t entry = index_.find(lpn);
+    return entry != absent && entries_[entry].arrived;
+  }
+  bool awaited(std::uint32_t lpn) const {
+    const std::uint32_t entry = index_.find(lpn);
+    return entry != absent && !entries_[entry].arrived;
+  }
+  void touch(std::uint32_t lpn) {
+    const std::uint32_t entry = index_.find(lpn);
+    unlink(entry);
+    link_first(entry);
+  }
+  void mark(std::uint32_t lpn, bool dirty) { entries_[index_.find(lpn)].dirty = dirty; }
+  void arrive(std::uint32_t lpn) {
+    Entry& entry = entries_[index_.find(lpn)];
+    entry.arrived = true;
+    entry.dirty = false;
+  }
+
+  // Makes a place for an entry that is still to come. The cache must not be full.
+  void reserve(std::uint32_t lpn) {
+    std::uint32_t entry;
+    if (free_.empty()) {
+      entry = static_cast<std::uint32_t>(entries_.size());
+      entries_.emplace_back();
+    } else {
+      entry = free_.back();
+      free_.pop_back();
+    }
+    reserved_[lpn / word_bits] |= std::uint64_t{1} << (lpn % word_bits);
+    entries_[entry] = {lpn, absent, absent, false, false};
+    index_.insert(lpn, entry);
+    link_first(entry);
+  }
+
+  struct Evicted {
+    std::uint32_t lpn;
+    bool dirty;
+  };
+  // Takes the least recently used entry out. The cache must not be empty.
+  Evicted evict() {
+    const std::uint32_t entry = last_;
+    const Evicted evicted{entries_[entry].lpn, entries_[entry].dirty};
+    unlink(entry);
+    index_.erase(evicted.lpn);
+    reserved_[evicted.lpn / word_bits] &= ~(std::uint64_t{1} << (evicted.lpn % word_bits));
+    free_.push_back(entry);
+    return evicted;
+  }
+
+  // Uses every entry at hand of the pages first..end-1 in their order: what is dirty becomes clean, and
+  // `was_clean(page)` is called for the others.
+  template <class WasClean>
+  void write_back(std::uint32_t first, std::uint32_t end, WasClean was_clean) {
+    for (std::uint32_t base = first - first % word_bits; base < end; base += word_bits) {
+      if (base / word_bits >= reserved_.size()) return;
+      for (std::uint64_t bits = reserved_[base / word_bits]; bits != 0; bits &= bits - 1) {
+        const std::uint32_t lpn = base + static_cast<std::uint32_t>(std::countr_zero(bits));
+        if (lpn < first || lpn >= end) continue;
+        const std::uint32_t entry = index_.find(lpn);
+        if (!entries_[entry].arrived) continue;
+        unlink(entry);
+        link_first(entry);
+        if (!entries_[entry].dirty) was_clean(lpn);
+        entries_[entry].dirty = false;
+      }
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t word_bits = 64;
+
+  struct Entry {
+    std::uint32_t lpn, previous, next;
+    bool arrived, dirty;
+  };
+
+  void link_first(std::uint32_t entry) {
+    entries_[entry].previous = absent;
+    entries_[entry].next = first_;
+    (first_ == absent ? last_ : entries_[first_].previous) = entry;
+    first_ = entry;
+  }
+  void unlink(std::uint32_t entry) {
+    const Entry& gone = entries_[entry];
+    (gone.previous == absent ? first_ : entries_[gone.previous].next) = gone.next;
+    (gone.next == absent ? last_ : entries_[gone.next].previous) = gone.previous;
+  }
+
+  std::size_t capacity_;
+  std::vector<Entry> entries_;
+  std::vector<std::uint32_t> free_;
+  FlatMap index_;                      // logical page -> entry
+  LazyArray<std::uint64_t> reserved_;  // the same pages, bit by bit, to walk them in their order
+  std::uint32_t first_ = absent, last_ = absent;
+};
+
+// Sizes of MQSim's entries (mqsim.md, 1.2 and 3.5).
+constexpr std::uint64_t cached_entry_bytes(std::uint64_t physical_pages, std::uint32_t sectors_per_page) {
+  const auto address_bits = static_cast<std::uint64_t>(std::bit_width(physical_pages - 1));
+  return (2 * address_bits + sectors_per_page + 7) / 8;
+}
+constexpr std::uint64_t stored_entry_bytes(std::uint64_t physical_pages, std::uint32_t sectors_per_page) {
+  const auto address_bits = static_cast<std::uint64_t>(std::bit_width(physical_pages - 1));
+  return (address_bits + sectors_per_page + 7) / 8;
+}
+
+}  // namespace iojoule::sim::compat

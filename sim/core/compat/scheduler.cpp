@@ -1,0 +1,154 @@
+// Which chip does what next: out-of-order scheduling by chip and source (mqsim.md, 3.7).
+#include <bit>
+
+#include "device.hpp"
+
+namespace iojoule::sim::compat {
+
+void Device::close_submission() {
+  if (--open_submissions_ > 0 || submitted_.empty()) return;
+  for (const std::uint32_t index : submitted_) enqueue_transaction(index);
+  submitted_.clear();
+  for (std::uint32_t channel = 0; channel < geometry_.channels; ++channel) {
+    if (wants_command(channels_[channel])) offer_channel(channel);
+  }
+}
+
+void Device::enqueue_transaction(std::uint32_t index) {
+  Transaction& transaction = transactions_[index];
+  transaction.queued_ns = events_.now_ns();
+  const std::uint32_t chip = chip_of(transaction.plane);
+  ChipQueues& queues = queues_[chip];
+  const bool is_read = transaction.operation == Operation::read;
+  TransactionList* list = nullptr;
+  switch (transaction.source) {
+    case Source::mapping: list = &queues.mapping_read; break;
+    case Source::collector:
+      list = is_read ? &queues.collector_read
+             : transaction.operation == Operation::program ? &queues.collector_program
+                                                           : &queues.collector_erase;
+      break;
+    default: {
+      const std::size_t level = config_.scheduler == Scheduler::priority_out_of_order ? transaction.priority : 0;
+      list = is_read ? &queues.user_read[level] : &queues.user_program[level];
+    }
+  }
+  list->push_back(transactions_, index);
+  ++queues.waiting;
+  channels_[chips_[chip].channel].chips_with_work |= chips_[chip].bit;
+}
+
+// Round robin over the channel's chips until one takes the bus. MQSim asks every chip and moves its
+// pointer for each; asking one that is busy or has nothing to do changes nothing, and a full round
+// leaves the pointer where it was, so only the others are asked here.
+void Device::offer_channel(std::uint32_t index) {
+  Channel& channel = channels_[index];
+  const std::uint32_t chips = geometry_.chips_per_channel;
+  std::uint64_t candidates = channel.idle_chips & channel.chips_with_work;
+  while (candidates != 0) {
+    const std::uint64_t ahead = candidates & (~std::uint64_t{0} << channel.next_chip);
+    const auto chip = static_cast<std::uint32_t>(std::countr_zero(ahead != 0 ? ahead : candidates));
+    candidates &= ~(std::uint64_t{1} << chip);
+    serve_chip(index * chips + chip);
+    if (channel.busy) {
+      channel.next_chip = chip + 1 == chips ? 0 : chip + 1;
+      return;
+    }
+  }
+}
+
+void Device::serve_chip(std::uint32_t chip) {
+  if (serve_reads(chip) || serve_programs(chip)) return;
+  serve_erases(chip);
+}
+
+TransactionList* Device::user_list(TransactionList (&lists)[ChipQueues::classes]) {
+  for (TransactionList& list : lists) {
+    if (!list.empty()) return &list;
+  }
+  return nullptr;
+}
+
+bool Device::serve_reads(std::uint32_t chip) {
+  ChipQueues& queues = queues_[chip];
+  TransactionList* user = user_list(queues.user_read);
+  if (!queues.mapping_read.empty()) {
+    issue(chip, queues.mapping_read, !queues.collector_read.empty() ? &queues.collector_read : user);
+    return true;
+  }
+  if (!queues.collector_read.empty()) {
+    issue(chip, queues.collector_read, user);
+    return true;
+  }
+  if (!queues.collector_program.empty() || !queues.collector_erase.empty()) return false;
+  if (user == nullptr) return false;
+  issue(chip, *user, nullptr);
+  return true;
+}
+
+bool Device::serve_programs(std::uint32_t chip) {
+  ChipQueues& queues = queues_[chip];
+  TransactionList* user = user_list(queues.user_program);
+  if (!queues.collector_program.empty()) {
+    issue(chip, queues.collector_program, user);
+    return true;
+  }
+  if (!queues.collector_erase.empty()) return false;
+  if (user == nullptr) return false;
+  issue(chip, *user, nullptr);
+  return true;
+}
+
+void Device::serve_erases(std::uint32_t chip) {
+  ChipQueues& queues = queues_[chip];
+  if (!queues.collector_erase.empty()) issue(chip, queues.collector_erase, nullptr);
+}
+
+bool Device::ready(const Transaction& transaction) const {
+  switch (transaction.operation) {
+    case Operation::read: return true;
+    case Operation::program: return transaction.related == nothing;
+    default: return pages_to_move(transaction) == 0;
+  }
+}
+
+// One command for one die: the first ready page, then pages with the head's number in other planes.
+void Device::issue(std::uint32_t chip, TransactionList& first, TransactionList* second) {
+  const Transaction& head = transactions_[first.head];
+  std::uint32_t die = sites_[head.plane].die;
+  const std::uint32_t page = head.page;
+  taken_planes_ = 0;
+  for (std::uint32_t i = 0; i < geometry_.dies_per_chip; ++i) {
+    take(chip, first, die, page);
+    if (second != nullptr && chips_[chip].active.size() < geometry_.planes_per_die) {
+      take(chip, *second, die, page);
+    }
+    if (!chips_[chip].active.empty()) {
+      start_command(chip);
+      return;
+    }
+    die = die + 1 == geometry_.dies_per_chip ? 0 : die + 1;
+  }
+}
+
+void Device::take(std::uint32_t chip, TransactionList& list, std::uint32_t die, std::uint32_t page) {
+  CommandPages& active = chips_[chip].active;
+  std::uint32_t next = list.head;
+  while (next != nothing && active.size() < geometry_.planes_per_die) {
+    const std::uint32_t index = next;
+    const Transaction& transaction = transactions_[index];
+    next = transaction.next;
+    const PlaneSite& site = sites_[transaction.plane];
+    if (site.die != die || (taken_planes_ & site.bit) != 0) continue;
+    if (!active.empty() && transaction.page != page) continue;
+    if (!ready(transaction)) continue;
+    taken_planes_ |= site.bit;
+    active.push_back(index);
+    list.remove(transactions_, index);
+    if (--queues_[chip].waiting == 0) {
+      channels_[chips_[chip].channel].chips_with_work &= ~chips_[chip].bit;
+    }
+  }
+}
+
+}  // namespace iojoule::sim::compat

@@ -1,0 +1,25 @@
+// Division by a number that is fixed for a run.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace iojoule::sim {
+
+// A shift or a mask where the number is a power of two, as the drives' mostly are: a division takes
+// some twenty cycles, and every page needs several.
+class Divisor {
+ public:
+  explicit Divisor(std::uint64_t number = 1)
+      : number_(number), shift_(static_cast<std::uint32_t>(std::countr_zero(number))), power_(std::has_single_bit(number)) {}
+
+  std::uint64_t quotient(std::uint64_t n) const { return power_ ? n >> shift_ : n / number_; }
+  std::uint64_t remainder(std::uint64_t n) const { return power_ ? n & (number_ - 1) : n % number_; }
+
+ private:
+  std::uint64_t number_;
+  std::uint32_t shift_;
+  bool power_;
+};
+
+}  // namespace iojoule::sim

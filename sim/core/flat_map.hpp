@@ -1,0 +1,97 @@
+// A map from 64-bit keys to 32-bit values in a flat array: linear probing, no tombstones.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+namespace iojoule::sim {
+
+// Holds any key but UINT64_MAX. Grows by doubling at half full, so that a table made with the
+// expected number of keys allocates nothing later.
+class FlatMap {
+ public:
+  static constexpr std::uint32_t absent = UINT32_MAX;
+
+  explicit FlatMap(std::size_t expected = 16) { reset(std::bit_ceil(2 * expected + 16)); }
+
+  std::size_t size() const { return size_; }
+
+  std::uint32_t find(std::uint64_t key) const {
+    for (std::size_t i = home(key); slots_[i].key != empty; i = (i + 1) & mask_) {
+      if (slots_[i].key == key) return slots_[i].value;
+    }
+    return absent;
+  }
+  void prefetch(std::uint64_t key) const { __builtin_prefetch(&slots_[home(key)]); }
+  bool contains(std::uint64_t key) const { return find(key) != absent; }
+
+  // The key must not be there yet.
+  void insert(std::uint64_t key, std::uint32_t value) {
+    if (2 * (size_ + 1) > slots_.size()) grow();
+    place(key, value);
+    ++size_;
+  }
+
+  void erase(std::uint64_t key) {
+    std::size_t i = home(key);
+    while (slots_[i].key != key) {
+      if (slots_[i].key == empty) return;
+      i = (i + 1) & mask_;
+    }
+    // Close the gap: move back every follower that its home allows to stand here.
+    for (std::size_t j = (i + 1) & mask_; slots_[j].key != empty; j = (j + 1) & mask_) {
+      if (((j - home(slots_[j].key)) & mask_) < ((j - i) & mask_)) continue;
+      slots_[i] = slots_[j];
+      i = j;
+    }
+    slots_[i].key = empty;
+    --size_;
+  }
+
+  void clear() {
+    if (size_ > 0) reset(slots_.size());
+  }
+
+ private:
+  static constexpr std::uint64_t empty = UINT64_MAX;
+
+  struct Slot {
+    std::uint64_t key = empty;
+    std::uint32_t value = 0;
+  };
+
+  // Fibonacci hashing (Knuth, TAOCP 3, 6.4).
+  std::size_t home(std::uint64_t key) const {
+    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15ULL) >> shift_);
+  }
+
+  void reset(std::size_t capacity) {
+    slots_.assign(capacity, Slot{});
+    mask_ = capacity - 1;
+    shift_ = 64 - std::countr_zero(capacity);
+    size_ = 0;
+  }
+
+  void place(std::uint64_t key, std::uint32_t value) {
+    std::size_t i = home(key);
+    while (slots_[i].key != empty) i = (i + 1) & mask_;
+    slots_[i] = {key, value};
+  }
+
+  void grow() {
+    std::vector<Slot> slots(2 * slots_.size());
+    slots.swap(slots_);
+    mask_ = slots_.size() - 1;
+    --shift_;
+    for (const Slot& slot : slots) {
+      if (slot.key != empty) place(slot.key, slot.value);
+    }
+  }
+
+  std::vector<Slot> slots_;
+  std::size_t mask_ = 0, size_ = 0;
+  int shift_ = 0;
+};
+
+}  // namespace iojoule::sim

@@ -1,0 +1,46 @@
+// A zero-filled array of numbers of a few bits each, one after the other without gaps.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "lazy_array.hpp"
+
+namespace iojoule::sim {
+
+// Costs nothing until it is touched, like the LazyArray it lies in. Needs a little-endian machine.
+class PackedArray {
+ public:
+  PackedArray() = default;
+  // Numbers of 58 to 63 bits get 64, so that each lies within eight bytes.
+  PackedArray(std::size_t size, std::uint32_t bits)
+      : bits_(bits <= 57 ? bits : 64),
+        mask_(~std::uint64_t{0} >> (64 - bits_)),
+        bytes_(size == 0 ? 0 : (size * bits_ + 7) / 8 + sizeof(std::uint64_t)) {}
+
+  std::uint64_t operator[](std::size_t i) const {
+    const std::size_t bit = i * bits_;
+    return load(bit / 8) >> (bit % 8) & mask_;
+  }
+  void set(std::size_t i, std::uint64_t value) {
+    const std::size_t bit = i * bits_;
+    const std::uint64_t others = load(bit / 8) & ~(mask_ << (bit % 8));
+    const std::uint64_t word = others | value << (bit % 8);
+    std::memcpy(&bytes_[bit / 8], &word, sizeof(word));
+  }
+  void prefetch(std::size_t i) const { __builtin_prefetch(&bytes_[i * bits_ / 8]); }
+
+ private:
+  std::uint64_t load(std::size_t byte) const {
+    std::uint64_t word;
+    std::memcpy(&word, &bytes_[byte], sizeof(word));
+    return word;
+  }
+
+  std::uint32_t bits_ = 0;
+  std::uint64_t mask_ = 0;
+  LazyArray<unsigned char> bytes_;
+};
+
+}  // namespace iojoule::sim

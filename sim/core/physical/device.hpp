@@ -1,0 +1,116 @@
+// The drive: takes the host's commands apart into cache, mapping and flash work, and puts the answers
+// together.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "../error.hpp"
+#include "../watch.hpp"
+#include "context.hpp"
+#include "flash.hpp"
+#include "host.hpp"
+
+namespace iojoule::sim::physical {
+
+class Device final : private FlashClient {
+ public:
+  Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows, const Limits& limits,
+         Control& control, std::uint64_t series_step_ns);
+
+  RunResult run();
+
+ private:
+  // A unit of a read that waits for its mapping entry.
+  struct WaitingUnit {
+    std::uint32_t request, unit, bytes, next;
+  };
+  // Consecutive units of a request that lie in one page.
+  struct Gathered {
+    Flash::Place place{none, none, false};
+    Flash::Part part{0, 0, 0};
+  };
+
+  // the run: device.cpp
+  void handle(const Event& event);
+  void after_event();
+  bool finished();
+  ModelError halted() const;
+  void begin_measuring();
+  void note_activity();
+  void arm_power_timer();
+  void arm_fold_timer();
+  void on_fold_timer();
+  RunResult report();
+
+  // commands: device.cpp
+  void request_arrives(std::uint32_t index);
+  void accept(std::uint32_t index);
+  void process(std::uint32_t index);
+  void part_done(std::uint32_t index);
+  void complete(std::uint32_t index);
+  void request_done(std::uint32_t index);
+  std::uint64_t commands_of(const HostRequest& request) const;
+
+  // reads: device_read.cpp
+  void start_read(std::uint32_t index);
+  void gather(std::uint32_t index, Gathered& gathered, std::uint32_t unit, std::uint32_t bytes);
+  void issue(std::uint32_t index, Gathered& gathered);
+  void answer_from_memory(std::uint32_t index, std::uint64_t bytes);
+  void send_to_host(std::uint32_t index, std::uint64_t ready_ps, std::uint64_t bytes);
+  void page_read(const PageRead& read) override;
+  Flash::Place place_of(std::uint16_t flow, std::uint32_t unit) const;
+  std::uint8_t read_class(std::uint16_t flow) const;
+  std::uint32_t first_unit(const HostRequest& request) const;
+  std::uint32_t unit_count(const HostRequest& request) const;
+  std::uint32_t bytes_in_unit(const HostRequest& request, std::uint32_t unit) const;
+
+  // the mapping table: device_mapping.cpp
+  bool mapping_ready(std::uint32_t unit, std::uint16_t flow, bool is_read, std::uint32_t waiter);
+  void load_mapping_page(std::uint32_t page);
+  void mapping_page_loaded(std::uint32_t page);
+  void serve_write_backs();
+  void mapping_page_programmed(std::uint32_t page) override;
+  Flash::Place mapping_place(std::uint32_t page) const;
+
+  // writes: device_write.cpp
+  void data_arrives(std::uint32_t index);
+  bool advance_write(std::uint32_t index);
+  void retry_writes();
+  void prepare(std::uint32_t slot);
+  void queue_slot(std::uint32_t slot);
+  void slot_filled(std::uint32_t slot);
+  void slot_programmed(std::uint32_t slot, std::uint64_t array_ns,
+                       std::uint64_t transfer_ns) override;
+  void release_waiters(std::uint32_t chain);
+  void start_trim(std::uint32_t index);
+  void start_flush(std::uint32_t index);
+  void serve_flushes();
+  bool writes_through(const HostRequest& request) const;
+  bool keeps_copies(std::uint16_t flow) const;
+
+  void spend_link(std::uint64_t wire_bytes, std::uint64_t until_ps);
+  std::uint64_t access_dram(std::uint64_t ready_ps, std::uint64_t bytes);
+
+  Context context_;
+  Flash flash_;
+  Host host_;
+  Watch watch_;
+  const EnergyOptions& energy_;
+  const std::uint64_t series_step_ns_;
+  const std::uint32_t fetch_limit_;
+  FifoServer firmware_;
+  std::vector<RequestQueue> submission_queues_;  // by flow: commands not yet fetched
+  std::vector<std::uint32_t> in_device_;         // by flow
+  RequestQueue waiting_writes_;                  // for room in the cache
+  RequestQueue flushes_;
+  std::vector<WaitingUnit> waiting_units_;
+  std::uint32_t free_waiting_unit_ = none;
+  std::vector<std::uint32_t> woken_;
+  std::uint32_t commands_ = 0;                   // accepted and not yet done at the host
+  std::uint64_t power_timer_ns_ = UINT64_MAX;
+  bool fold_timer_ = false, has_slc_, active_ = false, draining_ = false, ended_ = false;
+  std::uint64_t command_idle_since_ns_ = 0;
+};
+
+}  // namespace iojoule::sim::physical

@@ -1,0 +1,123 @@
+// Joules by component and watts over time.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../error.hpp"
+#include "../result.hpp"
+
+namespace iojoule::sim::physical {
+
+enum class Component : std::uint8_t {
+  array_read, array_program, array_erase, channel, dram, controller, link
+};
+inline constexpr std::size_t component_count = 7;
+
+// What the drive draws whether or not it does anything, by component.
+struct StaticWatts {
+  double controller = 0, dram = 0, link = 0;
+  double total() const { return controller + dram + link; }
+};
+
+class EnergyMeter {
+ public:
+  static constexpr std::size_t steps_max = std::size_t{1} << 24;  // 128 MiB
+
+  explicit EnergyMeter(std::uint64_t power_step_ns) : step_ns_(power_step_ns) {}
+
+  // Spent evenly over [start_ns, end_ns); what lies before the measured part is left out.
+  void spend(Component component, double joules, std::uint64_t start_ns, std::uint64_t end_ns) {
+    if (joules == 0) return;
+    if (start_ns < from_ns_) {
+      if (end_ns <= from_ns_) return;
+      joules *= static_cast<double>(end_ns - from_ns_) / static_cast<double>(end_ns - start_ns);
+      start_ns = from_ns_;
+    }
+    joules_[static_cast<std::size_t>(component)] += joules;
+    if (step_ns_ != 0) draw(joules, start_ns, end_ns);
+  }
+
+  // Everything up to now_ns was drawn at the present watts; from now on at `watts`.
+  void set_static(std::uint64_t now_ns, const StaticWatts& watts) {
+    settle(now_ns);
+    watts_ = watts;
+  }
+  const StaticWatts& static_watts() const { return watts_; }
+
+  // Brings the static part up to now_ns.
+  void settle(std::uint64_t now_ns) {
+    if (now_ns <= settled_ns_) return;
+    const double seconds = static_cast<double>(now_ns - settled_ns_) * 1e-9;
+    spend(Component::controller, watts_.controller * seconds, settled_ns_, now_ns);
+    spend(Component::dram, watts_.dram * seconds, settled_ns_, now_ns);
+    spend(Component::link, watts_.link * seconds, settled_ns_, now_ns);
+    settled_ns_ = now_ns;
+  }
+
+  // Forgets what was spent so far: the end of the warm-up.
+  void restart(std::uint64_t now_ns) {
+    settle(now_ns);
+    from_ns_ = now_ns;
+    joules_.fill(0);
+    step_joules_.clear();
+  }
+
+  // To be called once, after settle at the run's end.
+  EnergyResult joules() const {
+    const auto of = [this](Component c) { return joules_[static_cast<std::size_t>(c)]; };
+    return {of(Component::array_read), of(Component::array_program), of(Component::array_erase),
+            of(Component::channel), of(Component::dram), of(Component::controller),
+            of(Component::link)};
+  }
+
+  // Mean watts of every step up to end_ns; the last one may be shorter than a step.
+  std::vector<double> series_watts(std::uint64_t end_ns) const {
+    std::vector<double> watts(step_joules_);
+    for (std::size_t i = 0; i < watts.size(); ++i) {
+      const std::uint64_t start_ns = from_ns_ + i * step_ns_;
+      const std::uint64_t length_ns = std::clamp<std::uint64_t>(
+          end_ns > start_ns ? end_ns - start_ns : step_ns_, 1, step_ns_);
+      watts[i] /= static_cast<double>(length_ns) * 1e-9;
+    }
+    return watts;
+  }
+
+ private:
+  void draw(double joules, std::uint64_t start_ns, std::uint64_t end_ns) {
+    std::size_t index = (start_ns - from_ns_) / step_ns_;
+    const std::size_t last = end_ns > start_ns ? (end_ns - 1 - from_ns_) / step_ns_ : index;
+    reach(last);
+    if (index == last) {
+      step_joules_[index] += joules;
+      return;
+    }
+    const double per_ns = joules / static_cast<double>(end_ns - start_ns);
+    std::uint64_t at_ns = start_ns;
+    for (; index <= last; ++index) {
+      const std::uint64_t until_ns = std::min(end_ns, from_ns_ + (index + 1) * step_ns_);
+      step_joules_[index] += per_ns * static_cast<double>(until_ns - at_ns);
+      at_ns = until_ns;
+    }
+  }
+
+  void reach(std::size_t index) {
+    if (index < step_joules_.size()) return;
+    if (index >= steps_max) {
+      throw ConfigError("physical.energy.power_step_ns",
+                        "a step of " + std::to_string(step_ns_) + " ns needs more than " +
+                            std::to_string(steps_max) + " steps for this run; choose a longer one");
+    }
+    step_joules_.resize(index + 1);
+  }
+
+  std::uint64_t step_ns_, from_ns_ = 0, settled_ns_ = 0;
+  StaticWatts watts_;
+  std::array<double, component_count> joules_{};
+  std::vector<double> step_joules_;
+};
+
+}  // namespace iojoule::sim::physical

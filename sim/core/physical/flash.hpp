@@ -1,0 +1,214 @@
+// The dies: what each does next, and how long it takes. Dies work in parallel and share channels.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "channel_timing.hpp"
+#include "collector.hpp"
+#include "context.hpp"
+#include "fifo_server.hpp"
+
+namespace iojoule::sim::physical {
+
+enum class ReadKind : std::uint8_t {
+  user,            // owner: request
+  fill,            // owner: cache slot, of which the host wrote a part
+  mapping_load,    // owner: page of the mapping table that somebody waits for
+  mapping_update,  // owner: page of the mapping table about to be written back
+  moved            // owner: plane whose block is being emptied
+};
+
+// A page to be read, or a part of it.
+struct PageRead {
+  std::uint64_t asked_ns, began_ns;
+  std::uint32_t owner;
+  std::uint32_t plane;
+  std::uint32_t page;         // counted over the drive; of a page never written, where it would be
+  bool written;               // false: there is nothing to protect from being erased
+  ReadKind kind;
+  std::uint8_t queue_class;   // 0: mapping; 1 to 4: user, by priority
+  std::uint32_t first_unit, units;  // logical units that were asked for
+  std::uint32_t useful_bytes;       // of data that were asked for
+  std::uint32_t bytes;              // of data that cross the channel
+  std::uint32_t array_ns, transfer_ns;
+  std::uint32_t next;
+};
+
+// Who is told what the flash has done.
+class FlashClient {
+ public:
+  virtual void page_read(const PageRead& read) = 0;
+  virtual void slot_programmed(std::uint32_t slot, std::uint64_t array_ns,
+                               std::uint64_t transfer_ns) = 0;
+  virtual void mapping_page_programmed(std::uint32_t page) = 0;
+
+ protected:
+  ~FlashClient() = default;
+};
+
+class Flash {
+ public:
+  Flash(Context& context, FlashClient& client);
+
+  // Where a unit is: its page in flash, or where striping would have put it.
+  struct Place {
+    std::uint32_t plane, page;
+    bool written;
+  };
+  // What of it: so many units from the first, so many bytes.
+  struct Part {
+    std::uint32_t first_unit, units, bytes;
+  };
+  void read(ReadKind kind, std::uint32_t owner, const Place& place, const Part& part,
+            std::uint8_t queue_class);
+  // A page of the mapping table is to be programmed on the plane.
+  void write_mapping_page(std::uint32_t page, std::uint32_t plane);
+  // A dirty slot was put into a list of the cache.
+  void list_changed(std::size_t list);
+  // Everything now in the lists goes, whether or not it fills pages.
+  void force_all();
+  void on_partial_page(std::size_t list);
+  // Lets every die that was given something begin it. To be called after each event.
+  void run_marked();
+  void mark(std::uint32_t die);
+  void mark_all();
+
+  void on_sense_done(std::uint32_t die);
+  void on_page_out(std::uint32_t read);
+  void on_program_done(std::uint32_t die);
+  void on_erase_done(std::uint32_t die);
+  void on_suspended(std::uint32_t die);
+  void on_power_reopens();
+
+  void begin_folding();
+  void end_folding() { collector_.set_folding(false); }
+
+  // Whether the power cap holds dies back.
+  bool gated() const { return gated_head_ < gated_.size(); }
+  void force(std::size_t list);
+  std::uint32_t busy_dies() const { return busy_dies_; }
+  // Whether some block is being emptied or some page of the mapping table waits.
+  bool background_work() const { return collector_.jobs_active() > 0 || mapping_writes_ > 0; }
+  bool foldable() const;
+
+  // The list of the cache in which a flow's dirty unit waits.
+  std::size_t list_of(std::uint16_t flow, std::uint32_t unit, Priority priority) const;
+  void forget_busy();
+  void report(DeviceResult& result) const;
+  const Collector& collector() const { return collector_; }
+
+ private:
+  enum class Array : std::uint8_t { idle, sensing, holding, programming, erasing, suspending };
+  enum class Suspended : std::uint8_t { nothing, program, erase };
+  static constexpr std::size_t read_classes = 5;
+
+  // A program or erase.
+  struct Operation {
+    std::uint64_t nominal_ns = 0, remaining_ns = 0;
+    double joules = 0, watts = 0;
+    std::uint32_t suspends = 0;
+  };
+  struct Die {
+    std::uint64_t began_ns = 0, end_ns = 0;  // of what the array is doing
+    std::uint64_t suspended_ns = 0, busy_since_ns = 0, busy_ns = 0;
+    std::uint64_t wrote_ns = 0;              // when user data were last programmed
+    Operation operation, paused;
+    std::uint32_t outs = 0;       // sensed pages that still leave over the channel
+    std::uint32_t sensed = none;  // chain of the pages being sensed
+    std::array<std::uint32_t, read_classes> waiting{};
+    std::array<std::uint8_t, 4> read_credit{}, write_credit{};
+    std::uint32_t mapping_writes = 0, next_plane = 0, next_row = 0;
+    Array array = Array::idle;
+    Suspended suspended = Suspended::nothing;
+    bool busy = false, marked = false, gated = false;
+  };
+  struct Queue {
+    std::uint32_t head = none, tail = none;
+  };
+  // What a plane is programming.
+  struct PlaneProgram {
+    std::uint32_t page = none;
+    Stream stream = Stream::user;
+    std::uint8_t count = 0;
+    std::uint32_t transfer_ns = 0;
+  };
+
+  // dispatching: flash_dispatch.cpp
+  void arm_partial_timer(std::size_t list);
+  std::uint32_t list_batch() const;
+  void dispatch(std::uint32_t die);
+  bool begin_next(std::uint32_t die);
+  void continue_suspended(std::uint32_t die);
+  void consider_suspending(std::uint32_t die);
+  bool collect(std::uint32_t die);
+  bool urgent(std::uint32_t die) const;
+  bool writes_overdue(std::uint32_t die);
+  bool writes_ready(std::uint32_t die);
+  void suspend(std::uint32_t die, std::uint64_t takes_ns);
+  void offer_lists();
+  void update_busy(std::uint32_t die);
+  void gate(std::uint32_t die);
+  std::uint32_t next_class(const std::array<std::uint32_t, 4>& waiting,
+                           std::array<std::uint8_t, 4>& credit) const;
+  bool joins(std::uint32_t page, std::uint32_t lead_page) const;
+
+  // reads: flash_read.cpp
+  std::uint32_t new_read();
+  bool begin_reads(std::uint32_t die);
+  void begin_class(std::uint32_t die, std::size_t queue_class);
+  void sense(std::uint32_t die, std::uint32_t chain, std::uint32_t count);
+  void move_out(std::uint32_t die);
+  bool reads_waiting(const Die& die) const;
+
+  // programs and erases: flash_program.cpp
+  bool begin_user_program(std::uint32_t die);
+  bool begin_striped(std::uint32_t die);
+  bool begin_round_robin(std::uint32_t die);
+  bool begin_mapping_program(std::uint32_t die);
+  void begin_moved_programs(std::uint32_t die, std::uint32_t lead);
+  void begin_moved_reads(std::uint32_t die, std::uint32_t lead);
+  void begin_erases(std::uint32_t die, std::uint32_t lead);
+  bool list_ready(std::size_t list, std::uint32_t batch);
+  Stream user_stream(std::uint32_t plane) const;
+  void take_units(std::uint32_t plane, std::size_t list, Stream stream, std::uint32_t count);
+  void place_unit(std::uint32_t slot, std::uint32_t physical_unit);
+  void start_program(std::uint32_t die);
+  void finish_plane(std::uint32_t plane, std::uint64_t array_ns);
+  void spend_segment(Die& die, Component component, std::uint64_t end_ns);
+
+  Context& context_;
+  FlashClient& client_;
+  ChannelTiming timing_;
+  Collector collector_;
+  const NandOptions& nand_;
+  const EnergyOptions& energy_;
+  bool ideal_mapping_, by_priority_, gc_preemptible_, copyback_, round_robin_;
+  bool suspend_programs_, suspend_erases_;
+  std::size_t classes_;
+
+  std::vector<Die> dies_;
+  std::vector<FifoServer> channels_;
+  std::vector<std::uint64_t> chip_exec_ns_, chip_transfer_ps_;
+  std::vector<Queue> read_queues_;           // plane x class
+  std::vector<PageRead> reads_;
+  std::uint32_t free_read_ = none;
+  std::vector<PlaneProgram> programs_;       // by plane
+  std::vector<std::uint32_t> program_units_, program_from_;  // plane x unit in page
+  std::vector<bool> erasing_;                // by plane
+  std::vector<Queue> mapping_queues_;        // by plane
+  LazyArray<std::uint32_t> next_mapping_write_;
+  std::vector<std::uint32_t> marked_, gated_;
+  std::size_t gated_head_ = 0;
+  bool lists_changed_ = false;
+  std::vector<std::vector<std::uint32_t>> flow_planes_;  // round robin: of all flows, by die
+  std::vector<std::uint32_t> row_;
+  std::vector<std::uint32_t> turn_;          // dies, channel varying fastest
+  std::uint32_t next_turn_ = 0, busy_dies_ = 0, mapping_writes_ = 0;
+  std::vector<Move> moves_;                  // a page's worth
+  std::vector<bool> partial_timer_;          // by list
+  std::uint64_t gated_since_ns_ = 0;
+};
+
+}  // namespace iojoule::sim::physical

@@ -1,0 +1,74 @@
+// The PCIe link: two directions that do not disturb each other, payload in packets.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "../config.hpp"
+#include "fifo_server.hpp"
+
+namespace iojoule::sim::physical {
+
+// NVMe sizes: submission entry 64 B, completion entry 16 B, doorbell 4 B (NVMe Base Specification
+// 2.1, 3.3.3 and 3.1.4.10).
+inline constexpr std::uint64_t submission_entry_bytes = 64, completion_entry_bytes = 16,
+                               doorbell_bytes = 4;
+
+class Link {
+ public:
+  explicit Link(const DeviceConfig& device)
+      : payload_(device.physical.link.max_payload_bytes),
+        overhead_(device.physical.link.packet_overhead_bytes),
+        latency_ps_(to_ps(device.physical.link.latency_ns)),
+        ps_per_byte_(1000.0 / (device.link_lane_gigabytes_per_second * device.link_lanes)) {}
+
+  // Bytes on the wire for so many of payload; a request for data has none.
+  std::uint64_t wire_bytes(std::uint64_t payload) const {
+    const std::uint64_t packets = payload == 0 ? 1 : (payload + payload_ - 1) / payload_;
+    return payload + packets * overhead_;
+  }
+  std::uint64_t duration_ps(std::uint64_t payload) const {
+    return static_cast<std::uint64_t>(
+        std::llround(static_cast<double>(wire_bytes(payload)) * ps_per_byte_));
+  }
+
+  // From ringing the doorbell to the command's being in the drive: the doorbell, the drive's
+  // request for the entry, the entry.
+  std::uint64_t submission_ps() const {
+    return duration_ps(doorbell_bytes) + duration_ps(0) + duration_ps(submission_entry_bytes) +
+           3 * latency_ps_;
+  }
+  // The drive asks the host for the data of a write.
+  std::uint64_t data_request_ps() const { return duration_ps(0) + latency_ps_; }
+
+  std::uint64_t latency_ps() const { return latency_ps_; }
+
+  // When the last byte has left the drive, in ps; it arrives latency_ps later.
+  std::uint64_t to_host(std::uint64_t ready_ps, std::uint64_t payload) {
+    return to_host_.serve(ready_ps, duration_ps(payload));
+  }
+  // When the last byte has arrived, in ps.
+  std::uint64_t to_device(std::uint64_t ready_ps, std::uint64_t payload) {
+    return to_device_.serve(ready_ps, duration_ps(payload)) + latency_ps_;
+  }
+
+  // Submission entries that have arrived by now; how long that took is in submission_ps.
+  void take_entries(std::uint64_t now_ps, std::uint64_t payload) {
+    to_device_.serve(now_ps - std::min(now_ps, duration_ps(payload)), duration_ps(payload));
+  }
+
+  std::uint64_t busy_to_device_ns() const { return to_device_.busy_ns(); }
+  std::uint64_t busy_to_host_ns() const { return to_host_.busy_ns(); }
+  void forget_busy() {
+    to_device_.forget_busy();
+    to_host_.forget_busy();
+  }
+
+ private:
+  std::uint64_t payload_, overhead_, latency_ps_;
+  double ps_per_byte_;
+  FifoServer to_device_, to_host_;
+};
+
+}  // namespace iojoule::sim::physical

@@ -1,0 +1,63 @@
+// Which physical unit holds a logical unit, and the reverse.
+#pragma once
+
+#include <cstdint>
+
+#include "../lazy_array.hpp"
+#include "layout.hpp"
+
+namespace iojoule::sim::physical {
+
+// What a physical unit holds: a logical unit, or a page of the mapping table itself.
+struct Content {
+  static constexpr std::uint32_t mapping_page_bit = 1U << 31;
+  static std::uint32_t of_unit(std::uint32_t unit) { return unit + 1; }
+  static std::uint32_t of_mapping_page(std::uint32_t page) { return mapping_page_bit | page; }
+  static bool is_mapping_page(std::uint32_t content) { return (content & mapping_page_bit) != 0; }
+  static std::uint32_t unit(std::uint32_t content) { return content - 1; }
+  static std::uint32_t mapping_page(std::uint32_t content) { return content & ~mapping_page_bit; }
+};
+
+// Both tables are filled with zeros where nothing was written, and cost memory only where something
+// was. A physical unit whose content is 0 is free or no longer valid.
+class MappingTable {
+ public:
+  MappingTable(std::uint32_t logical_units, std::uint32_t mapping_pages, std::uint64_t physical_units)
+      : forward_(logical_units), mapping_pages_(mapping_pages), reverse_(physical_units) {}
+
+  // `none` where the unit was never written or has been trimmed.
+  std::uint32_t find(std::uint32_t unit) const { return forward_[unit] - 1; }
+  std::uint32_t find_mapping_page(std::uint32_t page) const { return mapping_pages_[page] - 1; }
+  std::uint32_t find_content(std::uint32_t content) const {
+    return Content::is_mapping_page(content) ? find_mapping_page(Content::mapping_page(content))
+                                             : find(Content::unit(content));
+  }
+
+  std::uint32_t content(std::uint32_t physical_unit) const { return reverse_[physical_unit]; }
+
+  // Sets both directions; the content must not be anywhere else.
+  void put(std::uint32_t content, std::uint32_t physical_unit) {
+    entry(content) = physical_unit + 1;
+    reverse_[physical_unit] = content;
+  }
+
+  // Forgets where a content is.
+  void remove(std::uint32_t content) {
+    std::uint32_t& where = entry(content);
+    reverse_[where - 1] = 0;
+    where = 0;
+  }
+
+  std::size_t logical_units() const { return forward_.size(); }
+  std::size_t physical_units() const { return reverse_.size(); }
+
+ private:
+  std::uint32_t& entry(std::uint32_t content) {
+    return Content::is_mapping_page(content) ? mapping_pages_[Content::mapping_page(content)]
+                                             : forward_[Content::unit(content)];
+  }
+
+  LazyArray<std::uint32_t> forward_, mapping_pages_, reverse_;
+};
+
+}  // namespace iojoule::sim::physical

@@ -1,0 +1,85 @@
+// The drive's NVMe power states: what it draws in each, the cap of the operational ones, sleep.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "../config.hpp"
+#include "energy.hpp"
+
+namespace iojoule::sim::physical {
+
+// Three rules.
+// * Cap: energy comes from a budget that is filled at the cap's rate and holds `cap_burst_ns` worth
+//   of it. Flash operations start only while the budget is not overdrawn, and everything else that
+//   is drawn (controller, link, memory) comes off it. The rate is so much below the cap that no
+//   window of cap_window_ns exceeds it.
+// * Sleep: a state that is not operational is entered after the idle time that the autonomous
+//   transitions name, or when the host sets it and the drive is idle. A command wakes the drive:
+//   it waits until an entry under way is over, and the exit latency.
+// * Watts: an idle operational state draws its declared idle power, or the sum of the parts.
+class PowerManager {
+ public:
+  PowerManager(const DeviceConfig& device, EnergyMeter& meter);
+
+  // --- cap
+  bool capped() const { return refill_watts_ > 0; }
+  // Whether a flash operation may start now.
+  bool open(std::uint64_t now_ns) {
+    if (!capped()) return true;
+    refill(now_ns);
+    return budget_joules_ >= 0;
+  }
+  // When that will be so again if nothing else is drawn.
+  std::uint64_t reopens_ns(std::uint64_t now_ns) const;
+  // Energy that something just begun will take.
+  void charge(double joules) {
+    if (capped()) budget_joules_ -= joules;
+  }
+
+  // --- activity: commands or flash operations under way
+  void begin_activity(std::uint64_t now_ns);
+  void end_activity(std::uint64_t now_ns);
+  bool active() const { return active_; }
+  std::uint64_t idle_since_ns() const { return idle_since_ns_; }
+
+  // A command has arrived: when the drive can work on it.
+  std::uint64_t wake(std::uint64_t now_ns);
+  // The host sets a state.
+  void command(std::uint64_t now_ns, std::uint32_t state);
+  // When `on_timer` wants to be called; UINT64_MAX: not at all.
+  std::uint64_t timer_ns() const { return timer_ns_; }
+  void on_timer(std::uint64_t now_ns);
+
+  // --- results
+  void restart(std::uint64_t now_ns);
+  std::vector<std::uint64_t> state_times_ns(std::uint64_t now_ns);
+  std::uint64_t transitions() const { return transitions_; }
+
+ private:
+  const PowerState& state() const { return options_.states[current_]; }
+  void enter(std::uint64_t now_ns, std::uint32_t state);
+  void set_cap();
+  void set_watts(std::uint64_t now_ns);
+  StaticWatts watts_now() const;
+  void set_timer(std::uint64_t from_ns);
+  void refill(std::uint64_t now_ns);
+
+  const PowerOptions& options_;
+  const EnergyOptions& energy_;
+  EnergyMeter& meter_;
+  static constexpr std::uint32_t no_state = UINT32_MAX;
+  std::uint32_t current_, operational_;
+  std::uint32_t asked_to_sleep_ = no_state;  // by the host, until a command wakes the drive
+  bool active_ = false, asleep_ = false;
+  std::uint64_t idle_since_ns_ = 0;
+  std::uint64_t settled_at_ns_ = 0;  // an entry or exit under way is over then
+  std::uint64_t timer_ns_ = UINT64_MAX;
+  std::uint32_t timer_state_ = 0;
+  double refill_watts_ = 0, budget_joules_ = 0, budget_max_joules_ = 0;
+  std::uint64_t refilled_ns_ = 0;
+  std::vector<std::uint64_t> state_ns_;
+  std::uint64_t state_since_ns_ = 0, transitions_ = 0;
+};
+
+}  // namespace iojoule::sim::physical

@@ -1,0 +1,19 @@
+#include "simulate.hpp"
+
+#include "compat/run.hpp"
+#include "physical/run.hpp"
+#include "validate.hpp"
+
+namespace iojoule::sim {
+
+RunResult simulate(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
+                   const Limits& limits, Control& control, std::uint64_t series_step_ns) {
+  validate(device, flows, limits, series_step_ns);
+  RunResult result = device.mode == Mode::compat
+                         ? compat::run(device, flows, limits, control, series_step_ns)
+                         : physical::run(device, flows, limits, control, series_step_ns);
+  result.series_step_ns = series_step_ns;
+  return result;
+}
+
+}  // namespace iojoule::sim

@@ -1,0 +1,302 @@
+#include "validate.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <string>
+
+#include "compat/mapping_table.hpp"
+#include "geometry.hpp"
+#include "trace.hpp"
+
+namespace iojoule::sim {
+namespace {
+
+constexpr std::string_view step_reason = "no step of a drive takes longer than 1000 s";
+constexpr std::uint64_t request_sectors_limit = 65535;  // NVMe counts blocks in 16 bits
+
+// Limits of one mode.
+struct Reach {
+  std::size_t flows;
+  std::uint32_t sectors_per_page;
+  std::uint32_t planes_per_die;
+  std::string_view why;
+};
+// MQSim's doorbells, sector masks and tables of command times.
+constexpr Reach compat_reach{8, 32, 4, "MQSim goes no further; physical mode does"};
+constexpr Reach physical_reach{64, 2048, 64, "no drive has more"};
+
+const Reach& reach_of(Mode mode) { return mode == Mode::compat ? compat_reach : physical_reach; }
+
+void check_front_end(const DeviceConfig& device, const FieldCheck& check) {
+  check.within("link_lane_gigabytes_per_second", device.link_lane_gigabytes_per_second, 1e-6, 1000.0,
+               "a lane moves data, and PCIe 7.0 moves 16 GB/s a lane");
+  check.within("link_lanes", device.link_lanes, 1U, 1024U, "PCIe links have 1 to 32 lanes");
+  check.within("seed", device.seed, std::int64_t{INT32_MIN}, std::int64_t{INT32_MAX},
+               "a seed has 32 bits with sign");
+  check.within("io_queue_depth", device.io_queue_depth, 2U, 65535U,
+               "a queue holds one entry less than its size, and NVMe counts them in 16 bits");
+  check.within("queue_fetch_size", device.queue_fetch_size, 1U, 65535U,
+               "the drive must take commands, and no more than a queue has");
+}
+
+void check_caches(const DeviceConfig& device, const FieldCheck& check) {
+  const bool compat = device.mode == Mode::compat;
+  const std::uint64_t capacity = compat ? UINT32_MAX : std::uint64_t{1} << 40U;
+  const std::string_view why =
+      compat ? "MQSim keeps it in 32 bits" : "a drive holds at most 1 TiB of DRAM";
+  check.within<std::uint64_t>("cache_bytes", device.cache_bytes, 0, capacity, why);
+  check.within<std::uint64_t>("cmt_bytes", device.cmt_bytes, 0, capacity, why);
+  check.within("dram_row_bytes", device.dram_row_bytes, 1U, 1U << 30U, "a row holds something");
+  check.within("dram_burst_bytes", device.dram_burst_bytes, 1U, 1U << 30U, "a burst moves something");
+  check.within("dram_megatransfers_per_second", device.dram_megatransfers_per_second, 1U,
+               compat ? 4294U : 1'000'000U,
+               compat ? "MQSim keeps transfers a second in 32 bits" : "DRAM runs at some 8000 MT/s");
+  check.that(device.mapping == Mapping::page_level, "mapping",
+             "hybrid mapping has no model, here or in MQSim; use page_level");
+}
+
+void check_back_end(const DeviceConfig& device, const FieldCheck& check) {
+  std::string letters = device.plane_allocation;
+  std::sort(letters.begin(), letters.end());
+  check.that(letters == "CDPW", "plane_allocation",
+             "must order the letters C, W, D and P, such as CWDP: the first varies fastest");
+  check.that(device.scheduler != Scheduler::flin, "scheduler",
+             "flin has no model, here or in MQSim; use out_of_order or priority_out_of_order");
+  check.within("overprovisioning_ratio", device.overprovisioning_ratio, 0.0, 0.95,
+               "some of the flash must be left for data");
+  check.within("gc_threshold", device.gc_threshold, 0.0, 1.0, "it is a fraction of the blocks");
+  check.within("gc_hard_threshold", device.gc_hard_threshold, 0.0, 1.0,
+               "it is a fraction of the blocks");
+}
+
+void check_times(const DeviceConfig& device, const FieldCheck& check) {
+  const auto time = [&](std::string_view field, std::uint64_t value) {
+    check.within<std::uint64_t>(field, value, 0, step_limit_ns, step_reason);
+  };
+  time("sata_processing_delay_ns", device.sata_processing_delay_ns);
+  time("dram_trcd_ns", device.dram_trcd_ns);
+  time("dram_tcl_ns", device.dram_tcl_ns);
+  time("dram_trp_ns", device.dram_trp_ns);
+  time("suspend_erase_for_read_ns", device.suspend_erase_for_read_ns);
+  time("suspend_erase_for_write_ns", device.suspend_erase_for_write_ns);
+  time("suspend_program_for_read_ns", device.suspend_program_for_read_ns);
+  for (const std::uint64_t value : device.page_read_ns) time("page_read_ns", value);
+  for (const std::uint64_t value : device.page_program_ns) time("page_program_ns", value);
+  time("block_erase_ns", device.block_erase_ns);
+  time("suspend_erase_ns", device.suspend_erase_ns);
+  time("suspend_program_ns", device.suspend_program_ns);
+}
+
+void check_flash(const DeviceConfig& device, const FieldCheck& check) {
+  const Reach& reach = reach_of(device.mode);
+  check.within("channels", device.channels, 1U, 1024U, "drives have up to some dozen channels");
+  check.within("chips_per_channel", device.chips_per_channel, 1U, 64U,
+               "a channel holds up to some dozen chips");
+  check.within("dies_per_chip", device.dies_per_chip, 1U, 64U, "a package stacks some 32 dies");
+  check.within("planes_per_die", device.planes_per_die, 1U, reach.planes_per_die, reach.why);
+  check.within("blocks_per_plane", device.blocks_per_plane, 1U, 1U << 20U, "planes have some 1000");
+  check.within("pages_per_block", device.pages_per_block, 1U, 1U << 16U, "blocks have some 1000");
+  check.that(device.page_bytes % sector_bytes == 0, "page_bytes",
+             "is " + std::to_string(device.page_bytes) + ", but must be whole sectors of 512 bytes");
+  check.within("page_bytes", device.page_bytes, sector_bytes, reach.sectors_per_page * sector_bytes,
+               reach.why);
+  check.within("page_metadata_bytes", device.page_metadata_bytes, 0U, 1U << 16U,
+               "the spare area is a fraction of the page");
+  check.within("channel_width_bytes", device.channel_width_bytes, 1U, 64U,
+               "flash interfaces are one or two bytes wide");
+  check.within("channel_megatransfers_per_second", device.channel_megatransfers_per_second, 1U,
+               100'000U, "flash interfaces run at up to some 4800 MT/s");
+  check.within("pe_cycles_limit", device.pe_cycles_limit, 1U, UINT32_MAX, "flash wears out");
+
+  const std::uint64_t planes = std::uint64_t{device.channels} * device.chips_per_channel *
+                               device.dies_per_chip * device.planes_per_die;
+  check.within<std::uint64_t>("channels", planes, 1, 1U << 16U,
+                              "planes of the whole drive; no drive has more");
+  const std::uint64_t pages = planes * device.blocks_per_plane * device.pages_per_block;
+  check.within<std::uint64_t>("blocks_per_plane", pages, 1, (std::uint64_t{1} << 32U) - (1U << 20U),
+                              "pages of the whole drive, which are numbered in 32 bits");
+}
+
+void check_ids(const std::vector<std::uint32_t>& ids, std::string_view field, std::uint32_t count,
+               const FieldCheck& check) {
+  check.that(!ids.empty(), field, "is empty; list the ones that the flow uses");
+  check.within(field, ids.back(), 0U, count - 1, "ids count from 0 to what the drive has");
+  check.that(std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) == ids.end(), field,
+             "must be in ascending order without repetition");
+}
+
+void check_place(const FlowConfig& flow, const DeviceConfig& device, const FieldCheck& check) {
+  check_ids(flow.channel_ids, "channel_ids", device.channels, check);
+  check_ids(flow.chip_ids, "chip_ids", device.chips_per_channel, check);
+  check_ids(flow.die_ids, "die_ids", device.dies_per_chip, check);
+  check_ids(flow.plane_ids, "plane_ids", device.planes_per_die, check);
+  check.within("initial_occupancy_percent", flow.initial_occupancy_percent, 0U, 100U,
+               "it is a percentage");
+}
+
+void check_sizes(const FlowConfig& flow, const FieldCheck& check) {
+  check.within<std::uint64_t>("size_mean_sectors", flow.size_mean_sectors, 1, request_sectors_limit,
+                              "a request has at most 65535 sectors");
+  if (flow.size_distribution == SizeDistribution::normal) {
+    // No draw of doubles lies further out than ten standard deviations.
+    const std::uint64_t largest = flow.size_mean_sectors + 10 * std::uint64_t{flow.size_sd_sectors};
+    check.within<std::uint64_t>("size_sd_sectors", largest, 1, request_sectors_limit,
+                                "ten standard deviations above the mean must be a request");
+  }
+  if (flow.aligned) {
+    check.within("alignment_sectors", flow.alignment_sectors, 1U, 1U << 20U,
+                 "addresses are multiples of it");
+  }
+}
+
+void check_rate(const FlowConfig& flow, Mode mode, const FieldCheck& check) {
+  const bool open_loop = flow.generator == Generator::bandwidth;
+  const std::uint64_t request_bytes = std::uint64_t{flow.size_mean_sectors} * sector_bytes;
+  const std::uint64_t rate = flow.bandwidth_bytes_per_second;
+  if (open_loop && !(mode == Mode::physical && flow.host.arrivals_per_second > 0)) {
+    check.within<std::uint64_t>("bandwidth_bytes_per_second", rate, request_bytes,
+                                request_bytes * 1'000'000'000U,
+                                "from one request a second to one a nanosecond");
+  }
+  if (mode == Mode::compat && rate != 0) {
+    check.within<std::uint64_t>("bandwidth_bytes_per_second", rate, request_bytes, INT32_MAX,
+                                "MQSim needs one request a second, even in a closed loop, and keeps "
+                                "the rate in 31 bits");
+  }
+}
+
+void check_synthetic(const FlowConfig& flow, Mode mode, const FieldCheck& check) {
+  check.within("working_set_percent", flow.working_set_percent, 1U, 100U, "it is a percentage");
+  check.within("read_percent", flow.read_percent, 0U, 100U, "it is a percentage");
+  check.within("hot_region_percent", flow.hot_region_percent, 0U,
+               flow.address_distribution == AddressDistribution::random_hotcold ? 99U : 100U,
+               "it is a percentage, and something must be left for the cold region");
+  check.within("seed", flow.seed, std::int64_t{INT32_MIN}, std::int64_t{INT32_MAX},
+               "a seed has 32 bits with sign");
+  check_sizes(flow, check);
+  check.within("queue_depth", flow.queue_depth, 1U, 1U << 20U, "so many requests are under way");
+  check_rate(flow, mode, check);
+  check.within<std::uint64_t>("stop_ns", flow.stop_ns, 0, run_limit_ns,
+                              "it is the longest time that a run may simulate");
+  check.within<std::uint64_t>("total_requests", flow.total_requests, 0, std::uint64_t{1} << 40U,
+                              "runs have fewer than 10^12 requests");
+  check.that(flow.stop_ns > 0 || flow.total_requests > 0, "stop_ns",
+             "and total_requests are both 0, so that the flow is empty; set one of them");
+  if (mode == Mode::compat && flow.generator == Generator::queue_depth && flow.stop_ns == 0) {
+    check.that(flow.total_requests >= flow.queue_depth, "total_requests",
+               "is less than queue_depth, which MQSim crashes on");
+  }
+}
+
+void check_trace(const FlowConfig& flow, const DeviceConfig& device, const FieldCheck& check) {
+  check.that(!flow.trace_path.empty(), "trace_path", "is missing; name the file");
+  check.within("trace_percent", flow.trace_percent, 1U, 10'000U, "it is a percentage of the trace");
+  check.within("trace_replays", flow.trace_replays, 1U, trace_replays_limit,
+               "it says how often the trace is run");
+  check.that(device.mode == Mode::physical || !device.preconditioning, "kind",
+             "is trace, for which MQSim cannot precondition the drive; turn preconditioning off");
+}
+
+// What only shows when the flows are laid out on the drive.
+void check_space(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
+                 const std::vector<FlowSpace>& spaces) {
+  const std::uint32_t page_sectors = device.page_bytes / sector_bytes;
+  for (std::size_t i = 0; i < flows.size(); ++i) {
+    const FieldCheck check("flows[" + std::to_string(i) + "].");
+    check.that(spaces[i].sectors >= 2 * page_sectors, "plane_ids",
+               "leave this flow less than two pages; lower overprovisioning_ratio or give the drive "
+               "more blocks");
+    if (flows[i].kind != FlowKind::synthetic) continue;
+    check.that(flows[i].size_mean_sectors <= spaces[i].sectors, "size_mean_sectors",
+               "is larger than the flow's whole space of " + std::to_string(spaces[i].sectors) +
+                   " sectors");
+  }
+}
+
+void check_compat(const DeviceConfig& device, const std::vector<FlowConfig>& flows) {
+  const FieldCheck check("");
+  const std::uint64_t entry_bytes = compat::cached_entry_bytes(Geometry(device).physical_pages(),
+                                                               device.page_bytes / sector_bytes);
+  check.that(device.mapping_ideal || device.cmt_bytes >= entry_bytes, "cmt_bytes",
+             "is " + std::to_string(device.cmt_bytes) + ", but one entry takes " +
+                 std::to_string(entry_bytes) + "; write more or use mapping_ideal");
+  for (const FlowConfig& flow : flows) {
+    if (flow.caching == CachingMode::turned_off) continue;
+    check.that(device.cache_mechanism == CacheMechanism::advanced, "cache_mechanism",
+               "is simple, which works only for flows whose caching is turned_off");
+    const std::uint64_t shares = device.cache_sharing == Sharing::shared ? 1 : flows.size();
+    check.that(device.cache_bytes / shares >= device.page_bytes, "cache_bytes",
+               "does not hold one page, but a flow caches");
+  }
+  check.that(device.blocks_per_plane > 3 * flows.size(), "blocks_per_plane",
+             "is " + std::to_string(device.blocks_per_plane) + ", but each of the " +
+                 std::to_string(flows.size()) + " flows keeps three blocks of a plane open");
+}
+
+}  // namespace
+
+std::uint64_t table_bytes(const DeviceConfig& device, const std::vector<FlowConfig>& flows) {
+  const Geometry geometry(device);
+  const std::uint64_t pages = geometry.physical_pages();
+  const std::uint64_t blocks = std::uint64_t{geometry.planes()} * device.blocks_per_plane;
+  std::uint64_t units = pages;
+  if (device.mode == Mode::physical && device.physical.nand.mapping_unit_bytes > 0) {
+    units *= device.page_bytes / device.physical.nand.mapping_unit_bytes;
+  }
+  // Place and sector mask of a logical unit, owner of a physical one, valid bits.
+  const std::uint64_t mapping = units * 12 + units / 8;
+  // A block's state and its words of valid bits, which are at least one.
+  const std::uint64_t block_states = blocks * 48;
+  // A cached page or mapping entry: list node and hash entry. No more of them than there are.
+  const std::uint64_t cached = std::min(units, device.cache_bytes / device.page_bytes) * 64;
+  const std::uint64_t entries = device.mapping_ideal ? 0 : std::min(units, device.cmt_bytes / 4) * 64;
+  std::uint64_t requests = 0;
+  for (const FlowConfig& flow : flows) {
+    const std::uint64_t pages_each = flow.size_mean_sectors * sector_bytes / device.page_bytes + 2;
+    if (flow.kind == FlowKind::synthetic) requests += flow.queue_depth * (128 + 128 * pages_each);
+  }
+  return mapping + block_states + cached + entries + requests;
+}
+
+void validate(const DeviceConfig& device, const std::vector<FlowConfig>& flows, const Limits& limits,
+              std::uint64_t series_step_ns) {
+  const FieldCheck check("");
+  check_front_end(device, check);
+  check_caches(device, check);
+  check_back_end(device, check);
+  check_times(device, check);
+  check_flash(device, check);
+  const Reach& reach = reach_of(device.mode);
+  check.within<std::size_t>("flows", flows.size(), 1, reach.flows, reach.why);
+  for (std::size_t i = 0; i < flows.size(); ++i) {
+    const FlowConfig& flow = flows[i];
+    const std::string name = "flows[" + std::to_string(i) + "].";
+    const FieldCheck of_flow(name);
+    check_place(flow, device, of_flow);
+    if (flow.kind == FlowKind::synthetic) {
+      check_synthetic(flow, device.mode, of_flow);
+    } else {
+      check_trace(flow, device, of_flow);
+    }
+    if (device.mode == Mode::physical) validate_host(flow, name);
+  }
+  if (device.mode == Mode::compat) {
+    check_compat(device, flows);
+  } else {
+    validate_physical(device);
+  }
+  check.within<std::uint64_t>("series_step_ns", series_step_ns, 0, run_limit_ns,
+                              "it is a time of the run; 0 asks for no series");
+  const std::uint64_t needed = table_bytes(device, flows);
+  if (needed > limits.memory_bytes) {
+    throw LimitError("memory_bytes",
+                     "the simulated drive's tables can come to need " + std::to_string(needed) +
+                         " bytes, more than the limit of " + std::to_string(limits.memory_bytes) +
+                         "; raise the limit or simulate a smaller drive or cache");
+  }
+  check_space(device, flows, flow_spaces(device, Geometry(device), flows));
+}
+
+}  // namespace iojoule::sim

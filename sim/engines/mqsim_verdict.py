@@ -1,0 +1,218 @@
+"""What became of a run of MQSim, whose exit code is not a verdict.
+
+The names are those of `iojoule.sim.traps` wherever a row of that table is the cause, so that the
+same mistake has the same name whether it is found before the run or by it. Symptoms were found by
+running MQSim 7ec40e3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from iojoule.sim.engines import EngineError, Limits
+from iojoule.sim.engines.process import Execution
+from iojoule.sim.errors import CancelledError, LimitError
+from iojoule.sim.findings import Finding
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """What MQSim prints on standard error when it gives up, and what that means."""
+
+    pattern: str
+    name: str
+    meaning: str
+
+
+SYMPTOMS = (
+    Symptom(
+        "not support in simple cache manager", "cache_simple",
+        "its SIMPLE cache works only for flows whose caching is TURNED_OFF; use ADVANCED",
+    ),
+    Symptom(
+        "No implementation is available for the specified transaction scheduling",
+        "scheduler_flin",
+        "FLIN has no implementation; use OUT_OF_ORDER or PRIORITY_OUT_OF_ORDER",
+    ),
+    Symptom(
+        "Unknown register is written", "flows_over_8",
+        "it has doorbells for 8 flows; keep at most 8 in a scenario",
+    ),
+    Symptom(
+        r"Invalid \w+ ID specified", "ids_out_of_range",
+        "a flow lists a channel, chip, die or plane that the drive does not have",
+    ),
+    Symptom(
+        "Duplicate object key", "trace_twice",
+        "two flows name the same trace file; give each its own copy",
+    ),
+    Symptom(
+        "opening input trace file", "missing_trace",
+        "the trace file is not there; check File_Path",
+    ),
+    Symptom(
+        "monotonically increasing in the input trace", "trace_goes_back",
+        "the trace goes back in time; sort it by arrival",
+    ),
+    Symptom(
+        "Unhandled address distribution type in FTL's preconditioning", "preconditioning_trace",
+        "it cannot precondition a drive for trace flows; turn preconditioning off",
+    ),
+    Symptom(
+        "not possible to assign PPA", "preconditioning_unplaceable",
+        "its preconditioning cannot place all pages; use more blocks in a plane, a lower "
+        "occupancy, or no preconditioning",
+    ),
+    Symptom(
+        "from an empty pool", "blocks_exhausted",
+        "a plane ran out of free blocks; use more blocks, a lower occupancy, or a higher "
+        "GC_Exec_Threshold",
+    ),
+    Symptom(
+        r"\w+ an LPA that has (not|already) been locked", "gc_reads_many_blocks",
+        "its garbage collection moved pages that were in use (static wear levelling marks the "
+        "wrong block); use at most 100 blocks in a plane, or the embedded engine in physical mode",
+    ),
+    Symptom(
+        "Inconsisten(t status|cy) in the ", "gc_policy_unsafe",
+        "its garbage collection took a block that was in use; use GREEDY or RGA",
+    ),
+    Symptom(
+        "Out of range address is generated", "hot_region_whole",
+        "a hot region of 100 % leaves no cold one; write at most 99",
+    ),
+    Symptom(
+        r"(Wrong|Unknown) .*(type|scheme|mode|policy|protocol|class|technology|mechanism|level)",
+        "unknown_word",
+        "a tag holds a word that it does not know",
+    ),
+    Symptom(
+        r"Error in \w*Parameter_Set", "not_a_number",
+        "a tag of that section holds no number, or one too large for it",
+    ),
+)  # fmt: skip
+
+CRASHES = {
+    "SIGFPE": ("bandwidth_below_request",),
+    "SIGSEGV": (
+        "total_below_queue_depth", "gc_copyback", "gc_preemptible", "blocks_too_few_to_write",
+        "planes_over_4", "preconditioning_blocks_writes", "gc_policy_unsafe",
+        "gc_reads_many_blocks", "preconditioning_unplaceable",
+    ),
+    "SIGABRT": ("cache_below_page", "planes_over_4", "flows_over_8"),
+}  # fmt: skip
+"""Signals that end MQSim without a word, and the traps that are known to cause them."""
+
+SILENCES = (
+    "mapping_hybrid", "page_32k", "page_32k_read", "io_queue_depth_16_bit",
+    "queue_fetch_size_16_bit", "preconditioning_blocks_writes",
+)  # fmt: skip
+"""Traps in which MQSim ends well and has serviced nothing."""
+
+LOSSES = (
+    "gc_loses_requests", "gc_reads_many_blocks", "priority_strands", "gc_preemptible",
+    "preconditioning_blocks_writes",
+)  # fmt: skip
+"""Traps in which MQSim ends with fewer requests serviced than generated."""
+
+
+def raise_if_stopped(execution: Execution, limits: Limits) -> None:
+    """Say that a run was stopped from outside or ran out of what it may use.
+
+    Raises:
+        CancelledError, LimitError: It was.
+        EngineError: It wrote more than it may, or somebody else killed it.
+    """
+    if execution.stopped == "cancelled":
+        raise CancelledError("MQSim was stopped, as asked")
+    if execution.stopped == "wall_seconds":
+        raise LimitError(
+            f"MQSim did not end within {limits.wall_seconds:g} s; allow more, or simulate less",
+            limit="wall_seconds",
+        )
+    if "bad_alloc" in execution.stderr or "bad_array_new_length" in execution.stderr:
+        raise LimitError(
+            f"MQSim needs more than {limits.memory_bytes} bytes of memory; allow more, or make the "
+            "drive smaller (MQSim takes 8 bytes a physical page and 24 a logical one)",
+            limit="memory_bytes",
+        )
+    if execution.signal_name == "SIGXFSZ":
+        raise EngineError(
+            "MQSim's files grew past their limit; simulate less", name="output_too_large"
+        )
+    if execution.signal_name == "SIGKILL":
+        raise EngineError(
+            "MQSim was killed from outside, most likely for want of memory; run fewer at once",
+            name="killed",
+        )
+
+
+def raise_if_failed(execution: Execution, findings: Sequence[Finding]) -> None:
+    """Name the cause of a run that did not end by itself and well.
+
+    Args:
+        execution: The run.
+        findings: What `iojoule.sim.traps` says of its inputs; the cause of a silent crash.
+
+    Raises:
+        EngineError: It ended with an error or a signal.
+    """
+    if execution.returncode == 0:
+        return
+    end = execution.signal_name or f"exit code {execution.returncode}"
+    for symptom in SYMPTOMS:
+        if re.search(symptom.pattern, execution.stderr):
+            raise EngineError(
+                f"MQSim ended with {end}: {symptom.meaning}. It said: {_said(execution)}",
+                name=symptom.name,
+            )
+    _raise_first(CRASHES.get(execution.signal_name or "", ()), findings, f"MQSim ended with {end}")
+    raise EngineError(
+        f"MQSim ended with {end} for a reason that is not known. It said: {_said(execution)}",
+        name="failed",
+    )
+
+
+def raise_if_lost(
+    serviced: Iterable[tuple[str, int, int]], findings: Sequence[Finding], *, tolerate: bool
+) -> tuple[str, ...]:
+    """Require that every generated request was serviced.
+
+    Args:
+        serviced: For each flow its name and how many requests were generated and serviced.
+        findings: What `iojoule.sim.traps` says of the inputs.
+        tolerate: Return a sentence for each flow that lost some but not all, and do not raise.
+
+    Raises:
+        EngineError: Requests were lost.
+    """
+    said = []
+    for name, generated, done in serviced:
+        if done == generated:
+            continue
+        story = f"{name}: MQSim generated {generated} requests and serviced {done}"
+        if done == 0:
+            _raise_first(SILENCES, findings, story)
+            raise EngineError(f"{story}; its result says nothing", name="nothing_serviced")
+        if not tolerate:
+            _raise_first(LOSSES, findings, story)
+            raise EngineError(
+                f"{story}; rates and latencies are those of a shrinking queue",
+                name="requests_lost",
+            )
+        said.append(f"{story}; rates and latencies are those of a shrinking queue [requests_lost]")
+    return tuple(said)
+
+
+def _raise_first(names: Iterable[str], findings: Sequence[Finding], story: str) -> None:
+    for name in names:
+        for finding in findings:
+            if finding.name == name:
+                raise EngineError(f"{story}: {finding.field}: {finding.message}", name=name)
+
+
+def _said(execution: Execution) -> str:
+    lines = [line.strip() for line in execution.stderr.splitlines() if line.strip()]
+    return " | ".join(lines[-3:])[:500] or "nothing"

@@ -1,0 +1,152 @@
+"""Opens a drive or a workload, XML or TOML, and remembers where everything stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from iojoule.sim.device import DeviceConfig
+from iojoule.sim.findings import Finding
+from iojoule.sim.formats.building import place_in, refusal
+from iojoule.sim.formats.mqsim_device import read_device_xml
+from iojoule.sim.formats.mqsim_sets import stock_name
+from iojoule.sim.formats.mqsim_tags import DEVICE_ROOT, WORKLOAD_ROOT
+from iojoule.sim.formats.mqsim_workload import read_workload_xml
+from iojoule.sim.formats.toml import Drive, parse_toml, read_drive_toml, read_workload_toml
+from iojoule.sim.formats.xml_tree import parse, read_bytes
+from iojoule.sim.result import Mode
+from iojoule.sim.traps import findings as known_traps
+from iojoule.sim.workload import FlowConfig, Scenario
+
+TOML_SUFFIX = ".toml"
+
+
+@dataclass(frozen=True)
+class DriveFile:
+    """A drive as a file describes it, with what its reader had to say."""
+
+    path: Path
+    drive: Drive
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def device(self) -> DeviceConfig:
+        """The drive's configuration."""
+        return self.drive.device
+
+    def in_mode(self, mode: Mode) -> DriveFile:
+        """The same in another mode."""
+        device = self.device.model_copy(update={"mode": mode})
+        return replace(self, drive=replace(self.drive, device=device))
+
+
+@dataclass(frozen=True)
+class WorkloadFile:
+    """The scenarios of a file, with what its reader had to say.
+
+    `places` says where `scenarios[0].flows[1].seed` stands.
+    """
+
+    path: Path
+    scenarios: tuple[Scenario, ...]
+    places: dict[str, str]
+    findings: tuple[Finding, ...] = ()
+
+    def with_traces(self, number: int, *folders: Path) -> Scenario:
+        """A scenario whose traces are the paths of files that are there.
+
+        A relative path is looked for from the current directory, then from the workload's folder,
+        then from the others that are given.
+
+        Raises:
+            RefusedError: A trace is at none of these places.
+        """
+        flows = [
+            self._with_trace(flow, f"scenarios[{number}].flows[{index}].trace_path", folders)
+            for index, flow in enumerate(self.scenarios[number].flows)
+        ]
+        return Scenario(flows=tuple(flows))
+
+    def _with_trace(self, flow: FlowConfig, field: str, folders: tuple[Path, ...]) -> FlowConfig:
+        if not flow.trace_path:
+            return flow
+        places = (Path(), self.path.parent, *folders)
+        tried = list(dict.fromkeys(folder / flow.trace_path for folder in places))
+        for path in tried:
+            if path.is_file():
+                return flow.model_copy(update={"trace_path": str(path)})
+        said = " and ".join(str(path.absolute()) for path in tried)
+        raise refusal(
+            "missing_trace", place_in(self.places, field),
+            f"there is no trace {flow.trace_path}; looked for {said}; correct the path", field,
+        )  # fmt: skip
+
+
+def read_drive(path: str | Path) -> DriveFile:
+    """Read a drive: TOML by its suffix, else MQSim's ssdconfig.xml.
+
+    Raises:
+        IojouleError: The file cannot be read or says what no drive is.
+    """
+    path = Path(path)
+    content = read_bytes(path)
+    told: list[Finding] = []
+    if path.suffix.lower() == TOML_SUFFIX:
+        drive = read_drive_toml(parse_toml(content, str(path)), str(path), told.append)
+    else:
+        drive = Drive(*_device_xml(content, path, told))
+    return DriveFile(path, drive, tuple(told))
+
+
+def _device_xml(
+    content: bytes, path: Path, told: list[Finding]
+) -> tuple[DeviceConfig, str, dict[str, str], dict[str, str]]:
+    device, places = read_device_xml(parse(content, str(path)), str(path), told.append)
+    return device, "", {}, places
+
+
+def read_workload(path: str | Path) -> WorkloadFile:
+    """Read a workload: TOML by its suffix, else MQSim's workload.xml.
+
+    Raises:
+        IojouleError: The file cannot be read or says what no workload is.
+    """
+    path = Path(path)
+    content = read_bytes(path)
+    told: list[Finding] = []
+    if path.suffix.lower() == TOML_SUFFIX:
+        read = read_workload_toml(parse_toml(content, str(path)), str(path), told.append)
+    else:
+        read = read_workload_xml(parse(content, str(path)), str(path), told.append)
+    return WorkloadFile(path, *read, tuple(told))
+
+
+def read_any(path: str | Path) -> DriveFile | WorkloadFile:
+    """Read a drive or a workload, whichever the file holds (raises as the two above)."""
+    path = Path(path)
+    content = read_bytes(path)
+    if path.suffix.lower() == TOML_SUFFIX:
+        tables = parse_toml(content, str(path))
+        return (read_workload if {"flows", "scenarios"} & tables.keys() else read_drive)(path)
+    root = stock_name(parse(content, str(path)).tag)
+    if root in (DEVICE_ROOT, WORKLOAD_ROOT):
+        return (read_drive if root == DEVICE_ROOT else read_workload)(path)
+    raise refusal(
+        "wrong_root", f"{path}, {root}",
+        f"is neither a drive ({DEVICE_ROOT}) nor a workload ({WORKLOAD_ROOT}) of MQSim",
+    )  # fmt: skip
+
+
+def known_findings(drive: DriveFile, workload: WorkloadFile, number: int) -> tuple[Finding, ...]:
+    """What the table of traps says of a scenario on a drive, at its place in the files."""
+    flows = workload.scenarios[number].flows
+    return tuple(
+        finding.at(_place(finding.field, drive, workload, number))
+        for finding in known_traps(drive.device, flows)
+    )
+
+
+def _place(field: str, drive: DriveFile, workload: WorkloadFile, number: int) -> str:
+    if field.startswith("flows["):
+        return place_in(workload.places, f"scenarios[{number}].{field}")
+    return place_in(drive.drive.places, field)

@@ -1,0 +1,198 @@
+"""MQSim's workload.xml: every scenario with its flows, in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from iojoule.datasets.errors import InputError
+from iojoule.sim.device import DeviceConfig
+from iojoule.sim.findings import Finding, Severity, Tell
+from iojoule.sim.formats.building import build, refusal
+from iojoule.sim.formats.mqsim_device import write_tag
+from iojoule.sim.formats.mqsim_sets import (
+    ParameterSet,
+    place_of,
+    read_set,
+    stock_name,
+    tell_alias,
+)
+from iojoule.sim.formats.mqsim_tags import (
+    SCENARIO,
+    SYNTHETIC_SET,
+    SYNTHETIC_TAGS,
+    TRACE_SET,
+    TRACE_TAGS,
+    WORKLOAD_ROOT,
+    FixedTag,
+    Tag,
+)
+from iojoule.sim.formats.mqsim_values import write_value
+from iojoule.sim.formats.xml_tree import Element
+from iojoule.sim.workload import ID_FIELDS, FlowConfig, FlowKind, Scenario
+
+MAX_SCENARIOS = 1000
+TAGS = {SYNTHETIC_SET: SYNTHETIC_TAGS, TRACE_SET: TRACE_TAGS}
+
+
+@dataclass(frozen=True)
+class _Flow:
+    config: FlowConfig
+    places: dict[str, str]
+
+
+def read_workload_xml(
+    root: Element, file: str, tell: Tell
+) -> tuple[tuple[Scenario, ...], dict[str, str]]:
+    """Every scenario of a workload.xml, and where each field stands.
+
+    Places are keyed `scenarios[0].flows[1].seed`. A tag that is missing is an error where it
+    matters to the flow, because MQSim would use whatever its memory holds.
+
+    Raises:
+        RefusedError: It is another file, or a value is not what it must be.
+    """
+    if stock_name(root.tag) != WORKLOAD_ROOT:
+        raise refusal(
+            "wrong_root", place_of(file, root),
+            f"is not {WORKLOAD_ROOT}, so this is no workload of MQSim, which would run its "
+            "defaults; give its workload.xml",
+        )  # fmt: skip
+    scenarios: list[Scenario] = []
+    places: dict[str, str] = {}
+    for element in root.children:
+        if element.tag != SCENARIO:
+            tell(_stray(element, SCENARIO, file))
+            continue
+        if len(scenarios) == MAX_SCENARIOS:
+            raise refusal(
+                "too_many", place_of(file, element),
+                f"is more than {MAX_SCENARIOS} scenarios; split the file",
+            )  # fmt: skip
+        flows = list(_flows(element, file, tell))
+        for number, flow in enumerate(flows):
+            prefix = f"scenarios[{len(scenarios)}].flows[{number}]"
+            places |= {f"{prefix}.{name}".rstrip("."): said for name, said in flow.places.items()}
+        values = {"flows": [flow.config for flow in flows]}
+        scenarios.append(build(Scenario, values, {"": place_of(file, element)}))
+    if not scenarios:
+        raise refusal(
+            "empty", place_of(file, root), f"holds no {SCENARIO}; write one with at least one flow"
+        )
+    return tuple(scenarios), places
+
+
+def _stray(element: Element, expected: str, file: str) -> Finding:
+    return Finding(
+        "tag_unknown", Severity.WARNING, "",
+        f"is ignored, as MQSim does: it reads {expected} here; move or remove it",
+        place_of(file, element),
+    )  # fmt: skip
+
+
+def _flows(scenario: Element, file: str, tell: Tell) -> list[_Flow]:
+    flows = []
+    for element in scenario.children:
+        kind = stock_name(element.tag)
+        if kind not in TAGS:
+            tell(_stray(element, f"{SYNTHETIC_SET} and {TRACE_SET}", file))
+            continue
+        tell_alias(element, file, tell)
+        flows.append(_flow(element, kind, file, tell))
+    if not flows:
+        raise refusal(
+            "empty", place_of(file, scenario),
+            f"holds no flow; write an {SYNTHETIC_SET} or {TRACE_SET}",
+        )  # fmt: skip
+    return flows
+
+
+def _flow(element: Element, kind: str, file: str, tell: Tell) -> _Flow:
+    place = place_of(file, element)
+    read = read_set(element, TAGS[kind], file, tell)
+    values: dict[str, Any] = dict(read.values)
+    values["kind"] = FlowKind.SYNTHETIC if kind == SYNTHETIC_SET else FlowKind.TRACE
+    _tell_missing(read, place, tell)
+    working_set = values.get("working_set_percent", 100)
+    if not 1 <= working_set <= 100:
+        values["working_set_percent"] = 100
+        tell(Finding("working_set_whole", Severity.WARNING, "working_set_percent",
+                     f"is {working_set}, which MQSim takes for 100; write 100",
+                     read.places["working_set_percent"]))  # fmt: skip
+    places = {"": place, **read.places}
+    config = build(FlowConfig, values, places)
+    return _Flow(config, places)
+
+
+def _tell_missing(read: ParameterSet, place: str, tell: Tell) -> None:
+    """Refuse a flow without a tag that matters to it; say which others are missing."""
+    missing = [tag for tag in read.missing if isinstance(tag, Tag)]
+    idle = _without_effect(read.values)
+    needed = [tag.name for tag in missing if tag.field not in idle]
+    if needed:
+        raise refusal(
+            "tag_missing", place,
+            f"has no {', '.join(needed)}, and MQSim would use whatever its memory holds; write "
+            f"{'it' if len(needed) == 1 else 'them'}",
+        )  # fmt: skip
+    if missing:
+        names = ", ".join(tag.name for tag in missing)
+        tell(
+            Finding(
+                "tag_missing", Severity.NOTE, "",
+                f"has no {names}, which has no effect in this flow; write every tag, because MQSim "
+                "reads uninitialised memory for those that are missing", place,
+            )
+        )  # fmt: skip
+
+
+def _without_effect(values: dict[str, Any]) -> set[str]:
+    """Fields that cannot change anything in a flow with these values."""
+    rules = {
+        "hot_region_percent": values.get("address_distribution", "random_hotcold")
+        != "random_hotcold",
+        "alignment_sectors": not values.get("aligned", True),
+        "size_sd_sectors": values.get("size_distribution", "normal") != "normal",
+        "queue_depth": values.get("generator", "queue_depth") != "queue_depth",
+        "bandwidth_bytes_per_second": values.get("generator", "bandwidth") != "bandwidth",
+        "total_requests": values.get("stop_ns", 0) > 0,
+        "trace_percent": values.get("trace_replays", 1) != 1,
+    }
+    return {field for field, idle in rules.items() if idle}
+
+
+def write_workload_xml(scenarios: Sequence[Scenario], device: DeviceConfig | None = None) -> str:
+    """The workload.xml of these scenarios, every tag written in MQSim's own spelling.
+
+    Args:
+        scenarios: Those whose flows name no ids mean all that the drive has, so they need it.
+        device: The drive.
+
+    Raises:
+        InputError: A flow names no ids, and no drive says how many there are.
+    """
+    lines = ['<?xml version="1.0" encoding="us-ascii"?>', f"<{WORKLOAD_ROOT}>"]
+    for number, scenario in enumerate(scenarios):
+        said = scenario.on(device) if device else scenario
+        lines.append(f"\t<{SCENARIO}>")
+        for index, flow in enumerate(said.flows):
+            lines += _written(flow, f"scenarios[{number}].flows[{index}]")
+        lines.append(f"\t</{SCENARIO}>")
+    return "\n".join([*lines, f"</{WORKLOAD_ROOT}>"]) + "\n"
+
+
+def _written(flow: FlowConfig, where: str) -> list[str]:
+    empty = [name for name in ID_FIELDS if not getattr(flow, name)]
+    if empty:
+        raise InputError(
+            f"{where}.{empty[0]} is empty, which means all that the drive has, and MQSim's XML "
+            "must list them; name the drive too",
+            field=f"{where}.{empty[0]}",
+        )
+    kind = SYNTHETIC_SET if flow.kind is FlowKind.SYNTHETIC else TRACE_SET
+    lines = [f"\t\t<{kind}>"]
+    for tag in TAGS[kind]:
+        text = tag.value if isinstance(tag, FixedTag) else write_value(getattr(flow, tag.field))
+        lines.append(write_tag(tag.name, text, 3))
+    return [*lines, f"\t\t</{kind}>"]

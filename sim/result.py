@@ -1,0 +1,256 @@
+"""What a simulation says, whichever engine ran it and in whichever mode.
+
+One scenario gives one `ScenarioResult`: the drive's counts, one `FlowResult` for each flow in
+the order of the input, and what the run itself cost. Times are nanoseconds of simulated time
+from the start of the run, unless a name says otherwise.
+
+`None` means that this engine cannot know a value; it is left out of the JSON form, and
+`ScenarioResult.unavailable` says why. A class of requests that did not occur has zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from iojoule.sim.result_base import Count, MeanNanoseconds, Nanoseconds, Result
+from iojoule.sim.result_drive import DeviceResult, OriginCounts, PhysicalResult, QueueResult
+
+__all__ = [
+    "DeviceResult", "EngineName", "FlowResult", "FlowSeries", "LatencyByClass", "LatencySummary",
+    "Mode", "OriginCounts", "PhysicalResult", "QueueResult", "RunCost", "ScenarioResult",
+    "SimulationResult", "TransactionTimes",
+]  # fmt: skip
+
+NS_PER_SECOND = 1_000_000_000
+
+
+class EngineName(StrEnum):
+    """Which program simulated."""
+
+    EMBEDDED = "embedded"
+    MQSIM = "mqsim"
+
+
+class Mode(StrEnum):
+    """compat: MQSim with its quirks, to the nanosecond; physical: a drive that works."""
+
+    COMPAT = "compat"
+    PHYSICAL = "physical"
+
+
+class LatencySummary(Result):
+    """One distribution of latencies.
+
+    A percentile p of n latencies is the one nearest to position p (n - 1), counted from 0 in
+    ascending order; the higher of two that are equally near.
+    """
+
+    count: Count = 0
+    mean_ns: MeanNanoseconds = 0.0
+    min_ns: Nanoseconds = 0
+    max_ns: Nanoseconds = 0
+    p50_ns: Nanoseconds = 0
+    p90_ns: Nanoseconds = 0
+    p99_ns: Nanoseconds = 0
+    p999_ns: Nanoseconds = 0
+    p9999_ns: Nanoseconds = 0
+    percentile_relative_error: Annotated[float, Field(ge=0)] = 0.0
+    """Largest error of a percentile as a share of it; 0 is exact, more comes from a histogram."""
+    resolution_ns: Annotated[int, Field(ge=1)] = 1
+    """Step of the clock: a true value lies in [value, value + resolution_ns)."""
+
+
+class LatencyByClass(Result):
+    """One kind of latency over all requests, over reads and over writes."""
+
+    all: LatencySummary
+    read: LatencySummary | None = None
+    write: LatencySummary | None = None
+
+
+class TransactionTimes(Result):
+    """Means over the flash transactions of one class of a flow's requests.
+
+    turnaround = waiting + execution (array) + transfer (channel).
+    """
+
+    turnaround_ns: MeanNanoseconds = 0.0
+    execution_ns: MeanNanoseconds = 0.0
+    transfer_ns: MeanNanoseconds = 0.0
+    waiting_ns: MeanNanoseconds = 0.0
+
+
+class FlowSeries(Result):
+    """What a flow completed over time: entry i is for [i * step, (i + 1) * step)."""
+
+    serviced_read: tuple[Count, ...]
+    serviced_write: tuple[Count, ...]
+    bytes_read: tuple[Count, ...]
+    bytes_written: tuple[Count, ...]
+    latency_sum_ns: tuple[Nanoseconds, ...]
+    latency_max_ns: tuple[Nanoseconds, ...]
+
+
+class FlowResult(Result):
+    """What one flow asked for and got.
+
+    `drt` is the device response time, from the submission queue to the completion; `e2e` the
+    end-to-end latency, from the arrival (in an open loop: the intended start) to the completion.
+    Rates are over `flow_last_completion_ns - measured_from_ns`.
+    """
+
+    derived = (
+        "drt_ns", "drt_read_ns", "drt_write_ns", "e2e_ns", "max_drt_ns", "p50_ns", "p99_ns",
+        "p999_ns", "iops", "iops_read", "iops_write", "bandwidth_bytes_per_second",
+        "bandwidth_read_bytes_per_second", "bandwidth_write_bytes_per_second",
+    )  # fmt: skip
+
+    name: str = ""
+    generated: Count
+    generated_read: Count
+    generated_write: Count
+    serviced: Count
+    serviced_read: Count | None
+    serviced_write: Count | None
+    bytes_read: Count
+    bytes_written: Count
+    measured_from_ns: Nanoseconds = 0
+    """End of the warm-up: nothing that completed before it is counted."""
+    first_arrival_ns: Nanoseconds | None = None
+    flow_last_completion_ns: Nanoseconds
+    sim_end_ns: Nanoseconds
+    """The scenario's last event, the same for all its flows."""
+    device_latency: LatencyByClass
+    end_to_end_latency: LatencyByClass
+    read_transactions: TransactionTimes | None = None
+    write_transactions: TransactionTimes | None = None
+    generated_trim: Count | None = None
+    serviced_trim: Count | None = None
+    bytes_trimmed: Count | None = None
+    """TRIMs are part of generated and serviced, and neither reads nor writes."""
+    host_cpu_seconds: Annotated[float, Field(ge=0)] | None = None
+    """Processor time of all the flow's jobs, where the host has costs."""
+    series: FlowSeries | None = None
+    """In steps of `ScenarioResult.series_step_ns`, where a time series was asked for."""
+
+    @property
+    def drt_ns(self) -> float:
+        """Mean device response time."""
+        return self.device_latency.all.mean_ns
+
+    @property
+    def drt_read_ns(self) -> float | None:
+        """Mean device response time of reads."""
+        return None if self.device_latency.read is None else self.device_latency.read.mean_ns
+
+    @property
+    def drt_write_ns(self) -> float | None:
+        """Mean device response time of writes."""
+        return None if self.device_latency.write is None else self.device_latency.write.mean_ns
+
+    @property
+    def e2e_ns(self) -> float:
+        """Mean end-to-end latency."""
+        return self.end_to_end_latency.all.mean_ns
+
+    @property
+    def max_drt_ns(self) -> int:
+        """Longest device response time."""
+        return self.device_latency.all.max_ns
+
+    @property
+    def p50_ns(self) -> int:
+        """Median of the device response time."""
+        return self.device_latency.all.p50_ns
+
+    @property
+    def p99_ns(self) -> int:
+        """99th percentile of the device response time."""
+        return self.device_latency.all.p99_ns
+
+    @property
+    def p999_ns(self) -> int:
+        """99.9th percentile of the device response time."""
+        return self.device_latency.all.p999_ns
+
+    def _per_second(self, amount: int | None) -> float | None:
+        duration_ns = self.flow_last_completion_ns - self.measured_from_ns
+        if amount is None or duration_ns <= 0:
+            return None if amount is None else 0.0
+        return amount * NS_PER_SECOND / duration_ns
+
+    @property
+    def iops(self) -> float:
+        """Serviced requests per second."""
+        return self._per_second(self.serviced) or 0.0
+
+    @property
+    def iops_read(self) -> float | None:
+        """Serviced reads per second."""
+        return self._per_second(self.serviced_read)
+
+    @property
+    def iops_write(self) -> float | None:
+        """Serviced writes per second."""
+        return self._per_second(self.serviced_write)
+
+    @property
+    def bandwidth_bytes_per_second(self) -> float:
+        """Bytes of serviced requests per second."""
+        return self._per_second(self.bytes_read + self.bytes_written) or 0.0
+
+    @property
+    def bandwidth_read_bytes_per_second(self) -> float:
+        """Bytes of serviced reads per second."""
+        return self._per_second(self.bytes_read) or 0.0
+
+    @property
+    def bandwidth_write_bytes_per_second(self) -> float:
+        """Bytes of serviced writes per second."""
+        return self._per_second(self.bytes_written) or 0.0
+
+
+class RunCost(Result):
+    """What one scenario's run cost, from building the device to the last event."""
+
+    run_user_seconds: Annotated[float, Field(ge=0)]
+    run_wall_seconds: Annotated[float, Field(ge=0)]
+    peak_bytes: Count
+    """Most memory held; of the run's tables (embedded) or of its process (mqsim)."""
+    events: Count | None = None
+
+
+class ScenarioResult(RunCost):
+    """One scenario: the drive, the flows in file order, and what the run cost."""
+
+    engine: EngineName
+    mode: Mode
+    device: DeviceResult
+    flows: tuple[FlowResult, ...]
+    series_step_ns: Annotated[int, Field(ge=1)] | None = None
+    warnings: tuple[str, ...] = ()
+    """What a reader of the numbers must know, one sentence each."""
+    unavailable: dict[str, str] = Field(default_factory=dict)
+    """Fields that this engine cannot know, as `device.x` or `flows.x`, and why."""
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Self:
+        if len({flow.sim_end_ns for flow in self.flows}) > 1:
+            raise ValueError("sim_end_ns must be the same for all flows of a scenario")
+        return self
+
+    def lost(self) -> Iterator[tuple[int, int]]:
+        """Which flows were serviced less than they generated: number from 0, requests lost."""
+        for number, flow in enumerate(self.flows):
+            if flow.serviced < flow.generated:
+                yield number, flow.generated - flow.serviced
+
+
+class SimulationResult(Result):
+    """Every scenario of a workload in file order; its JSON form is what `iojoule simulate` says."""
+
+    scenarios: tuple[ScenarioResult, ...]

@@ -1,0 +1,41 @@
+"""What the embedded engine cannot do as MQSim does is refused or said."""
+
+import pytest
+
+from iojoule.sim.device import DeviceConfig
+from iojoule.sim.engines.embedded import EmbeddedEngine
+from iojoule.sim.errors import ConfigError
+from iojoule.sim.workload import FlowConfig, Scenario
+
+SMALL = {"channels": 1, "chips_per_channel": 1, "blocks_per_plane": 64, "preconditioning": False}
+SMALL |= {"gc_preemptible": False, "mapping_ideal": True, "link_lane_gigabytes_per_second": 1.0}
+
+
+def warnings(device: dict[str, object], **flow: object) -> list[str]:
+    asked = FlowConfig.model_validate({"stop_ns": 2_000_000, **flow})
+    drive = DeviceConfig.model_validate(SMALL | device)
+    return list(EmbeddedEngine().run(drive, Scenario(flows=(asked,))).warnings)
+
+
+def test_a_sata_drive_is_refused_with_the_way_out() -> None:
+    with pytest.raises(ConfigError, match="--engine mqsim") as caught:
+        warnings({"host_interface": "sata"})
+    assert caught.value.field == "host_interface"
+
+
+@pytest.mark.parametrize(
+    ("device", "flow", "said"),
+    [
+        ({}, {"caching": "write_read_cache"}, "read_cache_near"),
+        ({"mapping_ideal": False, "cmt_bytes": 64}, {}, "mapping_eviction_near"),
+        ({"scheduler": "priority_out_of_order"}, {"priority": "low"}, "priority_weights_near"),
+    ],
+)
+def test_what_is_near_but_not_equal_is_said(
+    device: dict[str, object], flow: dict[str, object], said: str
+) -> None:
+    assert any(said in warning for warning in warnings(device, **flow))
+
+
+def test_what_is_equal_is_not_doubted() -> None:
+    assert not [warning for warning in warnings({}) if "near" in warning]

@@ -1,0 +1,145 @@
+"""Energy is counts times joules plus time times watts, and its parts add up."""
+
+from typing import Any
+
+import pytest
+
+from iojoule.sim.result import ScenarioResult
+from tests.sim.physical.drives import MS, READS, SECOND, WRITES, drive, run
+
+ENERGY: dict[str, Any] = {
+    "page_read_joules": (10e-6, 12e-6, 14e-6),
+    "page_program_joules": (40e-6, 50e-6, 60e-6),
+    "block_erase_joules": 150e-6,
+    "array_read_watts": 0.04,
+    "array_program_watts": 0.05,
+    "array_erase_watts": 0.03,
+    "channel_joules_per_byte": 50e-12,
+    "dram_joules_per_byte": 80e-12,
+    "dram_refresh_watts": 0.06,
+    "controller_idle_watts": 0.7,
+    "controller_active_watts": 1.9,
+    "controller_joules_per_command": 2e-6,
+    "controller_joules_per_byte": 100e-12,
+    "link_idle_watts": 0.1,
+    "link_active_watts": 0.4,
+    "link_joules_per_byte": 60e-12,
+}
+
+
+def energies(result: ScenarioResult) -> dict[str, float]:
+    """Joules by component, without the unit in the name."""
+    assert result.device.energy_joules is not None
+    return {name.removesuffix("_joules"): j for name, j in result.device.energy_joules.items()}
+
+
+def test_reads_cost_counts_times_joules_plus_time_times_watts() -> None:
+    result = run(drive(physical={"energy": ENERGY}), {**READS, "queue_depth": 3})
+    joules, flow = energies(result), result.flows[0]
+    seconds = flow.sim_end_ns / 1e9
+    count = flow.serviced
+    moved = count * (8192 + 448)
+    up = count * (8192 + 64 * 28 + 16 + 28)
+    down = count * (64 + 28)
+    # the drive is never idle: three requests are under way until the last
+    assert joules["array_read"] == pytest.approx(count * (10e-6 + 0.04 * 75e-6), rel=1e-9)
+    assert joules["channel"] == pytest.approx(moved * 50e-12, rel=1e-9)
+    assert joules["link"] == pytest.approx((up + down) * 60e-12 + 0.4 * seconds, rel=1e-4)
+    assert joules["dram"] == pytest.approx(0.06 * seconds, rel=1e-9)
+    assert joules["controller"] == pytest.approx(
+        count * (2e-6 + 8192 * 100e-12) + 1.9 * seconds, rel=1e-4
+    )
+    assert joules["array_program"] == joules["array_erase"] == 0
+
+
+def test_writes_and_collection_cost_counts_times_joules() -> None:
+    device = drive(
+        flash_technology="tlc",
+        preconditioning=True,
+        suspension="program_erase",
+        page_program_ns=(300_000, 500_000, 700_000),
+        pages_per_block=48,
+        physical={
+            "energy": {**ENERGY, "array_program_watts": 0.0},
+            "nand": {"cache_register": True},
+        },
+    )
+    flow = {**WRITES, "read_percent": 30, "queue_depth": 16, "initial_occupancy_percent": 100}
+    result = run(device, {**flow, "stop_ns": SECOND})
+    joules, counts = energies(result), result.device
+    assert counts.blocks_erased > 50
+    assert counts.physical is not None
+    assert counts.physical.program_suspends > 10
+    erase_seconds = counts.blocks_erased * 3.8e-3
+    assert joules["array_erase"] == pytest.approx(
+        counts.blocks_erased * 150e-6 + 0.03 * erase_seconds, rel=1e-6
+    )
+    # a third of the pages is of each kind
+    assert joules["array_program"] == pytest.approx(counts.pages_programmed * 50e-6, rel=0.01)
+    assert joules["array_read"] == pytest.approx(
+        counts.pages_read * (12e-6 + 0.04 * 75e-6), rel=0.02
+    )
+
+
+def test_parts_add_up_to_the_total_and_to_the_series() -> None:
+    device = drive(physical={"energy": {**ENERGY, "power_step_ns": 100_000}})
+    flow = {**WRITES, "read_percent": 50, "queue_depth": 8, "stop_ns": 50 * MS}
+    result = run(device, flow)
+    total = sum(energies(result).values())
+    assert result.device.energy_joules_total == pytest.approx(total, rel=1e-12)
+    seconds = result.flows[0].sim_end_ns / 1e9
+    assert result.device.power_watts_mean == pytest.approx(total / seconds, rel=1e-9)
+    physical = result.device.physical
+    assert physical is not None
+    assert physical.power_watts is not None
+    steps = len(physical.power_watts)
+    last_ns = result.flows[0].sim_end_ns - (steps - 1) * 100_000
+    lengths = [100_000] * (steps - 1) + [last_ns]
+    series = sum(w * ns for w, ns in zip(physical.power_watts, lengths, strict=True)) / 1e9
+    assert series == pytest.approx(total, rel=1e-6)
+
+
+def test_a_burst_of_a_millisecond_shows_in_the_series() -> None:
+    device = drive(physical={"energy": {**ENERGY, "power_step_ns": 1 * MS}})
+    burst = {"burst_requests": 40, "burst_gap_ns": 20 * MS}
+    result = run(device, {**READS, "queue_depth": 8, "host": burst})
+    assert result.device.physical is not None
+    watts = result.device.physical.power_watts
+    assert watts is not None
+    idle = 0.06 + 0.7 + 0.1
+    assert min(watts) == pytest.approx(idle, rel=1e-6)
+    assert max(watts) > 2.5 * idle
+    quiet = sum(1 for each in watts if each < 1.01 * idle)
+    assert quiet > 0.85 * len(watts)
+
+
+def test_energy_of_a_request_does_not_depend_on_how_long_the_run_is() -> None:
+    """Net of idle: what one more read costs."""
+    device = drive(physical={"energy": {**ENERGY, "controller_active_watts": 0.7}})
+    each = []
+    for stop_ns in (50 * MS, 400 * MS):
+        result = run(device, {**READS, "stop_ns": stop_ns})
+        assert result.device.energy_joules_total is not None
+        idle = (0.06 + 0.7 + 0.4) * result.flows[0].sim_end_ns / 1e9
+        each.append((result.device.energy_joules_total - idle) / result.flows[0].serviced)
+    assert each[0] == pytest.approx(each[1], rel=1e-3)
+
+
+def test_statistics_and_energy_begin_after_the_warm_up() -> None:
+    flow = {**READS, "queue_depth": 4, "stop_ns": 200 * MS}
+    whole = run(drive(physical={"energy": ENERGY}), flow)
+    half = run(drive(physical={"energy": ENERGY, "warmup_ns": 100 * MS}), flow)
+    assert half.flows[0].measured_from_ns == 100 * MS
+    assert half.flows[0].serviced == pytest.approx(whole.flows[0].serviced / 2, rel=0.01)
+    assert half.flows[0].iops == pytest.approx(whole.flows[0].iops, rel=0.01)
+    assert half.device.energy_joules_total == pytest.approx(
+        sum(energies(whole).values()) / 2, rel=0.01
+    )
+    assert half.device.power_watts_mean == pytest.approx(whole.device.power_watts_mean, rel=0.01)
+
+
+def test_metered_joules_do_not_change_what_the_drive_does() -> None:
+    flow = {**WRITES, "read_percent": 50, "queue_depth": 8}
+    with_energy = run(drive(physical={"energy": ENERGY}), flow)
+    without = run(drive(), flow)
+    assert with_energy.flows[0].device_latency == without.flows[0].device_latency

@@ -1,0 +1,58 @@
+"""Measurements beside their simulation."""
+
+import pytest
+
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.schema import Configuration, Measurement, Observations, Workload
+from iojoule.datasets.vocabulary import Engine, Operation
+from iojoule.sim.against import median_errors, simulate_measurements
+from iojoule.sim.formats.files import read_drive
+from iojoule.sim.presets import preset_path
+
+DRIVE = read_drive(preset_path("samsung-980-pro-1tb")).device
+
+
+def measurement(
+    depth: int, throughput: float, operation: Operation = Operation.READ
+) -> Measurement:
+    share = {"read_fraction": 0.5} if operation is Operation.MIXED else {}
+    return Measurement(
+        workload=Workload(operation=operation, **share),
+        configuration=Configuration(
+            request_bytes=4096, queue_depth=depth, jobs=1, engine=Engine.IO_URING
+        ),
+        observations=Observations(throughput_bytes_per_second=throughput),
+    )
+
+
+def simulated_throughput(depth: int) -> float:
+    (found,) = simulate_measurements(DRIVE, [measurement(depth, 1.0)], simulated_ns=10_000_000)
+    return found.residuals[0].simulated
+
+
+def test_a_drive_that_is_its_own_simulation_has_no_error() -> None:
+    rows = [measurement(depth, simulated_throughput(depth)) for depth in (1, 8)]
+    found = simulate_measurements(DRIVE, rows, simulated_ns=10_000_000, workers=2)
+    assert [each.residuals[0].relative_error for each in found] == [0.0, 0.0]
+
+
+def test_errors_are_told_by_group() -> None:
+    half = [measurement(depth, 2 * simulated_throughput(depth)) for depth in (1, 8)]
+    errors = median_errors(
+        simulate_measurements(DRIVE, half, simulated_ns=10_000_000), ["queue_depth"]
+    )
+    assert [(row["queue_depth"], row["rows"], row["median_error_percent"]) for row in errors] == [
+        (1, 1, -50.0),
+        (8, 1, -50.0),
+    ]
+
+
+def test_mixes_are_refused_by_their_place() -> None:
+    rows = [measurement(1, 1e6), measurement(1, 1e6, Operation.MIXED)]
+    with pytest.raises(InputError, match="measurement 2"):
+        simulate_measurements(DRIVE, rows)
+
+
+def test_nothing_to_compare_is_refused() -> None:
+    with pytest.raises(InputError, match="no measurements"):
+        simulate_measurements(DRIVE, [])

@@ -1,0 +1,127 @@
+import threading
+import time
+from dataclasses import dataclass, field
+
+import pytest
+
+from iojoule.datasets.errors import InputError
+from iojoule.sim.device import DeviceConfig
+from iojoule.sim.engines import RunOptions
+from iojoule.sim.engines.embedded import EmbeddedEngine
+from iojoule.sim.errors import CancelledError, ConfigError
+from iojoule.sim.findings import RefusedError
+from iojoule.sim.result import ScenarioResult
+from iojoule.sim.sweep import Axis, Job, combinations, parse_axis, run_jobs, with_values
+from iojoule.sim.workload import FlowConfig, Scenario
+
+DEVICE = DeviceConfig(preconditioning=False, gc_preemptible=False, mapping_ideal=True)
+SCENARIO = Scenario(flows=(FlowConfig(stop_ns=2_000_000), FlowConfig(stop_ns=2_000_000, seed=9)))
+
+
+@pytest.mark.parametrize(
+    ("text", "axis"),
+    [
+        ("channels=4,8", Axis("channels", (4, 8))),
+        ("gc_policy=rga, greedy", Axis("gc_policy", ("rga", "greedy"))),
+        ("overprovisioning_ratio=0.07", Axis("overprovisioning_ratio", (0.07,))),
+        ("flows.channel_ids=[0,1],[2,3]", Axis("flows.channel_ids", ([0, 1], [2, 3]))),
+        ("mapping_ideal=true,false", Axis("mapping_ideal", (True, False))),
+    ],
+)
+def test_an_axis_is_read_as_toml_with_bare_words(text: str, axis: Axis) -> None:
+    assert parse_axis(text) == axis
+
+
+@pytest.mark.parametrize("text", ["channels", "=4", "channels="])
+def test_what_is_no_axis_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="must be FIELD=VALUE"):
+        parse_axis(text)
+
+
+def test_the_last_axis_varies_fastest() -> None:
+    found = list(combinations([Axis("a", (1, 2)), Axis("b", (3, 4))]))
+    assert found == [{"a": 1, "b": 3}, {"a": 1, "b": 4}, {"a": 2, "b": 3}, {"a": 2, "b": 4}]
+    assert list(combinations([])) == [{}]
+
+
+def test_too_many_combinations_are_refused_before_any_is_made() -> None:
+    with pytest.raises(InputError, match="vary less"):
+        next(combinations([Axis(str(n), tuple(range(100))) for n in range(10)]))
+    with pytest.raises(InputError, match="varied twice"):
+        next(combinations([Axis("a", (1,)), Axis("a", (2,))]))
+
+
+def test_fields_of_the_drive_of_all_flows_and_of_one() -> None:
+    device, scenario = with_values(
+        DEVICE,
+        SCENARIO,
+        {"physical.slc.static_blocks_per_plane": 3, "flows.queue_depth": 7, "flows[1].seed": 5},
+    )
+    assert device.physical.slc.static_blocks_per_plane == 3
+    assert [(flow.queue_depth, flow.seed) for flow in scenario.flows] == [(7, 1), (7, 5)]
+
+
+def test_a_flow_on_all_channels_stays_on_all_of_them() -> None:
+    whole = SCENARIO.on(DEVICE)
+    _, scenario = with_values(DEVICE, whole, {"channels": 2})
+    assert scenario.flows[0].channel_ids == ()
+    assert scenario.flows[0].chip_ids == (0, 1, 2, 3)
+    part = Scenario(flows=(FlowConfig(stop_ns=1, channel_ids=(0, 1)),))
+    assert with_values(DEVICE, part, {"channels": 4})[1].flows[0].channel_ids == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"chanels": 1}, "did you mean channels?"),
+        ({"channels": 0}, "channels = 0: is 0, but must be 1 to 1024"),
+        ({"channels.x": 0}, "channels has no fields"),
+        ({"flows[7].seed": 0}, "there are 2 flows"),
+        ({"flows.sead": 0}, "did you mean seed?"),
+        ({"physical.slc.size": 0}, "no such field"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused(values: dict[str, object], said: str) -> None:
+    with pytest.raises(RefusedError, match=said.replace("?", r"\?")):
+        with_values(DEVICE, SCENARIO, values)
+
+
+def test_results_come_in_the_order_of_the_jobs_whatever_runs_first() -> None:
+    depths = (64, 1, 16)
+    jobs = [Job(*with_values(DEVICE, SCENARIO, {"flows.queue_depth": d})) for d in depths]
+    shares: dict[int, float] = {}
+    together = run_jobs(jobs, EmbeddedEngine(), workers=3, watch=shares.__setitem__)
+    alone = [EmbeddedEngine().run(job.device, job.scenario) for job in jobs]
+    assert [each.flows for each in together] == [each.flows for each in alone]
+    assert shares == {0: 1.0, 1: 1.0, 2: 1.0}
+
+
+@dataclass
+class Fails:
+    """Fails on one seed and waits to be called off on all others."""
+
+    called_off: list[int] = field(default_factory=list)
+    waiting: threading.Barrier = field(default_factory=lambda: threading.Barrier(2))
+
+    def run(
+        self, device: DeviceConfig, scenario: Scenario, options: RunOptions | None = None
+    ) -> ScenarioResult:
+        assert options is not None
+        self.waiting.wait()
+        if device.seed == 13:
+            raise ConfigError("thirteen", field="seed")
+        while not options.cancelled():
+            time.sleep(0.001)
+        self.called_off.append(device.seed)
+        raise CancelledError("called off")
+
+
+def test_one_failure_calls_the_others_off_and_names_its_place() -> None:
+    jobs = [
+        Job(DEVICE.model_copy(update={"seed": seed}), SCENARIO, places={"seed": "ssd.xml, line 9"})
+        for seed in (12, 13, 14)
+    ]
+    engine = Fails()
+    with pytest.raises(ConfigError, match=r"^ssd\.xml, line 9: thirteen$"):
+        run_jobs(jobs, engine, workers=2)
+    assert engine.called_off == [12]

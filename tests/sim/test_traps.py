@@ -1,0 +1,146 @@
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iojoule.sim.device import CacheMechanism, DeviceConfig
+from iojoule.sim.findings import Finding, RefusedError, Severity, refuse_errors
+from iojoule.sim.formats.files import known_findings, read_drive, read_workload
+from iojoule.sim.result import Mode
+from iojoule.sim.traps import TRAPS, findings
+from iojoule.sim.workload import CachingMode, FlowConfig, FlowKind
+
+FAILURES = {
+    "simple_write_cache": "cache_simple",
+    "hybrid_mapping": "mapping_hybrid",
+    "flin": "scheduler_flin",
+    "mixed_streaming": "mixed_streaming",
+    "bandwidth_small": "bandwidth_below_request",
+    "bandwidth_3e9": "bandwidth_32_bit",
+    "total_lt_qd": "total_below_queue_depth",
+    "page32k_write": "page_32k",
+    "ioq65536": "io_queue_depth_16_bit",
+    "fetch65536": "queue_fetch_size_16_bit",
+    "flows9": "flows_over_8",
+    "bad_enum": "unknown_word",
+    "nonnumeric": "not_a_number",
+    "channel_oob": "ids_out_of_range",
+    "missing_trace": "missing_trace",
+    "trace_precond": "preconditioning_trace",
+    "copyback": "gc_copyback",
+    "preemptible_gc": "gc_preemptible",
+    "precond_ppa": "preconditioning_unplaceable",
+    "precond_deadlock": "preconditioning_blocks_writes",
+    "gc_mixed_128blk": "gc_reads_many_blocks",
+    "gc_mixed_leak": "gc_loses_requests",
+    "gc_fifo_long": "gc_policy_unsafe",
+    "gc_random_long": "gc_policy_unsafe",
+    "dram_4300": "dram_rate_32_bit",
+    "relay2": "trace_replays",
+    "normal_negative": "size_normal_wraps",
+    "hot100": "hot_region_whole",
+}
+"""Each failing input of MQSim and the name under which iojoule refuses it or warns of it."""
+
+
+def said_of(case: str, reference: Path) -> Iterator[Finding]:
+    """Everything that is said of a failing input before it is run."""
+    drive = read_drive(reference / "failures" / f"{case}.ssd.xml")
+    workload = read_workload(reference / "failures" / f"{case}.wl.xml")
+    yield from drive.findings
+    yield from workload.findings
+    for number in range(len(workload.scenarios)):
+        yield from known_findings(drive, workload, number)
+        workload.with_traces(number)
+
+
+@pytest.mark.parametrize("case", FAILURES)
+def test_every_failure_of_mqsim_has_its_name(
+    case: str, reference: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(reference)
+    try:
+        names = {finding.name: str(finding) for finding in said_of(case, reference)}
+    except RefusedError as error:
+        names = {error.name: error.message}
+    assert FAILURES[case] in names
+    assert f"{case}." in names[FAILURES[case]], "the message names the file"
+
+
+def test_no_failure_of_the_list_is_left_out(reference: Path) -> None:
+    with (reference / "failures.csv").open(encoding="utf-8") as file:
+        assert [row["case"] for row in csv.DictReader(file)] == list(FAILURES)
+
+
+def test_a_reference_case_that_mqsim_runs_is_never_refused(reference: Path) -> None:
+    cases = sorted((reference / "cases").glob("*.ssd.xml"))
+    assert len(cases) == 105
+    for path in cases:
+        drive = read_drive(path)
+        workload = read_workload(path.with_name(path.name.replace(".ssd.", ".wl.")))
+        for number in range(len(workload.scenarios)):
+            refuse_errors(known_findings(drive, workload, number))
+
+
+def test_names_and_messages_of_the_table_are_in_order() -> None:
+    names = [trap.name for trap in TRAPS]
+    assert len(set(names)) == len(names)
+    for trap in TRAPS:
+        assert trap.remedy[0].islower(), trap.name
+        assert not trap.message.endswith("."), trap.name
+
+
+def test_a_drive_of_no_trap_has_no_finding() -> None:
+    device = DeviceConfig(preconditioning=False, gc_preemptible=False)
+    assert findings(device, [FlowConfig(stop_ns=10**9)]) == ()
+
+
+def test_physical_mode_has_none_of_mqsims_overflows() -> None:
+    device = DeviceConfig(
+        mode=Mode.PHYSICAL,
+        cache_mechanism=CacheMechanism.SIMPLE,
+        cache_bytes=8 << 30,
+        dram_megatransfers_per_second=6400,
+        channel_megatransfers_per_second=2400,
+    )
+    assert findings(device, [FlowConfig(stop_ns=1, read_percent=0)]) == ()
+    assert {
+        f.name
+        for f in findings(
+            device.model_copy(update={"mode": Mode.COMPAT}), [FlowConfig(stop_ns=1, read_percent=0)]
+        )
+    } >= {"cache_32_bit", "dram_rate_32_bit", "cache_simple"}
+
+
+def test_the_worst_comes_first_and_is_raised() -> None:
+    device = DeviceConfig(
+        preconditioning=False, gc_preemptible=False, channel_megatransfers_per_second=1200,
+        io_queue_depth=65536, suspension="program",
+    )  # fmt: skip
+    found = findings(device, [FlowConfig(stop_ns=1)])
+    assert [each.severity for each in found] == [Severity.ERROR, Severity.WARNING, Severity.NOTE]
+    with pytest.raises(RefusedError, match=r"io_queue_depth: 65536 .* \[io_queue_depth_16_bit\]"):
+        refuse_errors(found)
+
+
+def test_collection_that_cannot_start_is_no_reason_to_refuse() -> None:
+    device = DeviceConfig(preconditioning=False, gc_preemptible=True)
+    writes = FlowConfig(stop_ns=10**9, read_percent=0)
+    assert "gc_preemptible" not in {each.name for each in findings(device, [writes])}
+    # 32 chips program 2 planes in 750 us: 853 k pages in 10 s, more than 128 planes x 10 x 256
+    small, writes = (
+        device.model_copy(update={"blocks_per_plane": 20}),
+        writes.model_copy(update={"stop_ns": 10**10}),
+    )
+    assert "gc_preemptible" in {each.name for each in findings(small, [writes])}
+    reads = FlowConfig(stop_ns=10**9)
+    assert "gc_preemptible" not in {each.name for each in findings(small, [reads])}
+
+
+def test_only_the_flow_at_fault_is_named() -> None:
+    device = DeviceConfig(preconditioning=False, gc_preemptible=False)
+    good = FlowConfig(stop_ns=1, caching=CachingMode.TURNED_OFF)
+    bad = FlowConfig(kind=FlowKind.TRACE, trace_path="t", trace_replays=2)
+    found = [each.field for each in findings(device, [good, bad]) if each.name == "trace_replays"]
+    assert found == ["flows[1].trace_replays"]
