@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import iojoule.sim.errors  # noqa: F401 - so that its classes are known
 from iojoule.datasets.errors import IojouleError
 
 DONE = 0
+DIFFERENT = 1
 USAGE = 2
 UNEXPECTED = 70
 INTERRUPTED = 130
@@ -14,6 +16,7 @@ OUTPUT_CLOSED = 141
 
 _OWN = {
     DONE: "Done",
+    DIFFERENT: "Results differ from their reference (`sim verify`, `sim compare`)",
     USAGE: "The command line is not understood",
     UNEXPECTED: "A fault of iojoule itself; please report it",
     INTERRUPTED: "Interrupted",

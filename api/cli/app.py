@@ -17,6 +17,8 @@ from iojoule.api.cli import (
     predict,
     recommend,
     serve,
+    sim,
+    simulate,
     validate,
 )
 from iojoule.api.exit_codes import (
@@ -42,6 +44,8 @@ app.command()(fit.fit)
 app.command()(predict.predict)
 app.command()(recommend.recommend)
 app.command()(serve.serve)
+app.add_typer(sim.app, name="sim")
+app.command()(simulate.simulate)
 app.add_typer(validate.app, name="validate")
 
 

@@ -1,0 +1,226 @@
+"""`iojoule simulate`: what a drive would do under a workload, if it were built or set up so."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from iojoule.api.cli import console
+from iojoule.datasets.errors import InputError
+
+if TYPE_CHECKING:
+    from iojoule.api.simulations import Plan
+    from iojoule.sim.findings import Finding
+    from iojoule.sim.result import ScenarioResult
+    from iojoule.sim.sweep import Watch
+
+NS_PER_SECOND = 1e9
+
+
+class ModeChoice(StrEnum):
+    """MQSim to the nanosecond, or a drive that works, with energy."""
+
+    COMPAT = "compat"
+    PHYSICAL = "physical"
+
+
+class EngineChoice(StrEnum):
+    """The simulator of iojoule, or the user's own MQSim."""
+
+    EMBEDDED = "embedded"
+    MQSIM = "mqsim"
+
+
+class Form(StrEnum):
+    """Form of the results: JSON, tables, or MQSim's own layout."""
+
+    JSON = "json"
+    TABLE = "table"
+    XML = "xml"
+
+
+DriveOption = Annotated[
+    list[str],
+    typer.Option(
+        "--ssd", metavar="FILE|PRESET",
+        help="Drive: MQSim's ssdconfig.xml, a .toml, or a preset. May be repeated.",
+    ),
+]  # fmt: skip
+WorkloadOption = Annotated[
+    list[Path],
+    typer.Option(
+        "--workload", metavar="FILE", help="MQSim's workload.xml or a .toml. May be repeated."
+    ),
+]
+JobsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", "-j", min=1, metavar="N",
+        help="Runs at the same time; default 1, and one a core when there are several "
+        "configurations.",
+    ),
+]  # fmt: skip
+
+
+def simulate(
+    ssd: DriveOption,
+    workload: WorkloadOption,
+    mode: Annotated[
+        ModeChoice | None,
+        typer.Option(help="Default: what the drive's file says; MQSim's files mean compat."),
+    ] = None,
+    engine: Annotated[EngineChoice, typer.Option(help="What simulates.")] = EngineChoice.EMBEDDED,
+    jobs: JobsOption = None,
+    output: Annotated[
+        Form, typer.Option("--output", "-o", help="Form of the results on standard output.")
+    ] = Form.JSON,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD=VALUE,...",
+            help="Run every value of a field of the drive (channels=4,8) or of the flows "
+            "(flows.queue_depth=1,16); repeated: every combination.",
+        ),
+    ] = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where `-o xml` writes a file for each run."),
+    ] = None,
+    series_step: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="Step of time series; 0: none.")
+    ] = 0.0,
+    max_memory: Annotated[
+        int, typer.Option(min=1, metavar="MIB", help="Memory of one run at most.")
+    ] = 8192,
+    max_wall: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="Duration of one run at most; 0: any.")
+    ] = 0.0,
+    max_simulated: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="Simulated time at most; 0: any.")
+    ] = 0.0,
+    max_events: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Simulated events at most; 0: any.")
+    ] = 0,
+) -> None:
+    """Simulate a drive under a workload.
+
+    JSON goes to standard output and nothing else does: one scenario after the other, the flows in
+    the order of the file, times in ns. Everything else that is to be said is on standard error.
+    """
+    from iojoule.api.simulations import doubts, plan_runs
+    from iojoule.sim.engines import Limits, RunOptions
+    from iojoule.sim.engines import engine as engine_named
+    from iojoule.sim.result import EngineName, Mode
+    from iojoule.sim.sweep import parse_axis, run_jobs
+
+    chosen = None if mode is None else Mode(mode.value)
+    plan = plan_runs(ssd, workload, chosen, [parse_axis(text) for text in vary or []])
+    _check_xml(plan, output, directory)
+    say(plan.findings)
+    options = RunOptions(
+        limits=Limits(
+            memory_bytes=max_memory << 20,
+            wall_seconds=max_wall,
+            simulated_ns=round(max_simulated * NS_PER_SECOND) or None,
+            events=max_events or None,
+        ),
+        series_step_ns=round(series_step * NS_PER_SECOND) or None,
+    )
+    with progress_bar(len(plan.jobs)) as watch:
+        results = run_jobs(
+            plan.jobs,
+            engine_named(EngineName(engine.value)),
+            workers=jobs or (1 if plan.one_configuration else os.cpu_count() or 1),
+            options=options,
+            watch=watch,
+        )
+    for doubt in doubts(results, plan.findings):
+        console.warn(doubt)
+    _emit(plan, results, output, directory)
+
+
+def say(findings: Iterable[Finding]) -> None:
+    """Say what a reader or the table of traps found, on standard error, alike ones once."""
+    from iojoule.sim.findings import Severity
+
+    alike: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        alike.setdefault((finding.name, finding.message), []).append(finding)
+    for same in alike.values():
+        more = f" (and at {len(same) - 1} other places)" if len(same) > 1 else ""
+        speak = console.note if same[0].severity is Severity.NOTE else console.warn
+        speak(f"{same[0]}{more}")
+
+
+def _check_xml(plan: Plan, output: Form, directory: Path | None) -> None:
+    if directory is not None and output is not Form.XML:
+        raise typer.BadParameter("--directory goes with -o xml")
+    if output is Form.XML and directory is None and len(plan.jobs) > 1:
+        raise typer.BadParameter(
+            f"there are {len(plan.jobs)} runs, and -o xml writes one file each; say --directory DIR"
+        )
+
+
+def _emit(plan: Plan, results: list[ScenarioResult], output: Form, directory: Path | None) -> None:
+    match output:
+        case Form.JSON:
+            from iojoule.api.simulations import document
+
+            console.emit_json(document(plan, results))
+        case Form.TABLE:
+            from iojoule.api.cli.simulation_table import emit_results
+
+            emit_results(plan, results)
+        case Form.XML:
+            _emit_xml(plan, results, directory)
+
+
+def _emit_xml(plan: Plan, results: list[ScenarioResult], directory: Path | None) -> None:
+    from iojoule.sim.formats.conversion import write_file
+    from iojoule.sim.formats.mqsim_result_writer import write_result_xml
+
+    texts = [
+        write_result_xml(result, job.device) for job, result in zip(plan.jobs, results, strict=True)
+    ]
+    if directory is None:
+        console.emit(texts[0])
+        return
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for number, (job, text) in enumerate(zip(plan.jobs, texts, strict=True)):
+            own = f"scenario_{job.number + 1}"
+            if not plan.one_configuration:
+                own = f"run_{number + 1}_{own}"
+            path = directory / f"{Path(job.labels['workload']).stem}_{own}.xml"
+            write_file(path, text)
+            console.emit(f"{path}\n")
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be written ({error.strerror}); check it") from None
+
+
+@contextmanager
+def progress_bar(runs: int) -> Iterator[Watch | None]:
+    """A bar on standard error while runs are under way; nothing where nobody would see it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    screen = Console(stderr=True)
+    if not screen.is_terminal:
+        yield None
+        return
+    columns = (BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn())
+    shares = [0.0] * runs
+    with Progress(*columns, console=screen, transient=True) as bar:
+        task = bar.add_task("simulating", total=float(runs))
+
+        def watch(run: int, share: float) -> None:
+            shares[run] = max(shares[run], share)
+            bar.update(task, completed=sum(shares))
+
+        yield watch

@@ -1,0 +1,152 @@
+"""Runs of the simulator from files: which there are, what is to be said of them, their results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.importers.column_map import load_column_map, public_map, public_maps
+from iojoule.datasets.importers.csv import import_csv
+from iojoule.datasets.schema import Measurement
+from iojoule.datasets.store import read_dataset
+from iojoule.sim.device import DeviceConfig
+from iojoule.sim.findings import Finding, refuse_errors
+from iojoule.sim.formats.files import (
+    DriveFile,
+    WorkloadFile,
+    known_findings,
+    read_drive,
+    read_workload,
+)
+from iojoule.sim.presets import drive_path
+from iojoule.sim.result import Mode, ScenarioResult
+from iojoule.sim.sweep import Axis, Job, combinations, parse_axis, with_values
+from iojoule.sim.workload import FlowConfig, Scenario
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The runs that were asked for.
+
+    Attributes:
+        jobs: Drives, workloads, varied values and scenarios, the last varying fastest.
+        findings: What is to be said before they run.
+        one_configuration: One drive and one workload, nothing varied.
+    """
+
+    jobs: list[Job]
+    findings: list[Finding]
+    one_configuration: bool
+
+
+def plan_runs(
+    drives: Sequence[str], workloads: Sequence[Path], mode: Mode | None, axes: Sequence[Axis]
+) -> Plan:
+    """Read all files and check every combination.
+
+    Args:
+        drives: Files, or names of presets.
+        workloads: Files.
+        mode: For all; None leaves each drive's own, which is compat for MQSim's XML.
+        axes: What is varied.
+
+    Raises:
+        InputError: A file cannot be used, or a combination cannot be run.
+    """
+    plan = Plan([], [], len(drives) == len(workloads) == 1 and not axes)
+    read = [read_drive(drive_path(name)) for name in drives]
+    asked = [read_workload(path) for path in workloads]
+    plan.findings.extend(finding for file in read for finding in file.findings)
+    plan.findings.extend(finding for file in asked for finding in file.findings)
+    for drive in read if mode is None else (each.in_mode(mode) for each in read):
+        for workload in asked:
+            for values in combinations(axes):
+                _add(plan, drive, workload, values)
+    plan.findings[:] = dict.fromkeys(plan.findings)
+    return plan
+
+
+def _add(plan: Plan, drive: DriveFile, workload: WorkloadFile, values: dict[str, Any]) -> None:
+    for number in range(len(workload.scenarios)):
+        scenario = workload.with_traces(number)
+        device = drive.device
+        if values:
+            device, scenario = with_values(device, scenario, values)
+        varied = replace(drive, drive=replace(drive.drive, device=device))
+        flows = replace(workload, scenarios=(scenario,) * (number + 1))
+        plan.findings.extend(refuse_errors(known_findings(varied, flows, number)))
+        labels: dict[str, Any] = {"ssd": str(drive.path), "workload": str(workload.path)}
+        if values:
+            labels["varied"] = values
+        if len(workload.scenarios) > 1:
+            labels["scenario"] = number + 1
+        plan.jobs.append(Job(device, scenario, number, labels, _places(drive, workload, number)))
+
+
+def _places(drive: DriveFile, workload: WorkloadFile, number: int) -> dict[str, str]:
+    """Where fields of the drive, and of the flows of one scenario, stand."""
+    prefix = f"scenarios[{number}]."
+    flows = {
+        name.removeprefix(prefix): place
+        for name, place in workload.places.items()
+        if name.startswith(prefix)
+    }
+    return {**drive.drive.places, **flows}
+
+
+def document(plan: Plan, results: Sequence[ScenarioResult]) -> dict[str, Any]:
+    """The JSON document of results; of several configurations each says which it is."""
+    scenarios = []
+    for job, result in zip(plan.jobs, results, strict=True):
+        labels = {} if plan.one_configuration else dict(job.labels)
+        told = result.model_dump(mode="json")
+        first = {name: told.pop(name) for name in ("device", "flows")}
+        scenarios.append(labels | first | told)
+    return {"scenarios": scenarios}
+
+
+def doubts(results: Sequence[ScenarioResult], said: Sequence[Finding]) -> Iterator[str]:
+    """What the engines had to say, each once, without what was said before the runs."""
+    known = {finding.name for finding in said}
+    seen: set[str] = set()
+    for result in results:
+        for warning in result.warnings:
+            name = warning.rpartition("[")[2].rstrip("]")
+            if warning not in seen and name not in known:
+                yield warning
+            seen.add(warning)
+
+
+def drive_with(name: str, settings: Sequence[str]) -> DeviceConfig:
+    """The drive of a file or preset with fields changed, each setting as FIELD=VALUE.
+
+    Raises:
+        IojouleError: The file, a field or a value is not what it must be.
+    """
+    device = read_drive(drive_path(name)).device
+    axes = [parse_axis(setting) for setting in settings]
+    for axis in axes:
+        if len(axis.values) > 1:
+            raise InputError(f"--set {axis.field}: takes one value")
+    values = {axis.field: axis.values[0] for axis in axes}
+    nothing_asked = Scenario(flows=(FlowConfig(stop_ns=1),))
+    return with_values(device, nothing_asked, values)[0]
+
+
+def measured(path: Path, columns: str | None) -> list[Measurement]:
+    """The measurements of a dataset, or of a CSV file by its column map.
+
+    Args:
+        path: The dataset or the CSV file.
+        columns: The map's file, or the name of one that ships; None where `path` is a dataset.
+
+    Raises:
+        InputError: One of them cannot be read.
+    """
+    if columns is None:
+        return read_dataset(path).measurements()
+    column_map = public_map(columns) if columns in public_maps() else load_column_map(columns)
+    return import_csv(path, column_map).measurements()

@@ -1,0 +1,194 @@
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from iojoule.sim.device import DeviceConfig
+from iojoule.sim.formats.mqsim_device import write_device_xml
+from iojoule.sim.formats.mqsim_workload import write_workload_xml
+from iojoule.sim.result import SimulationResult
+from iojoule.sim.workload import FlowConfig, FlowKind, Scenario
+
+DEVICE = DeviceConfig(
+    preconditioning=False, gc_preemptible=False, mapping_ideal=True, channels=2,
+    chips_per_channel=2, blocks_per_plane=64, cache_bytes=1 << 20,
+)  # fmt: skip
+READS = FlowConfig(stop_ns=1_000_000, queue_depth=4)
+WRITES = FlowConfig(stop_ns=1_000_000, read_percent=0, seed=5)
+
+PER_FLOW = {
+    "serviced", "serviced_read", "serviced_write", "sim_end_ns", "flow_last_completion_ns",
+    "drt_ns", "drt_read_ns", "drt_write_ns", "e2e_ns", "max_drt_ns", "p50_ns", "p99_ns", "p999_ns",
+}  # fmt: skip
+PER_DEVICE = {
+    "pages_read", "pages_programmed", "blocks_erased", "cmd_read", "cmd_mp_read", "cmd_prog",
+    "cmd_mp_prog", "cmd_erase", "map_reads", "cmt_queries", "cmt_hits", "gc_exec",
+}  # fmt: skip
+PER_SCENARIO = {"device", "flows", "run_user_seconds", "run_wall_seconds", "peak_bytes", "events"}
+
+
+def drive_file(folder: Path, device: DeviceConfig = DEVICE, name: str = "ssd.xml") -> Path:
+    path = folder / name
+    path.write_text(write_device_xml(device), encoding="ascii")
+    return path
+
+
+def workload_file(folder: Path, *scenarios: tuple[FlowConfig, ...]) -> Path:
+    path = folder / "work.xml"
+    made = [Scenario(flows=flows) for flows in scenarios or ((READS, WRITES),)]
+    path.write_text(write_workload_xml(made, DEVICE), encoding="ascii")
+    return path
+
+
+@pytest.fixture
+def simulate(iojoule, tmp_path: Path):
+    """Simulate the drive and the workload of the test's folder."""
+
+    def run(*arguments: str):
+        return iojoule(
+            "simulate", "--ssd", tmp_path / "ssd.xml", "--workload", tmp_path / "work.xml",
+            *arguments,
+        )  # fmt: skip
+
+    drive_file(tmp_path)
+    workload_file(tmp_path)
+    return run
+
+
+def test_json_has_every_figure_and_never_null(simulate) -> None:
+    done = simulate()
+    assert done.code == 0
+    assert "null" not in done.out
+    (scenario,) = json.loads(done.out)["scenarios"]
+    assert set(scenario) >= PER_SCENARIO
+    assert set(scenario["device"]) >= PER_DEVICE
+    reads, writes = scenario["flows"]
+    assert set(reads) >= PER_FLOW
+    assert (reads["serviced"], reads["serviced_write"], reads["drt_write_ns"]) == (
+        reads["serviced_read"], 0, 0,
+    )  # fmt: skip
+    assert (writes["serviced"], writes["serviced_read"]) == (writes["serviced_write"], 0)
+    assert isinstance(reads["p99_ns"], int)
+    SimulationResult.model_validate_json(done.out)
+
+
+def test_scenarios_come_in_the_order_of_the_file(simulate, tmp_path: Path) -> None:
+    workload_file(tmp_path, (READS,), (WRITES,), (READS, READS))
+    scenarios = json.loads(simulate("--jobs", "3").out)["scenarios"]
+    assert [len(each["flows"]) for each in scenarios] == [1, 1, 2]
+    assert [each["flows"][0]["serviced_write"] > 0 for each in scenarios] == [False, True, False]
+
+
+def test_tables_say_what_json_says(simulate) -> None:
+    told = simulate("-o", "table").out
+    (scenario,) = json.loads(simulate().out)["scenarios"]
+    for flow in scenario["flows"]:
+        assert f" {flow['serviced']} " in told
+    assert f" {scenario['device']['pages_programmed']} " in told
+    assert "Synth.No_1" in told
+
+
+def test_xml_is_mqsims_own_layout(simulate) -> None:
+    root = ElementTree.fromstring(simulate("-o", "xml").out)
+    assert root.tag == "MQSim_Results"
+    assert len(root.findall("Host/Host.IO_Flow")) == 2
+    assert root.find("SSDDevice/SSDDevice.FTL") is not None
+
+
+def test_xml_of_several_runs_goes_into_files(simulate, tmp_path: Path) -> None:
+    workload_file(tmp_path, (READS,), (WRITES,))
+    assert simulate("-o", "xml").code == 2
+    folder = tmp_path / "results"
+    done = simulate("-o", "xml", "--directory", str(folder))
+    names = ["work_scenario_1.xml", "work_scenario_2.xml"]
+    assert done.out.splitlines() == [str(folder / name) for name in names]
+    assert sorted(path.name for path in folder.iterdir()) == names
+
+
+def test_a_sweep_says_what_each_run_was(simulate) -> None:
+    done = simulate("--vary", "flows.queue_depth=1,8", "--vary", "channels=1,2")
+    scenarios = json.loads(done.out)["scenarios"]
+    assert [each["varied"] for each in scenarios] == [
+        {"flows.queue_depth": depth, "channels": channels}
+        for depth in (1, 8)
+        for channels in (1, 2)
+    ]  # fmt: skip
+    assert scenarios[0]["ssd"].endswith("ssd.xml")
+    deep = simulate("--vary", "flows.queue_depth=1,8", "-o", "table").out
+    assert "flows.queue_depth = 8" in deep
+
+
+def test_several_drives_run_on_one_workload(simulate, tmp_path: Path) -> None:
+    other = drive_file(tmp_path, DEVICE.model_copy(update={"flash_technology": "slc"}), "b.xml")
+    scenarios = json.loads(simulate("--ssd", str(other)).out)["scenarios"]
+    assert [Path(each["ssd"]).name for each in scenarios] == ["ssd.xml", "b.xml"]
+
+
+def test_a_series_has_the_step_that_was_asked_for(simulate) -> None:
+    (scenario,) = json.loads(simulate("--series-step", "0.0001").out)["scenarios"]
+    assert scenario["series_step_ns"] == 100_000
+    flow = scenario["flows"][0]
+    assert sum(flow["series"]["serviced_read"]) == flow["serviced"]
+
+
+def test_what_is_to_be_doubted_is_on_standard_error(simulate, tmp_path: Path) -> None:
+    drive_file(tmp_path, DEVICE.model_copy(update={"channel_megatransfers_per_second": 1200}))
+    done = simulate()
+    assert done.code == 0
+    assert done.err.count("[channel_rate_free]") == 1
+    assert done.err.startswith("warning: ")
+    assert "line 46, Channel_Transfer_Rate: 1200 MT/s" in done.err
+    assert json.loads(done.out)
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "said"),
+    [
+        ((">ADVANCED<", ">SIMPLE<"), 3, "Device_Level_Data_Caching_Mode: MQSim's SIMPLE cache"),
+        (("333<", "333MT<"), 3, "Channel_Transfer_Rate: is '333MT'"),
+        (("</Seed>", "</Sead>"), 3, "is not well-formed XML"),
+        (("CWDP", "CWDP&x;"), 3, "undefined entity"),
+    ],
+)
+def test_a_bad_drive_is_one_line_with_file_and_tag(
+    simulate, tmp_path: Path, change: tuple[str, str], code: int, said: str
+) -> None:
+    path = tmp_path / "ssd.xml"
+    path.write_text(path.read_text(encoding="ascii").replace(*change), encoding="ascii")
+    done = simulate()
+    assert (done.code, done.out) == (code, "")
+    assert said in done.err
+    assert done.err.startswith("error: ")
+
+
+def test_a_missing_trace_is_named(simulate, tmp_path: Path) -> None:
+    workload_file(tmp_path, (FlowConfig(kind=FlowKind.TRACE, trace_path="none.trace"),))
+    done = simulate()
+    assert done.code == 3
+    assert "File_Path: there is no trace none.trace" in done.err
+
+
+def test_a_broken_trace_is_named_with_its_line(simulate, tmp_path: Path) -> None:
+    (tmp_path / "a.trace").write_text("5 0 0 8 1\n4 0 0 8 1\n", encoding="ascii")
+    workload_file(tmp_path, (FlowConfig(kind=FlowKind.TRACE, trace_path="a.trace"),))
+    done = simulate()
+    assert done.code == 10
+    assert "a.trace, line 2: " in done.err
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [("--max-events", "10"), ("--max-simulated", "1e-5"), ("--max-memory", "1")],
+)
+def test_a_run_beyond_a_limit_is_stopped(simulate, tmp_path: Path, limit: tuple[str, str]) -> None:
+    if limit[0] == "--max-memory":
+        drive_file(tmp_path, DEVICE.model_copy(update={"blocks_per_plane": 8192}))
+    done = simulate(*limit)
+    assert (done.code, done.out) == (11, "")
+
+
+def test_neither_a_file_nor_a_preset(iojoule, tmp_path: Path) -> None:
+    done = iojoule("simulate", "--ssd", "nonsense", "--workload", workload_file(tmp_path))
+    assert done.code == 3
+    assert "neither such a file nor such a preset" in done.err
