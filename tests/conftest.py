@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# No test judges elapsed time, and a loaded machine must not make one fail. In continuous integration
-# the same examples come every time, as in Hypothesis' own profile for it; elsewhere new ones do.
+# No test judges elapsed time, and a loaded machine must not make one fail. In CI the same examples
+# come every time, as in Hypothesis' own profile for it; elsewhere new ones do.
 settings.register_profile(
     "iojoule",
     deadline=None,
