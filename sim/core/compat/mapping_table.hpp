@@ -143,10 +143,13 @@ class MappingCache {
         if (lpn < first || lpn >= end) continue;
         const std::uint32_t entry = index_.find(lpn);
         if (!entries_[entry].arrived) continue;
+        if (!entries_[entry].dirty) {
+          was_clean(lpn);
+          continue;
+        }
+        entries_[entry].dirty = false;
         unlink(entry);
         link_first(entry);
-        if (!entries_[entry].dirty) was_clean(lpn);
-        entries_[entry].dirty = false;
       }
     }
   }
