@@ -37,6 +37,9 @@ class PageTable {
   // Notes sectors as written before the page has a place.
   void mark(std::uint32_t lpn, std::uint32_t sectors) { write(lpn, entry(lpn) | sectors); }
   void forget(std::uint32_t lpn) { write(lpn, 0); }
+  // Place and sectors as one number.
+  std::uint64_t entry(std::uint32_t lpn) const { return entries_[place_of(lpn)]; }
+  void restore(std::uint32_t lpn, std::uint64_t entry) { write(lpn, entry); }
   std::size_t size() const { return size_; }
 
   // First one, then the other: the group tells where the entry is. Any page will do.
@@ -50,9 +53,6 @@ class PageTable {
  private:
   static constexpr std::uint32_t group_pages = 16;
 
-  std::uint64_t entry(std::uint32_t lpn) const {
-    return entries_[place_of(lpn)];
-  }
   std::size_t place_of(std::uint32_t lpn) const {
     return std::size_t{groups_[lpn / group_pages]} * group_pages + lpn % group_pages;
   }
@@ -70,8 +70,9 @@ class PageTable {
 };
 
 // The cached mapping table: which entries of the page table are at hand, least recently used first
-// out. It holds no places of its own: MQSim writes an entry back to the table in the moment in which
-// it evicts it, so the table is always right.
+// out. The page table has their values too, as long as they are here. MQSim writes back only the entry
+// that it evicts: others of that mapping page count as clean from then on, and when they leave, the
+// page table falls back to what it had before they changed.
 class MappingCache {
  public:
   static constexpr std::uint32_t absent = FlatMap::absent;
@@ -94,11 +95,16 @@ class MappingCache {
     unlink(entry);
     link_first(entry);
   }
-  void mark(std::uint32_t lpn, bool dirty) { entries_[index_.find(lpn)].dirty = dirty; }
+  // The entry is about to change; the page table still has its value.
+  void change(std::uint32_t lpn, const PageTable& table) {
+    Entry& entry = entries_[index_.find(lpn)];
+    if (!entry.changed) entry.stored = table.entry(lpn);
+    entry.changed = entry.dirty = true;
+  }
   void arrive(std::uint32_t lpn) {
     Entry& entry = entries_[index_.find(lpn)];
     entry.arrived = true;
-    entry.dirty = false;
+    entry.changed = entry.dirty = false;
   }
 
   // Makes a place for an entry that is still to come. The cache must not be full.
@@ -112,7 +118,7 @@ class MappingCache {
       free_.pop_back();
     }
     reserved_[lpn / word_bits] |= std::uint64_t{1} << (lpn % word_bits);
-    entries_[entry] = {lpn, absent, absent, false, false};
+    entries_[entry] = {0, lpn, absent, absent, false, false, false};
     index_.insert(lpn, entry);
     link_first(entry);
   }
@@ -122,9 +128,10 @@ class MappingCache {
     bool dirty;
   };
   // Takes the least recently used entry out. The cache must not be empty.
-  Evicted evict() {
+  Evicted evict(PageTable& table) {
     const std::uint32_t entry = last_;
     const Evicted evicted{entries_[entry].lpn, entries_[entry].dirty};
+    if (entries_[entry].changed && !entries_[entry].dirty) table.restore(evicted.lpn, entries_[entry].stored);
     unlink(entry);
     index_.erase(evicted.lpn);
     reserved_[evicted.lpn / word_bits] &= ~(std::uint64_t{1} << (evicted.lpn % word_bits));
@@ -158,8 +165,9 @@ class MappingCache {
   static constexpr std::uint32_t word_bits = 64;
 
   struct Entry {
+    std::uint64_t stored;  // the page table's entry before it changed
     std::uint32_t lpn, previous, next;
-    bool arrived, dirty;
+    bool arrived, changed, dirty;
   };
 
   void link_first(std::uint32_t entry) {

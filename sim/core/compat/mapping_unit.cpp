@@ -71,6 +71,7 @@ void Device::place_read(std::uint32_t index) {
   if (!table.mapped(lpn)) {
     // May begin a collection, which makes transactions: no reference to one survives this.
     const std::uint32_t place = next_data_page(transactions_[index].plane, flow, lpn);
+    table.set(lpn, place, transactions_[index].sectors);  // the table on flash knows it at once
     update_mapping(flow, lpn, place, transactions_[index].sectors);
   }
   Transaction& page = transactions_[index];
@@ -137,8 +138,8 @@ void Device::touch_mapping(std::uint8_t flow, std::uint32_t lpn) {
 }
 
 void Device::update_mapping(std::uint8_t flow, std::uint32_t lpn, std::uint32_t place, std::uint32_t sectors) {
+  if (!config_.mapping_ideal) mapping_caches_[flow].change(lpn, tables_[flow]);
   tables_[flow].set(lpn, place, sectors);
-  if (!config_.mapping_ideal) mapping_caches_[flow].mark(lpn, true);
 }
 
 // True when the entry can be had at once; else it is on its way from flash.
@@ -168,7 +169,7 @@ bool Device::fetch_mapping(std::uint8_t flow, std::uint32_t lpn) {
 void Device::make_mapping_room(std::uint8_t flow) {
   MappingCache& cache = mapping_caches_[flow];
   if (!cache.full()) return;
-  const MappingCache::Evicted evicted = cache.evict();
+  const MappingCache::Evicted evicted = cache.evict(tables_[flow]);
   if (evicted.dirty) write_back_mapping(flow, evicted.lpn);
 }
 
