@@ -37,9 +37,6 @@ class PageTable {
   // Notes sectors as written before the page has a place.
   void mark(std::uint32_t lpn, std::uint32_t sectors) { write(lpn, entry(lpn) | sectors); }
   void forget(std::uint32_t lpn) { write(lpn, 0); }
-  // Place and sectors as one number.
-  std::uint64_t entry(std::uint32_t lpn) const { return entries_[place_of(lpn)]; }
-  void restore(std::uint32_t lpn, std::uint64_t entry) { write(lpn, entry); }
   std::size_t size() const { return size_; }
 
   // First one, then the other: the group tells where the entry is. Any page will do.
@@ -53,6 +50,7 @@ class PageTable {
  private:
   static constexpr std::uint32_t group_pages = 16;
 
+  std::uint64_t entry(std::uint32_t lpn) const { return entries_[place_of(lpn)]; }
   std::size_t place_of(std::uint32_t lpn) const {
     return std::size_t{groups_[lpn / group_pages]} * group_pages + lpn % group_pages;
   }
@@ -70,9 +68,9 @@ class PageTable {
 };
 
 // The cached mapping table: which entries of the page table are at hand, least recently used first
-// out. The page table has their values too, as long as they are here. MQSim writes back only the entry
-// that it evicts: others of that mapping page count as clean from then on, and when they leave, the
-// page table falls back to what it had before they changed.
+// out. Their values stand in the page table alone. MQSim saves all of the entry that it evicts, but only
+// the places of the others of that mapping page: these count as clean from then on, and when they leave,
+// their valid sectors are again those of before they changed.
 class MappingCache {
  public:
   static constexpr std::uint32_t absent = FlatMap::absent;
@@ -98,7 +96,7 @@ class MappingCache {
   // The entry is about to change; the page table still has its value.
   void change(std::uint32_t lpn, const PageTable& table) {
     Entry& entry = entries_[index_.find(lpn)];
-    if (!entry.changed) entry.stored = table.entry(lpn);
+    if (!entry.changed) entry.saved_sectors = table.sectors(lpn);
     entry.changed = entry.dirty = true;
   }
   void arrive(std::uint32_t lpn) {
@@ -118,7 +116,7 @@ class MappingCache {
       free_.pop_back();
     }
     reserved_[lpn / word_bits] |= std::uint64_t{1} << (lpn % word_bits);
-    entries_[entry] = {0, lpn, absent, absent, false, false, false};
+    entries_[entry] = {lpn, absent, absent, 0, false, false, false};
     index_.insert(lpn, entry);
     link_first(entry);
   }
@@ -131,7 +129,9 @@ class MappingCache {
   Evicted evict(PageTable& table) {
     const std::uint32_t entry = last_;
     const Evicted evicted{entries_[entry].lpn, entries_[entry].dirty};
-    if (entries_[entry].changed && !entries_[entry].dirty) table.restore(evicted.lpn, entries_[entry].stored);
+    if (entries_[entry].changed && !evicted.dirty) {
+      table.set(evicted.lpn, table.place(evicted.lpn), entries_[entry].saved_sectors);
+    }
     unlink(entry);
     index_.erase(evicted.lpn);
     reserved_[evicted.lpn / word_bits] &= ~(std::uint64_t{1} << (evicted.lpn % word_bits));
@@ -165,8 +165,8 @@ class MappingCache {
   static constexpr std::uint32_t word_bits = 64;
 
   struct Entry {
-    std::uint64_t stored;  // the page table's entry before it changed
     std::uint32_t lpn, previous, next;
+    std::uint32_t saved_sectors;  // before it changed
     bool arrived, changed, dirty;
   };
 

@@ -71,7 +71,6 @@ void Device::place_read(std::uint32_t index) {
   if (!table.mapped(lpn)) {
     // May begin a collection, which makes transactions: no reference to one survives this.
     const std::uint32_t place = next_data_page(transactions_[index].plane, flow, lpn);
-    table.set(lpn, place, transactions_[index].sectors);  // the table on flash knows it at once
     update_mapping(flow, lpn, place, transactions_[index].sectors);
   }
   Transaction& page = transactions_[index];
