@@ -1516,6 +1516,9 @@ class DeviceResult:
     def cache_misses_write(self) -> int: ...
 
     @property
+    def evictions_fatal_to_mqsim(self) -> int: ...
+
+    @property
     def gc_exec(self) -> int: ...
 
     @property

@@ -99,6 +99,7 @@ struct DeviceResult {
   std::uint64_t map_reads = 0, map_writes_queued = 0;
   std::uint64_t cmt_queries_read = 0, cmt_queries_write = 0, cmt_hits_read = 0, cmt_hits_write = 0;
   std::uint64_t cache_hits_read = 0, cache_misses_read = 0, cache_hits_write = 0, cache_misses_write = 0;
+  std::uint64_t evictions_fatal_to_mqsim = 0;  // see Device::must_be_programmed of compat mode
   std::uint64_t gc_exec = 0, gc_page_moves = 0, wl_exec = 0;
   // busy time: one entry a chip (channel-major), a die, a channel; link: to device, to host
   std::vector<std::uint64_t> chip_exec_ns, chip_transfer_ns, die_busy_ns, channel_busy_ns;

@@ -69,7 +69,7 @@ class EmbeddedEngine:
             unavailable=UNAVAILABLE[device.mode],
         )
         doubts = (str(each) for each in found if each.severity is Severity.WARNING)
-        said = (*doubts, *near_but_not_equal(device, scenario, result), *_lost(result))
+        said = (*doubts, *near_but_not_equal(device, scenario, told), *_lost(result))
         return result.model_copy(update={"warnings": said})
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from iojoule.sim import _core
 from iojoule.sim.device import DeviceConfig, HostInterface, Scheduler
 from iojoule.sim.errors import ConfigError
-from iojoule.sim.result import Mode, ScenarioResult
-from iojoule.sim.workload import CachingMode, Priority, Scenario
+from iojoule.sim.result import Mode
+from iojoule.sim.workload import Priority, Scenario
 
-_READ_CACHING = (CachingMode.READ_CACHE, CachingMode.WRITE_READ_CACHE)
 _WEIGHTED = (Priority.MEDIUM, Priority.LOW)
 
 
@@ -32,17 +32,16 @@ def refuse_what_is_missing(device: DeviceConfig) -> None:
 
 
 def near_but_not_equal(
-    device: DeviceConfig, scenario: Scenario, result: ScenarioResult
+    device: DeviceConfig, scenario: Scenario, told: _core.RunResult
 ) -> Iterator[str]:
     """What to know before a compat result is taken for MQSim's to the nanosecond."""
-    if result.mode is not Mode.COMPAT:
+    if device.mode is not Mode.COMPAT:
         return
-    if any(flow.caching in _READ_CACHING for flow in scenario.flows):
-        yield "read caching is near MQSim's, not equal to it [read_cache_near]"
-    if result.device.map_writes:
+    if fatal := told.device.evictions_fatal_to_mqsim:
         yield (
-            "the mapping table cache evicted changed entries; from then on the run is near "
-            "MQSim's, not equal to it [mapping_eviction_near]"
+            f"{fatal} changed pages left the data cache that MQSim cannot program: they were only "
+            "ever read, or their flow does not cache writes; MQSim crashes at the first "
+            "[read_cache_crashes]"
         )
     if device.preconditioning and not device.mapping_ideal:
         yield (

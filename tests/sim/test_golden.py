@@ -13,7 +13,6 @@ REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "mqsim"
 
 
 NOT_EQUAL = {
-    "135_wsrch_rwcache_slc": "fills and evictions of the read cache come in another order",
     "155_precond_mix70_cmt_occ50": "MQSim's walk that warms the mapping cache turns round",
     "170_sata_rr4k": "there is no SATA interface; it is refused",
 }

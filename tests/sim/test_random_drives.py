@@ -60,11 +60,9 @@ drives = st.fixed_dictionaries(
 )
 flows = st.fixed_dictionaries(
     {
-        "caching": st.sampled_from(["turned_off", "write_cache"]),
+        "caching": st.sampled_from(["turned_off", "write_cache", "read_cache", "write_read_cache"]),
         "read_percent": st.sampled_from([0, 30, 70, 100]),
-        "address_distribution": st.sampled_from(
-            ["streaming", "random_uniform", "random_hotcold"]
-        ),
+        "address_distribution": st.sampled_from(["streaming", "random_uniform", "random_hotcold"]),
         "hot_region_percent": st.sampled_from([5, 30, 60]),
         "working_set_percent": st.sampled_from([1, 20, 100]),
         "aligned": st.booleans(),
@@ -92,5 +90,8 @@ def test_both_engines_agree(drive: dict[str, Any], loads: list[dict[str, Any]]) 
         theirs = MqsimEngine(tolerate_lost=True).run(device, scenario, options)
     except (RefusedError, EngineError, LimitError):
         return  # a trap, or a way in which MQSim ends badly
-    comparison = compare_results(EmbeddedEngine().run(device, scenario, options), theirs)
+    ours = EmbeddedEngine().run(device, scenario, options)
+    if any("read_cache_crashes" in warning for warning in ours.warnings):
+        return  # MQSim is about to
+    comparison = compare_results(ours, theirs)
     assert [quantity for quantity in comparison.quantities() if not quantity.equal] == []

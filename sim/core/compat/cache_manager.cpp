@@ -90,7 +90,7 @@ void Device::destage(std::uint32_t id) {
       ++counts_.cache_misses_write;
       if (cache.full()) {
         const CacheSlot evicted = cache.evict();
-        if (evicted.dirty) {
+        if (must_be_programmed(evicted)) {
           const std::uint32_t eviction = make_eviction(evicted, Source::cache);
           (evictions == nothing ? evictions : transactions_[last_eviction].next) = eviction;
           last_eviction = eviction;
@@ -124,6 +124,15 @@ void Device::destage(std::uint32_t id) {
     written_lately_[flow].clear();
     next_window_ns_ = events_.now_ns() + window_ns;
   }
+}
+
+// MQSim crashes on what cannot be programmed: the pages without an address, see fill_from_read, and
+// those of flows that do not cache writes. Here the former are dropped.
+bool Device::must_be_programmed(const CacheSlot& evicted) {
+  if (!evicted.dirty) return false;
+  const bool has_address = lpn_of_key(evicted.key) != no_page;
+  if (!has_address || !writes_cached(flow_of_key(evicted.key))) ++counts_.evictions_fatal_to_mqsim;
+  return has_address;
 }
 
 std::uint32_t Device::make_eviction(const CacheSlot& slot, Source source) {
@@ -209,7 +218,7 @@ void Device::finish_user_transaction(std::uint32_t index) {
     finish_if_done(request);
     return;
   }
-  if (!writes_cached(done.flow)) {
+  if (done.source == Source::user && !writes_cached(done.flow)) {
     --requests_[done.request].open_transactions;
     finish_if_done(done.request);
     return;
@@ -236,12 +245,13 @@ void Device::finish_user_transaction(std::uint32_t index) {
   }
 }
 
-// Read caching keeps what came from flash. MQSim marks a slot that was there already as dirty.
+// Read caching keeps what came from flash. MQSim takes the page's address from the flash page, where it
+// stands once the page was programmed; what was only ever read shares one slot without an address. A
+// slot that was there already becomes dirty, and only a new one costs time in DRAM.
 void Device::fill_from_read(const Transaction& read) {
   DataCache& cache = caches_[share_of(read.flow)];
-  const auto bytes = static_cast<std::uint32_t>(std::popcount(read.sectors)) * sector_bytes;
-  access_dram({DramAccess::Purpose::fill, read.flow, bytes, nothing});
-  const std::uint64_t key = page_key(read.flow, read.lpn);
+  const bool programmed = !never_programmed_[read.flow].contains(read.lpn);
+  const std::uint64_t key = page_key(read.flow, programmed ? read.lpn : no_page);
   const std::uint32_t slot = cache.find(key);
   if (slot != DataCache::absent) {
     cache.touch(slot);
@@ -251,12 +261,16 @@ void Device::fill_from_read(const Transaction& read) {
   }
   if (cache.full()) {
     const CacheSlot evicted = cache.evict();
-    if (evicted.dirty) {
+    if (must_be_programmed(evicted)) {
       const std::uint32_t eviction = make_eviction(evicted, Source::cache);
-      access_dram({DramAccess::Purpose::eviction, read.flow, transactions_[eviction].bytes, eviction});
+      const std::uint32_t bytes = transactions_[eviction].bytes;
+      back_pressure_[share_of(read.flow)] += bytes / sector_bytes;
+      access_dram({DramAccess::Purpose::eviction, read.flow, bytes, eviction});
     }
   }
   cache.insert(key, read.sectors, read.stamp_ns, false);
+  const auto bytes = static_cast<std::uint32_t>(std::popcount(read.sectors)) * sector_bytes;
+  access_dram({DramAccess::Purpose::fill, read.flow, bytes, nothing});
 }
 
 }  // namespace iojoule::sim::compat

@@ -92,6 +92,7 @@ void Device::make_caches() {
     caches_.emplace_back(config_.cache_bytes / shares / config_.page_bytes);
   }
   written_lately_.resize(flows_.size());
+  never_programmed_.resize(flows_.size());
   back_pressure_.resize(shares);
   waiting_writes_.resize(shares);
   dram_queues_.resize(shares);

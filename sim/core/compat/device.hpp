@@ -67,17 +67,18 @@ class Device {
   // cache_manager.cpp: the data cache and its DRAM
   bool writes_cached(std::uint8_t flow) const;
   bool reads_cached(std::uint8_t flow) const;
+  void fill_from_read(const Transaction& read);
   std::uint32_t share_of(std::uint8_t flow) const { return caches_.size() == 1 ? 0 : flow; }
   std::uint32_t chain(const std::vector<std::uint32_t>& pages);
   void service_read(std::uint32_t request, std::vector<std::uint32_t>& pages);
   void destage(std::uint32_t request);
+  bool must_be_programmed(const CacheSlot& evicted);
   std::uint32_t make_eviction(const CacheSlot& slot, Source source);
   void access_dram(const DramAccess& access);
   void start_dram(const DramAccess& access);
   void finish_dram();
   void finish_if_done(std::uint32_t request);
   void finish_user_transaction(std::uint32_t index);
-  void fill_from_read(const Transaction& read);
 
   // mapping_unit.cpp: from logical pages to flash
   std::uint32_t plane_of(std::uint8_t flow, std::uint32_t lpn) const {
@@ -198,6 +199,7 @@ class Device {
   const HalfCountedDram dram_;
   std::vector<DataCache> caches_;             // one, or one a flow
   std::vector<FlatMap> written_lately_;       // by flow: pages written in the current window
+  std::vector<FlatMap> never_programmed_;     // by flow
   std::uint64_t next_window_ns_ = 0;
   std::vector<std::uint32_t> back_pressure_;  // sectors on their way to flash
   std::uint32_t back_pressure_limit_ = 0;

@@ -69,6 +69,7 @@ void Device::place_read(std::uint32_t index) {
   const std::uint32_t lpn = transactions_[index].lpn;
   PageTable& table = tables_[flow];
   if (!table.mapped(lpn)) {
+    if (reads_cached(flow)) never_programmed_[flow].insert(lpn, 0);
     // May begin a collection, which makes transactions: no reference to one survives this.
     const std::uint32_t place = next_data_page(transactions_[index].plane, flow, lpn);
     update_mapping(flow, lpn, place, transactions_[index].sectors);
@@ -84,6 +85,7 @@ void Device::place_program(std::uint32_t index) {
   const std::uint8_t flow = transactions_[index].flow;
   const std::uint32_t lpn = transactions_[index].lpn;
   PageTable& table = tables_[flow];
+  if (reads_cached(flow) && never_programmed_[flow].contains(lpn)) never_programmed_[flow].erase(lpn);
   if (table.mapped(lpn)) {
     const std::uint32_t kept = table.sectors(lpn) & ~transactions_[index].sectors;
     std::uint32_t update = nothing;

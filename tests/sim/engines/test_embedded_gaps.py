@@ -26,8 +26,17 @@ def test_a_sata_drive_is_refused_with_the_way_out() -> None:
 @pytest.mark.parametrize(
     ("device", "flow", "said"),
     [
-        ({}, {"caching": "write_read_cache"}, "read_cache_near"),
-        ({"mapping_ideal": False, "cmt_bytes": 64}, {}, "mapping_eviction_near"),
+        (
+            {"cache_bytes": 1 << 16},
+            {
+                "caching": "write_read_cache",
+                "read_percent": 50,
+                "working_set_percent": 1,
+                "stop_ns": 100_000_000,
+            },
+            "read_cache_crashes",
+        ),
+        ({"preconditioning": True, "mapping_ideal": False}, {}, "mapping_warm_up_near"),
         ({"scheduler": "priority_out_of_order"}, {"priority": "low"}, "priority_weights_near"),
     ],
 )
