@@ -90,8 +90,8 @@ void Device::destage(std::uint32_t id) {
       ++counts_.cache_misses_write;
       if (cache.full()) {
         const CacheSlot evicted = cache.evict();
-        if (must_be_programmed(evicted)) {
-          const std::uint32_t eviction = make_eviction(evicted, Source::cache);
+        if (must_be_programmed(evicted, flow)) {
+          const std::uint32_t eviction = make_eviction(evicted, flow);
           (evictions == nothing ? evictions : transactions_[last_eviction].next) = eviction;
           last_eviction = eviction;
           evicted_sectors += static_cast<std::uint32_t>(std::popcount(evicted.sectors));
@@ -126,22 +126,24 @@ void Device::destage(std::uint32_t id) {
   }
 }
 
-// MQSim crashes on what cannot be programmed: the pages without an address, see fill_from_read, and
-// those of flows that do not cache writes. Here the former are dropped.
-bool Device::must_be_programmed(const CacheSlot& evicted) {
+// MQSim crashes on what cannot be programmed: the pages without an address, see fill_from_read, those
+// of flows that do not cache writes, and those that `flow` does not have, see make_eviction. Here what
+// has no place is dropped.
+bool Device::must_be_programmed(const CacheSlot& evicted, std::uint8_t flow) {
   if (!evicted.dirty) return false;
-  const bool has_address = lpn_of_key(evicted.key) != no_page;
-  if (!has_address || !writes_cached(flow_of_key(evicted.key))) ++counts_.evictions_fatal_to_mqsim;
-  return has_address;
+  const bool has_place = lpn_of_key(evicted.key) < flows_[flow].logical_pages;
+  if (!has_place || !writes_cached(flow)) ++counts_.evictions_fatal_to_mqsim;
+  return has_place;
 }
 
-std::uint32_t Device::make_eviction(const CacheSlot& slot, Source source) {
+// MQSim takes the evicted page for one of the flow whose page takes its slot.
+std::uint32_t Device::make_eviction(const CacheSlot& slot, std::uint8_t flow) {
   const std::uint32_t index = transactions_.make();
   Transaction& page = transactions_[index];
-  page.flow = flow_of_key(slot.key);
+  page.flow = flow;
   page.lpn = lpn_of_key(slot.key);
   page.operation = Operation::program;
-  page.source = source;
+  page.source = Source::cache;
   page.priority = static_cast<std::uint8_t>(Priority::urgent);
   page.sectors = slot.sectors;
   page.bytes = static_cast<std::uint32_t>(std::popcount(slot.sectors)) * sector_bytes;
@@ -261,8 +263,8 @@ void Device::fill_from_read(const Transaction& read) {
   }
   if (cache.full()) {
     const CacheSlot evicted = cache.evict();
-    if (must_be_programmed(evicted)) {
-      const std::uint32_t eviction = make_eviction(evicted, Source::cache);
+    if (must_be_programmed(evicted, read.flow)) {
+      const std::uint32_t eviction = make_eviction(evicted, read.flow);
       const std::uint32_t bytes = transactions_[eviction].bytes;
       back_pressure_[share_of(read.flow)] += bytes / sector_bytes;
       access_dram({DramAccess::Purpose::eviction, read.flow, bytes, eviction});
