@@ -168,13 +168,15 @@ def _device(ours: ScenarioResult, theirs: ScenarioResult) -> Iterator[Quantity]:
         yield Quantity(
             name=name, embedded=getattr(ours.device, name), mqsim=getattr(theirs.device, name)
         )
-    # As shares of each engine's own time, because MQSim does not say how long that was.
+    # As shares of each engine's own time, because MQSim does not say how long that was. The share
+    # that it prints was made whole ns of the last completion when it was read.
+    whole_ns = 1 / max(1, *(flow.sim_end_ns for flow in theirs.flows))
     for name, busy in _BUSY.items():
         yield Quantity(
             name=name,
             embedded=_mean_share(ours, busy),
             mqsim=_mean_share(theirs, busy),
-            resolution=SHARE_RESOLUTION,
+            resolution=SHARE_RESOLUTION + whole_ns,
         )
 
 
