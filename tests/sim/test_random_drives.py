@@ -29,6 +29,9 @@ pytestmark = [
     ),
 ]
 
+UNKNOWABLE = ("read_cache_crashes", "planes_past_the_dies")
+"""Warnings of what depends on the memory that MQSim reads or writes past its tables."""
+
 drives = st.fixed_dictionaries(
     {
         "channels": st.integers(1, 3),
@@ -91,7 +94,7 @@ def test_both_engines_agree(drive: dict[str, Any], loads: list[dict[str, Any]]) 
     except (RefusedError, EngineError, LimitError):
         return  # a trap, or a way in which MQSim ends badly
     ours = EmbeddedEngine().run(device, scenario, options)
-    if any("read_cache_crashes" in warning for warning in ours.warnings):
-        return  # MQSim is about to
+    if any(name in warning for warning in ours.warnings for name in UNKNOWABLE):
+        return
     comparison = compare_results(ours, theirs)
     assert [quantity for quantity in comparison.quantities() if not quantity.equal] == []

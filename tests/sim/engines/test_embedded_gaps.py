@@ -36,6 +36,7 @@ def test_a_sata_drive_is_refused_with_the_way_out() -> None:
             },
             "read_cache_crashes",
         ),
+        ({"plane_allocation": "DWCP", "dies_per_chip": 1}, {}, "planes_past_the_dies"),
         ({"preconditioning": True, "mapping_ideal": False}, {}, "mapping_warm_up_near"),
         ({"scheduler": "priority_out_of_order"}, {"priority": "low"}, "priority_weights_near"),
     ],
