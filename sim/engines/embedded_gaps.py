@@ -47,8 +47,8 @@ def near_but_not_equal(
         len(flow.die_ids) < len(flow.plane_ids) for flow in scenario.on(device).flows
     ):
         yield (
-            "with DWCP MQSim looks a flow's planes up among its dies, and past their end takes what "
-            "its memory happens to hold; here that is plane 0 [planes_past_the_dies]"
+            "with DWCP MQSim looks a flow's planes up among its dies, and past their end takes "
+            "what its memory happens to hold; here that is plane 0 [planes_past_the_dies]"
         )
     if device.preconditioning and not device.mapping_ideal:
         yield (
