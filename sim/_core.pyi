@@ -1449,6 +1449,9 @@ class QueueResult:
     @property
     def mean_waiting_ns(self) -> float: ...
 
+    @property
+    def sd_length(self) -> float: ...
+
 class DeviceResult:
     """What the whole drive did."""
 
@@ -1502,6 +1505,9 @@ class DeviceResult:
 
     @property
     def cmt_hits_write(self) -> int: ...
+
+    @property
+    def cmt_misses_at_once(self) -> int: ...
 
     @property
     def cache_hits_read(self) -> int: ...
@@ -1609,8 +1615,9 @@ class Control:
     @property
     def cancelled(self) -> bool: ...
 
-def simulate(device: DeviceConfig, flows: Sequence[FlowConfig], limits: Limits, control: Control | None = None, progress: Callable[[float], None] | None = None, series_step_ns: int = 0) -> RunResult:
+def simulate(device: DeviceConfig, flows: Sequence[FlowConfig], limits: Limits, control: Control | None = None, progress: Callable[[float], None] | None = None, series_step_ns: int = 0, with_queues: bool = False) -> RunResult:
     """
     Run the flows against the drive. Other Python threads go on meanwhile. `progress` is
     called about ten times a second with the share of simulated time done, 0..1.
+    `with_queues` asks for the queues of transactions, which compat mode has.
     """

@@ -131,6 +131,7 @@ def simulate(
             events=max_events or None,
         ),
         series_step_ns=round(series_step * NS_PER_SECOND) or None,
+        queues=output is Form.XML,
     )
     with progress_bar(len(plan.jobs)) as watch:
         results = run_jobs(

@@ -108,6 +108,7 @@ void bind_device_result(nb::module_& module) {
   FIELD(max_waiting_ns);
   FIELD(mean_length);
   FIELD(mean_waiting_ns);
+  FIELD(sd_length);
 #undef FIELD
 
   nb::class_<DeviceResult> bound(module, "DeviceResult", "What the whole drive did.");
@@ -129,6 +130,7 @@ void bind_device_result(nb::module_& module) {
   FIELD(cmt_queries_write);
   FIELD(cmt_hits_read);
   FIELD(cmt_hits_write);
+  FIELD(cmt_misses_at_once);
   FIELD(cache_hits_read);
   FIELD(cache_misses_read);
   FIELD(cache_hits_write);

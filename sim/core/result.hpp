@@ -55,6 +55,7 @@ struct QueueResult {
   std::int32_t priority = -1;  // -1: the queue has no classes
   std::uint64_t enqueued = 0, dequeued = 0, max_length = 0, max_waiting_ns = 0;
   double mean_length = 0, mean_waiting_ns = 0;
+  double sd_length = 0;  // as MQSim has it, see compat/queue_meter.hpp
 };
 
 // Physical mode: joules by component, from the end of the warm-up to the end of the run.
@@ -98,6 +99,7 @@ struct DeviceResult {
   std::uint64_t cmd_erase = 0, cmd_mp_erase = 0;
   std::uint64_t map_reads = 0, map_writes_queued = 0;
   std::uint64_t cmt_queries_read = 0, cmt_queries_write = 0, cmt_hits_read = 0, cmt_hits_write = 0;
+  std::uint64_t cmt_misses_at_once = 0;  // compat mode: no mapping page had to be read for them
   std::uint64_t cache_hits_read = 0, cache_misses_read = 0, cache_hits_write = 0, cache_misses_write = 0;
   std::uint64_t evictions_fatal_to_mqsim = 0;  // see Device::must_be_programmed of compat mode
   std::uint64_t gc_exec = 0, gc_page_moves = 0, wl_exec = 0;
@@ -105,7 +107,7 @@ struct DeviceResult {
   std::vector<std::uint64_t> chip_exec_ns, chip_transfer_ns, die_busy_ns, channel_busy_ns;
   std::uint64_t dram_busy_ns = 0, link_busy_ns[2] = {0, 0};
   std::uint64_t memory_bytes = 0;  // held by the simulated drive's tables
-  std::vector<QueueResult> queues;
+  std::vector<QueueResult> queues;  // compat mode, where they were asked for
   PhysicalResult physical;
 };
 

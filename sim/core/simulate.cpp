@@ -7,10 +7,11 @@
 namespace iojoule::sim {
 
 RunResult simulate(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
-                   const Limits& limits, Control& control, std::uint64_t series_step_ns) {
+                   const Limits& limits, Control& control, std::uint64_t series_step_ns,
+                   bool with_queues) {
   validate(device, flows, limits, series_step_ns);
   RunResult result = device.mode == Mode::compat
-                         ? compat::run(device, flows, limits, control, series_step_ns)
+                         ? compat::run(device, flows, limits, control, series_step_ns, with_queues)
                          : physical::run(device, flows, limits, control, series_step_ns);
   result.series_step_ns = series_step_ns;
   return result;

@@ -11,10 +11,12 @@
 namespace iojoule::sim {
 
 // Runs the flows against the drive in device.mode until nothing is left to do. Holds no state
-// between calls: any number may run at the same time. A series_step_ns of 0 asks for no time series.
+// between calls: any number may run at the same time. A series_step_ns of 0 asks for no time series;
+// queues of transactions are measured, and told, where the mode has them and `with_queues` is true.
 //
 // Throws ConfigError before anything is simulated, TraceError, LimitError, ModelError or Cancelled.
 RunResult simulate(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
-                   const Limits& limits, Control& control, std::uint64_t series_step_ns = 0);
+                   const Limits& limits, Control& control, std::uint64_t series_step_ns = 0,
+                   bool with_queues = false);
 
 }  // namespace iojoule::sim

@@ -43,6 +43,8 @@ class RunOptions:
         scenario_number: The scenario's place in its file, from 0: MQSim adds 2 to the drive's
             seed from one scenario of a file to the next, so scenario k runs with seed + 2 k.
         series_step_ns: Step of the time series; None asks for none.
+        queues: Whether to measure the queues of transactions that MQSim's result layout has; the
+            embedded engine does so in compat mode, at a few per cent of run time.
         progress: Called now and then with the share done, 0 to 1.
         cancelled: Asked now and then; True ends the run with a `CancelledError`.
     """
@@ -50,6 +52,7 @@ class RunOptions:
     limits: Limits = field(default_factory=Limits)
     scenario_number: int = 0
     series_step_ns: int | None = None
+    queues: bool = False
     progress: Callable[[float], None] | None = None
     cancelled: Callable[[], bool] = _never
 

@@ -50,6 +50,7 @@ class EmbeddedEngine:
             _native_limits(options.limits),
             progress=_watch(options),
             series_step_ns=options.series_step_ns or 0,
+            with_queues=options.queues,
         )
         user, wall = _user_seconds() - user, time.perf_counter() - wall
         made = tuple(

@@ -31,7 +31,7 @@ _SAME_NAME = (
 _PHYSICAL = tuple(
     PhysicalResult.model_fields.keys() - {"power_state_ns", "power_step_ns", "power_watts"}
 )
-_QUEUE = tuple(name for name in QueueResult.model_fields if name != "sd_length")
+_QUEUE = tuple(QueueResult.model_fields)
 
 
 def flow_result(
@@ -114,7 +114,9 @@ def device_result(told: _core.DeviceResult, mode: Mode) -> DeviceResult:
     values["queues"] = tuple(
         QueueResult(**{name: getattr(queue, name) for name in _QUEUE}) for queue in told.queues
     )
-    if mode is Mode.PHYSICAL:
+    if mode is Mode.COMPAT:
+        values["cmt_misses_at_once"] = told.cmt_misses_at_once
+    else:
         values |= _energy(told)
     return DeviceResult(**values)
 

@@ -17,7 +17,7 @@ std::uint64_t expected_end(const std::vector<FlowConfig>& flows) {
 }  // namespace
 
 Device::Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows, const Limits& limits,
-               Control& control, std::uint64_t series_step_ns)
+               Control& control, std::uint64_t series_step_ns, bool with_queues)
     : config_(device),
       flow_configs_(flows),
       geometry_(device),
@@ -39,6 +39,7 @@ Device::Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
   make_caches();
   make_mapping();
   make_chips();
+  if (with_queues) make_queue_meters();
   stopped_programs_.resize(geometry_.planes());
   erasures_.resize(geometry_.planes());
   sharers_.resize(geometry_.planes());
@@ -175,6 +176,7 @@ RunResult Device::report() {
   counts_.dram_busy_ns = dram_busy_ns_;
   counts_.link_busy_ns[0] = to_device_.busy_ns;
   counts_.link_busy_ns[1] = to_host_.busy_ns;
+  report_queues();
   for (Flow& flow : flows_) {
     FlowResult& out = flow.result;
     const auto mean = [&](std::uint64_t sum, int direction) {
@@ -196,8 +198,8 @@ RunResult Device::report() {
 }
 
 RunResult run(const DeviceConfig& device, const std::vector<FlowConfig>& flows, const Limits& limits,
-              Control& control, std::uint64_t series_step_ns) {
-  return Device(device, flows, limits, control, series_step_ns).run();
+              Control& control, std::uint64_t series_step_ns, bool with_queues) {
+  return Device(device, flows, limits, control, series_step_ns, with_queues).run();
 }
 
 }  // namespace iojoule::sim::compat

@@ -20,6 +20,7 @@
 #include "data_cache.hpp"
 #include "mapping_table.hpp"
 #include "parts.hpp"
+#include "queue_meter.hpp"
 #include "timing.hpp"
 #include "transaction.hpp"
 
@@ -28,7 +29,7 @@ namespace iojoule::sim::compat {
 class Device {
  public:
   Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows, const Limits& limits,
-         Control& control, std::uint64_t series_step_ns);
+         Control& control, std::uint64_t series_step_ns, bool with_queues);
   RunResult run();
 
  private:
@@ -42,6 +43,11 @@ class Device {
   void make_chips();
   void make_mapping();
   RunResult report();
+
+  // queue_meter.cpp
+  void make_queue_meters();
+  void report_queues();
+  QueueMeter* mapping_program_meter(std::uint32_t plane);
 
   // host.cpp: flows and queue pairs
   void start_flow(std::uint32_t flow);
@@ -228,6 +234,7 @@ class Device {
   std::vector<std::uint32_t> sharers_;                        // by plane: flows that use it
   std::vector<PlaneSite> sites_;                              // by plane
   std::vector<ChipQueues> queues_;
+  std::vector<QueueMeter> queue_meters_;                      // none, or those of each chip in turn
   std::vector<Chip> chips_;
   std::vector<Channel> channels_;
   const WholeNsChannel bus_;

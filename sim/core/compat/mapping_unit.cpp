@@ -161,6 +161,7 @@ bool Device::fetch_mapping(std::uint8_t flow, std::uint32_t lpn) {
   cache.reserve(lpn);
   if (in_memory) {
     cache.arrive(lpn);
+    ++counts_.cmt_misses_at_once;
     return true;
   }
   read_mapping(flow, lpn);
@@ -220,6 +221,7 @@ void Device::write_back_mapping(std::uint8_t flow, std::uint32_t lpn) {
   }
   ++pages.departing[number];
   ++counts_.map_writes_queued;
+  if (QueueMeter* meter = mapping_program_meter(mapping_plane_of(flow, number))) meter->enter(events_.now_ns());
   place_mapping_program(flow, number);
   close_submission();
 }

@@ -12,6 +12,6 @@ namespace iojoule::sim::compat {
 
 // See simulate.hpp. The result is MQSim's, to the nanosecond.
 RunResult run(const DeviceConfig& device, const std::vector<FlowConfig>& flows, const Limits& limits,
-              Control& control, std::uint64_t series_step_ns);
+              Control& control, std::uint64_t series_step_ns, bool with_queues);
 
 }  // namespace iojoule::sim::compat

@@ -34,6 +34,7 @@ void Device::enqueue_transaction(std::uint32_t index) {
     }
   }
   list->push_back(transactions_, index);
+  if (list->meter != nothing) queue_meters_[list->meter].enter(events_.now_ns());
   ++queues.waiting;
   channels_[chips_[chip].channel].chips_with_work |= chips_[chip].bit;
 }
@@ -145,6 +146,7 @@ void Device::take(std::uint32_t chip, TransactionList& list, std::uint32_t die, 
     taken_planes_ |= site.bit;
     active.push_back(index);
     list.remove(transactions_, index);
+    if (list.meter != nothing) queue_meters_[list.meter].leave(events_.now_ns(), transaction.queued_ns);
     if (--queues_[chip].waiting == 0) {
       channels_[chips_[chip].channel].chips_with_work &= ~chips_[chip].bit;
     }

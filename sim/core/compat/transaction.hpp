@@ -58,6 +58,7 @@ class Pool {
 // First in, first out, with removal from the middle.
 struct TransactionList {
   std::uint32_t head = nothing, tail = nothing, size = 0;
+  std::uint32_t meter = nothing;  // what measures it, if anything does
 
   bool empty() const { return head == nothing; }
 
