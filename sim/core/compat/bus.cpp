@@ -25,16 +25,18 @@ void Device::start_command(std::uint32_t index) {
     case Operation::program:
       ++(pages == 1 ? counts_.cmd_prog : counts_.cmd_mp_prog);
       duration = WholeNsChannel::program_command_ns(pages);
-      for (const std::uint32_t page : chip.active) duration += bus_.data_ns(transactions_[page].bytes);
       break;
     case Operation::erase:
       ++(pages == 1 ? counts_.cmd_erase : counts_.cmd_mp_erase);
       duration = WholeNsChannel::erase_command_ns(pages);
       break;
   }
+  const std::uint64_t command = duration;
   for (const std::uint32_t page : chip.active) {
     Transaction& transaction = transactions_[page];
-    transaction.transfer_ns += duration;
+    const std::uint64_t data = chip.operation == Operation::program ? bus_.data_ns(transaction.bytes) : 0;
+    transaction.transfer_ns = command + data;
+    duration += data;
     OriginCounts& counts = chip.operation == Operation::read      ? counts_.pages_read
                            : chip.operation == Operation::program ? counts_.pages_programmed
                                                                   : counts_.blocks_erased;
@@ -137,11 +139,11 @@ void Device::transaction_done(std::uint32_t index) {
     Flow& flow = flows_[done.flow];
     const bool is_write = done.operation == Operation::program;
     const std::uint64_t turnaround = events_.now_ns() - done.issued_ns;
-    ++flow.transactions[is_write];
+    const std::uint64_t transfer = done.transfer_ns - 1;  // MQSim counts from -1 on
     flow.turnaround_ns[is_write] += turnaround;
     flow.execution_ns[is_write] += done.execution_ns;
-    flow.transfer_ns[is_write] += done.transfer_ns;
-    flow.waiting_ns[is_write] += turnaround - done.execution_ns - done.transfer_ns;
+    flow.transfer_ns[is_write] += transfer;
+    flow.waiting_ns[is_write] += turnaround - done.execution_ns - transfer;
   }
   switch (done.source) {
     case Source::user:

@@ -152,13 +152,13 @@ void Device::check_collection(std::uint32_t plane) {
   lock_block(plane, index);
   if (block.programs == 0 && block.reads == 0) {
     ++counts_.gc_exec;
-    move_block(plane, index, true);
+    counts_.gc_page_moves += move_block(plane, index, true);
   }
 }
 
 // Reads the valid pages of a block; each is programmed when it has been read, and the erase waits
-// for all of them.
-void Device::move_block(std::uint32_t plane, std::uint32_t index, bool submit_erase) {
+// for all of them. Tells how many there are.
+std::uint32_t Device::move_block(std::uint32_t plane, std::uint32_t index, bool submit_erase) {
   open_submission();
   const std::uint32_t erase = transactions_.make();
   std::uint32_t moves = 0;
@@ -166,7 +166,6 @@ void Device::move_block(std::uint32_t plane, std::uint32_t index, bool submit_er
   for (std::uint32_t page = 0; page < blocks_.block(plane, index).next_page; ++page) {
     if (!blocks_.valid(plane, index, page)) continue;
     ++moves;
-    ++counts_.gc_page_moves;
     const std::uint32_t read = make_collector_transaction(Operation::read, plane, index, flow);
     transactions_[read].page = page;
     transactions_[read].lpn = blocks_.owner(plane, index, page);
@@ -185,6 +184,7 @@ void Device::move_block(std::uint32_t plane, std::uint32_t index, bool submit_er
   blocks_.block(plane, index).erase_transaction = erase;
   if (submit_erase) submit_transaction(erase);
   close_submission();
+  return moves;
 }
 
 std::uint32_t Device::make_collector_transaction(Operation operation, std::uint32_t plane, std::uint32_t block,
@@ -212,7 +212,7 @@ void Device::finish_for_collector(std::uint32_t id) {
     if (block.collecting && block.programs == 0 && block.reads == 0) {
       // MQSim forgets to submit the erase of a collection that had to wait: the block is lost.
       ++counts_.gc_exec;
-      move_block(done.plane, done.block, false);
+      counts_.gc_page_moves += move_block(done.plane, done.block, false);
     }
     return;
   }

@@ -180,7 +180,7 @@ RunResult Device::report() {
   for (Flow& flow : flows_) {
     FlowResult& out = flow.result;
     const auto mean = [&](std::uint64_t sum, int direction) {
-      const std::uint64_t count = flow.transactions[direction];
+      const std::uint64_t count = flow.pages[direction];
       return count == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(count);
     };
     for (int direction = 0; direction < 2; ++direction) {

@@ -162,7 +162,7 @@ class Device {
   std::uint32_t best_of_some(std::uint32_t plane);
   std::uint32_t random_victim(std::uint32_t plane);
   void check_collection(std::uint32_t plane);
-  void move_block(std::uint32_t plane, std::uint32_t block, bool submit_erase);
+  std::uint32_t move_block(std::uint32_t plane, std::uint32_t block, bool submit_erase);
   std::uint32_t make_collector_transaction(Operation operation, std::uint32_t plane, std::uint32_t block,
                                            std::uint8_t flow);
   std::uint32_t pages_to_move(const Transaction& erase) const;

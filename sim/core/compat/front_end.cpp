@@ -127,6 +127,7 @@ void Device::segment(std::uint32_t id, std::vector<std::uint32_t>& pages) {
 void Device::begin_service(std::uint32_t id) {
   UserRequest& request = requests_[id];
   segment(id, request_pages_);
+  flows_[request.flow].pages[request.is_read ? 0 : 1] += request_pages_.size();
   if (request.is_read) {
     service_read(id, request_pages_);
   } else if (writes_cached(request.flow)) {

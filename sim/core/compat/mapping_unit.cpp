@@ -98,7 +98,8 @@ void Device::place_program(std::uint32_t index) {
       old.operation = Operation::read;
       old.source = Source::user;
       old.flow = flow;
-      old.priority = page.priority;
+      // MQSim gives it this class whatever that of the program or of the flow is.
+      old.priority = static_cast<std::uint8_t>(Priority::high);
       old.lpn = lpn;
       old.request = page.request;
       old.related = index;

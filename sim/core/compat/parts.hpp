@@ -54,7 +54,8 @@ struct Flow {
   FlowResult result;
   FlowLatencies latencies;
   FlowSeries series;
-  std::uint64_t transactions[2] = {};
+  std::uint64_t pages[2] = {};  // of requests, also those that the cache serves or a collection drops
+  // of the transactions that run, those that read what a program does not cover among the reads
   std::uint64_t turnaround_ns[2] = {}, execution_ns[2] = {}, transfer_ns[2] = {}, waiting_ns[2] = {};
 };
 
