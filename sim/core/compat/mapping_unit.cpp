@@ -96,7 +96,7 @@ void Device::place_program(std::uint32_t index) {
     set_place(old, table.place(lpn));
     if (kept != 0) {
       old.operation = Operation::read;
-      old.source = Source::user;
+      old.source = page.source;
       old.flow = flow;
       // MQSim gives it this class whatever that of the program or of the flow is.
       old.priority = static_cast<std::uint8_t>(Priority::high);
