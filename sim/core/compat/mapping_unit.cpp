@@ -220,6 +220,7 @@ void Device::write_back_mapping(std::uint8_t flow, std::uint32_t lpn) {
   } else {
     ++counts_.map_reads;  // MQSim counts one although it has nothing to read
   }
+  if (pages.place[number] == nothing) ++counts_.map_reads;  // MQSim counts a read that it does not do
   ++pages.departing[number];
   ++counts_.map_writes_queued;
   if (QueueMeter* meter = mapping_program_meter(mapping_plane_of(flow, number))) meter->enter(events_.now_ns());
