@@ -133,7 +133,8 @@ class DeviceResult(Result):
     link_busy_to_device_ns: Nanoseconds | None = None
     link_busy_to_host_ns: Nanoseconds | None = None
     memory_bytes: Count | None = None
-    """Held by the simulated drive's tables."""
+    """Held by the simulated drive's tables: in compat mode what is filled of them, in physical mode
+    as if all were."""
     energy_joules: dict[str, Joules] | None = None
     """By component, from the end of the warm-up to the end of the run; physical mode."""
     power_watts_mean: Watts | None = None

@@ -16,6 +16,7 @@ class FlatMap {
   explicit FlatMap(std::size_t expected = 16) { reset(std::bit_ceil(2 * expected + 16)); }
 
   std::size_t size() const { return size_; }
+  std::size_t bytes() const { return slots_.size() * sizeof(Slot); }
 
   std::uint32_t find(std::uint64_t key) const {
     for (std::size_t i = home(key); slots_[i].key != empty; i = (i + 1) & mask_) {

@@ -3,12 +3,17 @@
 
 #include <sys/mman.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <new>
 #include <type_traits>
 #include <utility>
 
 namespace iojoule::sim {
+
+// Of a mapping that begins at `data`, what lies in blocks of 4 KiB that are not all zero: the same on
+// every machine, whatever the size of its pages.
+std::uint64_t filled_bytes(const void* data, std::size_t bytes);
 
 // For tables as large as the simulated drive, of which a run touches a part: start-up takes no time
 // and memory is what was used. T must be fine with all bits zero.
@@ -40,6 +45,8 @@ class LazyArray {
   const T& operator[](std::size_t i) const { return data_[i]; }
   std::size_t size() const { return size_; }
   std::size_t bytes() const { return size_ * sizeof(T); }
+  // Looks at all that was touched: for the end of a run.
+  std::uint64_t held_bytes() const { return filled_bytes(data_, bytes()); }
 
  private:
   void swap(LazyArray& other) noexcept {

@@ -29,6 +29,7 @@ class PackedArray {
     const std::uint64_t word = others | value << (bit % 8);
     std::memcpy(&bytes_[bit / 8], &word, sizeof(word));
   }
+  std::uint64_t held_bytes() const { return bytes_.held_bytes(); }
   void prefetch(std::size_t i) const { __builtin_prefetch(&bytes_[i * bits_ / 8]); }
 
  private:

@@ -106,7 +106,8 @@ struct DeviceResult {
   // busy time: one entry a chip (channel-major), a die, a channel; link: to device, to host
   std::vector<std::uint64_t> chip_exec_ns, chip_transfer_ns, die_busy_ns, channel_busy_ns;
   std::uint64_t dram_busy_ns = 0, link_busy_ns[2] = {0, 0};
-  std::uint64_t memory_bytes = 0;  // held by the simulated drive's tables
+  // Of the simulated drive's tables; compat mode: the part that is filled, physical mode: all of it.
+  std::uint64_t memory_bytes = 0;
   std::vector<QueueResult> queues;  // compat mode, where they were asked for
   PhysicalResult physical;
 };

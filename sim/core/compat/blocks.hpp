@@ -32,6 +32,8 @@ class FreeBlocks {
   void reset(std::uint32_t blocks) { end_ = blocks; }
   std::uint32_t size() const { return end_ - next_ + static_cast<std::uint32_t>(returned_.size()); }
 
+  std::uint64_t held_bytes() const { return returned_.capacity() * sizeof(Returned); }
+
   std::uint32_t take() {
     if (next_ < end_) return next_++;
     std::pop_heap(returned_.begin(), returned_.end(), later);
@@ -83,6 +85,14 @@ class Blocks {
         at.collector = open(plane, flow, false);
       }
     }
+  }
+
+  std::uint64_t held_bytes() const {
+    std::uint64_t held = blocks_.held_bytes() + invalid_.held_bytes() + owner_.held_bytes() +
+                         frontiers_.capacity() * sizeof(Frontiers) + free_.capacity() * sizeof(FreeBlocks);
+    for (const FreeBlocks& free : free_) held += free.held_bytes();
+    for (const std::deque<std::uint32_t>& opened : history_) held += opened.size() * sizeof(std::uint32_t);
+    return held;
   }
 
   // Blocks in the order in which they were opened; kept for the FIFO victim policy only.

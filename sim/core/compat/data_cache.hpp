@@ -28,6 +28,9 @@ class DataCache {
 
   explicit DataCache(std::size_t capacity) : capacity_(capacity) {}
 
+  std::uint64_t held_bytes() const {
+    return slots_.capacity() * sizeof(CacheSlot) + free_.capacity() * sizeof(std::uint32_t) + index_.bytes();
+  }
   std::uint32_t find(std::uint64_t key) const { return index_.find(key); }
   bool full() const { return index_.size() >= capacity_; }
   CacheSlot& operator[](std::uint32_t slot) { return slots_[slot]; }

@@ -176,6 +176,7 @@ RunResult Device::report() {
   counts_.dram_busy_ns = dram_busy_ns_;
   counts_.link_busy_ns[0] = to_device_.busy_ns;
   counts_.link_busy_ns[1] = to_host_.busy_ns;
+  counts_.memory_bytes = held_bytes();
   report_queues();
   for (Flow& flow : flows_) {
     FlowResult& out = flow.result;
@@ -195,6 +196,21 @@ RunResult Device::report() {
   }
   result.device = std::move(counts_);
   return result;
+}
+
+// Of the drive's tables: what is kept of its pages and blocks, its caches, and what is under way.
+std::uint64_t Device::held_bytes() const {
+  std::uint64_t held = blocks_.held_bytes() + requests_.held_bytes() + transactions_.held_bytes() +
+                       sites_.capacity() * sizeof(PlaneSite) + queues_.capacity() * sizeof(ChipQueues) +
+                       chips_.capacity() * sizeof(Chip) + channels_.capacity() * sizeof(Channel);
+  for (const DataCache& cache : caches_) held += cache.held_bytes();
+  for (const PageTable& table : tables_) held += table.held_bytes();
+  for (const MappingCache& cache : mapping_caches_) held += cache.held_bytes();
+  for (const MappingPages& pages : mapping_pages_) held += pages.held_bytes();
+  for (const auto* maps : {&written_lately_, &barriers_, &mapping_barriers_}) {
+    for (const FlatMap& map : *maps) held += map.bytes();
+  }
+  return held;
 }
 
 RunResult run(const DeviceConfig& device, const std::vector<FlowConfig>& flows, const Limits& limits,

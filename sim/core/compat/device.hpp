@@ -43,6 +43,7 @@ class Device {
   void make_chips();
   void make_mapping();
   RunResult report();
+  std::uint64_t held_bytes() const;
 
   // queue_meter.cpp
   void make_queue_meters();

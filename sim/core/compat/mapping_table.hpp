@@ -38,6 +38,7 @@ class PageTable {
   void mark(std::uint32_t lpn, std::uint32_t sectors) { write(lpn, entry(lpn) | sectors); }
   void forget(std::uint32_t lpn) { write(lpn, 0); }
   std::size_t size() const { return size_; }
+  std::uint64_t held_bytes() const { return groups_.held_bytes() + entries_.held_bytes(); }
 
   // First one, then the other: the group tells where the entry is. Any page will do.
   void prefetch_group(std::uint32_t lpn) const {
@@ -77,6 +78,10 @@ class MappingCache {
 
   MappingCache(std::size_t capacity, std::size_t pages) : capacity_(capacity), reserved_(pages / word_bits + 1) {}
 
+  std::uint64_t held_bytes() const {
+    return entries_.capacity() * sizeof(Entry) + free_.capacity() * sizeof(std::uint32_t) + index_.bytes() +
+           reserved_.held_bytes();
+  }
   void prefetch(std::uint32_t lpn) const { index_.prefetch(lpn); }
   bool full() const { return index_.size() >= capacity_; }
   bool reserved(std::uint32_t lpn) const { return index_.contains(lpn); }

@@ -91,6 +91,11 @@ struct MappingPages {
   std::vector<std::vector<std::uint32_t>> arriving;  // logical pages that wait for it
   std::vector<std::uint32_t> departing;
   FlatMap waiting_reads, waiting_programs;           // logical page -> oldest that waits for it
+
+  std::uint64_t held_bytes() const {
+    return (place.capacity() + departing.capacity()) * sizeof(std::uint32_t) +
+           arriving.capacity() * sizeof(arriving.front()) + waiting_reads.bytes() + waiting_programs.bytes();
+  }
 };
 
 struct ChipQueues {

@@ -48,7 +48,9 @@ class Pool {
 
   T& operator[](std::uint32_t index) { return items_[index]; }
   const T& operator[](std::uint32_t index) const { return items_[index]; }
-  std::size_t bytes() const { return items_.capacity() * sizeof(T); }
+  std::uint64_t held_bytes() const {
+    return items_.capacity() * sizeof(T) + free_.capacity() * sizeof(std::uint32_t);
+  }
 
  private:
   std::vector<T> items_;
