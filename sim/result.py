@@ -75,7 +75,10 @@ class LatencyByClass(Result):
 class TransactionTimes(Result):
     """Means over the flash transactions of one class of a flow's requests.
 
-    turnaround = waiting + execution (array) + transfer (channel).
+    turnaround = waiting + execution (array) + transfer (channel). In compat mode as MQSim has
+    them: the times of all transactions, a read that a program waits for among the reads, over the
+    pages of all requests, those that the cache served included; transfer is the command and the
+    page's own data, less 1 ns.
     """
 
     turnaround_ns: MeanNanoseconds = 0.0

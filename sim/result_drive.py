@@ -45,6 +45,8 @@ class QueueResult(Result):
     mean_length: Annotated[float, Field(ge=0)] = 0.0
     mean_waiting_ns: MeanNanoseconds = 0.0
     sd_length: Annotated[float, Field(ge=0)] | None = None
+    """MQSim's `STDev_Queue_Length`: with f(x) the share of time at length x, the root of the sum of
+    (x f(x) - mean)^2, which is no standard deviation."""
 
 
 class PhysicalResult(Result):
@@ -124,6 +126,7 @@ class DeviceResult(Result):
     cache_misses_write: Count | None = None
     gc_exec: Count
     gc_page_moves: Count
+    """In compat mode, like MQSim's, without those of wear levelling."""
     wl_exec: Count = 0
     chip_exec_ns: tuple[Nanoseconds, ...]
     chip_transfer_ns: tuple[Nanoseconds, ...]
@@ -140,7 +143,8 @@ class DeviceResult(Result):
     power_watts_mean: Watts | None = None
     physical: PhysicalResult | None = None
     queues: tuple[QueueResult, ...] = Field(default=(), exclude=True)
-    """Only for MQSim's result layout; not part of the JSON form."""
+    """Only for MQSim's result layout; not part of the JSON form. The embedded engine measures them
+    in compat mode where `RunOptions.queues` asks for it."""
 
     @property
     def pages_read(self) -> int:

@@ -31,7 +31,8 @@ struct FlowResult {
   // device: submission queue to completion; end to end: arrival (intended start) to completion
   LatencySummary device, device_read, device_write;
   LatencySummary end_to_end, end_to_end_read, end_to_end_write;
-  // mean over the flow's user flash transactions, read then write
+  // Means over the flow's flash transactions, read then write. Compat mode: their times over the pages
+  // of all requests, as MQSim has it (parts.hpp).
   double transaction_turnaround_ns[2] = {0, 0};
   double transaction_execution_ns[2] = {0, 0};
   double transaction_transfer_ns[2] = {0, 0};

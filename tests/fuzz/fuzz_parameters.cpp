@@ -35,6 +35,11 @@ void check(const RunResult& result, const Inputs& inputs) {
       check_latencies(*each);
     }
   }
+  for (const QueueResult& queue : result.device.queues) {
+    REQUIRE(queue.dequeued <= queue.enqueued && queue.max_length <= queue.enqueued);
+    REQUIRE(std::isfinite(queue.mean_length) && std::isfinite(queue.sd_length));
+    REQUIRE(queue.mean_length <= static_cast<double>(queue.max_length) * (1 + 1e-9));
+  }
   REQUIRE(std::isfinite(result.device.physical.energy.total_joules()));
 }
 
@@ -49,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   limits.wall_seconds = 2;
   Control control;
   try {
-    check(simulate(inputs.device, inputs.flows, limits, control, inputs.series_step_ns), inputs);
+    check(simulate(inputs.device, inputs.flows, limits, control, inputs.series_step_ns, true), inputs);
   } catch (const ConfigError& error) {
     REQUIRE(!error.field.empty());
   } catch (const TraceError&) {

@@ -94,6 +94,9 @@ def test_xml_is_mqsims_own_layout(simulate) -> None:
     assert root.tag == "MQSim_Results"
     assert len(root.findall("Host/Host.IO_Flow")) == 2
     assert root.find("SSDDevice/SSDDevice.FTL") is not None
+    queues = root.findall("SSDDevice/SSDDevice.TSU/")
+    assert len(queues) == 7 * len(root.findall("SSDDevice/SSDDevice.FlashChips"))
+    assert sum(int(queue.attrib["No_Of_Transactions_Dequeued"]) for queue in queues) > 0
 
 
 def test_xml_of_several_runs_goes_into_files(simulate, tmp_path: Path) -> None:

@@ -202,3 +202,52 @@ def test_every_choice_is_taken_and_told(drive, flow) -> None:
             for word in words[name]:
                 setattr(owner, name, word)
                 assert getattr(owner, name) == word
+
+
+@pytest.mark.parametrize("mode", ["compat"], indirect=True)
+def test_queues_hold_what_the_chips_took(drive, flow) -> None:
+    flows = [flow(read_percent=60, queue_depth=32, seed=5), flow(caching="turned_off")]
+    result = _core.simulate(
+        drive(scheduler="priority_out_of_order"), flows, limits(), with_queues=True
+    )
+    device = result.device
+    assert len(device.queues) == 4 * (2 * 4 + 5)
+    pages = device.pages_read.total + device.pages_programmed.total + device.blocks_erased.total
+    assert sum(queue.dequeued for queue in device.queues) == pages
+    assert max(queue.max_length for queue in device.queues) > 1
+    for queue in device.queues:
+        if queue.enqueued != queue.dequeued:
+            continue  # programs of mapping pages never leave
+        # Little's law holds exactly for a queue that ends empty
+        waited_ns = queue.mean_waiting_ns * queue.dequeued
+        assert queue.mean_length * device.sim_end_ns == pytest.approx(waited_ns)
+        assert queue.mean_waiting_ns <= queue.max_waiting_ns
+        assert queue.mean_length <= queue.max_length
+        if queue.max_length == 1:  # (0 - mean)^2 + (mean - mean)^2
+            assert queue.sd_length == pytest.approx(queue.mean_length)
+
+
+def test_queues_change_nothing_and_are_not_there_unless_asked(drive, flow) -> None:
+    asked = _core.simulate(drive(), [flow(read_percent=60)], limits(), with_queues=True)
+    not_asked = _core.simulate(drive(), [flow(read_percent=60)], limits())
+    assert numbers(asked) == numbers(not_asked)
+    assert not_asked.device.queues == []
+
+
+def test_memory_is_that_of_the_tables(drive, flow) -> None:
+    def held(blocks: int, **fields: object) -> int:
+        large = drive(blocks_per_plane=blocks)
+        return _core.simulate(large, [flow(**fields)], limits()).device.memory_bytes
+
+    assert held(32) == held(32) > 10_000
+    assert held(1 << 14) > held(32)
+
+
+@pytest.mark.parametrize("mode", ["compat"], indirect=True)
+def test_memory_is_of_what_a_run_touches(drive, flow) -> None:
+    def held(**fields: object) -> int:
+        large = drive(blocks_per_plane=1 << 14, pages_per_block=256)  # 16 Mi pages
+        return _core.simulate(large, [flow(**fields)], limits()).device.memory_bytes
+
+    few, many = held(stop_ns=1_000_000), held(stop_ns=100_000_000)
+    assert 10_000 < few < many < 16 << 20
