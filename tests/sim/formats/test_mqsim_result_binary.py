@@ -73,6 +73,10 @@ HELD = {
         SMALL_CACHE.model_copy(update={"scheduler": TWO_CHIPS.scheduler}),
         (PARTS, PARTS.model_copy(update={"priority": Priority.URGENT, "read_percent": 100})),
     ),
+    "evicted_writes_of_another_flow": (
+        SMALL_CACHE,
+        (PARTS, PARTS.model_copy(update={"seed": 9, "read_percent": 0})),
+    ),
     "no_cache_by_class": (
         SMALL_CACHE.model_copy(update={"scheduler": TWO_CHIPS.scheduler}),
         (
