@@ -37,7 +37,7 @@ void Device::service_read(std::uint32_t id, std::vector<std::uint32_t>& pages) {
       const std::uint32_t slot = cache.find(page_key(page.flow, page.lpn));
       if (slot != DataCache::absent) {
         cache.touch(slot);
-        const std::uint32_t hit = cache[slot].sectors & page.sectors;
+        const std::uint64_t hit = cache[slot].sectors & page.sectors;
         const auto hit_sectors = static_cast<std::uint32_t>(std::popcount(hit));
         request.cached_sectors += hit_sectors;
         if (hit == page.sectors) {

@@ -11,7 +11,7 @@ namespace iojoule::sim::compat {
 struct CacheSlot {
   std::uint64_t key = 0;
   std::uint64_t written_ns = 0;  // when the request behind the newest data came in
-  std::uint32_t sectors = 0;     // bit by bit
+  std::uint64_t sectors = 0;     // bit by bit
   std::uint32_t previous = UINT32_MAX, next = UINT32_MAX;  // towards the recently used, the old
   bool dirty = false;            // not on flash and not on its way there
 };
@@ -41,7 +41,7 @@ class DataCache {
   }
 
   // The key must be absent and the cache not full.
-  std::uint32_t insert(std::uint64_t key, std::uint32_t sectors, std::uint64_t written_ns, bool dirty) {
+  std::uint32_t insert(std::uint64_t key, std::uint64_t sectors, std::uint64_t written_ns, bool dirty) {
     std::uint32_t slot;
     if (free_.empty()) {
       slot = static_cast<std::uint32_t>(slots_.size());

@@ -107,14 +107,17 @@ void Device::make_mapping() {
   entries_per_mapping_page_ = config_.page_bytes / stored_entry_bytes_;
   mapping_cache_entries_ = config_.cmt_bytes / cached_entry_bytes(physical, sectors);
   mapping_pages_.resize(flows_.size());
+  // Where a flow does not begin at a page, its masks reach past the page's sectors (see segment), and
+  // another flow can come to write them (see destage).
+  const bool begin_at_pages = std::all_of(flows_.begin(), flows_.end(), [&](const Flow& flow) {
+    return flow.space.first_sector % sectors == 0;
+  });
   for (std::size_t i = 0; i < flows_.size(); ++i) {
     Flow& flow = flows_[i];
     flow.logical_pages = flow.space.sectors / sectors + 1;
-    // Where a flow does not begin at a page, its masks reach past the page's sectors (see segment).
-    const bool begins_at_page = flow.space.first_sector % sectors == 0;
     // A request may begin in the last page and reach past it.
     tables_.emplace_back(flow.logical_pages + (1U << 16U) / sectors + 1, geometry_.pages_per_plane(),
-                         begins_at_page ? sectors : std::min(32U, 2 * sectors - 1));
+                         begin_at_pages ? sectors : 2 * sectors - 1);
     barriers_.emplace_back();
     mapping_barriers_.emplace_back();
     // shared by the flows means a whole one for each of them in MQSim (mqsim.md, 1.2)

@@ -109,7 +109,7 @@ class Device {
   void place_program(std::uint32_t index);
   std::uint32_t next_data_page(std::uint32_t plane, std::uint8_t flow, std::uint32_t lpn);
   void touch_mapping(std::uint8_t flow, std::uint32_t lpn);
-  void update_mapping(std::uint8_t flow, std::uint32_t lpn, std::uint32_t place, std::uint32_t sectors);
+  void update_mapping(std::uint8_t flow, std::uint32_t lpn, std::uint32_t place, std::uint64_t sectors);
   bool fetch_mapping(std::uint8_t flow, std::uint32_t lpn);
   void make_mapping_room(std::uint8_t flow);
   std::uint32_t make_mapping_read(std::uint8_t flow, std::uint32_t number, std::uint32_t bytes);

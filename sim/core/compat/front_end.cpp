@@ -114,7 +114,7 @@ void Device::segment(std::uint32_t id, std::vector<std::uint32_t>& pages) {
     page.operation = request.is_read ? Operation::read : Operation::program;
     page.source = Source::user;
     page.lpn = static_cast<std::uint32_t>(page_sectors_.quotient(of_flow));
-    page.sectors = static_cast<std::uint32_t>(((std::uint64_t{1} << size) - 1) << page_sectors_.remainder(of_flow));
+    page.sectors = ((std::uint64_t{1} << size) - 1) << page_sectors_.remainder(of_flow);
     page.bytes = size * sector_bytes;
     page.issued_ns = events_.now_ns();
     page.stamp_ns = events_.now_ns();

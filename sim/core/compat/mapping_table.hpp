@@ -21,24 +21,30 @@ class PageTable {
   PageTable() = default;
   PageTable(std::size_t pages, std::uint32_t pages_per_plane, std::uint32_t sector_bits)
       : size_(pages),
-        sector_bits_(sector_bits),
+        apart_(sector_bits + place_bits(pages_per_plane) > 64),
+        sector_bits_(apart_ ? 0 : sector_bits),
         groups_(pages / group_pages + 1),
-        entries_((groups_.size() + 1) * group_pages,
-                 sector_bits_ + static_cast<std::uint32_t>(std::bit_width(pages_per_plane))) {}
+        entries_((groups_.size() + 1) * group_pages, sector_bits_ + place_bits(pages_per_plane)),
+        sectors_apart_(apart_ ? (groups_.size() + 1) * group_pages : 0, sector_bits) {}
 
   bool mapped(std::uint32_t lpn) const { return entry(lpn) >> sector_bits_ != 0; }
   std::uint32_t place(std::uint32_t lpn) const { return static_cast<std::uint32_t>(entry(lpn) >> sector_bits_) - 1; }
-  std::uint32_t sectors(std::uint32_t lpn) const {
-    return static_cast<std::uint32_t>(entry(lpn) & ((std::uint64_t{1} << sector_bits_) - 1));
+  std::uint64_t sectors(std::uint32_t lpn) const {
+    if (apart_) [[unlikely]] return sectors_apart_[place_of(lpn)];
+    return entry(lpn) & ((std::uint64_t{1} << sector_bits_) - 1);
   }
-  void set(std::uint32_t lpn, std::uint32_t place, std::uint32_t sectors) {
-    write(lpn, (std::uint64_t{place} + 1) << sector_bits_ | sectors);
+  void set(std::uint32_t lpn, std::uint32_t place, std::uint64_t sectors) {
+    write(lpn, std::uint64_t{place} + 1, sectors);
   }
   // Notes sectors as written before the page has a place.
-  void mark(std::uint32_t lpn, std::uint32_t sectors) { write(lpn, entry(lpn) | sectors); }
-  void forget(std::uint32_t lpn) { write(lpn, 0); }
+  void mark(std::uint32_t lpn, std::uint64_t sectors) {
+    write(lpn, entry(lpn) >> sector_bits_, this->sectors(lpn) | sectors);
+  }
+  void forget(std::uint32_t lpn) { write(lpn, 0, 0); }
   std::size_t size() const { return size_; }
-  std::uint64_t held_bytes() const { return groups_.held_bytes() + entries_.held_bytes(); }
+  std::uint64_t held_bytes() const {
+    return groups_.held_bytes() + entries_.held_bytes() + sectors_apart_.held_bytes();
+  }
 
   // First one, then the other: the group tells where the entry is. Any page will do.
   void prefetch_group(std::uint32_t lpn) const {
@@ -51,21 +57,31 @@ class PageTable {
  private:
   static constexpr std::uint32_t group_pages = 16;
 
+  static constexpr std::uint32_t place_bits(std::uint32_t pages_per_plane) {
+    return static_cast<std::uint32_t>(std::bit_width(pages_per_plane));
+  }
   std::uint64_t entry(std::uint32_t lpn) const { return entries_[place_of(lpn)]; }
   std::size_t place_of(std::uint32_t lpn) const {
     return std::size_t{groups_[lpn / group_pages]} * group_pages + lpn % group_pages;
   }
-  void write(std::uint32_t lpn, std::uint64_t entry) {
+  void write(std::uint32_t lpn, std::uint64_t place, std::uint64_t sectors) {
     std::uint32_t& group = groups_[lpn / group_pages];
     if (group == 0) group = ++last_group_;
-    entries_.set(std::size_t{group} * group_pages + lpn % group_pages, entry);
+    const std::size_t at = std::size_t{group} * group_pages + lpn % group_pages;
+    if (apart_) [[unlikely]] {
+      sectors_apart_.set(at, sectors);
+      sectors = 0;
+    }
+    entries_.set(at, place << sector_bits_ | sectors);
   }
 
   std::size_t size_ = 0;
-  std::uint32_t sector_bits_ = 0;
+  bool apart_ = false;               // an entry with its sectors would not fit into 64 bits
+  std::uint32_t sector_bits_ = 0;    // in an entry
   LazyArray<std::uint32_t> groups_;  // where they lie; 0: nowhere yet, and there all entries are 0
   std::uint32_t last_group_ = 0;
   PackedArray entries_;              // (place + 1, 0: never written or read; valid sectors, bit by bit)
+  PackedArray sectors_apart_;
 };
 
 // The cached mapping table: which entries of the page table are at hand, least recently used first
@@ -171,7 +187,7 @@ class MappingCache {
 
   struct Entry {
     std::uint32_t lpn, previous, next;
-    std::uint32_t saved_sectors;  // before it changed
+    std::uint64_t saved_sectors;  // before it changed
     bool arrived, changed, dirty;
   };
 

@@ -87,7 +87,7 @@ void Device::place_program(std::uint32_t index) {
   PageTable& table = tables_[flow];
   if (reads_cached(flow) && never_programmed_[flow].contains(lpn)) never_programmed_[flow].erase(lpn);
   if (table.mapped(lpn)) {
-    const std::uint32_t kept = table.sectors(lpn) & ~transactions_[index].sectors;
+    const std::uint64_t kept = table.sectors(lpn) & ~transactions_[index].sectors;
     std::uint32_t update = nothing;
     if (kept != 0) update = transactions_.make();
     const Transaction& page = transactions_[index];
@@ -139,7 +139,7 @@ void Device::touch_mapping(std::uint8_t flow, std::uint32_t lpn) {
   if (!config_.mapping_ideal) mapping_caches_[flow].touch(lpn);
 }
 
-void Device::update_mapping(std::uint8_t flow, std::uint32_t lpn, std::uint32_t place, std::uint32_t sectors) {
+void Device::update_mapping(std::uint8_t flow, std::uint32_t lpn, std::uint32_t place, std::uint64_t sectors) {
   if (!config_.mapping_ideal) mapping_caches_[flow].change(lpn, tables_[flow]);
   tables_[flow].set(lpn, place, sectors);
 }
@@ -217,8 +217,6 @@ void Device::write_back_mapping(std::uint8_t flow, std::uint32_t lpn) {
     const auto bytes = static_cast<std::uint32_t>(std::popcount(sectors_to_read)) * sector_bytes;
     submit_transaction(make_mapping_read(flow, number, bytes));
     pages.arriving[number].push_back(lpn);  // whoever misses meanwhile waits for this read
-  } else {
-    ++counts_.map_reads;  // MQSim counts one although it has nothing to read
   }
   if (pages.place[number] == nothing) ++counts_.map_reads;  // MQSim counts a read that it does not do
   ++pages.departing[number];

@@ -78,7 +78,7 @@ std::uint64_t Device::replay(std::uint32_t index) {
   if (wanted == 0) return 0;
   replay_accesses(index, [&](std::uint32_t page, std::uint32_t sector) {
     if (table.sectors(page) == 0) ++seen;
-    table.mark(page, 1U << sector);
+    table.mark(page, std::uint64_t{1} << sector);
     return seen < wanted;
   });
   return seen;

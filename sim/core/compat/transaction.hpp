@@ -19,7 +19,6 @@ struct Transaction {
   std::uint32_t plane = 0, block = 0, page = 0;
   std::uint32_t from_block = 0;     // program of a moved page: where it comes from
   std::uint32_t moves_left = 0;     // erase: pages that are still to be moved
-  std::uint32_t sectors = 0;        // bit by bit
   std::uint32_t bytes = 0;
   Operation operation = Operation::read;
   Source source = Source::user;
@@ -27,6 +26,7 @@ struct Transaction {
   bool placed = false;              // its physical address is known
   std::uint64_t issued_ns = 0, execution_ns = 0, transfer_ns = 0;
   std::uint64_t queued_ns = 0;
+  std::uint64_t sectors = 0;        // bit by bit
   std::uint64_t stamp_ns = 0;       // age of the data
 };
 

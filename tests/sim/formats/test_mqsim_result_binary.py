@@ -85,6 +85,10 @@ HELD = {
             ),
         ),
     ),
+    "flows_that_do_not_begin_at_a_page_of_16_kib": (
+        SMALL_CACHE.model_copy(update={"page_bytes": 16384}),
+        (PARTS, PARTS.model_copy(update={"seed": 9, "read_percent": 0}), PARTS),
+    ),
     "mapping_pages_that_are_never_written": (
         CHANGED_MAPPING,
         (READS.model_copy(update={"read_percent": 0, "total_requests": 300}),),
