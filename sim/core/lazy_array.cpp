@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 namespace iojoule::sim {
 
@@ -12,10 +13,14 @@ namespace {
 
 constexpr std::size_t block_bytes = 4096;
 
-bool all_zero(const std::uint64_t* words, std::size_t count) {
-  std::uint64_t any = 0;
-  for (std::size_t i = 0; i < count; ++i) any |= words[i];
-  return any == 0;
+// A whole number of words.
+bool all_zero(const unsigned char* data, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += sizeof(std::uint64_t)) {
+    std::uint64_t word;
+    std::memcpy(&word, data + i, sizeof(word));
+    if (word != 0) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -37,8 +42,7 @@ std::uint64_t filled_bytes(const void* data, std::size_t bytes) {
       if ((given[page] & 1U) == 0) continue;
       const unsigned char* const at = first + (done + page) * page_bytes;
       for (std::size_t offset = 0; offset < page_bytes; offset += step) {
-        const void* const block = at + offset;
-        if (!all_zero(static_cast<const std::uint64_t*>(block), step / sizeof(std::uint64_t))) filled += step;
+        if (!all_zero(at + offset, step)) filled += step;
       }
     }
   }

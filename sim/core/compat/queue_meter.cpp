@@ -1,7 +1,7 @@
 // Which queue has which meter, and what they told in the end.
 #include "queue_meter.hpp"
 
-#include <string>
+#include <algorithm>
 
 #include "device.hpp"
 
