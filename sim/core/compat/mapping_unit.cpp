@@ -217,8 +217,9 @@ void Device::write_back_mapping(std::uint8_t flow, std::uint32_t lpn) {
     const auto bytes = static_cast<std::uint32_t>(std::popcount(sectors_to_read)) * sector_bytes;
     submit_transaction(make_mapping_read(flow, number, bytes));
     pages.arriving[number].push_back(lpn);  // whoever misses meanwhile waits for this read
+  } else {
+    ++counts_.map_reads;  // MQSim counts a read that it does not do
   }
-  if (pages.place[number] == nothing) ++counts_.map_reads;  // MQSim counts a read that it does not do
   ++pages.departing[number];
   ++counts_.map_writes_queued;
   if (QueueMeter* meter = mapping_program_meter(mapping_plane_of(flow, number))) meter->enter(events_.now_ns());
