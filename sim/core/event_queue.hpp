@@ -81,7 +81,8 @@ class EventQueue {
   [[gnu::noinline]] void make_room() {
     while (last_ - first_ > near_limit) push_far(near_[--last_]);
     const std::size_t size = last_ - first_, first = (near_space - size) / 2;
-    std::memmove(&near_[first], &near_[first_], size * sizeof(Event));
+    // without [], which may not tell where no element is: there may be none, and the place past the end
+    std::memmove(near_.data() + first, near_.data() + first_, size * sizeof(Event));
     first_ = first;
     last_ = first + size;
   }
