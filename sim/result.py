@@ -131,6 +131,7 @@ class FlowResult(Result):
     end_to_end_latency: LatencyByClass
     read_transactions: TransactionTimes | None = None
     write_transactions: TransactionTimes | None = None
+    """Of user data. MQSim's SATA drive has one stream: the first flow has what is all flows'."""
     generated_trim: Count | None = None
     serviced_trim: Count | None = None
     bytes_trimmed: Count | None = None

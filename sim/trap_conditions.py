@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from iojoule.sim.device import DeviceConfig
+from iojoule.sim.device import DeviceConfig, HostInterface, Scheduler
 from iojoule.sim.findings import Severity
-from iojoule.sim.workload import ID_FIELDS, CachingMode, FlowConfig, FlowKind
+from iojoule.sim.workload import ID_FIELDS, CachingMode, FlowConfig, FlowKind, Priority
 
 MIN_FREE_BLOCKS = 10
 """Writes to a plane with fewer free blocks wait in MQSim."""
@@ -138,6 +138,28 @@ def ids_out_of_range(inputs: Inputs) -> Iterator[str]:
             ids = getattr(flow, field)
             if ids and ids[-1] >= getattr(inputs.device, count):
                 yield f"flows[{number}].{field}"
+
+
+def is_sata(device: DeviceConfig) -> bool:
+    """Whether the drive has MQSim's SATA interface."""
+    return device.host_interface is HostInterface.SATA
+
+
+def overruled_by_sata(inputs: Inputs) -> Iterator[str]:
+    """What a flow says of itself, but a SATA drive's single stream decides otherwise."""
+    device = inputs.device
+    if not is_sata(device):
+        return
+    weighs = device.scheduler is Scheduler.PRIORITY_OUT_OF_ORDER
+    for number, flow in enumerate(inputs.flows):
+        for field, count in ID_FIELDS.items():
+            ids = getattr(flow, field)
+            if ids and len(ids) < getattr(device, count):
+                yield f"flows[{number}].{field}"
+        if weighs and flow.priority is not Priority.HIGH:
+            yield f"flows[{number}].priority"
+        if flow.caching is not inputs.flows[0].caching:
+            yield f"flows[{number}].caching"
 
 
 def same_trace_twice(inputs: Inputs) -> Iterator[str]:

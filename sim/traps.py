@@ -27,11 +27,13 @@ from iojoule.sim.trap_conditions import (
     Trap,
     caches_writes,
     ids_out_of_range,
+    is_sata,
     of_device,
     of_flows,
     of_inputs,
     of_synthetic,
     of_trace,
+    overruled_by_sata,
     reads,
     same_trace_twice,
     transfer_is_rounded,
@@ -190,7 +192,8 @@ TRAPS: tuple[Trap, ...] = (
         "write at most 4",
     ),
     Trap(
-        "flows_over_8", ERROR, None, of_inputs("flows[8].kind", lambda i: len(i.flows) > 8),
+        "flows_over_8", ERROR, None,
+        of_inputs("flows[8].kind", lambda i: len(i.flows) > 8 and not is_sata(i.device)),
         "MQSim has doorbells for 8 flows and aborts on the 9th",
         "keep at most 8 flows in a scenario",
     ),
@@ -240,6 +243,15 @@ TRAPS: tuple[Trap, ...] = (
         of_trace("initial_occupancy_percent", lambda _, d: d.preconditioning),
         "MQSim cannot precondition a drive for trace flows: it stops",
         "turn preconditioning off, or use synthetic flows",
+    ),
+    Trap(
+        "preconditioning_sata", ERROR, None,
+        of_inputs(
+            "preconditioning",
+            lambda i: i.device.preconditioning and is_sata(i.device) and len(i.flows) > 1,
+        ),
+        "MQSim crashes when it preconditions a SATA drive for more than one flow",
+        "turn preconditioning off, or use one flow",
     ),
     Trap(
         "gc_copyback", ERROR, None, when_collecting("gc_copyback", lambda i: i.device.gc_copyback),
@@ -323,6 +335,12 @@ TRAPS: tuple[Trap, ...] = (
         "write one of these, or use physical mode",
     ),
     Trap(
+        "sata_one_stream", WARNING, None, overruled_by_sata,
+        "MQSim's SATA drive is one stream on all planes, of class HIGH and cached as the first "
+        "flow says, so {value} has no effect",
+        "list all ids, or use nvme",
+    ),
+    Trap(
         "size_normal_wraps", WARNING, None,
         of_synthetic(
             "size_sd_sectors",
@@ -389,7 +407,8 @@ TRAPS: tuple[Trap, ...] = (
             "cmt_sharing",
             lambda i: not i.device.mapping_ideal
             and i.device.cmt_sharing is Sharing.SHARED
-            and len(i.flows) > 1,
+            and len(i.flows) > 1
+            and not is_sata(i.device),
         ),
         "MQSim's SHARED gives each flow a mapping table cache of the full size",
         "use EQUAL_PARTITIONING for one cache in all",

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "compat/mapping_table.hpp"
+#include "compat/streams.hpp"
 #include "geometry.hpp"
 #include "trace.hpp"
 
@@ -23,11 +24,15 @@ struct Reach {
   std::uint32_t planes_per_die;
   std::string_view why;
 };
-// MQSim's doorbells, sector masks and tables of command times.
+// MQSim's doorbells, of which SATA has one for all flows, its sector masks and tables of command times.
 constexpr Reach compat_reach{8, 32, 4, "MQSim goes no further; physical mode does"};
+constexpr Reach compat_sata_reach{64, 32, 4, compat_reach.why};
 constexpr Reach physical_reach{64, 2048, 64, "no drive has more"};
 
-const Reach& reach_of(Mode mode) { return mode == Mode::compat ? compat_reach : physical_reach; }
+const Reach& reach_of(const DeviceConfig& device) {
+  if (device.mode == Mode::physical) return physical_reach;
+  return device.host_interface == HostInterface::sata ? compat_sata_reach : compat_reach;
+}
 
 void check_front_end(const DeviceConfig& device, const FieldCheck& check) {
   check.within("link_lane_gigabytes_per_second", device.link_lane_gigabytes_per_second, 1e-6, 1000.0,
@@ -90,7 +95,7 @@ void check_times(const DeviceConfig& device, const FieldCheck& check) {
 }
 
 void check_flash(const DeviceConfig& device, const FieldCheck& check) {
-  const Reach& reach = reach_of(device.mode);
+  const Reach& reach = reach_of(device);
   check.within("channels", device.channels, 1U, 1024U, "drives have up to some dozen channels");
   check.within("chips_per_channel", device.chips_per_channel, 1U, 64U,
                "a channel holds up to some dozen chips");
@@ -222,17 +227,20 @@ void check_compat(const DeviceConfig& device, const std::vector<FlowConfig>& flo
   check.that(device.mapping_ideal || device.cmt_bytes >= entry_bytes, "cmt_bytes",
              "is " + std::to_string(device.cmt_bytes) + ", but one entry takes " +
                  std::to_string(entry_bytes) + "; write more or use mapping_ideal");
-  for (const FlowConfig& flow : flows) {
-    if (flow.caching == CachingMode::turned_off) continue;
+  const std::vector<FlowConfig> streams = compat::streams_of(device, flows);
+  for (const FlowConfig& stream : streams) {
+    if (stream.caching == CachingMode::turned_off) continue;
     check.that(device.cache_mechanism == CacheMechanism::advanced, "cache_mechanism",
                "is simple, which works only for flows whose caching is turned_off");
     const std::uint64_t shares = device.cache_sharing == Sharing::shared ? 1 : flows.size();
     check.that(device.cache_bytes / shares >= device.page_bytes, "cache_bytes",
                "does not hold one page, but a flow caches");
   }
-  check.that(device.blocks_per_plane > 3 * flows.size(), "blocks_per_plane",
+  check.that(device.blocks_per_plane > 3 * streams.size(), "blocks_per_plane",
              "is " + std::to_string(device.blocks_per_plane) + ", but each of the " +
-                 std::to_string(flows.size()) + " flows keeps three blocks of a plane open");
+                 std::to_string(streams.size()) + " flows keeps three blocks of a plane open");
+  check.that(!device.preconditioning || streams.size() == flows.size(), "preconditioning",
+             "of several flows over SATA crashes MQSim; turn it off, or use one flow");
 }
 
 }  // namespace
@@ -268,7 +276,7 @@ void validate(const DeviceConfig& device, const std::vector<FlowConfig>& flows, 
   check_back_end(device, check);
   check_times(device, check);
   check_flash(device, check);
-  const Reach& reach = reach_of(device.mode);
+  const Reach& reach = reach_of(device);
   check.within<std::size_t>("flows", flows.size(), 1, reach.flows, reach.why);
   for (std::size_t i = 0; i < flows.size(); ++i) {
     const FlowConfig& flow = flows[i];
@@ -296,7 +304,9 @@ void validate(const DeviceConfig& device, const std::vector<FlowConfig>& flows, 
                          " bytes, more than the limit of " + std::to_string(limits.memory_bytes) +
                          "; raise the limit or simulate a smaller drive or cache");
   }
-  check_space(device, flows, flow_spaces(device, Geometry(device), flows));
+  const bool compat = device.mode == Mode::compat;
+  check_space(device, flows,
+              flow_spaces(device, Geometry(device), compat ? compat::flows_as_laid_out(device, flows) : flows));
 }
 
 }  // namespace iojoule::sim

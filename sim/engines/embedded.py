@@ -13,11 +13,12 @@ from pydantic import BaseModel
 from iojoule.sim import _core
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import SEED_STEP, Limits, RunOptions
-from iojoule.sim.engines.embedded_gaps import near_but_not_equal, refuse_what_is_missing
+from iojoule.sim.engines.embedded_gaps import near_but_not_equal
 from iojoule.sim.engines.embedded_result import device_result, flow_result
 from iojoule.sim.errors import CancelledError
 from iojoule.sim.findings import Severity, refuse_errors
 from iojoule.sim.result import EngineName, Mode, ScenarioResult
+from iojoule.sim.trap_conditions import is_sata
 from iojoule.sim.traps import findings as known_traps
 from iojoule.sim.workload import Scenario
 
@@ -38,7 +39,6 @@ class EmbeddedEngine:
         options = options or RunOptions()
         scenario = scenario.on(device)
         found = refuse_errors(known_traps(device, scenario.flows))
-        refuse_what_is_missing(device)
         seeded = device.model_copy(
             update={"seed": device.seed + SEED_STEP * options.scenario_number}
         )
@@ -53,8 +53,16 @@ class EmbeddedEngine:
             with_queues=options.queues,
         )
         user, wall = _user_seconds() - user, time.perf_counter() - wall
+        one_stream = is_sata(device) and device.mode is Mode.COMPAT
         made = tuple(
-            flow_result(number, asked, flow, told, options.series_step_ns)
+            flow_result(
+                number,
+                asked,
+                flow,
+                told,
+                options.series_step_ns,
+                has_stream=number == 0 or not one_stream,
+            )
             for number, (asked, flow) in enumerate(zip(scenario.flows, told.flows, strict=True))
         )
         result = ScenarioResult(

@@ -9,26 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iojoule.sim import _core
-from iojoule.sim.device import DeviceConfig, HostInterface, Scheduler
-from iojoule.sim.errors import ConfigError
+from iojoule.sim.device import DeviceConfig, Scheduler
 from iojoule.sim.result import Mode
 from iojoule.sim.workload import Priority, Scenario
 
 _WEIGHTED = (Priority.MEDIUM, Priority.LOW)
-
-
-def refuse_what_is_missing(device: DeviceConfig) -> None:
-    """Refuse a drive that compat mode has no model of.
-
-    Raises:
-        ConfigError: The drive has a SATA interface.
-    """
-    if device.mode is Mode.COMPAT and device.host_interface is HostInterface.SATA:
-        raise ConfigError(
-            "the embedded engine has no SATA interface in compat mode; use nvme or physical "
-            "mode, or run your own MQSim with --engine mqsim",
-            field="host_interface",
-        )
 
 
 def near_but_not_equal(

@@ -40,8 +40,13 @@ def flow_result(
     flow: _core.FlowResult,
     told: _core.RunResult,
     series_step_ns: int | None,
+    *,
+    has_stream: bool = True,
 ) -> FlowResult:
-    """One flow of a run, under the name that MQSim gives it."""
+    """One flow of a run, under the name that MQSim gives it.
+
+    Without a stream of its own its transactions are told elsewhere.
+    """
     device = LatencyByClass(
         all=_summary(flow.device),
         read=_summary(flow.device_read),
@@ -76,8 +81,8 @@ def flow_result(
         sim_end_ns=told.device.sim_end_ns,
         device_latency=device,
         end_to_end_latency=end_to_end,
-        read_transactions=_transactions(flow, 0),
-        write_transactions=_transactions(flow, 1),
+        read_transactions=_transactions(flow, 0) if has_stream else None,
+        write_transactions=_transactions(flow, 1) if has_stream else None,
         series=_series(flow) if series_step_ns else None,
     )
 

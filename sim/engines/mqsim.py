@@ -177,7 +177,7 @@ class MqsimEngine:
             mode=Mode.COMPAT,
             device=whole,
             flows=tuple(
-                flow_result(run, *_transactions(report, number, len(runs)), end_ns, step_ns)
+                flow_result(run, *_transactions(report, number), end_ns, step_ns)
                 for number, run in enumerate(runs)
             ),
             series_step_ns=step_ns,
@@ -286,9 +286,9 @@ def _flow_runs(
 
 
 def _transactions(
-    report: MqsimReport, number: int, flows: int
+    report: MqsimReport, number: int
 ) -> tuple[TransactionTimes | None, TransactionTimes | None]:
-    """Means of a flow; a SATA drive has one stream, so they are known for a lone flow only."""
-    if len(report.read_transactions) == flows:
+    """Means of a flow; those of a SATA drive, which has one stream, stand with the first."""
+    if number < len(report.read_transactions):
         return report.read_transactions[number], report.write_transactions[number]
     return None, None

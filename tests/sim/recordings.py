@@ -10,10 +10,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from iojoule.sim.device import DeviceConfig, HostInterface, Scheduler
+from iojoule.sim.device import DeviceConfig, HostInterface, Scheduler, Sharing
 from iojoule.sim.engines import RunOptions
 from iojoule.sim.engines.mqsim import MqsimEngine, write_inputs
-from iojoule.sim.workload import FlowConfig, FlowKind, Priority, Scenario
+from iojoule.sim.workload import CachingMode, FlowConfig, FlowKind, Generator, Priority, Scenario
 
 FOLDER = Path(__file__).resolve().parent / "recorded"
 TRACE = FOLDER / "six.trace"
@@ -29,9 +29,21 @@ TWO_CHIPS = ONE_CHIP.model_copy(
         "scheduler": Scheduler.PRIORITY_OUT_OF_ORDER,
     }
 )  # fmt: skip
+SATA_QUEUE = TWO_CHIPS.model_copy(
+    update={
+        "host_interface": HostInterface.SATA, "sata_processing_delay_ns": 5000,
+        "io_queue_depth": 16, "queue_fetch_size": 2, "cache_sharing": Sharing.EQUAL_PARTITIONING,
+    }
+)  # fmt: skip
 READS = FlowConfig(queue_depth=3, read_percent=100, total_requests=24, seed=5)
 WRITES = READS.model_copy(update={"read_percent": 0, "size_mean_sectors": 16, "seed": 7})
 MIXED = READS.model_copy(update={"read_percent": 60, "priority": Priority.URGENT})
+UNCACHED = WRITES.model_copy(
+    update={"caching": CachingMode.TURNED_OFF, "priority": Priority.LOW, "channel_ids": (1,)}
+)
+SPACED = MIXED.model_copy(
+    update={"generator": Generator.BANDWIDTH, "bandwidth_bytes_per_second": 20_000_000, "seed": 11}
+)
 REPLAY = FlowConfig(kind=FlowKind.TRACE, trace_path=str(TRACE))
 
 RUNS: dict[str, tuple[DeviceConfig, Scenario]] = {
@@ -43,6 +55,11 @@ RUNS: dict[str, tuple[DeviceConfig, Scenario]] = {
         ONE_CHIP.model_copy(update={"host_interface": HostInterface.SATA}),
         Scenario(flows=(READS,)),
     ),
+    "sata_deep": (
+        SATA_QUEUE.model_copy(update={"mapping_ideal": True}),
+        Scenario(flows=(MIXED.model_copy(update={"queue_depth": 40, "total_requests": 64}),)),
+    ),
+    "sata_flows": (SATA_QUEUE, Scenario(flows=(MIXED, UNCACHED, SPACED))),
 }
 
 

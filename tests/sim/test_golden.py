@@ -14,7 +14,6 @@ REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "mqsim"
 
 NOT_EQUAL = {
     "155_precond_mix70_cmt_occ50": "MQSim's walk that warms the mapping cache turns round",
-    "170_sata_rr4k": "there is no SATA interface; it is refused",
 }
 """Cases known to differ, with the reason; the engine warns of each kind (embedded_gaps.py)."""
 

@@ -136,14 +136,14 @@ void Device::finish_chip(std::uint32_t index) {
 void Device::transaction_done(std::uint32_t index) {
   const Transaction& done = transactions_[index];
   if (done.source == Source::user) {
-    Flow& flow = flows_[done.flow];
+    Stream& stream = streams_[done.flow];
     const bool is_write = done.operation == Operation::program;
     const std::uint64_t turnaround = events_.now_ns() - done.issued_ns;
     const std::uint64_t transfer = done.transfer_ns - 1;  // MQSim counts from -1 on
-    flow.turnaround_ns[is_write] += turnaround;
-    flow.execution_ns[is_write] += done.execution_ns;
-    flow.transfer_ns[is_write] += transfer;
-    flow.waiting_ns[is_write] += turnaround - done.execution_ns - transfer;
+    stream.turnaround_ns[is_write] += turnaround;
+    stream.execution_ns[is_write] += done.execution_ns;
+    stream.transfer_ns[is_write] += transfer;
+    stream.waiting_ns[is_write] += turnaround - done.execution_ns - transfer;
   }
   switch (done.source) {
     case Source::user:

@@ -11,12 +11,12 @@ constexpr std::uint64_t window_ns = 1'000'000'000;
 }  // namespace
 
 bool Device::writes_cached(std::uint8_t flow) const {
-  const CachingMode mode = flows_[flow].config->caching;
+  const CachingMode mode = streams_[flow].config->caching;
   return mode == CachingMode::write_cache || mode == CachingMode::write_read_cache;
 }
 
 bool Device::reads_cached(std::uint8_t flow) const {
-  const CachingMode mode = flows_[flow].config->caching;
+  const CachingMode mode = streams_[flow].config->caching;
   return mode == CachingMode::read_cache || mode == CachingMode::write_read_cache;
 }
 
@@ -29,8 +29,8 @@ std::uint32_t Device::chain(const std::vector<std::uint32_t>& pages) {
 
 void Device::service_read(std::uint32_t id, std::vector<std::uint32_t>& pages) {
   UserRequest& request = requests_[id];
-  if (flows_[request.flow].config->caching != CachingMode::turned_off) {
-    DataCache& cache = caches_[share_of(request.flow)];
+  if (streams_[request.stream].config->caching != CachingMode::turned_off) {
+    DataCache& cache = caches_[share_of(request.stream)];
     std::size_t kept = 0;
     for (const std::uint32_t index : pages) {
       Transaction& page = transactions_[index];
@@ -55,7 +55,7 @@ void Device::service_read(std::uint32_t id, std::vector<std::uint32_t>& pages) {
   }
   request.open_transactions = static_cast<std::uint32_t>(pages.size());
   if (request.cached_sectors > 0) {
-    access_dram({DramAccess::Purpose::user, request.flow, request.cached_sectors * sector_bytes, id});
+    access_dram({DramAccess::Purpose::user, request.stream, request.cached_sectors * sector_bytes, id});
   }
   if (!pages.empty()) dispatch(pages);
 }
@@ -64,7 +64,7 @@ void Device::service_read(std::uint32_t id, std::vector<std::uint32_t>& pages) {
 // plane are on their way to flash. The first write of a page in the current window goes straight on.
 void Device::destage(std::uint32_t id) {
   UserRequest& request = requests_[id];
-  const std::uint8_t flow = request.flow;
+  const std::uint8_t flow = request.stream;
   DataCache& cache = caches_[share_of(flow)];
   std::uint32_t& pressure = back_pressure_[share_of(flow)];
   std::uint32_t evicted_sectors = 0, written_back_sectors = 0, dram_sectors = 0;
@@ -131,7 +131,7 @@ void Device::destage(std::uint32_t id) {
 // has no place is dropped.
 bool Device::must_be_programmed(const CacheSlot& evicted, std::uint8_t flow) {
   if (!evicted.dirty) return false;
-  const bool has_place = lpn_of_key(evicted.key) < flows_[flow].logical_pages;
+  const bool has_place = lpn_of_key(evicted.key) < streams_[flow].logical_pages;
   if (!has_place || !writes_cached(flow)) ++counts_.evictions_fatal_to_mqsim;
   return has_place;
 }

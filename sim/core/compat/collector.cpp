@@ -54,7 +54,7 @@ void Device::unlock(std::uint8_t flow, std::uint32_t lpn, bool holds_mapping) {
 // --- choice of the victim ---------------------------------------------------------------------
 
 bool Device::safe_victim(std::uint32_t plane, std::uint32_t index) {
-  for (std::size_t flow = 0; flow < flows_.size(); ++flow) {
+  for (std::size_t flow = 0; flow < streams_.size(); ++flow) {
     const Frontiers& frontiers = blocks_.frontiers(plane, flow);
     if (index == frontiers.data || index == frontiers.mapping || index == frontiers.collector) return false;
   }
@@ -123,7 +123,7 @@ std::uint32_t Device::best_of_some(std::uint32_t plane) {
 // RANDOM takes any block that is safe, RANDOM_P a full one, RANDOM_PP a full one with enough invalid
 // pages; each gives up after as many draws as there are blocks, and takes the last.
 std::uint32_t Device::random_victim(std::uint32_t plane) {
-  const double occupancy = static_cast<double>(flow_configs_.front().initial_occupancy_percent) / 100.0;
+  const double occupancy = static_cast<double>(stream_configs_.front().initial_occupancy_percent) / 100.0;
   const auto enough = static_cast<std::uint32_t>(occupancy * geometry_.pages_per_block);
   std::uint32_t block = random_block();
   for (std::uint32_t draws = 0; draws < geometry_.blocks_per_plane; ++draws) {

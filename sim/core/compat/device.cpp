@@ -20,6 +20,8 @@ Device::Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
                Control& control, std::uint64_t series_step_ns, bool with_queues)
     : config_(device),
       flow_configs_(flows),
+      stream_configs_(streams_of(device, flows)),
+      host_(device.host_interface == HostInterface::sata ? sata_host : nvme_host),
       geometry_(device),
       planes_per_chip_(device.dies_per_chip * device.planes_per_die),
       page_sectors_(geometry_.sectors_per_page),
@@ -27,7 +29,7 @@ Device::Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
       watch_(limits, control, expected_end(flows)),
       link_(device),
       dram_(device),
-      blocks_(geometry_, flows.size(), device.gc_policy == VictimPolicy::fifo),
+      blocks_(geometry_, stream_configs_.size(), device.gc_policy == VictimPolicy::fifo),
       queues_(geometry_.chips()),
       chips_(geometry_.chips()),
       channels_(geometry_.channels),
@@ -35,6 +37,7 @@ Device::Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
       array_(device) {
   to_device_.delivered = to_device_delivered;
   to_host_.delivered = to_host_delivered;
+  make_streams();
   make_flows(limits, series_step_ns);
   make_caches();
   make_mapping();
@@ -43,8 +46,8 @@ Device::Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
   stopped_programs_.resize(geometry_.planes());
   erasures_.resize(geometry_.planes());
   sharers_.resize(geometry_.planes());
-  for (const Flow& flow : flows_) {
-    for (const std::uint32_t plane : flow.space.planes) ++sharers_[plane];
+  for (const Stream& stream : streams_) {
+    for (const std::uint32_t plane : stream.space.planes) ++sharers_[plane];
   }
   if (config_.preconditioning) precondition();
 }
@@ -62,20 +65,34 @@ void Device::make_chips() {
   }
 }
 
+// Each has a queue pair of its own.
+void Device::make_streams() {
+  std::vector<FlowSpace> spaces = flow_spaces(config_, geometry_, stream_configs_);
+  streams_.resize(stream_configs_.size());
+  queue_pairs_.resize(streams_.size());
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    Stream& stream = streams_[i];
+    stream.config = &stream_configs_[i];
+    stream.space = std::move(spaces[i]);
+    stream.data_planes = striped_planes_or_dies(geometry_, *stream.config, config_.plane_allocation);
+    stream.stripe = Divisor(stream.data_planes.size());
+    stream.last_sector = host_.last_sector(*stream.config, stream.space);
+    queue_pairs_[i].slots = config_.io_queue_depth - 1;
+    queue_pairs_[i].fetch_limit = host_.fetch_limit(config_);
+  }
+}
+
 void Device::make_flows(const Limits& limits, std::uint64_t series_step_ns) {
-  std::vector<FlowSpace> spaces = flow_spaces(config_, geometry_, flow_configs_);
+  std::vector<FlowSpace> spaces =
+      flow_spaces(config_, geometry_, flows_as_laid_out(config_, flow_configs_));
   flows_.resize(flow_configs_.size());
   for (std::size_t i = 0; i < flows_.size(); ++i) {
     Flow& flow = flows_[i];
     flow.config = &flow_configs_[i];
+    flow.stream = flow.queue = static_cast<std::uint8_t>(std::min(i, streams_.size() - 1));
     flow.space = std::move(spaces[i]);
-    flow.data_planes = striped_planes_or_dies(geometry_, flow_configs_[i], config_.plane_allocation);
-    flow.stripe = Divisor(flow.data_planes.size());
-    flow.last_sector = flow.space.first_sector + flow.space.sectors - 1;
-    flow.queue_slots = config_.io_queue_depth - 1;
     flow.series = FlowSeries(series_step_ns);
     if (flow.config->kind == FlowKind::synthetic) {
-      flow.last_sector = RequestGenerator::working_set_end(*flow.config, flow.space);
       flow.generator = std::make_unique<RequestGenerator>(*flow.config, flow.space);
     } else {
       flow.trace = read_trace(flow.config->trace_path, limits);
@@ -88,12 +105,14 @@ void Device::make_flows(const Limits& limits, std::uint64_t series_step_ns) {
 
 void Device::make_caches() {
   const bool shared = config_.cache_sharing == Sharing::shared;
-  const std::size_t shares = shared ? 1 : flows_.size();
+  const std::size_t shares = shared ? 1 : streams_.size();
+  // also where several flows are one stream, which then gets one part of the cache
+  const std::size_t parts = shared ? 1 : flows_.size();
   for (std::size_t i = 0; i < shares; ++i) {
-    caches_.emplace_back(config_.cache_bytes / shares / config_.page_bytes);
+    caches_.emplace_back(config_.cache_bytes / parts / config_.page_bytes);
   }
-  written_lately_.resize(flows_.size());
-  never_programmed_.resize(flows_.size());
+  written_lately_.resize(streams_.size());
+  never_programmed_.resize(streams_.size());
   back_pressure_.resize(shares);
   waiting_writes_.resize(shares);
   dram_queues_.resize(shares);
@@ -106,22 +125,22 @@ void Device::make_mapping() {
   stored_entry_bytes_ = static_cast<std::uint32_t>(stored_entry_bytes(physical, sectors));
   entries_per_mapping_page_ = config_.page_bytes / stored_entry_bytes_;
   mapping_cache_entries_ = config_.cmt_bytes / cached_entry_bytes(physical, sectors);
-  mapping_pages_.resize(flows_.size());
-  // Where a flow does not begin at a page, its masks reach past the page's sectors (see segment), and
-  // another flow can come to write them (see destage).
-  const bool begin_at_pages = std::all_of(flows_.begin(), flows_.end(), [&](const Flow& flow) {
-    return flow.space.first_sector % sectors == 0;
+  mapping_pages_.resize(streams_.size());
+  // Where a stream does not begin at a page, its masks reach past the page's sectors (see segment), and
+  // another stream can come to write them (see make_eviction).
+  const bool begin_at_pages = std::all_of(streams_.begin(), streams_.end(), [&](const Stream& stream) {
+    return stream.space.first_sector % sectors == 0;
   });
-  for (std::size_t i = 0; i < flows_.size(); ++i) {
-    Flow& flow = flows_[i];
-    flow.logical_pages = flow.space.sectors / sectors + 1;
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    Stream& stream = streams_[i];
+    stream.logical_pages = stream.space.sectors / sectors + 1;
     // A request may begin in the last page and reach past it.
-    tables_.emplace_back(flow.logical_pages + (1U << 16U) / sectors + 1, geometry_.pages_per_plane(),
+    tables_.emplace_back(stream.logical_pages + (1U << 16U) / sectors + 1, geometry_.pages_per_plane(),
                          begin_at_pages ? sectors : 2 * sectors - 1);
     barriers_.emplace_back();
     mapping_barriers_.emplace_back();
     // shared by the flows means a whole one for each of them in MQSim (mqsim.md, 1.2)
-    const std::size_t shares = config_.cmt_sharing == Sharing::shared ? 1 : flows_.size();
+    const std::size_t shares = config_.cmt_sharing == Sharing::shared ? 1 : streams_.size();
     mapping_caches_.emplace_back(mapping_cache_entries_ / shares, tables_.back().size());
     const std::size_t pages = tables_.back().size() / entries_per_mapping_page_ + 1;
     MappingPages& mapping = mapping_pages_[i];
@@ -130,7 +149,7 @@ void Device::make_mapping() {
     mapping.departing.resize(pages);
     // An ideal table takes room on flash too. All pages but the last when that is not full: MQSim
     // takes its entries for never written.
-    const std::uint64_t laid_out = flow.space.sectors / sectors / entries_per_mapping_page_;
+    const std::uint64_t laid_out = stream.space.sectors / sectors / entries_per_mapping_page_;
     for (std::uint32_t number = 0; number < laid_out; ++number) {
       place_mapping_program(static_cast<std::uint8_t>(i), number);
     }
@@ -159,12 +178,28 @@ RunResult Device::run() {
       case flow_arrival: arrive(subject); break;
       case to_device_delivered: deliver(to_device_); break;
       case to_host_delivered: deliver(to_host_); break;
+      case sata_submitted: finish_sata_submission(); break;
+      case sata_completed: finish_sata_completion(); break;
       case dram_done: finish_dram(); break;
       case bus_done: finish_bus(subject); break;
       default: finish_chip(subject); break;
     }
   }
   return report();
+}
+
+// Means over what a stream's transactions took.
+void Device::tell_transactions(const Stream& stream, FlowResult& out) {
+  for (int direction = 0; direction < 2; ++direction) {
+    const std::uint64_t count = stream.pages[direction];
+    const auto mean = [count](std::uint64_t sum) {
+      return count == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(count);
+    };
+    out.transaction_turnaround_ns[direction] = mean(stream.turnaround_ns[direction]);
+    out.transaction_execution_ns[direction] = mean(stream.execution_ns[direction]);
+    out.transaction_transfer_ns[direction] = mean(stream.transfer_ns[direction]);
+    out.transaction_waiting_ns[direction] = mean(stream.waiting_ns[direction]);
+  }
 }
 
 RunResult Device::report() {
@@ -181,18 +216,10 @@ RunResult Device::report() {
   counts_.link_busy_ns[1] = to_host_.busy_ns;
   counts_.memory_bytes = held_bytes();
   report_queues();
-  for (Flow& flow : flows_) {
+  for (std::size_t i = 0; i < flows_.size(); ++i) {
+    Flow& flow = flows_[i];
     FlowResult& out = flow.result;
-    const auto mean = [&](std::uint64_t sum, int direction) {
-      const std::uint64_t count = flow.pages[direction];
-      return count == 0 ? 0.0 : static_cast<double>(sum) / static_cast<double>(count);
-    };
-    for (int direction = 0; direction < 2; ++direction) {
-      out.transaction_turnaround_ns[direction] = mean(flow.turnaround_ns[direction], direction);
-      out.transaction_execution_ns[direction] = mean(flow.execution_ns[direction], direction);
-      out.transaction_transfer_ns[direction] = mean(flow.transfer_ns[direction], direction);
-      out.transaction_waiting_ns[direction] = mean(flow.waiting_ns[direction], direction);
-    }
+    if (i < streams_.size()) tell_transactions(streams_[i], out);
     flow.latencies.summarise(out);
     out.series = flow.series.take(events_.now_ns());
     result.flows.push_back(std::move(out));

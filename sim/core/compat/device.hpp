@@ -21,6 +21,7 @@
 #include "mapping_table.hpp"
 #include "parts.hpp"
 #include "queue_meter.hpp"
+#include "streams.hpp"
 #include "timing.hpp"
 #include "transaction.hpp"
 
@@ -34,14 +35,17 @@ class Device {
 
  private:
   enum EventKind : std::uint32_t {
-    flow_start, flow_arrival, to_device_delivered, to_host_delivered, dram_done, bus_done, chip_done,
+    flow_start, flow_arrival, to_device_delivered, to_host_delivered, sata_submitted, sata_completed,
+    dram_done, bus_done, chip_done,
   };
 
   // device.cpp
+  void make_streams();
   void make_flows(const Limits& limits, std::uint64_t series_step_ns);
   void make_caches();
   void make_chips();
   void make_mapping();
+  static void tell_transactions(const Stream& stream, FlowResult& out);
   RunResult report();
   std::uint64_t held_bytes() const;
 
@@ -50,21 +54,46 @@ class Device {
   void report_queues();
   QueueMeter* mapping_program_meter(std::uint32_t plane);
 
+  // What the host has between its flows and the queues, which differs by the interface.
+  struct HostSide {
+    void (Device::*submit)(std::uint32_t request);
+    void (Device::*complete)(std::uint32_t request);  // the completion has come over the link
+    std::uint64_t (*last_sector)(const FlowConfig& stream, const FlowSpace& space);
+    std::uint32_t (*fetch_limit)(const DeviceConfig& device);
+  };
+  static const HostSide nvme_host, sata_host;
+
+  // nvme_host.cpp
+  void submit_over_nvme(std::uint32_t request);
+  void complete_over_nvme(std::uint32_t request);
+
+  // sata_host.cpp
+  void submit_over_sata(std::uint32_t request);
+  void complete_over_sata(std::uint32_t request);
+  void process_next(EventKind processed);
+  void finish_sata_submission();
+  void finish_sata_completion();
+
   // host.cpp: flows and queue pairs
+  QueuePair& queue_of(const UserRequest& request) { return queue_pairs_[flows_[request.flow].queue]; }
   void start_flow(std::uint32_t flow);
   void arrive(std::uint32_t flow);
   bool may_generate(const Flow& flow) const;
   std::uint32_t generate(std::uint32_t flow);
-  void submit(std::uint32_t request);
+  void submit(std::uint32_t request) { (this->*host_.submit)(request); }
+  void enqueue_or_hold_back(std::uint32_t request);
+  void enqueue_held_back(QueuePair& queue);
   void enqueue(std::uint32_t request);
-  void consume_completion(std::uint32_t request);
+  UserRequest take_completion(std::uint32_t request);
+  void ring_completion(const UserRequest& request);
+  void generate_next(std::uint32_t flow);
 
   // front_end.cpp: links, fetching, segmentation
   void send(LinkQueue& link, const Message& message);
   void deliver(LinkQueue& link);
   void receive_on_device(const Message& message);
   void receive_on_host(const Message& message);
-  void fetch_next(std::uint8_t flow);
+  void fetch_next(std::uint8_t queue);
   std::uint32_t first_page(const UserRequest& request) const;
   void segment(std::uint32_t request, std::vector<std::uint32_t>& pages);
   void begin_service(std::uint32_t request);
@@ -89,11 +118,11 @@ class Device {
 
   // mapping_unit.cpp: from logical pages to flash
   std::uint32_t plane_of(std::uint8_t flow, std::uint32_t lpn) const {
-    const std::vector<std::uint32_t>& planes = flows_[flow].data_planes;
-    return planes[flows_[flow].stripe.remainder(lpn)];
+    const std::vector<std::uint32_t>& planes = streams_[flow].data_planes;
+    return planes[streams_[flow].stripe.remainder(lpn)];
   }
   std::uint32_t mapping_plane_of(std::uint8_t flow, std::uint32_t number) const {
-    const std::vector<std::uint32_t>& planes = flows_[flow].space.planes;
+    const std::vector<std::uint32_t>& planes = streams_[flow].space.planes;
     return planes[number % planes.size()];
   }
   void set_place(Transaction& page, std::uint32_t place) const {
@@ -186,7 +215,8 @@ class Device {
   std::vector<double> valid_page_distribution(const FlowConfig& flow) const;
 
   const DeviceConfig config_;
-  const std::vector<FlowConfig> flow_configs_;
+  const std::vector<FlowConfig> flow_configs_, stream_configs_;
+  const HostSide& host_;
   const Geometry geometry_;
   const std::uint32_t planes_per_chip_;
   const Divisor page_sectors_, block_pages_;
@@ -196,6 +226,9 @@ class Device {
 
   // host and front end
   std::vector<Flow> flows_;
+  std::vector<Stream> streams_;
+  std::vector<QueuePair> queue_pairs_;               // by stream
+  Ring<std::uint32_t> sata_outbound_, sata_inbound_;  // the first of each is being processed
   Pool<UserRequest> requests_;
   Pool<Transaction> transactions_;
   const PacketedLink link_;

@@ -27,30 +27,30 @@ void Device::deliver(LinkQueue& link) {
 void Device::receive_on_device(const Message& message) {
   switch (message.kind) {
     case Message::Kind::submission_doorbell: {
-      Flow& flow = flows_[message.flow];
-      ++flow.announced;
-      if (flow.in_device < config_.queue_fetch_size) fetch_next(message.flow);
+      QueuePair& queue = queue_pairs_[message.queue];
+      ++queue.announced;
+      if (queue.in_device < queue.fetch_limit) fetch_next(message.queue);
       break;
     }
     case Message::Kind::submission: {
       UserRequest& request = requests_[message.subject];
-      ++flows_[message.flow].fetched;  // MQSim's queue head moves when the command is there
+      ++queue_pairs_[message.queue].fetched;  // MQSim's queue head moves when the command is there
       request.initiated_ns = events_.now_ns();
       if (request.is_read) {
         begin_service(message.subject);
       } else {
-        send(to_host_, {Message::Kind::fetch_write_data, message.flow, message.subject,
+        send(to_host_, {Message::Kind::fetch_write_data, message.queue, message.subject,
                         link_.read_request_ns()});
       }
       break;
     }
     case Message::Kind::write_data: begin_service(message.subject); break;
     case Message::Kind::completion_doorbell: {
-      Flow& flow = flows_[message.flow];
-      --flow.unconsumed;
-      if (flow.waiting_completions.empty()) break;
-      const std::uint32_t next = flow.waiting_completions.front();
-      flow.waiting_completions.pop_front();
+      QueuePair& queue = queue_pairs_[message.queue];
+      --queue.unconsumed;
+      if (queue.waiting_completions.empty()) break;
+      const std::uint32_t next = queue.waiting_completions.front();
+      queue.waiting_completions.pop_front();
       post_completion(next);
       break;
     }
@@ -61,60 +61,62 @@ void Device::receive_on_device(const Message& message) {
 void Device::receive_on_host(const Message& message) {
   switch (message.kind) {
     case Message::Kind::fetch_submission:
-      send(to_device_, {Message::Kind::submission, message.flow, message.subject, link_.submission_ns()});
+      send(to_device_, {Message::Kind::submission, message.queue, message.subject, link_.submission_ns()});
       break;
     case Message::Kind::fetch_write_data:
-      send(to_device_, {Message::Kind::write_data, message.flow, message.subject,
+      send(to_device_, {Message::Kind::write_data, message.queue, message.subject,
                         link_.write_ns(std::uint64_t{requests_[message.subject].sectors} * sector_bytes)});
       break;
-    case Message::Kind::completion: consume_completion(message.subject); break;
+    case Message::Kind::completion: (this->*host_.complete)(message.subject); break;
     default: break;  // read data lands in memory
   }
 }
 
 void Device::fetch_next(std::uint8_t index) {
-  Flow& flow = flows_[index];
-  const std::uint32_t id = flow.submission_queue.front();
-  flow.submission_queue.pop_front();
-  tables_[index].prefetch_entry(first_page(requests_[id]));
-  --flow.announced;
-  ++flow.in_device;
+  QueuePair& queue = queue_pairs_[index];
+  const std::uint32_t id = queue.submission_queue.front();
+  queue.submission_queue.pop_front();
+  const UserRequest& request = requests_[id];
+  tables_[request.stream].prefetch_entry(first_page(request));
+  --queue.announced;
+  ++queue.in_device;
   send(to_host_, {Message::Kind::fetch_submission, index, id, link_.read_request_ns()});
 }
 
-// Where a request that lies within its flow begins.
+// Where a request that lies within its stream begins.
 std::uint32_t Device::first_page(const UserRequest& request) const {
-  return static_cast<std::uint32_t>(page_sectors_.quotient(request.start_sector - flows_[request.flow].space.first_sector));
+  const std::uint64_t first = streams_[request.stream].space.first_sector;
+  return static_cast<std::uint32_t>(page_sectors_.quotient(request.start_sector - first));
 }
 
 // One transaction a page. The page borders are those of the device's sectors, the bits those of the
-// flow's: the two differ where a flow does not begin at a page (mqsim.md, 3.3). MQSim folds a page that
-// begins outside of the flow (past its end, or before it by alignment) into it, by the device's sector
-// over one sector less than the flow has.
+// stream's: the two differ where a stream does not begin at a page (mqsim.md, 3.3). MQSim folds a page
+// that begins outside of the stream (past its end, or before it by alignment) into it, by the device's
+// sector over one sector less than the stream has.
 void Device::segment(std::uint32_t id, std::vector<std::uint32_t>& pages) {
   pages.clear();
   UserRequest& request = requests_[id];
-  const Flow& flow = flows_[request.flow];
+  const Stream& stream = streams_[request.stream];
   const std::uint32_t page_sectors = geometry_.sectors_per_page;
   std::uint64_t sector = request.start_sector;
   std::uint32_t left = request.sectors;
   while (left > 0) {
-    const std::uint64_t first = flow.space.first_sector;
-    if (sector < first || sector > flow.last_sector) {
-      sector = first + sector % std::max<std::uint64_t>(flow.last_sector - first, 1);
+    const std::uint64_t first = stream.space.first_sector;
+    if (sector < first || sector > stream.last_sector) {
+      sector = first + sector % std::max<std::uint64_t>(stream.last_sector - first, 1);
     }
-    const std::uint64_t of_flow = sector - first;
+    const std::uint64_t of_stream = sector - first;
     const auto to_border = static_cast<std::uint32_t>(page_sectors - page_sectors_.remainder(sector));
     const std::uint32_t size = std::min(left, to_border);
     const std::uint32_t index = transactions_.make();
     Transaction& page = transactions_[index];
     page.request = id;
-    page.flow = request.flow;
-    page.priority = static_cast<std::uint8_t>(flow.config->priority);
+    page.flow = request.stream;
+    page.priority = static_cast<std::uint8_t>(stream.config->priority);
     page.operation = request.is_read ? Operation::read : Operation::program;
     page.source = Source::user;
-    page.lpn = static_cast<std::uint32_t>(page_sectors_.quotient(of_flow));
-    page.sectors = ((std::uint64_t{1} << size) - 1) << page_sectors_.remainder(of_flow);
+    page.lpn = static_cast<std::uint32_t>(page_sectors_.quotient(of_stream));
+    page.sectors = ((std::uint64_t{1} << size) - 1) << page_sectors_.remainder(of_stream);
     page.bytes = size * sector_bytes;
     page.issued_ns = events_.now_ns();
     page.stamp_ns = events_.now_ns();
@@ -127,13 +129,13 @@ void Device::segment(std::uint32_t id, std::vector<std::uint32_t>& pages) {
 void Device::begin_service(std::uint32_t id) {
   UserRequest& request = requests_[id];
   segment(id, request_pages_);
-  flows_[request.flow].pages[request.is_read ? 0 : 1] += request_pages_.size();
+  streams_[request.stream].pages[request.is_read ? 0 : 1] += request_pages_.size();
   if (request.is_read) {
     service_read(id, request_pages_);
-  } else if (writes_cached(request.flow)) {
+  } else if (writes_cached(request.stream)) {
     request.pending_writes = chain(request_pages_);
     destage(id);
-    if (request.pending_writes != nothing) waiting_writes_[share_of(request.flow)].push_back(id);
+    if (request.pending_writes != nothing) waiting_writes_[share_of(request.stream)].push_back(id);
   } else {
     request.open_transactions = static_cast<std::uint32_t>(request_pages_.size());
     dispatch(request_pages_);
@@ -143,15 +145,16 @@ void Device::begin_service(std::uint32_t id) {
 // MQSim's order: the data, the next command, the completion.
 void Device::complete(std::uint32_t id) {
   UserRequest& request = requests_[id];
-  Flow& flow = flows_[request.flow];
-  --flow.in_device;
+  const std::uint8_t index = flows_[request.flow].queue;
+  QueuePair& queue = queue_pairs_[index];
+  --queue.in_device;
   if (request.is_read) {
-    send(to_host_, {Message::Kind::read_data, request.flow, id,
+    send(to_host_, {Message::Kind::read_data, index, id,
                     link_.write_ns(std::uint64_t{request.sectors} * sector_bytes)});
   }
-  if (flow.announced > 0) fetch_next(request.flow);
-  if (flow.unconsumed >= flow.queue_slots) {
-    flow.waiting_completions.push_back(id);
+  if (queue.announced > 0) fetch_next(index);
+  if (queue.unconsumed >= queue.slots) {
+    queue.waiting_completions.push_back(id);
   } else {
     post_completion(id);
   }
@@ -159,10 +162,10 @@ void Device::complete(std::uint32_t id) {
 
 void Device::post_completion(std::uint32_t id) {
   UserRequest& request = requests_[id];
-  Flow& flow = flows_[request.flow];
-  ++flow.unconsumed;
-  request.fetched_at_completion = flow.fetched;
-  send(to_host_, {Message::Kind::completion, request.flow, id, link_.completion_ns()});
+  QueuePair& queue = queue_of(request);
+  ++queue.unconsumed;
+  request.fetched_at_completion = queue.fetched;
+  send(to_host_, {Message::Kind::completion, flows_[request.flow].queue, id, link_.completion_ns()});
 }
 
 }  // namespace iojoule::sim::compat

@@ -1,4 +1,5 @@
-// The host: flows that make requests, submission queues, completions.
+// The host: flows that make requests, submission queues, completions. How the host's driver or adapter
+// goes about it is in nvme_host.cpp and sata_host.cpp.
 #include "device.hpp"
 
 namespace iojoule::sim::compat {
@@ -33,6 +34,7 @@ std::uint32_t Device::generate(std::uint32_t index) {
   const std::uint32_t id = requests_.make();
   UserRequest& request = requests_[id];
   request.flow = static_cast<std::uint8_t>(index);
+  request.stream = flow.stream;
   request.start_sector = made.start_sector;
   request.sectors = made.sectors;
   request.is_read = made.is_read;
@@ -59,29 +61,38 @@ void Device::arrive(std::uint32_t index) {
   events_.schedule(events_.now_ns() + flow.generator->next_interval_ns(), flow_arrival, index);
 }
 
-void Device::submit(std::uint32_t id) {
-  Flow& flow = flows_[requests_[id].flow];
-  if (flow.rung - flow.fetched_as_known >= flow.queue_slots) {
-    flow.host_backlog.push_back(id);
-    return;
+void Device::enqueue_or_hold_back(std::uint32_t id) {
+  QueuePair& queue = queue_of(requests_[id]);
+  if (queue.has_room()) {
+    enqueue(id);
+  } else {
+    queue.host_backlog.push_back(id);
   }
-  enqueue(id);
+}
+
+void Device::enqueue_held_back(QueuePair& queue) {
+  while (!queue.host_backlog.empty() && queue.has_room()) {
+    const std::uint32_t next = queue.host_backlog.front();
+    queue.host_backlog.pop_front();
+    enqueue(next);
+  }
 }
 
 void Device::enqueue(std::uint32_t id) {
   UserRequest& request = requests_[id];
-  Flow& flow = flows_[request.flow];
+  QueuePair& queue = queue_of(request);
   request.enqueued_ns = events_.now_ns();
-  flow.submission_queue.push_back(id);
+  queue.submission_queue.push_back(id);
   // The memory behind a request takes longer to come than all that happens before it is read.
   const std::uint32_t page = first_page(request);
-  tables_[request.flow].prefetch_group(page);
-  if (!config_.mapping_ideal) mapping_caches_[request.flow].prefetch(page);
-  ++flow.rung;
-  send(to_device_, {Message::Kind::submission_doorbell, request.flow, id, link_.doorbell_ns()});
+  tables_[request.stream].prefetch_group(page);
+  if (!config_.mapping_ideal) mapping_caches_[request.stream].prefetch(page);
+  ++queue.rung;
+  send(to_device_, {Message::Kind::submission_doorbell, flows_[request.flow].queue, id, link_.doorbell_ns()});
 }
 
-void Device::consume_completion(std::uint32_t id) {
+// The request has ended for its flow, and is gone but for what is returned.
+UserRequest Device::take_completion(std::uint32_t id) {
   const UserRequest request = requests_[id];
   requests_.free(id);
   Flow& flow = flows_[request.flow];
@@ -95,17 +106,20 @@ void Device::consume_completion(std::uint32_t id) {
   result.last_completion_ns = now;
   flow.latencies.record(request.is_read, now - request.enqueued_ns, now - request.arrival_ns);
   flow.series.record(now, request.is_read, bytes, now - request.enqueued_ns);
+  queue_of(request).fetched_as_known = request.fetched_at_completion;
+  return request;
+}
 
-  flow.fetched_as_known = request.fetched_at_completion;
-  while (!flow.host_backlog.empty() && flow.rung - flow.fetched_as_known < flow.queue_slots) {
-    const std::uint32_t next = flow.host_backlog.front();
-    flow.host_backlog.pop_front();
-    enqueue(next);
-  }
-  send(to_device_, {Message::Kind::completion_doorbell, request.flow, nothing, link_.doorbell_ns()});
+void Device::ring_completion(const UserRequest& request) {
+  send(to_device_, {Message::Kind::completion_doorbell, flows_[request.flow].queue, nothing, link_.doorbell_ns()});
+}
+
+// A flow that keeps its depth asks for the next as soon as one is done.
+void Device::generate_next(std::uint32_t index) {
+  const Flow& flow = flows_[index];
   if (flow.config->kind == FlowKind::synthetic && flow.config->generator == Generator::queue_depth &&
       may_generate(flow)) {
-    submit(generate(request.flow));
+    submit(generate(index));
   }
 }
 

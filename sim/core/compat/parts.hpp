@@ -26,23 +26,28 @@ struct UserRequest {
   std::uint32_t cached_sectors = 0;         // still to pass between DRAM and controller
   std::uint32_t open_transactions = 0;      // on their way to or from flash
   std::uint32_t pending_writes = nothing;   // chain of pages that found no room in the cache
-  std::uint8_t flow = 0;
+  std::uint8_t flow = 0, stream = 0;
   bool is_read = false;
 };
 
-// One flow's host side, its queue pair and its statistics. Arrays of two: read, write.
+// One flow's host side and its statistics.
 struct Flow {
   const FlowConfig* config = nullptr;
-  FlowSpace space;                         // its planes are those of the translation pages
-  std::vector<std::uint32_t> data_planes;  // in striping order
-  Divisor stripe;                          // by their number
-  std::uint64_t last_sector = 0;           // that a request may start in
-  std::uint64_t logical_pages = 0;
+  std::uint8_t stream = 0, queue = 0;
+  FlowSpace space;  // that its requests lie in, a part of the stream's
   std::unique_ptr<RequestGenerator> generator;
   std::vector<TraceRecord> trace;
   std::uint64_t next_record = 0, records_to_play = 0;
 
-  std::uint32_t queue_slots = 0;
+  FlowResult result;
+  FlowLatencies latencies;
+  FlowSeries series;
+};
+
+// A submission and a completion queue.
+struct QueuePair {
+  std::uint32_t slots = 0;
+  std::uint32_t fetch_limit = 0;         // commands in the device beyond which none is fetched
   Ring<std::uint32_t> host_backlog;      // found the submission queue full
   Ring<std::uint32_t> submission_queue;  // not fetched yet
   std::uint64_t rung = 0, fetched = 0, fetched_as_known = 0;
@@ -51,9 +56,17 @@ struct Flow {
   std::uint32_t unconsumed = 0;                   // places of the completion queue that are taken
   std::deque<std::uint32_t> waiting_completions;  // found the completion queue full
 
-  FlowResult result;
-  FlowLatencies latencies;
-  FlowSeries series;
+  bool has_room() const { return rung - fetched_as_known < slots; }
+};
+
+// What the device takes for one source of requests, and its statistics. Arrays of two: read, write.
+struct Stream {
+  const FlowConfig* config = nullptr;
+  FlowSpace space;                         // its planes are those of the translation pages
+  std::vector<std::uint32_t> data_planes;  // in striping order
+  Divisor stripe;                          // by their number
+  std::uint64_t last_sector = 0;           // that a request may start in
+  std::uint64_t logical_pages = 0;
   std::uint64_t pages[2] = {};  // of requests, also those that the cache serves or a collection drops
   // of the transactions that run, those that read what a program does not cover among the reads
   std::uint64_t turnaround_ns[2] = {}, execution_ns[2] = {}, transfer_ns[2] = {}, waiting_ns[2] = {};
@@ -66,7 +79,7 @@ struct Message {
     fetch_submission, fetch_write_data, read_data, completion,         // to the host
   };
   Kind kind;
-  std::uint8_t flow;
+  std::uint8_t queue;
   std::uint32_t subject;
   std::uint64_t duration_ns;
 };
@@ -85,7 +98,7 @@ struct DramAccess {
   std::uint32_t subject;  // a request, or the first of a chain of evicted pages
 };
 
-// The translation pages of one flow, by number.
+// The translation pages of one stream, by number.
 struct MappingPages {
   std::vector<std::uint32_t> place;
   std::vector<std::vector<std::uint32_t>> arriving;  // logical pages that wait for it

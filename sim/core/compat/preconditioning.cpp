@@ -11,8 +11,8 @@ namespace iojoule::sim::compat {
 
 void Device::precondition() {
   RandomStream random(config_.seed);
-  for (std::uint32_t index = 0; index < flows_.size(); ++index) {
-    Flow& flow = flows_[index];
+  for (std::uint32_t index = 0; index < streams_.size(); ++index) {
+    Stream& flow = streams_[index];
     if (flow.config->kind == FlowKind::trace) {
       throw ModelError("Unhandled address distribution type in FTL's preconditioning function.");
     }
@@ -43,7 +43,7 @@ void Device::precondition() {
 // it answers false.
 template <class Access>
 void Device::replay_accesses(std::uint32_t index, Access access) {
-  const Flow& flow = flows_[index];
+  const Stream& flow = streams_[index];
   const std::uint32_t page_sectors = geometry_.sectors_per_page;
   const std::uint64_t first = flow.space.first_sector;
   RequestGenerator generator(*flow.config, flow.space, RequestGenerator::Purpose::preconditioning);
@@ -69,7 +69,7 @@ void Device::replay_accesses(std::uint32_t index, Access access) {
 // Marks pages as written until there are enough of them. Of each access MQSim takes the first sector
 // only for written. Answers with the number of pages.
 std::uint64_t Device::replay(std::uint32_t index) {
-  const Flow& flow = flows_[index];
+  const Stream& flow = streams_[index];
   const std::uint64_t pages = (flow.space.sectors + geometry_.sectors_per_page - 1) / geometry_.sectors_per_page;
   const auto wanted = static_cast<std::uint64_t>(static_cast<double>(flow.config->initial_occupancy_percent) /
                                                  100.0 * static_cast<double>(pages));
@@ -88,7 +88,7 @@ std::uint64_t Device::replay(std::uint32_t index) {
 // walk over as many accesses as there are pages would fill it.
 void Device::warm_mapping_cache(std::uint32_t index, std::uint64_t pages, RandomStream& random) {
   MappingCache& cache = mapping_caches_[index];
-  const std::uint64_t entries = mapping_cache_entries_ / flows_.size();
+  const std::uint64_t entries = mapping_cache_entries_ / streams_.size();
   random.uniform();  // MQSim draws twice and uses the second
   const std::uint64_t every = pages / std::max<std::uint64_t>(entries, 1) + 1;
   std::uint64_t wait = random.uniform(0, every - 1), taken = 0, walked = 0;

@@ -4,7 +4,6 @@ import pytest
 
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines.embedded import EmbeddedEngine
-from iojoule.sim.errors import ConfigError
 from iojoule.sim.workload import FlowConfig, Scenario
 
 SMALL = {"channels": 1, "chips_per_channel": 1, "blocks_per_plane": 64, "preconditioning": False}
@@ -15,12 +14,6 @@ def warnings(device: dict[str, object], **flow: object) -> list[str]:
     asked = FlowConfig.model_validate({"stop_ns": 2_000_000, **flow})
     drive = DeviceConfig.model_validate(SMALL | device)
     return list(EmbeddedEngine().run(drive, Scenario(flows=(asked,))).warnings)
-
-
-def test_a_sata_drive_is_refused_with_the_way_out() -> None:
-    with pytest.raises(ConfigError, match="--engine mqsim") as caught:
-        warnings({"host_interface": "sata"})
-    assert caught.value.field == "host_interface"
 
 
 @pytest.mark.parametrize(

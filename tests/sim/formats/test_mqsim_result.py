@@ -151,7 +151,7 @@ def without_the_path_of_a_trace(text: str) -> str:
     return re.sub(r"IO_Flow\.Trace\.[^<]*", "IO_Flow.Trace", text)
 
 
-@pytest.mark.parametrize("name", [name for name in RUNS if name != "sata"])
+@pytest.mark.parametrize("name", RUNS)
 def test_the_embedded_engine_writes_what_mqsim_wrote(name: str) -> None:
     asked, flows = RUNS[name]
     expected = without_the_path_of_a_trace(recorded(name))
