@@ -12,24 +12,12 @@ from iojoule.sim.verify import Case, read_cases, verify
 REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "mqsim"
 
 
-NOT_EQUAL = {
-    "155_precond_mix70_cmt_occ50": "MQSim's walk that warms the mapping cache turns round",
-}
-"""Cases known to differ, with the reason; the engine warns of each kind (embedded_gaps.py)."""
-
-
-def names() -> list[object]:
+def names() -> list[str]:
     """Names of the cases; without the reference runs a single one, which is skipped."""
     if not REFERENCE.is_dir():
         return ["none"]
     with (REFERENCE / "golden.csv").open(encoding="utf-8", newline="") as file:
-        found = dict.fromkeys(row["case"] for row in csv.DictReader(file))
-    return [
-        pytest.param(name, marks=pytest.mark.xfail(reason=NOT_EQUAL[name], raises=AssertionError))
-        if name in NOT_EQUAL
-        else name
-        for name in found
-    ]
+        return list(dict.fromkeys(row["case"] for row in csv.DictReader(file)))
 
 
 @pytest.fixture(scope="module")

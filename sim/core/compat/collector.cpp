@@ -252,8 +252,8 @@ void Device::program_moved_page(const Transaction& read) {
   if (mapping) {
     mapping_pages_[read.flow].place[read.lpn] = place;
   } else {
-    PageTable& table = tables_[read.flow];
-    table.set(read.lpn, place, table.sectors(read.lpn));
+    if (!config_.mapping_ideal) bring_mapping(read.flow, read.lpn);
+    update_mapping(read.flow, read.lpn, place, tables_[read.flow].sectors(read.lpn));
   }
   ++counts_.cmt_queries_write;
   ++counts_.cmt_hits_write;

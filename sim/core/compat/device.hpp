@@ -140,6 +140,7 @@ class Device {
   void touch_mapping(std::uint8_t flow, std::uint32_t lpn);
   void update_mapping(std::uint8_t flow, std::uint32_t lpn, std::uint32_t place, std::uint64_t sectors);
   bool fetch_mapping(std::uint8_t flow, std::uint32_t lpn);
+  void bring_mapping(std::uint8_t flow, std::uint32_t lpn);
   void make_mapping_room(std::uint8_t flow);
   std::uint32_t make_mapping_read(std::uint8_t flow, std::uint32_t number, std::uint32_t bytes);
   void read_mapping(std::uint8_t flow, std::uint32_t lpn);
@@ -205,10 +206,8 @@ class Device {
 
   // preconditioning.cpp: the drive as it is after long use
   void precondition();
-  template <class Access>
-  void replay_accesses(std::uint32_t flow, Access access);
-  std::uint64_t replay(std::uint32_t flow);
-  void warm_mapping_cache(std::uint32_t flow, std::uint64_t pages, RandomStream& random);
+  std::uint64_t replay(std::uint32_t stream, std::vector<std::uint32_t>* order);
+  void warm_mapping_cache(std::uint32_t stream, std::vector<std::uint32_t>& order, RandomStream& random);
   void lay_out(std::uint32_t flow, std::uint32_t plane, std::vector<std::uint32_t>& pages,
                const std::vector<double>& valid_pages);
   void fill_block(std::uint32_t flow, std::uint32_t plane, std::vector<std::uint32_t>& pages, std::size_t valid);

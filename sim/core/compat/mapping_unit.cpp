@@ -169,6 +169,19 @@ bool Device::fetch_mapping(std::uint8_t flow, std::uint32_t lpn) {
   return false;
 }
 
+// A collection moves a page whose entry need not be at hand: it takes a place in the cache, without a
+// read from flash.
+void Device::bring_mapping(std::uint8_t flow, std::uint32_t lpn) {
+  MappingCache& cache = mapping_caches_[flow];
+  if (cache.reserved(lpn)) {
+    cache.touch(lpn);
+    return;
+  }
+  make_mapping_room(flow);
+  cache.reserve(lpn);
+  cache.arrive(lpn);
+}
+
 void Device::make_mapping_room(std::uint8_t flow) {
   MappingCache& cache = mapping_caches_[flow];
   if (!cache.full()) return;

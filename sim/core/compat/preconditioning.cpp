@@ -1,6 +1,8 @@
 // The drive as it is after long use: which logical pages exist, and how full of them blocks are
 // (mqsim.md, 3.9; B. Van Houdt, A mean field model for a class of garbage collection algorithms in
 // flash-based solid state drives, SIGMETRICS 2013).
+#include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "../error.hpp"
@@ -16,7 +18,10 @@ void Device::precondition() {
     if (flow.config->kind == FlowKind::trace) {
       throw ModelError("Unhandled address distribution type in FTL's preconditioning function.");
     }
-    const std::uint64_t accessed = replay(index);
+    std::vector<std::uint32_t> order;
+    replay(index, config_.mapping_ideal ? nullptr : &order);
+    if (!config_.mapping_ideal) warm_mapping_cache(index, order, random);
+    order = {};
     const std::vector<double> valid_pages = valid_page_distribution(*flow.config);
     std::vector<std::uint32_t> pages;
     const std::size_t stripe = flow.space.planes.size();
@@ -35,75 +40,143 @@ void Device::precondition() {
       lay_out(index, plane, pages, valid_pages);
       watch_.poll(0);
     }
-    if (!config_.mapping_ideal) warm_mapping_cache(index, accessed, random);
   }
 }
 
-// Calls `access(page, first sector in it)` for each page of the flow's own requests, drawn again, until
-// it answers false.
-template <class Access>
-void Device::replay_accesses(std::uint32_t index, Access access) {
+// Marks pages as written by the flow's own requests, drawn again, until there are enough of them. Of
+// each access MQSim takes the first sector only for written. Answers with the pages in the order in which
+// they came, where somebody needs it, and with their number.
+std::uint64_t Device::replay(std::uint32_t index, std::vector<std::uint32_t>* order) {
   const Stream& flow = streams_[index];
   const std::uint32_t page_sectors = geometry_.sectors_per_page;
   const std::uint64_t first = flow.space.first_sector;
+  const std::uint64_t pages = (flow.space.sectors + page_sectors - 1) / page_sectors;
+  const auto wanted = static_cast<std::uint64_t>(static_cast<double>(flow.config->initial_occupancy_percent) /
+                                                 100.0 * static_cast<double>(pages));
+  if (wanted == 0) return 0;
+  if (order != nullptr) order->reserve(wanted);
+  PageTable& table = tables_[index];
   RequestGenerator generator(*flow.config, flow.space, RequestGenerator::Purpose::preconditioning);
-  for (std::uint64_t requests = 1;; ++requests) {
-    if (requests % 65536 == 0) watch_.poll(0);
-    const Request request = generator.next();
-    bool wanted = true;
-    std::uint64_t sector = request.start_sector;
-    std::uint32_t left = request.sectors;
-    while (left > 0) {
-      if (sector < first || sector >= first + flow.space.sectors) sector = first + sector % flow.space.sectors;
-      const auto size = std::min(left, static_cast<std::uint32_t>(page_sectors - sector % page_sectors));
-      const std::uint64_t of_flow = sector - first;
-      wanted = access(static_cast<std::uint32_t>(of_flow / page_sectors),
-                      static_cast<std::uint32_t>(of_flow % page_sectors)) && wanted;
-      sector += size;
-      left -= size;
+  struct Access {
+    std::uint32_t page, sector;
+    bool ends_request;
+  };
+  // The table is far larger than any cache: what will be looked at is asked for in time.
+  constexpr std::size_t ahead = 64;
+  std::vector<Access> accesses;
+  std::uint64_t seen = 0;
+  for (std::uint64_t round = 1;; ++round) {
+    if (round % 1024 == 0) watch_.poll(0);
+    accesses.clear();
+    while (accesses.size() < ahead) {
+      const Request request = generator.next();
+      std::uint64_t sector = request.start_sector;
+      std::uint32_t left = request.sectors;
+      while (left > 0) {
+        if (sector < first || sector >= first + flow.space.sectors) sector = first + sector % flow.space.sectors;
+        const auto size = std::min(left, static_cast<std::uint32_t>(page_sectors - page_sectors_.remainder(sector)));
+        const std::uint64_t of_flow = sector - first;
+        left -= size;
+        sector += size;
+        const auto page = static_cast<std::uint32_t>(page_sectors_.quotient(of_flow));
+        table.prefetch_group(page);
+        accesses.push_back({page, static_cast<std::uint32_t>(page_sectors_.remainder(of_flow)), left == 0});
+      }
     }
-    if (!wanted) return;
+    for (const Access& access : accesses) table.prefetch_entry(access.page);
+    for (const Access& access : accesses) {
+      if (table.sectors(access.page) == 0) {
+        ++seen;
+        if (order != nullptr) order->push_back(access.page);
+      }
+      table.mark(access.page, std::uint64_t{1} << access.sector);
+      if (access.ends_request && seen >= wanted) return seen;
+    }
   }
 }
 
-// Marks pages as written until there are enough of them. Of each access MQSim takes the first sector
-// only for written. Answers with the number of pages.
-std::uint64_t Device::replay(std::uint32_t index) {
-  const Stream& flow = streams_[index];
-  const std::uint64_t pages = (flow.space.sectors + geometry_.sectors_per_page - 1) / geometry_.sectors_per_page;
-  const auto wanted = static_cast<std::uint64_t>(static_cast<double>(flow.config->initial_occupancy_percent) /
-                                                 100.0 * static_cast<double>(pages));
-  PageTable& table = tables_[index];
-  std::uint64_t seen = 0;
-  if (wanted == 0) return 0;
-  replay_accesses(index, [&](std::uint32_t page, std::uint32_t sector) {
-    if (table.sectors(page) == 0) ++seen;
-    table.mark(page, std::uint64_t{1} << sector);
-    return seen < wanted;
-  });
-  return seen;
-}
+namespace {
 
-// Fills the flow's share of the mapping cache with every n-th page that was accessed, n such that a
-// walk over as many accesses as there are pages would fill it.
-void Device::warm_mapping_cache(std::uint32_t index, std::uint64_t pages, RandomStream& random) {
-  MappingCache& cache = mapping_caches_[index];
-  const std::uint64_t entries = mapping_cache_entries_ / streams_.size();
-  random.uniform();  // MQSim draws twice and uses the second
-  const std::uint64_t every = pages / std::max<std::uint64_t>(entries, 1) + 1;
-  std::uint64_t wait = random.uniform(0, every - 1), taken = 0, walked = 0;
-  if (pages == 0 || entries == 0) return;
-  replay_accesses(index, [&](std::uint32_t page, std::uint32_t) {
-    if (wait-- == 0) {
-      wait = every - 1;
-      if (taken < entries && !cache.reserved(page)) {
-        cache.reserve(page);
-        cache.arrive(page);
-        ++taken;
-      }
+// Walks over a ring of numbers 0..size-1 and a place between the last and the first, of which ever more
+// are taken out.
+class ShrinkingRing {
+ public:
+  explicit ShrinkingRing(std::uint64_t size) : left_(size / word_bits + 1, ~std::uint64_t{0}), size_(size) {
+    left_.back() = (std::uint64_t{1} << (size % word_bits)) - 1;
+  }
+
+  // The number `steps` further on; negative steps go back. `size` for the place behind the last.
+  std::uint64_t move(std::uint64_t at, std::int64_t steps) const {
+    for (; steps > 0; --steps) at = at == size_ ? first_from(0) : first_from(at + 1);
+    for (; steps < 0; ++steps) at = last_before(at);
+    return at;
+  }
+  std::uint64_t take_out(std::uint64_t number) {
+    left_[number / word_bits] &= ~(std::uint64_t{1} << (number % word_bits));
+    return first_from(number + 1);
+  }
+
+ private:
+  static constexpr std::uint64_t word_bits = 64;
+
+  std::uint64_t first_from(std::uint64_t number) const {
+    std::uint64_t word = number / word_bits;
+    if (word >= left_.size()) return size_;
+    std::uint64_t bits = left_[word] & (~std::uint64_t{0} << (number % word_bits));
+    while (bits == 0) {
+      if (++word == left_.size()) return size_;
+      bits = left_[word];
     }
-    return taken < entries && ++walked < every * entries * 64;
-  });
+    return word * word_bits + static_cast<std::uint64_t>(std::countr_zero(bits));
+  }
+  std::uint64_t last_before(std::uint64_t number) const {
+    std::uint64_t word = number / word_bits;
+    std::uint64_t bits = left_[word] & ~(~std::uint64_t{0} << (number % word_bits));
+    while (bits == 0) {
+      if (word-- == 0) return size_;
+      bits = left_[word];
+    }
+    return word * word_bits + word_bits - 1 - static_cast<std::uint64_t>(std::countl_zero(bits));
+  }
+
+  std::vector<std::uint64_t> left_;
+  std::uint64_t size_;
+};
+
+}  // namespace
+
+// Fills the stream's share of the mapping cache. For a sequential flow MQSim takes the first page and
+// then the last ones, from the end. For others it walks over the pages, in the order in which they came,
+// with steps of one length; it draws where it counts from and the length, and turns round where the
+// count, not the walk, comes to an end of the pages that are left.
+void Device::warm_mapping_cache(std::uint32_t index, std::vector<std::uint32_t>& order, RandomStream& random) {
+  MappingCache& cache = mapping_caches_[index];
+  const std::uint64_t entries = std::min<std::uint64_t>(mapping_cache_entries_ / streams_.size(), order.size());
+  if (entries == 0) return;
+  const std::uint64_t pages = order.size();
+  const auto take = [&](std::uint64_t at) {
+    cache.reserve(order[at]);
+    cache.arrive(order[at]);
+  };
+  if (streams_[index].config->address_distribution == AddressDistribution::streaming) {
+    std::sort(order.begin(), order.end());
+    for (std::uint64_t i = 0; i < entries; ++i) take((pages - i) % pages);
+    return;
+  }
+  auto counted = static_cast<std::int64_t>(random.uniform(0, pages - 2));
+  auto step = static_cast<std::int64_t>(random.uniform(0, pages / entries));
+  ShrinkingRing ring(pages);
+  std::uint64_t at = ring.move(0, step);
+  for (std::uint64_t taken = 1;; ++taken) {
+    if (at == pages) at = ring.move(at, 1);
+    take(at);
+    if (taken == entries) return;
+    at = ring.take_out(at);
+    const auto last = static_cast<std::int64_t>(pages - taken) - 1;
+    if (counted + step > last || counted + step < 0) step = -step;
+    at = ring.move(at, step);
+    counted += step;
+  }
 }
 
 // Fills whole blocks of the plane, the fullest first, until its pages have found a place; what is

@@ -30,7 +30,11 @@ def warnings(device: dict[str, object], **flow: object) -> list[str]:
             "read_cache_crashes",
         ),
         ({"plane_allocation": "DWCP", "dies_per_chip": 1}, {}, "planes_past_the_dies"),
-        ({"preconditioning": True, "mapping_ideal": False}, {}, "mapping_warm_up_near"),
+        (
+            {"preconditioning": True, "mapping_ideal": False},
+            {"address_distribution": "random_hotcold", "hot_region_percent": 20},
+            "mapping_warm_up_near",
+        ),
         ({"scheduler": "priority_out_of_order"}, {"priority": "low"}, "priority_weights_near"),
     ],
 )
