@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iojoule.sim import _core
-from iojoule.sim.device import DeviceConfig, Scheduler
+from iojoule.sim.device import DeviceConfig
 from iojoule.sim.result import Mode
-from iojoule.sim.workload import AddressDistribution, Priority, Scenario
-
-_WEIGHTED = (Priority.MEDIUM, Priority.LOW)
+from iojoule.sim.workload import AddressDistribution, Scenario
 
 
 def near_but_not_equal(
@@ -48,11 +46,4 @@ def near_but_not_equal(
             "with hot and cold regions, or flows that do not begin at a page, the mapping table "
             "cache holds other entries after preconditioning than MQSim's, so the run is near, not "
             "equal [mapping_warm_up_near]"
-        )
-    if device.scheduler is Scheduler.PRIORITY_OUT_OF_ORDER and any(
-        flow.priority in _WEIGHTED for flow in scenario.flows
-    ):
-        yield (
-            "classes MEDIUM and LOW wait for higher ones here, where MQSim serves them by weight "
-            "[priority_weights_near]"
         )

@@ -74,7 +74,7 @@ flows = st.fixed_dictionaries(
         "queue_depth": st.integers(1, 70),
         "seed": st.integers(1, 5000),
         "total_requests": st.integers(100, 600),
-        "priority": st.sampled_from(["urgent", "high"]),
+        "priority": st.sampled_from(["urgent", "high", "medium", "low"]),
     }
 )
 

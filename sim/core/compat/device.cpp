@@ -14,6 +14,14 @@ std::uint64_t expected_end(const std::vector<FlowConfig>& flows) {
   return end;
 }
 
+// URGENT and HIGH, which are all that there is otherwise, are served in this order at any time.
+bool classes_take_turns(const DeviceConfig& device, const std::vector<FlowConfig>& streams) {
+  return device.scheduler == Scheduler::priority_out_of_order &&
+         std::any_of(streams.begin(), streams.end(), [](const FlowConfig& stream) {
+           return stream.priority == Priority::medium || stream.priority == Priority::low;
+         });
+}
+
 }  // namespace
 
 Device::Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows, const Limits& limits,
@@ -30,6 +38,7 @@ Device::Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
       link_(device),
       dram_(device),
       blocks_(geometry_, stream_configs_.size(), device.gc_policy == VictimPolicy::fifo),
+      asking_counts_(classes_take_turns(device, stream_configs_)),
       queues_(geometry_.chips()),
       chips_(geometry_.chips()),
       channels_(geometry_.channels),

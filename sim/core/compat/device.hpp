@@ -156,15 +156,17 @@ class Device {
   void submit_transaction(std::uint32_t index) { submitted_.push_back(index); }
   void close_submission();
   void enqueue_transaction(std::uint32_t index);
-  static bool wants_command(const Channel& channel) {
-    return !channel.busy && (channel.idle_chips & channel.chips_with_work) != 0;
+  bool wants_command(const Channel& channel) const {
+    return !channel.busy && (asking_counts_ || (channel.idle_chips & channel.chips_with_work) != 0);
   }
   void offer_channel(std::uint32_t channel);
+  void ask_every_chip(std::uint32_t channel);
+  void ask_ready_chips(std::uint32_t channel);
   void serve_chip(std::uint32_t chip);
   bool serve_reads(std::uint32_t chip);
   bool serve_programs(std::uint32_t chip);
   void serve_erases(std::uint32_t chip);
-  static TransactionList* user_list(TransactionList (&lists)[ChipQueues::classes]);
+  TransactionList* user_queue(ClassQueues& queues, ClassTurns& turns) const;
   bool ready(const Transaction& transaction) const;
   void issue(std::uint32_t chip, TransactionList& first, TransactionList* second);
   void take(std::uint32_t chip, TransactionList& list, std::uint32_t die, std::uint32_t page);
@@ -266,6 +268,7 @@ class Device {
   std::vector<std::uint32_t> drawn_blocks_;                   // scratch
   std::vector<std::uint32_t> sharers_;                        // by plane: flows that use it
   std::vector<PlaneSite> sites_;                              // by plane
+  const bool asking_counts_;  // whether being asked for work moves a chip's turns on
   std::vector<ChipQueues> queues_;
   std::vector<QueueMeter> queue_meters_;                      // none, or those of each chip in turn
   std::vector<Chip> chips_;

@@ -13,6 +13,7 @@
 #include "../ring.hpp"
 #include "../statistics.hpp"
 #include "../trace.hpp"
+#include "class_turns.hpp"
 #include "transaction.hpp"
 
 namespace iojoule::sim::compat {
@@ -112,8 +113,8 @@ struct MappingPages {
 };
 
 struct ChipQueues {
-  static constexpr std::size_t classes = 4;
-  TransactionList user_read[classes], user_program[classes];
+  ClassQueues user_read, user_program;
+  ClassTurns read_turns, program_turns;
   TransactionList mapping_read, collector_read, collector_program, collector_erase;
   std::uint32_t waiting = 0;  // in all of them
 };

@@ -39,10 +39,28 @@ void Device::enqueue_transaction(std::uint32_t index) {
   channels_[chips_[chip].channel].chips_with_work |= chips_[chip].bit;
 }
 
-// Round robin over the channel's chips until one takes the bus. MQSim asks every chip and moves its
-// pointer for each; asking one that is busy or has nothing to do changes nothing, and a full round
-// leaves the pointer where it was, so only the others are asked here.
 void Device::offer_channel(std::uint32_t index) {
+  if (asking_counts_) {
+    ask_every_chip(index);
+  } else {
+    ask_ready_chips(index);
+  }
+}
+
+// Round robin over the channel's chips until one takes the bus.
+void Device::ask_every_chip(std::uint32_t index) {
+  Channel& channel = channels_[index];
+  const std::uint32_t chips = geometry_.chips_per_channel;
+  for (std::uint32_t asked = 0; asked < chips && !channel.busy; ++asked) {
+    const std::uint32_t chip = channel.next_chip;
+    channel.next_chip = chip + 1 == chips ? 0 : chip + 1;
+    serve_chip(index * chips + chip);
+  }
+}
+
+// The same where asking one that is busy or has nothing to do changes nothing: a full round leaves the
+// pointer where it was, so only the others are asked.
+void Device::ask_ready_chips(std::uint32_t index) {
   Channel& channel = channels_[index];
   const std::uint32_t chips = geometry_.chips_per_channel;
   std::uint64_t candidates = channel.idle_chips & channel.chips_with_work;
@@ -63,46 +81,56 @@ void Device::serve_chip(std::uint32_t chip) {
   serve_erases(chip);
 }
 
-TransactionList* Device::user_list(TransactionList (&lists)[ChipQueues::classes]) {
-  for (TransactionList& list : lists) {
-    if (!list.empty()) return &list;
-  }
-  return nullptr;
+// Asking moves the turns on, whether or not the chip can take a command.
+TransactionList* Device::user_queue(ClassQueues& queues, ClassTurns& turns) const {
+  if (config_.scheduler == Scheduler::priority_out_of_order) return turns.next(queues);
+  return queues.front().empty() ? nullptr : &queues.front();
 }
 
 bool Device::serve_reads(std::uint32_t chip) {
   ChipQueues& queues = queues_[chip];
-  TransactionList* user = user_list(queues.user_read);
+  const auto user = [&] { return user_queue(queues.user_read, queues.read_turns); };
+  TransactionList* first = nullptr;
+  TransactionList* second = nullptr;
   if (!queues.mapping_read.empty()) {
-    issue(chip, queues.mapping_read, !queues.collector_read.empty() ? &queues.collector_read : user);
-    return true;
+    first = &queues.mapping_read;
+    second = !queues.collector_read.empty() ? &queues.collector_read : user();
+  } else if (!queues.collector_read.empty()) {
+    first = &queues.collector_read;
+    second = user();
+  } else if (!queues.collector_program.empty() || !queues.collector_erase.empty()) {
+    return false;
+  } else {
+    first = user();
+    if (first == nullptr) return false;
   }
-  if (!queues.collector_read.empty()) {
-    issue(chip, queues.collector_read, user);
-    return true;
-  }
-  if (!queues.collector_program.empty() || !queues.collector_erase.empty()) return false;
-  if (user == nullptr) return false;
-  issue(chip, *user, nullptr);
+  if (chips_[chip].status != Chip::Status::idle) return false;
+  issue(chip, *first, second);
   return true;
 }
 
 bool Device::serve_programs(std::uint32_t chip) {
   ChipQueues& queues = queues_[chip];
-  TransactionList* user = user_list(queues.user_program);
+  const auto user = [&] { return user_queue(queues.user_program, queues.program_turns); };
+  TransactionList* first = nullptr;
+  TransactionList* second = nullptr;
   if (!queues.collector_program.empty()) {
-    issue(chip, queues.collector_program, user);
-    return true;
+    first = &queues.collector_program;
+    second = user();
+  } else if (!queues.collector_erase.empty()) {
+    return false;
+  } else {
+    first = user();
+    if (first == nullptr) return false;
   }
-  if (!queues.collector_erase.empty()) return false;
-  if (user == nullptr) return false;
-  issue(chip, *user, nullptr);
+  if (chips_[chip].status != Chip::Status::idle) return false;
+  issue(chip, *first, second);
   return true;
 }
 
 void Device::serve_erases(std::uint32_t chip) {
   ChipQueues& queues = queues_[chip];
-  if (!queues.collector_erase.empty()) issue(chip, queues.collector_erase, nullptr);
+  if (!queues.collector_erase.empty() && chips_[chip].status == Chip::Status::idle) issue(chip, queues.collector_erase, nullptr);
 }
 
 bool Device::ready(const Transaction& transaction) const {

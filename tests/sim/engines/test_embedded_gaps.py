@@ -35,7 +35,6 @@ def warnings(device: dict[str, object], **flow: object) -> list[str]:
             {"address_distribution": "random_hotcold", "hot_region_percent": 20},
             "mapping_warm_up_near",
         ),
-        ({"scheduler": "priority_out_of_order"}, {"priority": "low"}, "priority_weights_near"),
     ],
 )
 def test_what_is_near_but_not_equal_is_said(
