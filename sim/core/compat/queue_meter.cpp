@@ -2,6 +2,7 @@
 #include "queue_meter.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "device.hpp"
 
@@ -10,8 +11,9 @@ namespace iojoule::sim::compat {
 namespace {
 // The meters of a chip, in this order: its lists, and the programs of mapping pages, which MQSim
 // queues and never runs, so that there is no list of them.
-constexpr std::uint32_t user_read = 0, user_program = user_read + ChipQueues::classes,
-                        mapping_read = user_program + ChipQueues::classes, mapping_program = mapping_read + 1,
+constexpr std::uint32_t classes = std::tuple_size_v<ClassQueues>;
+constexpr std::uint32_t user_read = 0, user_program = user_read + classes,
+                        mapping_read = user_program + classes, mapping_program = mapping_read + 1,
                         collector_read = mapping_program + 1, collector_program = collector_read + 1,
                         collector_erase = collector_program + 1, meters = collector_erase + 1;
 }  // namespace
@@ -21,7 +23,7 @@ void Device::make_queue_meters() {
   for (std::uint32_t chip = 0; chip < queues_.size(); ++chip) {
     const std::uint32_t first = chip * meters;
     ChipQueues& queues = queues_[chip];
-    for (std::uint32_t level = 0; level < ChipQueues::classes; ++level) {
+    for (std::uint32_t level = 0; level < classes; ++level) {
       queues.user_read[level].meter = first + user_read + level;
       queues.user_program[level].meter = first + user_program + level;
     }
@@ -50,7 +52,7 @@ void Device::report_queues() {
       queue_meters_[chip * meters + meter].report(events_.now_ns(), queue);
     };
     // without classes all stand in the first list
-    const std::int32_t first = has_classes ? 0 : -1, end = has_classes ? ChipQueues::classes : 0;
+    const std::int32_t first = has_classes ? 0 : -1, end = has_classes ? classes : 0;
     for (std::int32_t level = first; level < end; ++level) {
       const auto list = static_cast<std::uint32_t>(std::max(level, 0));
       report("User_Read_TR_Queue", user_read + list, level);
