@@ -121,13 +121,13 @@ class RequestGenerator {
     return aligned(start);
   }
 
-  // MQSim's normal distribution of sizes: polar pairs, truncated to whole sectors.
+  // MQSim's normal distribution of sizes: polar pairs, rounded up to whole sectors.
   class NormalStream : public RandomStream {
    public:
     using RandomStream::RandomStream;
     std::uint32_t normal_sectors(std::uint32_t mean, std::uint32_t sd) {
       const double x = mean + sd * standard_normal();
-      return x < 1 ? 1 : static_cast<std::uint32_t>(x);
+      return x < 1 ? 1 : static_cast<std::uint32_t>(std::ceil(x));
     }
 
    private:

@@ -1,5 +1,6 @@
 import threading
 
+import numpy as np
 import pytest
 
 from iojoule.sim.device import DeviceConfig
@@ -8,7 +9,7 @@ from iojoule.sim.engines.embedded import EmbeddedEngine, native
 from iojoule.sim.errors import CancelledError, LimitError
 from iojoule.sim.findings import RefusedError
 from iojoule.sim.result import EngineName, Mode
-from iojoule.sim.workload import FlowConfig, Scenario
+from iojoule.sim.workload import FlowConfig, Scenario, SizeDistribution
 
 DEVICE = DeviceConfig(preconditioning=False, gc_preemptible=False, mapping_ideal=True)
 SHORT = Scenario(flows=(FlowConfig(stop_ns=1_000_000),))
@@ -96,3 +97,15 @@ def test_progress_goes_from_nothing_to_all() -> None:
     EmbeddedEngine().run(DEVICE, scenario, RunOptions(progress=shares.append))
     assert shares == sorted(shares)
     assert all(0 <= share <= 1 for share in shares)
+
+
+def test_normal_sizes_are_those_that_mqsim_draws() -> None:
+    def sectors(requests: int) -> int:
+        flow = FlowConfig(
+            total_requests=requests, seed=5, size_distribution=SizeDistribution.NORMAL,
+            size_mean_sectors=1000, size_sd_sectors=100,
+        )  # fmt: skip
+        return EmbeddedEngine().run(DEVICE, Scenario(flows=(flow,))).flows[0].bytes_read // 512
+
+    totals = [sectors(requests) for requests in range(7)[1:]]
+    assert np.diff(totals, prepend=0).tolist() == [1033, 931, 901, 979, 882, 1044]
