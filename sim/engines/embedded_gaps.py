@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iojoule.sim import _core
-from iojoule.sim.device import DeviceConfig
+from iojoule.sim.device import DeviceConfig, Scheduler
 from iojoule.sim.result import Mode
-from iojoule.sim.workload import AddressDistribution, Scenario
+from iojoule.sim.workload import AddressDistribution, Priority, Scenario
+
+_WEIGHTED = (Priority.MEDIUM, Priority.LOW)
 
 
 def near_but_not_equal(
@@ -46,4 +48,13 @@ def near_but_not_equal(
             "with hot and cold regions, or flows that do not begin at a page, the mapping table "
             "cache holds other entries after preconditioning than MQSim's, so the run is near, not "
             "equal [mapping_warm_up_near]"
+        )
+    if (
+        device.scheduler is Scheduler.PRIORITY_OUT_OF_ORDER
+        and device.gc_preemptible
+        and any(flow.priority in _WEIGHTED and flow.writes for flow in scenario.flows)
+    ):
+        yield (
+            "with Preemptible_GC_Enabled MQSim asks for programs of the classes MEDIUM and LOW in "
+            "another rhythm; turn it off for a run that is equal [priority_preemptible_near]"
         )

@@ -86,7 +86,9 @@ flows = st.fixed_dictionaries(
 )
 @given(drive=drives, loads=st.lists(flows, min_size=1, max_size=3))
 def test_both_engines_agree(drive: dict[str, Any], loads: list[dict[str, Any]]) -> None:
-    device = DeviceConfig.model_validate({**drive, "preconditioning": False})
+    device = DeviceConfig.model_validate(
+        {**drive, "preconditioning": False, "gc_preemptible": False}
+    )
     scenario = Scenario(flows=tuple(FlowConfig.model_validate(load) for load in loads)).on(device)
     options = RunOptions(limits=Limits(wall_seconds=20))
     try:

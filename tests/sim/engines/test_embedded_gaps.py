@@ -29,6 +29,11 @@ def warnings(device: dict[str, object], **flow: object) -> list[str]:
             },
             "read_cache_crashes",
         ),
+        (
+            {"scheduler": "priority_out_of_order", "gc_preemptible": True},
+            {"priority": "low", "read_percent": 50},
+            "priority_preemptible_near",
+        ),
         ({"plane_allocation": "DWCP", "dies_per_chip": 1}, {}, "planes_past_the_dies"),
         (
             {"preconditioning": True, "mapping_ideal": False},
