@@ -24,7 +24,7 @@ class FlatMap {
     }
     return absent;
   }
-  void prefetch(std::uint64_t key) const { __builtin_prefetch(&slots_[home(key)]); }
+  [[gnu::always_inline]] void prefetch(std::uint64_t key) const { __builtin_prefetch(&slots_[home(key)]); }
   bool contains(std::uint64_t key) const { return find(key) != absent; }
 
   // The key must not be there yet.

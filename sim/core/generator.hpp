@@ -33,6 +33,7 @@ class RequestGenerator {
 
   RequestGenerator(const FlowConfig& flow, const FlowSpace& space, Purpose purpose = Purpose::flow)
       : flow_(flow),
+        purpose_(purpose),
         alignment_(flow.alignment_sectors),
         first_(space.first_sector),
         last_(working_set_end(flow, space) - (purpose == Purpose::preconditioning ? 1 : 0)),
@@ -52,7 +53,7 @@ class RequestGenerator {
 
   Request next() {
     Request request{};
-    request.is_read = next_is_read();
+    request.is_read = purpose_ == Purpose::preconditioning || next_is_read();  // there nobody asks
     request.sectors = next_size();
     request.start_sector = next_address(request.sectors);
     return request;
@@ -151,6 +152,7 @@ class RequestGenerator {
   };
 
   const FlowConfig flow_;
+  const Purpose purpose_;
   const Divisor alignment_;
   std::uint64_t first_, last_, hot_last_;
   std::uint64_t next_streamed_ = 0;

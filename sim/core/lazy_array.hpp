@@ -41,6 +41,12 @@ class LazyArray {
     if (data_ != nullptr) munmap(data_, size_ * sizeof(T));
   }
 
+  // Most of it is about to be touched in no order: large pages spare the processor most of its walks
+  // through page tables. Only a hint.
+  void will_be_filled() {
+    if (size_ > 0) madvise(data_, bytes(), MADV_HUGEPAGE);
+  }
+
   T& operator[](std::size_t i) { return data_[i]; }
   const T& operator[](std::size_t i) const { return data_[i]; }
   std::size_t size() const { return size_; }

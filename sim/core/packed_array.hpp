@@ -29,8 +29,9 @@ class PackedArray {
     const std::uint64_t word = others | value << (bit % 8);
     std::memcpy(&bytes_[bit / 8], &word, sizeof(word));
   }
+  void will_be_filled() { bytes_.will_be_filled(); }
   std::uint64_t held_bytes() const { return bytes_.held_bytes(); }
-  void prefetch(std::size_t i) const { __builtin_prefetch(&bytes_[i * bits_ / 8]); }
+  [[gnu::always_inline]] void prefetch(std::size_t i) const { __builtin_prefetch(&bytes_[i * bits_ / 8], 1); }
 
  private:
   std::uint64_t load(std::size_t byte) const {

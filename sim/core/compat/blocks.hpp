@@ -125,6 +125,8 @@ class Blocks {
     invalid_[word(plane, index, page)] |= std::uint64_t{1} << (page % 64);
   }
 
+  void will_be_filled() { owner_.will_be_filled(); }
+
   // The logical page behind a physical one.
   std::uint32_t owner(std::uint32_t plane, std::uint32_t block, std::uint32_t page) const {
     return static_cast<std::uint32_t>(owner_[page_index(plane, block, page)]);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "../config.hpp"
@@ -210,9 +211,11 @@ class Device {
   void precondition();
   std::uint64_t replay(std::uint32_t stream, std::vector<std::uint32_t>* order);
   void warm_mapping_cache(std::uint32_t stream, std::vector<std::uint32_t>& order, RandomStream& random);
+  void lay_out_planes(std::uint32_t stream, std::size_t first, std::size_t end,
+                      const std::vector<double>& valid_pages);
   void lay_out(std::uint32_t flow, std::uint32_t plane, std::vector<std::uint32_t>& pages,
                const std::vector<double>& valid_pages);
-  void fill_block(std::uint32_t flow, std::uint32_t plane, std::vector<std::uint32_t>& pages, std::size_t valid);
+  void fill_block(std::uint32_t flow, std::uint32_t plane, std::span<std::uint32_t> pages);
   std::vector<double> valid_page_distribution(const FlowConfig& flow) const;
 
   const DeviceConfig config_;

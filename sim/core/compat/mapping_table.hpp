@@ -15,7 +15,8 @@ namespace iojoule::sim::compat {
 //
 // An entry has the bits it needs and no more. Neighbouring entries form a group, which is laid down
 // behind the last one when it is first written to: what a run touches of a large drive lies together
-// and takes the memory, and the time to get it, of that part alone.
+// and takes the memory, and the time to get it, of that part alone. A table that will be filled lies in
+// the order of the pages.
 class PageTable {
  public:
   PageTable() = default;
@@ -46,11 +47,18 @@ class PageTable {
     return groups_.held_bytes() + entries_.held_bytes() + sectors_apart_.held_bytes();
   }
 
-  // First one, then the other: the group tells where the entry is. Any page will do.
-  void prefetch_group(std::uint32_t lpn) const {
-    if (lpn < size_) __builtin_prefetch(&groups_[lpn / group_pages]);
+  // To be said before anything is written.
+  void will_be_filled() {
+    in_order_ = true;
+    entries_.will_be_filled();
+    sectors_apart_.will_be_filled();
   }
-  void prefetch_entry(std::uint32_t lpn) const {
+
+  // First one, then the other: the group tells where the entry is. Any page will do.
+  [[gnu::always_inline]] void prefetch_group(std::uint32_t lpn) const {
+    if (lpn < size_ && !in_order_) __builtin_prefetch(&groups_[lpn / group_pages]);
+  }
+  [[gnu::always_inline]] void prefetch_entry(std::uint32_t lpn) const {
     if (lpn < size_) entries_.prefetch(place_of(lpn));
   }
 
@@ -62,12 +70,12 @@ class PageTable {
   }
   std::uint64_t entry(std::uint32_t lpn) const { return entries_[place_of(lpn)]; }
   std::size_t place_of(std::uint32_t lpn) const {
+    if (in_order_) return lpn;
     return std::size_t{groups_[lpn / group_pages]} * group_pages + lpn % group_pages;
   }
   void write(std::uint32_t lpn, std::uint64_t place, std::uint64_t sectors) {
-    std::uint32_t& group = groups_[lpn / group_pages];
-    if (group == 0) group = ++last_group_;
-    const std::size_t at = std::size_t{group} * group_pages + lpn % group_pages;
+    if (!in_order_ && groups_[lpn / group_pages] == 0) groups_[lpn / group_pages] = ++last_group_;
+    const std::size_t at = place_of(lpn);
     if (apart_) [[unlikely]] {
       sectors_apart_.set(at, sectors);
       sectors = 0;
@@ -77,6 +85,7 @@ class PageTable {
 
   std::size_t size_ = 0;
   bool apart_ = false;               // an entry with its sectors would not fit into 64 bits
+  bool in_order_ = false;
   std::uint32_t sector_bits_ = 0;    // in an entry
   LazyArray<std::uint32_t> groups_;  // where they lie; 0: nowhere yet, and there all entries are 0
   std::uint32_t last_group_ = 0;
@@ -98,7 +107,7 @@ class MappingCache {
     return entries_.capacity() * sizeof(Entry) + free_.capacity() * sizeof(std::uint32_t) + index_.bytes() +
            reserved_.held_bytes();
   }
-  void prefetch(std::uint32_t lpn) const { index_.prefetch(lpn); }
+  [[gnu::always_inline]] void prefetch(std::uint32_t lpn) const { index_.prefetch(lpn); }
   bool full() const { return index_.size() >= capacity_; }
   bool reserved(std::uint32_t lpn) const { return index_.contains(lpn); }
   bool at_hand(std::uint32_t lpn) const {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <span>
 
 #include "../error.hpp"
 #include "device.hpp"
@@ -11,36 +12,69 @@
 
 namespace iojoule::sim::compat {
 
+namespace {
+// The tables are far larger than any cache: so many entries before it is looked at, one is asked for.
+constexpr std::size_t look_ahead = 16;
+constexpr std::size_t planes_at_a_time = 12;
+}  // namespace
+
 void Device::precondition() {
   RandomStream random(config_.seed);
+  blocks_.will_be_filled();
   for (std::uint32_t index = 0; index < streams_.size(); ++index) {
     Stream& flow = streams_[index];
     if (flow.config->kind == FlowKind::trace) {
       throw ModelError("Unhandled address distribution type in FTL's preconditioning function.");
     }
-    std::vector<std::uint32_t> order;
-    replay(index, config_.mapping_ideal ? nullptr : &order);
-    if (!config_.mapping_ideal) warm_mapping_cache(index, order, random);
-    order = {};
+    if (config_.mapping_ideal) {
+      replay(index, nullptr);
+    } else {
+      std::vector<std::uint32_t> order;
+      replay(index, &order);
+      warm_mapping_cache(index, order, random);
+    }
     const std::vector<double> valid_pages = valid_page_distribution(*flow.config);
-    std::vector<std::uint32_t> pages;
     const std::size_t stripe = flow.space.planes.size();
-    for (std::size_t i = 0; i < stripe; ++i) {
-      const std::uint32_t plane = flow.space.planes[i];
-      const std::size_t room = geometry_.pages_per_plane() / sharers_[plane];
-      pages.clear();
-      for (std::size_t lpn = i; lpn < flow.logical_pages; lpn += stripe) {
-        if (tables_[index].sectors(static_cast<std::uint32_t>(lpn)) == 0) continue;
-        if (pages.size() < room) {
-          pages.push_back(static_cast<std::uint32_t>(lpn));
-        } else {
-          tables_[index].forget(static_cast<std::uint32_t>(lpn));
-        }
-      }
-      lay_out(index, plane, pages, valid_pages);
+    for (std::size_t first = 0; first < stripe; first += planes_at_a_time) {
+      lay_out_planes(index, first, std::min(first + planes_at_a_time, stripe), valid_pages);
       watch_.poll(0);
     }
   }
+}
+
+// Neighbouring pages are on different planes, and their entries share a line of the processor's cache.
+// So several planes are laid out between two walks over the table.
+void Device::lay_out_planes(std::uint32_t index, std::size_t first, std::size_t end,
+                            const std::vector<double>& valid_pages) {
+  const Stream& flow = streams_[index];
+  const std::vector<std::uint32_t>& planes = flow.space.planes;
+  PageTable& table = tables_[index];
+  const auto walk = [&](auto visit) {
+    for (std::size_t row = 0; row + first < flow.logical_pages; row += planes.size()) {
+      const std::size_t ahead = row + look_ahead * planes.size();
+      table.prefetch_entry(static_cast<std::uint32_t>(ahead + first));
+      table.prefetch_entry(static_cast<std::uint32_t>(ahead + end - 1));
+      for (std::size_t i = first; i < end && row + i < flow.logical_pages; ++i) {
+        const auto lpn = static_cast<std::uint32_t>(row + i);
+        const std::uint64_t sectors = table.sectors(lpn);
+        if (sectors != 0) visit(i, lpn, sectors);
+      }
+    }
+  };
+  std::vector<std::vector<std::uint32_t>> pages(end - first);
+  for (auto& of_plane : pages) of_plane.reserve(flow.logical_pages / planes.size());
+  walk([&](std::size_t i, std::uint32_t lpn, std::uint64_t) {
+    if (pages[i - first].size() < geometry_.pages_per_plane() / sharers_[planes[i]]) {
+      pages[i - first].push_back(lpn);
+    } else {
+      table.forget(lpn);
+    }
+  });
+  for (std::size_t i = first; i < end; ++i) lay_out(index, planes[i], pages[i - first], valid_pages);
+  std::vector<std::size_t> next(end - first);
+  walk([&](std::size_t i, std::uint32_t lpn, std::uint64_t sectors) {
+    table.set(lpn, pages[i - first][next[i - first]++], sectors);
+  });
 }
 
 // Marks pages as written by the flow's own requests, drawn again, until there are enough of them. Of
@@ -56,19 +90,19 @@ std::uint64_t Device::replay(std::uint32_t index, std::vector<std::uint32_t>* or
   if (wanted == 0) return 0;
   if (order != nullptr) order->reserve(wanted);
   PageTable& table = tables_[index];
+  table.will_be_filled();
   RequestGenerator generator(*flow.config, flow.space, RequestGenerator::Purpose::preconditioning);
   struct Access {
     std::uint32_t page, sector;
     bool ends_request;
   };
-  // The table is far larger than any cache: what will be looked at is asked for in time.
-  constexpr std::size_t ahead = 64;
+  constexpr std::size_t batch = 4 * look_ahead;
   std::vector<Access> accesses;
   std::uint64_t seen = 0;
   for (std::uint64_t round = 1;; ++round) {
     if (round % 1024 == 0) watch_.poll(0);
     accesses.clear();
-    while (accesses.size() < ahead) {
+    while (accesses.size() < batch) {
       const Request request = generator.next();
       std::uint64_t sector = request.start_sector;
       std::uint32_t left = request.sectors;
@@ -79,11 +113,10 @@ std::uint64_t Device::replay(std::uint32_t index, std::vector<std::uint32_t>* or
         left -= size;
         sector += size;
         const auto page = static_cast<std::uint32_t>(page_sectors_.quotient(of_flow));
-        table.prefetch_group(page);
+        table.prefetch_entry(page);
         accesses.push_back({page, static_cast<std::uint32_t>(page_sectors_.remainder(of_flow)), left == 0});
       }
     }
-    for (const Access& access : accesses) table.prefetch_entry(access.page);
     for (const Access& access : accesses) {
       if (table.sectors(access.page) == 0) {
         ++seen;
@@ -180,7 +213,8 @@ void Device::warm_mapping_cache(std::uint32_t index, std::vector<std::uint32_t>&
 }
 
 // Fills whole blocks of the plane, the fullest first, until its pages have found a place; what is
-// left of each block is stale. The distribution is moved to the plane's real mean.
+// left of each block is stale. The distribution is moved to the plane's real mean. Each page's number is
+// replaced by its place.
 void Device::lay_out(std::uint32_t flow, std::uint32_t plane, std::vector<std::uint32_t>& pages,
                      const std::vector<double>& valid_pages) {
   const auto per_block = static_cast<int>(geometry_.pages_per_block);
@@ -207,6 +241,7 @@ void Device::lay_out(std::uint32_t flow, std::uint32_t plane, std::vector<std::u
   for (int valid = per_block; valid >= 0; --valid) placed += static_cast<std::uint64_t>(valid) * blocks_with(valid);
   std::uint64_t short_of = placed < pages.size() ? pages.size() - placed : 0;
   std::uint32_t left = goal;
+  std::size_t pages_left = pages.size();
   for (int valid = per_block; valid >= 0; --valid) {
     std::uint64_t blocks = blocks_with(valid);
     if (short_of > 0 && blocks > 0 && valid > 0) {
@@ -218,26 +253,24 @@ void Device::lay_out(std::uint32_t flow, std::uint32_t plane, std::vector<std::u
     left -= static_cast<std::uint32_t>(blocks);
     for (std::uint64_t i = 0; i < blocks; ++i) {
       // Once the pages run out, MQSim goes on with what the last block got, not with the next number.
-      valid = std::min(valid, static_cast<int>(pages.size()));
-      fill_block(flow, plane, pages, static_cast<std::size_t>(valid));
+      valid = std::min(valid, static_cast<int>(pages_left));
+      pages_left -= static_cast<std::size_t>(valid);
+      fill_block(flow, plane, {pages.data() + pages_left, static_cast<std::size_t>(valid)});
     }
   }
-  if (!pages.empty()) {
+  if (pages_left > 0) {
     throw ModelError("It is not possible to assign PPA to all LPAs in Allocate_address_for_preconditioning!"
-                     " It is not safe to continue preconditioning." + std::to_string(pages.size()));
+                     " It is not safe to continue preconditioning." + std::to_string(pages_left));
   }
 }
 
-void Device::fill_block(std::uint32_t flow, std::uint32_t plane, std::vector<std::uint32_t>& pages,
-                        std::size_t valid) {
+void Device::fill_block(std::uint32_t flow, std::uint32_t plane, std::span<std::uint32_t> pages) {
   Frontiers& frontiers = blocks_.frontiers(plane, flow);
   const std::uint32_t block = frontiers.data;
   std::uint32_t& next = blocks_.block(plane, block).next_page;
-  for (std::size_t i = 0; i < valid; ++i, ++next) {
-    const std::uint32_t lpn = pages.back();
-    pages.pop_back();
-    blocks_.set_owner(plane, block, next, lpn);
-    tables_[flow].set(lpn, block * geometry_.pages_per_block + next, tables_[flow].sectors(lpn));
+  for (auto page = pages.rbegin(); page != pages.rend(); ++page, ++next) {
+    blocks_.set_owner(plane, block, next, *page);
+    *page = block * geometry_.pages_per_block + next;
   }
   blocks_.fill_with_stale_pages(plane, block);
   frontiers.data = blocks_.open(plane, flow, false);
