@@ -132,6 +132,7 @@ class Blocks {
     return static_cast<std::uint32_t>(owner_[page_index(plane, block, page)]);
   }
   void set_owner(std::uint32_t plane, std::uint32_t block, std::uint32_t page, std::uint32_t lpn) {
+    if (page == 0) owner_.begin(page_index(plane, block, 0), pages_per_block_);
     owner_.set(page_index(plane, block, page), lpn);
   }
 

@@ -26,7 +26,9 @@ class PageTable {
         sector_bits_(apart_ ? 0 : sector_bits),
         groups_(pages / group_pages + 1),
         entries_((groups_.size() + 1) * group_pages, sector_bits_ + place_bits(pages_per_plane)),
-        sectors_apart_(apart_ ? (groups_.size() + 1) * group_pages : 0, sector_bits) {}
+        sectors_apart_(apart_ ? (groups_.size() + 1) * group_pages : 0, sector_bits) {
+    groups_.will_be_filled();  // in no order, and read before they are written
+  }
 
   bool mapped(std::uint32_t lpn) const { return entry(lpn) >> sector_bits_ != 0; }
   std::uint32_t place(std::uint32_t lpn) const { return static_cast<std::uint32_t>(entry(lpn) >> sector_bits_) - 1; }
@@ -74,7 +76,10 @@ class PageTable {
     return std::size_t{groups_[lpn / group_pages]} * group_pages + lpn % group_pages;
   }
   void write(std::uint32_t lpn, std::uint64_t place, std::uint64_t sectors) {
-    if (!in_order_ && groups_[lpn / group_pages] == 0) groups_[lpn / group_pages] = ++last_group_;
+    if (!in_order_ && groups_[lpn / group_pages] == 0) {
+      groups_[lpn / group_pages] = ++last_group_;
+      entries_.begin(std::size_t{last_group_} * group_pages, group_pages);
+    }
     const std::size_t at = place_of(lpn);
     if (apart_) [[unlikely]] {
       sectors_apart_.set(at, sectors);
