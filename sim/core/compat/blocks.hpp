@@ -117,6 +117,10 @@ class Blocks {
     return taken;
   }
 
+  // Of all pages of flash.
+  std::size_t page_number(std::uint32_t plane, std::uint32_t block, std::uint32_t page) const {
+    return (std::size_t{plane} * blocks_per_plane_ + block) * pages_per_block_ + page;
+  }
   bool valid(std::uint32_t plane, std::uint32_t block, std::uint32_t page) const {
     return (invalid_[word(plane, block, page)] >> (page % 64) & 1U) == 0;
   }
@@ -129,11 +133,11 @@ class Blocks {
 
   // The logical page behind a physical one.
   std::uint32_t owner(std::uint32_t plane, std::uint32_t block, std::uint32_t page) const {
-    return static_cast<std::uint32_t>(owner_[page_index(plane, block, page)]);
+    return static_cast<std::uint32_t>(owner_[page_number(plane, block, page)]);
   }
   void set_owner(std::uint32_t plane, std::uint32_t block, std::uint32_t page, std::uint32_t lpn) {
-    if (page == 0) owner_.begin(page_index(plane, block, 0), pages_per_block_);
-    owner_.set(page_index(plane, block, page), lpn);
+    if (page == 0) owner_.begin(page_number(plane, block, 0), pages_per_block_);
+    owner_.set(page_number(plane, block, page), lpn);
   }
 
   // Marks what is left of a block as written and stale.
@@ -157,9 +161,6 @@ class Blocks {
   // A request may begin in a flow's last page and reach past it.
   static constexpr std::uint64_t past_the_end = 1U << 16U;
 
-  std::size_t page_index(std::uint32_t plane, std::uint32_t block, std::uint32_t page) const {
-    return (std::size_t{plane} * blocks_per_plane_ + block) * pages_per_block_ + page;
-  }
   std::size_t word(std::uint32_t plane, std::uint32_t block, std::uint32_t page) const {
     return (std::size_t{plane} * blocks_per_plane_ + block) * words_per_block_ + page / 64;
   }

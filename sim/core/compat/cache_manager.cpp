@@ -220,6 +220,7 @@ void Device::finish_user_transaction(std::uint32_t index) {
     finish_if_done(request);
     return;
   }
+  if (reads_cached(done.flow)) unprogrammed_.erase(blocks_.page_number(done.plane, done.block, done.page));
   if (done.source == Source::user && !writes_cached(done.flow)) {
     --requests_[done.request].open_transactions;
     finish_if_done(done.request);
@@ -248,11 +249,11 @@ void Device::finish_user_transaction(std::uint32_t index) {
 }
 
 // Read caching keeps what came from flash. MQSim takes the page's address from the flash page, where it
-// stands once the page was programmed; what was only ever read shares one slot without an address. A
+// stands once the page is programmed; what is not, or was only ever read, shares one slot without one. A
 // slot that was there already becomes dirty, and only a new one costs time in DRAM.
 void Device::fill_from_read(const Transaction& read) {
   DataCache& cache = caches_[share_of(read.flow)];
-  const bool programmed = !never_programmed_[read.flow].contains(read.lpn);
+  const bool programmed = !unprogrammed_.contains(blocks_.page_number(read.plane, read.block, read.page));
   const std::uint64_t key = page_key(read.flow, programmed ? read.lpn : no_page);
   const std::uint32_t slot = cache.find(key);
   if (slot != DataCache::absent) {

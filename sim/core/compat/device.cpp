@@ -121,7 +121,6 @@ void Device::make_caches() {
     caches_.emplace_back(config_.cache_bytes / parts / config_.page_bytes);
   }
   written_lately_.resize(streams_.size());
-  never_programmed_.resize(streams_.size());
   back_pressure_.resize(shares);
   waiting_writes_.resize(shares);
   dram_queues_.resize(shares);

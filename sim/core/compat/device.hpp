@@ -243,7 +243,7 @@ class Device {
   const HalfCountedDram dram_;
   std::vector<DataCache> caches_;             // one, or one a flow
   std::vector<FlatMap> written_lately_;       // by flow: pages written in the current window
-  std::vector<FlatMap> never_programmed_;     // by flow
+  FlatMap unprogrammed_;                      // pages of flash that were taken and hold nothing yet
   std::uint64_t next_window_ns_ = 0;
   std::vector<std::uint32_t> back_pressure_;  // sectors on their way to flash
   std::uint32_t back_pressure_limit_ = 0;

@@ -69,7 +69,6 @@ void Device::place_read(std::uint32_t index) {
   const std::uint32_t lpn = transactions_[index].lpn;
   PageTable& table = tables_[flow];
   if (!table.mapped(lpn)) {
-    if (reads_cached(flow)) never_programmed_[flow].insert(lpn, 0);
     // May begin a collection, which makes transactions: no reference to one survives this.
     const std::uint32_t place = next_data_page(transactions_[index].plane, flow, lpn);
     update_mapping(flow, lpn, place, transactions_[index].sectors);
@@ -85,7 +84,6 @@ void Device::place_program(std::uint32_t index) {
   const std::uint8_t flow = transactions_[index].flow;
   const std::uint32_t lpn = transactions_[index].lpn;
   PageTable& table = tables_[flow];
-  if (reads_cached(flow) && never_programmed_[flow].contains(lpn)) never_programmed_[flow].erase(lpn);
   if (table.mapped(lpn)) {
     const std::uint64_t kept = table.sectors(lpn) & ~transactions_[index].sectors;
     std::uint32_t update = nothing;
@@ -127,6 +125,8 @@ std::uint32_t Device::next_data_page(std::uint32_t plane, std::uint8_t flow, std
   const std::uint32_t block = frontiers.data;
   const std::uint32_t page = blocks_.block(plane, block).next_page++;
   blocks_.set_owner(plane, block, page, lpn);
+  const std::uint64_t number = blocks_.page_number(plane, block, page);
+  if (reads_cached(flow) && !unprogrammed_.contains(number)) unprogrammed_.insert(number, 0);
   ++blocks_.block(plane, block).programs;
   if (page + 1 == geometry_.pages_per_block) {
     frontiers.data = blocks_.open(plane, flow, false);
