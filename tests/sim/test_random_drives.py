@@ -63,7 +63,6 @@ drives = st.fixed_dictionaries(
 )
 flows = st.fixed_dictionaries(
     {
-        "caching": st.sampled_from(["turned_off", "write_cache", "read_cache", "write_read_cache"]),
         "read_percent": st.sampled_from([0, 30, 70, 100]),
         "address_distribution": st.sampled_from(["streaming", "random_uniform", "random_hotcold"]),
         "hot_region_percent": st.sampled_from([5, 30, 60]),
@@ -84,12 +83,20 @@ flows = st.fixed_dictionaries(
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-@given(drive=drives, loads=st.lists(flows, min_size=1, max_size=3))
-def test_both_engines_agree(drive: dict[str, Any], loads: list[dict[str, Any]]) -> None:
+@given(
+    drive=drives,
+    loads=st.lists(flows, min_size=1, max_size=3),
+    caching=st.sampled_from(["turned_off", "write_cache", "read_cache", "write_read_cache"]),
+)
+def test_both_engines_agree(
+    drive: dict[str, Any], loads: list[dict[str, Any]], caching: str
+) -> None:
     device = DeviceConfig.model_validate(
         {**drive, "preconditioning": False, "gc_preemptible": False}
     )
-    scenario = Scenario(flows=tuple(FlowConfig.model_validate(load) for load in loads)).on(device)
+    scenario = Scenario(
+        flows=tuple(FlowConfig.model_validate({**load, "caching": caching}) for load in loads)
+    ).on(device)
     options = RunOptions(limits=Limits(wall_seconds=20))
     try:
         theirs = MqsimEngine(tolerate_lost=True).run(device, scenario, options)

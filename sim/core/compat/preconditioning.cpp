@@ -88,6 +88,12 @@ std::uint64_t Device::replay(std::uint32_t index, std::vector<std::uint32_t>* or
   const auto wanted = static_cast<std::uint64_t>(static_cast<double>(flow.config->initial_occupancy_percent) /
                                                  100.0 * static_cast<double>(pages));
   if (wanted == 0) return 0;
+  const std::uint64_t reached = pages * flow.config->working_set_percent / 100;
+  if (wanted > reached) {
+    throw ConfigError("initial_occupancy_percent",
+                      "is more than the working set has, and the pages are those that its requests reach; lower it "
+                      "or raise working_set_percent");
+  }
   if (order != nullptr) order->reserve(wanted);
   PageTable& table = tables_[index];
   table.will_be_filled();

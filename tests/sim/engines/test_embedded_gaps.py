@@ -4,6 +4,7 @@ import pytest
 
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines.embedded import EmbeddedEngine
+from iojoule.sim.errors import ConfigError
 from iojoule.sim.workload import FlowConfig, Scenario
 
 SMALL = {"channels": 1, "chips_per_channel": 1, "blocks_per_plane": 64, "preconditioning": False}
@@ -34,6 +35,11 @@ def warnings(device: dict[str, object], **flow: object) -> list[str]:
             {"priority": "low", "read_percent": 50},
             "priority_preemptible_near",
         ),
+        (
+            {"preconditioning": True, "blocks_per_plane": 512, "pages_per_block": 64},
+            {"initial_occupancy_percent": 55, "working_set_percent": 60},
+            "occupancy_near",
+        ),
         ({"plane_allocation": "DWCP", "dies_per_chip": 1}, {}, "planes_past_the_dies"),
         (
             {"preconditioning": True, "mapping_ideal": False},
@@ -50,3 +56,9 @@ def test_what_is_near_but_not_equal_is_said(
 
 def test_what_is_equal_is_not_doubted() -> None:
     assert not [warning for warning in warnings({}) if "near" in warning]
+
+
+def test_more_pages_than_the_requests_reach_are_refused() -> None:
+    with pytest.raises(ConfigError, match="working_set_percent") as caught:
+        warnings({"preconditioning": True}, initial_occupancy_percent=60, working_set_percent=30)
+    assert caught.value.field == "initial_occupancy_percent"
