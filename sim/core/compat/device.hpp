@@ -209,7 +209,7 @@ class Device {
 
   // preconditioning.cpp: the drive as it is after long use
   void precondition();
-  std::uint64_t replay(std::uint32_t stream, std::vector<std::uint32_t>* order);
+  void replay(std::uint32_t stream, std::vector<std::uint32_t>* order);
   void warm_mapping_cache(std::uint32_t stream, std::vector<std::uint32_t>& order, RandomStream& random);
   void lay_out_planes(std::uint32_t stream, std::size_t first, std::size_t end,
                       const std::vector<double>& valid_pages);

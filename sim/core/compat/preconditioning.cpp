@@ -78,16 +78,16 @@ void Device::lay_out_planes(std::uint32_t index, std::size_t first, std::size_t 
 }
 
 // Marks pages as written by the flow's own requests, drawn again, until there are enough of them. Of
-// each access MQSim takes the first sector only for written. Answers with the pages in the order in which
-// they came, where somebody needs it, and with their number.
-std::uint64_t Device::replay(std::uint32_t index, std::vector<std::uint32_t>* order) {
+// each access MQSim takes the first sector only for written. `order` gets the pages in the order in which
+// they came, where somebody needs it.
+void Device::replay(std::uint32_t index, std::vector<std::uint32_t>* order) {
   const Stream& flow = streams_[index];
   const std::uint32_t page_sectors = geometry_.sectors_per_page;
   const std::uint64_t first = flow.space.first_sector;
   const std::uint64_t pages = (flow.space.sectors + page_sectors - 1) / page_sectors;
   const auto wanted = static_cast<std::uint64_t>(static_cast<double>(flow.config->initial_occupancy_percent) /
                                                  100.0 * static_cast<double>(pages));
-  if (wanted == 0) return 0;
+  if (wanted == 0) return;
   const std::uint64_t reached = pages * flow.config->working_set_percent / 100;
   if (wanted > reached) {
     throw ConfigError("initial_occupancy_percent",
@@ -129,7 +129,7 @@ std::uint64_t Device::replay(std::uint32_t index, std::vector<std::uint32_t>* or
         if (order != nullptr) order->push_back(access.page);
       }
       table.mark(access.page, std::uint64_t{1} << access.sector);
-      if (access.ends_request && seen >= wanted) return seen;
+      if (access.ends_request && seen >= wanted) return;
     }
   }
 }

@@ -304,7 +304,7 @@ std::uint64_t Device::access_dram(std::uint64_t ready_ps, std::uint64_t bytes) {
 // --- result ----------------------------------------------------------------------------------------
 
 RunResult Device::report() {
-  const std::uint64_t end_ns = context_.now_ns();
+  const std::uint64_t end_ns = std::max(context_.now_ns(), host_.busy_until_ns());
   context_.meter.settle(end_ns);
   RunResult run;
   DeviceResult& device = run.device;

@@ -297,6 +297,7 @@ void Host::on_request_done(std::uint32_t index) {
   // A job that runs finds the completion by itself; one that sleeps has to be woken.
   const bool sleeps = host.completion == Completion::interrupt && free_ns <= now_ns;
   free_ns = std::max(free_ns, now_ns + (sleeps ? host.wake_ns : 0)) + host.complete_cpu_ns;
+  busy_until_ns_ = std::max(busy_until_ns_, free_ns);
   if (request.kind != RequestKind::flush) --flow.open[static_cast<std::size_t>(request.kind)];
   if (measuring_) {
     flow.result.host_cpu_ns += host.complete_cpu_ns;

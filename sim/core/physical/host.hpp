@@ -54,6 +54,8 @@ class Host {
   // No flow will make another request, and none is under way.
   bool done() const { return open_flows_ == 0; }
   std::uint64_t outstanding() const;
+  // When its CPU is done with the last completion, which can be after the last event.
+  std::uint64_t busy_until_ns() const { return busy_until_ns_; }
   // Nothing counts that was done before.
   void begin_measuring();
   // Sums over a flow's flash transactions, reads and writes apart.
@@ -110,6 +112,7 @@ class Host {
   std::vector<HostRequest> requests_;
   std::uint32_t free_request_ = none;
   std::size_t open_flows_;
+  std::uint64_t busy_until_ns_ = 0;
   bool measuring_;
 };
 
