@@ -95,23 +95,27 @@ def test_the_stock_drive_starts_at_once() -> None:
 
 
 PRECONDITIONED = """
-import resource
+import resource, sys
+from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines.embedded import EmbeddedEngine
-from tests.bench.test_bench_simulator import READS, STOCK
 from iojoule.sim.workload import Scenario
-flow = READS.model_copy(update={"queue_depth": 16, "read_percent": 70, "stop_ns": 10**9,
-                                "initial_occupancy_percent": 70})
-device = STOCK.model_copy(update={"preconditioning": True})
-result = EmbeddedEngine().run(device, Scenario(flows=(flow,)))
+device = DeviceConfig.model_validate_json(sys.argv[1])
+result = EmbeddedEngine().run(device, Scenario.model_validate_json(sys.argv[2]))
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 print(result.run_wall_seconds, peak, result.flows[0].serviced)
 """
 
 
 def test_the_preconditioned_stock_drive() -> None:
-    root = Path(__file__).resolve().parents[2]
+    device = STOCK.model_copy(update={"preconditioning": True})
+    flow = READS.model_copy(
+        update={
+            "queue_depth": 16, "read_percent": 70, "stop_ns": 10**9, "initial_occupancy_percent": 70
+        }
+    )  # fmt: skip
+    inputs = (device.model_dump_json(), Scenario(flows=(flow,)).model_dump_json())
     done = subprocess.run(
-        [sys.executable, "-c", PRECONDITIONED], cwd=root, capture_output=True, text=True, check=True
+        [sys.executable, "-c", PRECONDITIONED, *inputs], capture_output=True, text=True, check=True
     )
     seconds, peak, serviced = map(float, done.stdout.split())
     print(

@@ -63,7 +63,7 @@ struct Frontiers {
 
 class Blocks {
  public:
-  Blocks(const Geometry& geometry, std::size_t flows, bool keep_history)
+  Blocks(const Geometry& geometry, std::uint64_t logical_pages, std::size_t flows, bool keep_history)
       : flows_(flows),
         keep_history_(keep_history),
         blocks_per_plane_(geometry.blocks_per_plane),
@@ -72,7 +72,7 @@ class Blocks {
         blocks_(std::size_t{geometry.planes()} * geometry.blocks_per_plane),
         invalid_(blocks_.size() * words_per_block_),
         owner_(geometry.physical_pages(),
-               static_cast<std::uint32_t>(std::bit_width(geometry.physical_pages() + past_the_end))),
+               static_cast<std::uint32_t>(std::bit_width(logical_pages + past_the_end))),
         frontiers_(geometry.planes() * flows),
         free_(geometry.planes()),
         history_(keep_history ? geometry.planes() : 0) {

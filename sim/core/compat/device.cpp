@@ -22,6 +22,12 @@ bool classes_take_turns(const DeviceConfig& device, const std::vector<FlowConfig
          });
 }
 
+// Of all flows.
+std::uint64_t logical_pages(const Geometry& geometry, const DeviceConfig& device) {
+  return static_cast<std::uint64_t>(static_cast<double>(geometry.physical_pages()) *
+                                    (1 - device.overprovisioning_ratio)) + 1;
+}
+
 }  // namespace
 
 Device::Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows, const Limits& limits,
@@ -37,7 +43,7 @@ Device::Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
       watch_(limits, control, expected_end(flows)),
       link_(device),
       dram_(device),
-      blocks_(geometry_, stream_configs_.size(), device.gc_policy == VictimPolicy::fifo),
+      blocks_(geometry_, logical_pages(geometry_, device), stream_configs_.size(), device.gc_policy == VictimPolicy::fifo),
       asking_counts_(classes_take_turns(device, stream_configs_)),
       queues_(geometry_.chips()),
       chips_(geometry_.chips()),
