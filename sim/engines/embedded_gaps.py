@@ -1,7 +1,7 @@
 """Where the embedded engine is not MQSim's equal in compat mode, and says so.
 
-Each is a known difference that the reference runs show; everything else is equal to the
-nanosecond.
+The reference runs show none of these differences; runs beside the program do. docs/simulator.md
+lists them, with those that cannot be told from the inputs.
 """
 
 from __future__ import annotations

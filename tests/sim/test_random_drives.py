@@ -1,7 +1,8 @@
 """Drives and loads that nobody chose: both engines agree, where IOJOULE_MQSIM names a binary.
 
 The strategies stay where MQSim ends by itself: no garbage collection (the runs are too short to
-fill a plane), page sizes and queues within its types (mqsim.md, 0 and 6).
+fill a plane), page sizes and queues within its types (mqsim.md, 0 and 6), one caching mode for all
+flows. IOJOULE_EXAMPLES says how many are tried.
 """
 
 from __future__ import annotations
