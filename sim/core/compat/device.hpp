@@ -280,6 +280,7 @@ class Device {
   const PageKindArray array_;
   std::vector<std::uint32_t> submitted_;
   std::uint32_t open_submissions_ = 0;
+  bool mapping_program_submitted_ = false;    // it never runs, but chips are asked for work then, too
   std::uint32_t taken_planes_ = 0;            // of the command that is being put together
 };
 

@@ -235,6 +235,7 @@ void Device::write_back_mapping(std::uint8_t flow, std::uint32_t lpn) {
   }
   ++pages.departing[number];
   ++counts_.map_writes_queued;
+  mapping_program_submitted_ = true;
   if (QueueMeter* meter = mapping_program_meter(mapping_plane_of(flow, number))) meter->enter(events_.now_ns());
   place_mapping_program(flow, number);
   close_submission();

@@ -6,7 +6,8 @@
 namespace iojoule::sim::compat {
 
 void Device::close_submission() {
-  if (--open_submissions_ > 0 || submitted_.empty()) return;
+  if (--open_submissions_ > 0 || (submitted_.empty() && !mapping_program_submitted_)) return;
+  mapping_program_submitted_ = false;
   for (const std::uint32_t index : submitted_) enqueue_transaction(index);
   submitted_.clear();
   for (std::uint32_t channel = 0; channel < geometry_.channels; ++channel) {
