@@ -62,3 +62,13 @@ def test_more_pages_than_the_requests_reach_are_refused() -> None:
     with pytest.raises(ConfigError, match="working_set_percent") as caught:
         warnings({"preconditioning": True}, initial_occupancy_percent=60, working_set_percent=30)
     assert caught.value.field == "initial_occupancy_percent"
+
+
+def test_several_flows_of_which_one_caches_reads_are_near() -> None:
+    drive = DeviceConfig.model_validate(SMALL)
+    flows = tuple(
+        FlowConfig.model_validate({"stop_ns": 2_000_000, "caching": caching})
+        for caching in ("read_cache", "turned_off")
+    )
+    said = EmbeddedEngine().run(drive, Scenario(flows=flows)).warnings
+    assert any("read_cache_near" in warning for warning in said)
