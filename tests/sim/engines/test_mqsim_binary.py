@@ -26,6 +26,7 @@ from iojoule.sim.formats.mqsim_workload import write_workload_xml
 from iojoule.sim.traps import findings
 from iojoule.sim.workload import Scenario
 from tests.sim.recordings import FOLDER, MIXED, ONE_CHIP, RUNS, record
+from tests.sim.test_traps import FAILURES as KNOWN_FAILURES
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("IOJOULE_MQSIM"), reason="IOJOULE_MQSIM does not name MQSim's binary"
@@ -81,36 +82,7 @@ def test_memory_and_time_are_limited(mqsim: MqsimEngine) -> None:
     assert stopped.value.limit == "wall_seconds"
 
 
-FAILURES = {
-    "simple_write_cache": "cache_simple",
-    "hybrid_mapping": "mapping_hybrid",
-    "flin": "scheduler_flin",
-    "mixed_streaming": "unknown_word",
-    "bandwidth_small": "bandwidth_below_request",
-    "bandwidth_3e9": "bandwidth_32_bit",
-    "total_lt_qd": "total_below_queue_depth",
-    "page32k_write": "page_32k",
-    "ioq65536": "io_queue_depth_16_bit",
-    "fetch65536": "queue_fetch_size_16_bit",
-    "flows9": "flows_over_8",
-    "bad_enum": "unknown_word",
-    "nonnumeric": "not_a_number",
-    "channel_oob": "ids_out_of_range",
-    "missing_trace": "missing_trace",
-    "trace_precond": "preconditioning_trace",
-    "copyback": "gc_copyback",
-    "preemptible_gc": "gc_preemptible",
-    "precond_ppa": "preconditioning_unplaceable",
-    "precond_deadlock": "preconditioning_blocks_writes",
-    "gc_mixed_128blk": "gc_reads_many_blocks",
-    "gc_mixed_leak": "gc_loses_requests",
-    "gc_fifo_long": "gc_policy_unsafe",
-    "gc_random_long": "gc_policy_unsafe",
-    "dram_4300": "dram_rate_32_bit",
-    "relay2": "trace_replays",
-    "normal_negative": "size_normal_wraps",
-    "hot100": "hot_region_whole",
-}
+FAILURES = KNOWN_FAILURES | {"mixed_streaming": "unknown_word"}
 """Each row of failures.csv and the name of the cause."""
 BY_THE_READER = {"mixed_streaming": "mixed_streaming"}
 """What the reader of the input files already knows better than MQSim's own words."""

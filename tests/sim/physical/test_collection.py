@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from iojoule.sim.errors import ConfigError, ModelError
 from iojoule.sim.formats.files import read_drive, read_workload
-from iojoule.sim.result import ScenarioResult
+from iojoule.sim.result import Mode, ScenarioResult
+from iojoule.sim.verify import as_mqsim_has_it, read_cases
 from tests.sim.physical.drives import MS, SECOND, WRITES, drive, merged, run
 
 ONE_PLANE: dict[str, Any] = {
@@ -287,38 +288,17 @@ def corrected_cases() -> list[str]:
 def test_mqsim_with_its_collector_corrected_is_met_within_a_tenth(
     name: str, reference: Path
 ) -> None:
-    """Throughput and mean latency, with what MQSim does switched on.
-
-    One die a chip and one command a die, as there; no suspension, which MQSim parses and ignores;
-    no spare bytes on the channel; writes held back beyond a page a plane. MQSim starts its
-    sequential flow on a drive that is filled and not worn in.
-
-    The corrected MQSim still loses requests to the collector's barrier (3 of 63,307 in case 002),
-    and a lost one keeps its place in the queue. So the depth here is the one that it kept on
-    average: throughput times latency.
-    """
-    with (reference / "golden_gcfix.csv").open(encoding="utf-8", newline="") as file:
-        row = next(row for row in csv.DictReader(file) if row["case"] == name)
+    """Throughput and mean latency, with what MQSim does switched on (see `as_mqsim_has_it`)."""
+    case = next(case for case in read_cases(reference, Mode.PHYSICAL) if case.name == name)
+    row = case.rows[0]
     iops, latency_ns = float(row["iops_over_last_completion"]), float(row["drt_ns"])
-    source = read_drive(reference / "cases_gcfix" / f"{name}.ssd.xml").device
-    scenario = read_workload(reference / "cases_gcfix" / f"{name}.wl.xml").scenarios[0]
-    device = type(source).model_validate(
-        {
-            **source.model_dump(),
-            "mode": "physical",
-            "suspension": "none",
-            "physical": {
-                "check_consistency": True,
-                "controller": {"dirty_pages_per_plane": 1},
-                "nand": {
-                    "transfer_metadata": False,
-                    "initial_state": "filled" if row["addr"] == "STREAMING" else "steady",
-                },
-            },
-        }
+    device, scenario = as_mqsim_has_it(
+        case,
+        read_drive(reference / "cases_gcfix" / f"{name}.ssd.xml").device.model_copy(
+            update={"mode": Mode.PHYSICAL}
+        ),
+        read_workload(reference / "cases_gcfix" / f"{name}.wl.xml").scenarios[0],
     )
-    depth = round(iops * latency_ns / 1e9)
-    flow = {**scenario.flows[0].model_dump(), "queue_depth": depth}
-    result = run(device, flow).flows[0]
+    result = run(device, scenario.flows[0].model_dump()).flows[0]
     assert result.iops == pytest.approx(iops, rel=0.10)
     assert result.drt_ns == pytest.approx(latency_ns, rel=0.10)
