@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../flat_map.hpp"
+#include "recency_list.hpp"
 
 namespace iojoule::sim::compat {
 
@@ -36,8 +37,7 @@ class DataCache {
   CacheSlot& operator[](std::uint32_t slot) { return slots_[slot]; }
 
   void touch(std::uint32_t slot) {
-    unlink(slot);
-    link_first(slot);
+    recency_.touch(slots_, slot);
   }
 
   // The key must be absent and the cache not full.
@@ -52,42 +52,30 @@ class DataCache {
     }
     slots_[slot] = {key, written_ns, sectors, absent, absent, dirty};
     index_.insert(key, slot);
-    link_first(slot);
+    recency_.link_first(slots_, slot);
     return slot;
   }
 
   void remove(std::uint32_t slot) {
-    unlink(slot);
+    recency_.unlink(slots_, slot);
     index_.erase(slots_[slot].key);
     free_.push_back(slot);
   }
 
   // Takes the least recently used slot out. The cache must not be empty.
   CacheSlot evict() {
-    const std::uint32_t slot = last_;
+    const std::uint32_t slot = recency_.last();
     const CacheSlot evicted = slots_[slot];
     remove(slot);
     return evicted;
   }
 
  private:
-  void link_first(std::uint32_t slot) {
-    slots_[slot].previous = absent;
-    slots_[slot].next = first_;
-    (first_ == absent ? last_ : slots_[first_].previous) = slot;
-    first_ = slot;
-  }
-  void unlink(std::uint32_t slot) {
-    const CacheSlot& gone = slots_[slot];
-    (gone.previous == absent ? first_ : slots_[gone.previous].next) = gone.next;
-    (gone.next == absent ? last_ : slots_[gone.next].previous) = gone.previous;
-  }
-
   std::size_t capacity_;
   std::vector<CacheSlot> slots_;
   std::vector<std::uint32_t> free_;
   FlatMap index_;
-  std::uint32_t first_ = absent, last_ = absent;
+  RecencyList<CacheSlot> recency_;
 };
 
 }  // namespace iojoule::sim::compat

@@ -8,6 +8,7 @@
 #include "../flat_map.hpp"
 #include "../lazy_array.hpp"
 #include "../packed_array.hpp"
+#include "recency_list.hpp"
 
 namespace iojoule::sim::compat {
 
@@ -125,8 +126,7 @@ class MappingCache {
   }
   void touch(std::uint32_t lpn) {
     const std::uint32_t entry = index_.find(lpn);
-    unlink(entry);
-    link_first(entry);
+    recency_.touch(entries_, entry);
   }
   // The entry is about to change; the page table still has its value.
   void change(std::uint32_t lpn, const PageTable& table) {
@@ -153,7 +153,7 @@ class MappingCache {
     reserved_[lpn / word_bits] |= std::uint64_t{1} << (lpn % word_bits);
     entries_[entry] = {lpn, absent, absent, 0, false, false, false};
     index_.insert(lpn, entry);
-    link_first(entry);
+    recency_.link_first(entries_, entry);
   }
 
   struct Evicted {
@@ -162,12 +162,12 @@ class MappingCache {
   };
   // Takes the least recently used entry out. The cache must not be empty.
   Evicted evict(PageTable& table) {
-    const std::uint32_t entry = last_;
+    const std::uint32_t entry = recency_.last();
     const Evicted evicted{entries_[entry].lpn, entries_[entry].dirty};
     if (entries_[entry].changed && !evicted.dirty) {
       table.set(evicted.lpn, table.place(evicted.lpn), entries_[entry].saved_sectors);
     }
-    unlink(entry);
+    recency_.unlink(entries_, entry);
     index_.erase(evicted.lpn);
     reserved_[evicted.lpn / word_bits] &= ~(std::uint64_t{1} << (evicted.lpn % word_bits));
     free_.push_back(entry);
@@ -190,8 +190,7 @@ class MappingCache {
           continue;
         }
         entries_[entry].dirty = false;
-        unlink(entry);
-        link_first(entry);
+        recency_.touch(entries_, entry);
       }
     }
   }
@@ -205,24 +204,12 @@ class MappingCache {
     bool arrived, changed, dirty;
   };
 
-  void link_first(std::uint32_t entry) {
-    entries_[entry].previous = absent;
-    entries_[entry].next = first_;
-    (first_ == absent ? last_ : entries_[first_].previous) = entry;
-    first_ = entry;
-  }
-  void unlink(std::uint32_t entry) {
-    const Entry& gone = entries_[entry];
-    (gone.previous == absent ? first_ : entries_[gone.previous].next) = gone.next;
-    (gone.next == absent ? last_ : entries_[gone.next].previous) = gone.previous;
-  }
-
   std::size_t capacity_;
   std::vector<Entry> entries_;
   std::vector<std::uint32_t> free_;
   FlatMap index_;                      // logical page -> entry
   LazyArray<std::uint64_t> reserved_;  // the same pages, bit by bit, to walk them in their order
-  std::uint32_t first_ = absent, last_ = absent;
+  RecencyList<Entry> recency_;
 };
 
 // Sizes of MQSim's entries (mqsim.md, 1.2 and 3.5).
