@@ -169,7 +169,7 @@ class Device {
   void serve_erases(std::uint32_t chip);
   TransactionList* user_queue(ClassQueues& queues, ClassTurns& turns) const;
   bool ready(const Transaction& transaction) const;
-  void issue(std::uint32_t chip, TransactionList& first, TransactionList* second);
+  bool issue(std::uint32_t chip, TransactionList& first, TransactionList* second);
   void take(std::uint32_t chip, TransactionList& list, std::uint32_t die, std::uint32_t page);
 
   // bus.cpp: channels and chips

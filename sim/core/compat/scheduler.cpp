@@ -103,11 +103,8 @@ bool Device::serve_reads(std::uint32_t chip) {
     return false;
   } else {
     first = user();
-    if (first == nullptr) return false;
   }
-  if (chips_[chip].status != Chip::Status::idle) return false;
-  issue(chip, *first, second);
-  return true;
+  return first != nullptr && issue(chip, *first, second);
 }
 
 bool Device::serve_programs(std::uint32_t chip) {
@@ -122,16 +119,13 @@ bool Device::serve_programs(std::uint32_t chip) {
     return false;
   } else {
     first = user();
-    if (first == nullptr) return false;
   }
-  if (chips_[chip].status != Chip::Status::idle) return false;
-  issue(chip, *first, second);
-  return true;
+  return first != nullptr && issue(chip, *first, second);
 }
 
 void Device::serve_erases(std::uint32_t chip) {
   ChipQueues& queues = queues_[chip];
-  if (!queues.collector_erase.empty() && chips_[chip].status == Chip::Status::idle) issue(chip, queues.collector_erase, nullptr);
+  if (!queues.collector_erase.empty()) issue(chip, queues.collector_erase, nullptr);
 }
 
 bool Device::ready(const Transaction& transaction) const {
@@ -143,7 +137,9 @@ bool Device::ready(const Transaction& transaction) const {
 }
 
 // One command for one die: the first ready page, then pages with the head's number in other planes.
-void Device::issue(std::uint32_t chip, TransactionList& first, TransactionList* second) {
+// False where the chip is busy.
+bool Device::issue(std::uint32_t chip, TransactionList& first, TransactionList* second) {
+  if (chips_[chip].status != Chip::Status::idle) return false;
   const Transaction& head = transactions_[first.head];
   std::uint32_t die = sites_[head.plane].die;
   const std::uint32_t page = head.page;
@@ -155,10 +151,11 @@ void Device::issue(std::uint32_t chip, TransactionList& first, TransactionList* 
     }
     if (!chips_[chip].active.empty()) {
       start_command(chip);
-      return;
+      return true;
     }
     die = die + 1 == geometry_.dies_per_chip ? 0 : die + 1;
   }
+  return true;
 }
 
 void Device::take(std::uint32_t chip, TransactionList& list, std::uint32_t die, std::uint32_t page) {
