@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import iojoule.sim.errors  # noqa: F401 - so that its classes are known
+import iojoule.measure.errors
+import iojoule.sim.errors  # noqa: F401
 from iojoule.datasets.errors import IojouleError
 
 DONE = 0

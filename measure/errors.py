@@ -1,0 +1,66 @@
+"""What can be wrong with a measurement: drive, host, fio, sensor, campaign, lab."""
+
+from __future__ import annotations
+
+from iojoule.datasets.errors import InputError, IojouleError
+
+
+class UnsafeDriveError(IojouleError):
+    """The drive may not be used as asked: in use, not whole, not the one that was named."""
+
+    exit_code = 20
+    http_status = 409
+    title = "The drive may not be touched"
+
+
+class DriveError(IojouleError):
+    """The drive or its controller does not do what it was told, or has vanished."""
+
+    exit_code = 21
+    http_status = 502
+    title = "The drive does not answer as it must"
+
+
+class HostStateError(IojouleError):
+    """The host refuses a setting or a permission; the message names the remedy."""
+
+    exit_code = 22
+    http_status = 502
+    title = "The host refuses"
+
+
+class FioError(IojouleError):
+    """fio is missing, too old, or failed."""
+
+    exit_code = 23
+    http_status = 502
+    title = "fio failed"
+
+
+class SensorError(IojouleError):
+    """A sensor cannot be used, or stopped delivering."""
+
+    exit_code = 24
+    http_status = 502
+    title = "A sensor failed"
+
+
+class CampaignError(InputError):
+    """A plan or a campaign's folder is not what it must be."""
+
+    exit_code = 25
+    title = "The campaign cannot go on"
+
+
+class RunsFailedError(IojouleError):
+    """The campaign is over, but some runs failed; what succeeded is stored."""
+
+    exit_code = 26
+    title = "Some runs failed"
+
+
+class LabError(IojouleError):
+    """The virtual testbed cannot be set up or taken down."""
+
+    exit_code = 27
+    title = "The lab"

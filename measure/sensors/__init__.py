@@ -1,0 +1,1 @@
+"""Instruments, one file each, behind one protocol (`protocol.Sensor`), by name."""

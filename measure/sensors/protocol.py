@@ -1,0 +1,150 @@
+"""What every sensor promises, whatever it speaks.
+
+A sensor never kills the process, never blocks without a time-out, and never turns silence into
+"the last value still holds": it fails with a `SensorError` that says why, or flags the samples.
+All time stamps are CLOCK_MONOTONIC in nanoseconds (`time.monotonic_ns`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntFlag, StrEnum
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Kind(StrEnum):
+    """How a rail's values become watts, or that they do not."""
+
+    POWER = "power"  # watts, sampled
+    ENERGY = "energy"  # joules, an ever growing counter (already unwrapped)
+    GAUGE = "gauge"  # anything else that is sampled: degrees, hertz, a load
+    COUNTER = "counter"  # an ever growing count
+
+
+class Scope(StrEnum):
+    """What a rail's watts belong to. Scopes are never added up by a sensor."""
+
+    DEVICE = "device"
+    CPU = "cpu"
+    DRAM = "dram"
+    SYSTEM = "system"
+    HOST = "host"  # not power: load, frequency, block layer counters
+
+
+class Flag(IntFlag):
+    """What is to be known of one sample."""
+
+    MARKER = 1  # a marker that the host sent
+    GAP = 2  # samples were lost between the previous one and this
+    STALE = 4  # a slow instrument repeated its last reading: no new information
+
+
+@dataclass(frozen=True)
+class Rail:
+    """One quantity of a sensor.
+
+    Attributes:
+        name: Unique within the sensor, for instance `3v3` or `package-0`.
+        unit: `watts`, `joules`, `celsius`, `hertz`, `fraction`, `bytes`, `operations`, ...
+        kind: What the values are.
+        scope: What they belong to.
+        resolution: Smallest step of a value, in the unit; None = unknown.
+        offset_uncertainty: Of the calibration, in the unit; averaging does not remove it.
+        gain_uncertainty: Likewise, as a fraction of the value.
+        counts: Whether the rail is part of its scope's total (a child of a counted rail is not).
+    """
+
+    name: str
+    unit: str
+    kind: Kind
+    scope: Scope
+    resolution: float | None = None
+    offset_uncertainty: float = 0.0
+    gain_uncertainty: float = 0.0
+    counts: bool = True
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What a sensor says of itself before it starts.
+
+    Attributes:
+        rails: Its quantities, in the order of `Chunk.values`.
+        nominal_hertz: Samples a second of each rail when all is well.
+        identity: Version, serial number, configuration: kept with the samples.
+    """
+
+    rails: tuple[Rail, ...]
+    nominal_hertz: float
+    identity: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Samples in order of time; possibly none.
+
+    Attributes:
+        monotonic_ns: int64, shape (n,).
+        values: float64, shape (n, rails); NaN where a rail has no value at that time.
+        flags: uint8 of `Flag`, shape (n,).
+    """
+
+    monotonic_ns: NDArray[np.int64]
+    values: NDArray[np.float64]
+    flags: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.monotonic_ns)
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What a sensor delivered between start and stop."""
+
+    samples: int
+    lost: int
+    errors: tuple[str, ...]
+    first_ns: int | None
+    last_ns: int | None
+
+
+class Sensor(Protocol):
+    """One instrument. `start`, `read` and `stop` are called from one thread, in this order."""
+
+    name: str
+    """What people call it: `powersensor3:/dev/ttyACM0`."""
+
+    def probe(self) -> Probe:
+        """Find out what it can deliver; may be called again.
+
+        Raises:
+            SensorError: It is not there, may not be read, or is not what it should be; the
+                message names the remedy.
+        """
+
+    def start(self) -> None:
+        """Begin to deliver.
+
+        Raises:
+            SensorError: It does not start.
+        """
+
+    def read(self, timeout_seconds: float) -> Chunk:
+        """What arrived since the last call; waits at most so long for the first sample.
+
+        Raises:
+            SensorError: It stalled, vanished, or sends what cannot be understood.
+        """
+
+    def stop(self) -> Delivery:
+        """End delivery and release the device; safe to call after a failure and twice."""
+
+
+class Marking(Protocol):
+    """A sensor that can put a mark into its own stream."""
+
+    def mark(self) -> None:
+        """Set the marker on the next sample; may be called from any thread."""
