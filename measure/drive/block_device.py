@@ -1,0 +1,167 @@
+"""A block device as Linux shows it: what it is, how large, how it is attached."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import stat
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from iojoule.measure.errors import DriveError, HostStateError, UnsafeDriveError
+
+SYSFS = Path("/sys")
+SECTOR_BYTES = 512
+"""Unit of everything under /sys/block, whatever the drive's own block is."""
+
+_BLKGETSIZE64 = 0x80081272  # linux/fs.h: _IOR(0x12, 114, size_t)
+_BLKSSZGET = 0x1268  # linux/fs.h: _IO(0x12, 104)
+_SPEEDS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}  # GT/s -> PCIe generation
+
+
+@dataclass(frozen=True)
+class Link:
+    """The PCIe link as negotiated; None where the host does not say."""
+
+    generation: int | None
+    lanes: int | None
+
+
+@dataclass(frozen=True)
+class BlockDevice:
+    """A whole drive.
+
+    Attributes:
+        path: As the user named it.
+        name: The kernel's name, for instance `nvme0n1`.
+        number: Major and minor number as the kernel writes them, `259:0`.
+        size_bytes: Capacity.
+        block_bytes: Logical block.
+        sysfs: Root of sysfs.
+    """
+
+    path: Path
+    name: str
+    number: str
+    size_bytes: int
+    block_bytes: int
+    sysfs: Path = SYSFS
+
+    @property
+    def folder(self) -> Path:
+        """Its folder in sysfs."""
+        return self.sysfs / "class" / "block" / self.name
+
+    def queue(self, attribute: str) -> Path:
+        """The file of one attribute of its request queue."""
+        return self.folder / "queue" / attribute
+
+    def attribute(self, relative: str) -> str | None:
+        """The text of a file below its folder; None where there is none."""
+        try:
+            return (self.folder / relative).read_text().strip()
+        except OSError:
+            return None
+
+    def parts(self) -> list[str]:
+        """Kernel names of its partitions."""
+        return sorted(one.parent.name for one in self.folder.glob("*/partition"))
+
+    def holders(self) -> list[str]:
+        """What is built on it or on a partition: `dm-0`, `md0` ..."""
+        return sorted(one.name for one in self.folder.glob("holders/*")) + sorted(
+            one.name for one in self.folder.glob("*/holders/*")
+        )
+
+    def controller_node(self) -> Path | None:
+        """The node of its NVMe controller; None where it is not an NVMe drive."""
+        found = re.fullmatch(r"(nvme\d+)n\d+", self.name)
+        return Path("/dev") / found[1] if found else None
+
+    def namespace_id(self) -> int:
+        """Identifier of the NVMe namespace; 1 where there is none to be known."""
+        return int(self.attribute("nsid") or 1)
+
+    def link(self) -> Link:
+        """The PCIe link between host and drive."""
+        speed = self.attribute("device/device/current_link_speed") or ""
+        width = self.attribute("device/device/current_link_width") or ""
+        found = re.match(r"([\d.]+)", speed)
+        return Link(
+            _SPEEDS.get(float(found[1])) if found else None,
+            int(width) if width.isdigit() and int(width) > 0 else None,
+        )
+
+    def numa_node(self) -> int | None:
+        """The memory node it is attached to; None where the host has but one or does not say."""
+        text = self.attribute("device/device/numa_node") or self.attribute("device/numa_node")
+        return int(text) if text and int(text) >= 0 else None
+
+
+def open_block_device(path: Path, *, sysfs: Path = SYSFS) -> BlockDevice:
+    """Look at the device that a path names.
+
+    Raises:
+        UnsafeDriveError: It is a partition, or no block device at all.
+        DriveError: It is not there.
+        HostStateError: It may not be read; names the remedy.
+    """
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        raise DriveError(f"{path}: there is no such drive; `lsblk` lists those there are") from None
+    except OSError as error:
+        raise DriveError(f"{path}: cannot be looked at ({error.strerror})") from None
+    if not stat.S_ISBLK(status.st_mode):
+        kind = "a character device" if stat.S_ISCHR(status.st_mode) else "no device"
+        raise UnsafeDriveError(
+            f"{path}: is {kind}; name the block device of a whole drive such as /dev/nvme0n1"
+        )
+    number = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
+    try:
+        name = (sysfs / "dev" / "block" / number).resolve(strict=True).name
+    except OSError:
+        raise DriveError(f"{path}: the kernel no longer knows device {number}") from None
+    _refuse_what_is_no_drive(path, name, sysfs)
+    size, block = _sizes(path)
+    return BlockDevice(path, name, number, size, block, sysfs)
+
+
+def _refuse_what_is_no_drive(path: Path, name: str, sysfs: Path) -> None:
+    folder = sysfs / "class" / "block" / name
+    if (folder / "partition").exists():
+        whole = folder.resolve().parent.name
+        raise UnsafeDriveError(
+            f"{path}: is a partition of /dev/{whole}; its power and its speed are those of the "
+            f"whole drive: name /dev/{whole}"
+        )
+    below = sorted(one.name for one in folder.glob("slaves/*"))
+    if below:
+        raise UnsafeDriveError(
+            f"{path}: is built on {', '.join(below)} (LVM, RAID or encryption), not a drive; name "
+            "the drive below it"
+        )
+
+
+def _sizes(path: Path) -> tuple[int, int]:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except PermissionError:
+        raise HostStateError(
+            f"{path}: may not be read; add yourself to the group that owns it (`ls -l {path}`, "
+            "often `disk`), give read and write permission by a udev rule, or run as root"
+        ) from None
+    except OSError as error:
+        raise DriveError(f"{path}: cannot be opened ({error.strerror})") from None
+    try:
+        size = struct.unpack("Q", fcntl.ioctl(handle, _BLKGETSIZE64, bytes(8)))[0]
+        block = struct.unpack("i", fcntl.ioctl(handle, _BLKSSZGET, bytes(4)))[0]
+    except OSError as error:
+        raise DriveError(f"{path}: does not say its size ({error.strerror})") from None
+    finally:
+        os.close(handle)
+    if not size:
+        raise DriveError(f"{path}: has no capacity; is a medium or a backing file attached?")
+    return size, block

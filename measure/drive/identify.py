@@ -1,0 +1,224 @@
+"""Reads the binary data structures that an NVMe controller returns.
+
+Layouts: NVM Express Base Specification 2.1, figures 312 (Identify Controller), 313 (power state
+descriptor) and 207 (SMART / Health Information); NVM Command Set Specification 1.1, figure 114
+(Identify Namespace). All of them have been the same since version 1.2, unlike the JSON of
+nvme-cli, whose keys change between versions.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from iojoule.measure.errors import DriveError
+
+IDENTIFY_BYTES = 4096
+SMART_BYTES = 512
+
+_CENTIWATT = 0.01
+_MILLIWATT_TENTH = 0.0001
+_SCALES = {1: 0.0001, 2: 0.01}  # of idle and active power; 0: not reported
+_KELVIN_AT_ZERO_CELSIUS = 273
+_SMART_UNIT_BYTES = 512_000  # "in thousands of 512-byte units"
+
+
+@dataclass(frozen=True)
+class PowerState:
+    """One power state as the drive declares it; a declared cap is not the power drawn.
+
+    Attributes:
+        index: Its number.
+        max_power_watts: Declared cap.
+        operational: Whether the drive serves I/O in it.
+        entry_latency_us: Declared.
+        exit_latency_us: Declared.
+        idle_power_watts: Declared; None = not reported.
+        active_power_watts: Declared; None = not reported.
+    """
+
+    index: int
+    max_power_watts: float
+    operational: bool
+    entry_latency_us: int
+    exit_latency_us: int
+    idle_power_watts: float | None
+    active_power_watts: float | None
+
+
+@dataclass(frozen=True)
+class Controller:
+    """What Identify Controller says that matters here.
+
+    Attributes:
+        serial: Serial number.
+        model: Model number.
+        firmware: Firmware revision.
+        capacity_bytes: Total NVM capacity; 0 = not reported.
+        mdts_exponent: Largest transfer as a power of two of the least memory page; 0 = no limit.
+        volatile_write_cache: Whether there is one.
+        has_apst: Whether autonomous power state transitions are supported.
+        crypto_erase: Whether `format` can erase cryptographically.
+        warning_celsius: Warning composite temperature; None = not reported.
+        power_states: In their order.
+    """
+
+    serial: str
+    model: str
+    firmware: str
+    capacity_bytes: int
+    mdts_exponent: int
+    volatile_write_cache: bool
+    has_apst: bool
+    crypto_erase: bool
+    warning_celsius: float | None
+    power_states: tuple[PowerState, ...]
+
+    @property
+    def max_transfer_bytes(self) -> int | None:
+        """Largest transfer with the least memory page of 4 KiB; None = no limit."""
+        return (4096 << self.mdts_exponent) if self.mdts_exponent else None
+
+    @property
+    def operational_states(self) -> tuple[PowerState, ...]:
+        """The states in which it serves I/O."""
+        return tuple(state for state in self.power_states if state.operational)
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """What Identify Namespace says.
+
+    Attributes:
+        size_blocks: Size in logical blocks.
+        used_blocks: Blocks in use, as far as the drive keeps count.
+        block_bytes: Logical block.
+        metadata_bytes: Metadata beside each block.
+        preferred_write_bytes: Granularity of writes that the drive prefers; None = not reported.
+    """
+
+    size_blocks: int
+    used_blocks: int
+    block_bytes: int
+    metadata_bytes: int
+    preferred_write_bytes: int | None
+
+    @property
+    def fill_fraction(self) -> float | None:
+        """Share in use; None where there is no namespace to speak of."""
+        return self.used_blocks / self.size_blocks if self.size_blocks else None
+
+
+@dataclass(frozen=True)
+class Smart:
+    """The SMART / Health Information log.
+
+    Attributes:
+        critical_warning: Bits of trouble; 0 is none.
+        temperature_celsius: Composite temperature; None = not reported.
+        percentage_used: Of the rated endurance; may exceed 100.
+        host_bytes_read: In steps of 512,000.
+        host_bytes_written: In steps of 512,000.
+        media_errors: Unrecovered errors of data integrity.
+        throttle_seconds: Time in both thermal management temperatures.
+    """
+
+    critical_warning: int
+    temperature_celsius: float | None
+    percentage_used: int
+    host_bytes_read: int
+    host_bytes_written: int
+    media_errors: int
+    throttle_seconds: int
+
+
+def parse_controller(data: bytes) -> Controller:
+    """Read Identify Controller.
+
+    Args:
+        data: 4,096 bytes as the controller returned them.
+
+    Raises:
+        DriveError: It is not 4,096 bytes long, or empty.
+    """
+    _require(data, IDENTIFY_BYTES, "Identify Controller")
+    states = data[263] + 1
+    warning_kelvin = _int(data, 266, 2)
+    return Controller(
+        serial=_text(data[4:24]),
+        model=_text(data[24:64]),
+        firmware=_text(data[64:72]),
+        capacity_bytes=_int(data, 280, 16),
+        mdts_exponent=data[77],
+        volatile_write_cache=bool(data[525] & 1),
+        has_apst=bool(data[265] & 1),
+        crypto_erase=bool(data[524] & 4),
+        warning_celsius=float(warning_kelvin - _KELVIN_AT_ZERO_CELSIUS) if warning_kelvin else None,
+        power_states=tuple(
+            _power_state(index, data[2048 + 32 * index : 2080 + 32 * index])
+            for index in range(min(states, 32))
+        ),
+    )
+
+
+def parse_namespace(data: bytes) -> Namespace:
+    """Read Identify Namespace; raises as `parse_controller`."""
+    _require(data, IDENTIFY_BYTES, "Identify Namespace")
+    size, _, used = struct.unpack_from("<QQQ", data, 0)
+    formats = data[26]
+    metadata, shift = struct.unpack_from("<HB", data, 128 + 4 * (formats & 0x0F))
+    block = 1 << (shift or 9)
+    # NSFEAT bit 4: NPWG and its companions are defined
+    preferred = (_int(data, 64, 2) + 1) * block if data[24] & 0x10 else None
+    return Namespace(size, used, block, metadata, preferred)
+
+
+def parse_smart(data: bytes) -> Smart:
+    """Read the SMART log; raises as `parse_controller`, but for 512 bytes."""
+    _require(data, SMART_BYTES, "SMART log")
+    kelvin = _int(data, 1, 2)
+    return Smart(
+        critical_warning=data[0],
+        temperature_celsius=float(kelvin - _KELVIN_AT_ZERO_CELSIUS) if kelvin else None,
+        percentage_used=data[5],
+        host_bytes_read=_int(data, 32, 16) * _SMART_UNIT_BYTES,
+        host_bytes_written=_int(data, 48, 16) * _SMART_UNIT_BYTES,
+        media_errors=_int(data, 160, 16),
+        throttle_seconds=_int(data, 224, 4) + _int(data, 228, 4),
+    )
+
+
+def _power_state(index: int, data: bytes) -> PowerState:
+    flags = data[3]
+    scale = _MILLIWATT_TENTH if flags & 1 else _CENTIWATT
+    entry, exit_ = struct.unpack_from("<II", data, 4)
+    return PowerState(
+        index=index,
+        max_power_watts=_int(data, 0, 2) * scale,
+        operational=not flags & 2,
+        entry_latency_us=entry,
+        exit_latency_us=exit_,
+        idle_power_watts=_scaled(data, 16, 18),
+        active_power_watts=_scaled(data, 20, 22),
+    )
+
+
+def _scaled(data: bytes, value_at: int, scale_at: int) -> float | None:
+    scale = _SCALES.get(data[scale_at] >> 6)
+    return _int(data, value_at, 2) * scale if scale else None
+
+
+def _int(data: bytes, start: int, size: int) -> int:
+    return int.from_bytes(data[start : start + size], "little")
+
+
+def _text(data: bytes) -> str:
+    """ASCII, padded with blanks; some drives pad with zeros or leave other bytes."""
+    return "".join(chr(byte) for byte in data if 32 <= byte < 127).strip()
+
+
+def _require(data: bytes, size: int, what: str) -> None:
+    if len(data) != size:
+        raise DriveError(f"{what} has {len(data)} bytes instead of {size}; is this an NVMe drive?")
+    if not any(data):
+        raise DriveError(f"{what} holds only zeros; the controller does not answer")

@@ -1,0 +1,200 @@
+"""Whether a drive may be used: nobody else uses it, and whoever wants to overwrite it says so.
+
+Read-only by default. A destructive campaign needs the serial number typed out and a drive without
+any signature that is not named explicitly. The device is held exclusively (O_EXCL: the kernel then
+refuses mounts, swap, LVM and RAID on it) while the campaign runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from iojoule.measure.drive.block_device import BlockDevice
+from iojoule.measure.errors import HostStateError, UnsafeDriveError
+
+PROC = Path("/proc")
+
+_LOOKS = 5
+_BETWEEN_LOOKS_SECONDS = 0.4
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Something that wipefs finds on the drive: a file system, a partition table, a member."""
+
+    kind: str
+    where: str
+
+
+def uses(device: BlockDevice, *, proc: Path = PROC) -> list[str]:
+    """Everything that uses the drive or a partition of it, each in words; empty = nobody."""
+    names = {device.name, *device.parts()}
+    numbers = {device.number} | {
+        text for part in device.parts() if (text := device.attribute(f"{part}/dev"))
+    }
+    found = [f"{where} is mounted on {point}" for where, point in _mounts(proc, numbers)]
+    found += [f"{name} is swap" for name in _swaps(proc) if name in names]
+    found += [f"{holder} (LVM, RAID or encryption) is built on it" for holder in device.holders()]
+    found += [f"process {who} has it open" for who in _openers(proc, device)]
+    return found
+
+
+def signatures(device: BlockDevice) -> list[Signature]:
+    """What wipefs would list, on the drive and its partitions.
+
+    Raises:
+        HostStateError: wipefs is missing or may not read the drive.
+    """
+    program = shutil.which("wipefs", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    if program is None:
+        raise HostStateError("wipefs is not installed: apt-get install util-linux")
+    nodes = [device.path, *(Path("/dev") / part for part in device.parts())]
+    found = []
+    for node in nodes:
+        done = subprocess.run(
+            [program, "--no-act", "--json", str(node)],
+            capture_output=True,
+            check=False,
+            timeout=60,
+            start_new_session=True,
+        )
+        if done.returncode != 0:
+            raise HostStateError(
+                f"{node}: wipefs cannot tell what is on it "
+                f"({done.stderr.decode(errors='replace').strip()}); read permission is needed"
+            )
+        listed = json.loads(done.stdout) if done.stdout.strip() else {}
+        found += [Signature(str(one["type"]), str(node)) for one in listed.get("signatures", [])]
+    return found
+
+
+def require_unused(device: BlockDevice, *, proc: Path = PROC) -> None:
+    """Refuse a drive that anybody uses.
+
+    Raises:
+        UnsafeDriveError: Somebody does; says who and what to do.
+    """
+    found = uses(device, proc=proc)
+    for _ in range(_LOOKS):
+        # udev and its kind open a drive for a moment whenever it appears or was written to
+        if not found or any(not one.startswith("process ") for one in found):
+            break
+        time.sleep(_BETWEEN_LOOKS_SECONDS)
+        found = uses(device, proc=proc)
+    if found:
+        raise UnsafeDriveError(
+            f"{device.path}: is in use: {'; '.join(found)}. Nothing was done to it. Unmount or "
+            "stop what uses it, or name another drive"
+        )
+
+
+def require_consent(
+    device: BlockDevice, serial: str, typed: str | None, allowed_signatures: Collection[str]
+) -> None:
+    """Refuse to overwrite a drive unless its serial number was typed out and it holds nothing.
+
+    Args:
+        device: The drive.
+        serial: Its serial number, or its path where it has none.
+        typed: What the user typed; None = nothing.
+        allowed_signatures: Kinds of signature that the user named as worthless.
+
+    Raises:
+        UnsafeDriveError: It may not be overwritten.
+    """
+    if typed is None:
+        raise UnsafeDriveError(
+            f"{device.path}: this plan overwrites the drive; to agree, type out its serial number "
+            f"(--serial {serial})"
+        )
+    if typed.strip() != serial:
+        raise UnsafeDriveError(
+            f"{device.path}: its serial number is {serial}, not {typed.strip()}; nothing was done "
+            "to it"
+        )
+    kept = [one for one in signatures(device) if one.kind not in allowed_signatures]
+    if kept:
+        listed = ", ".join(f"{one.kind} on {one.where}" for one in kept)
+        kinds = " ".join(f"--overwrite {kind}" for kind in sorted({one.kind for one in kept}))
+        raise UnsafeDriveError(
+            f"{device.path}: holds {listed}; nothing was done to it. If that is worthless, say "
+            f"{kinds}"
+        )
+
+
+@contextmanager
+def held(device: BlockDevice) -> Iterator[None]:
+    """Hold the drive exclusively.
+
+    Raises:
+        UnsafeDriveError: Somebody else holds it.
+    """
+    try:
+        handle = os.open(device.path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+    except OSError as error:
+        raise UnsafeDriveError(
+            f"{device.path}: cannot be held exclusively ({error.strerror}): it is mounted, swap, "
+            "part of LVM or RAID, or another campaign runs on it"
+        ) from None
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _mounts(proc: Path, numbers: Collection[str]) -> list[tuple[str, str]]:
+    """Source and mount point of every mount of these devices (proc(5), mountinfo)."""
+    found = []
+    for line in _lines(proc / "self" / "mountinfo"):
+        fields, _, rest = line.partition(" - ")
+        words = fields.split()
+        if len(words) > 4 and words[2] in numbers:
+            source = rest.split()[1] if len(rest.split()) > 1 else words[2]
+            found.append((source, words[4].encode().decode("unicode_escape")))
+    return found
+
+
+def _swaps(proc: Path) -> list[str]:
+    return [Path(line.split()[0]).resolve().name for line in _lines(proc / "swaps")[1:]]
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []
+
+
+def _openers(proc: Path, device: BlockDevice) -> list[str]:
+    """Other processes that have the drive or a partition open, as far as we may look."""
+    numbers = {device.number} | {
+        text for part in device.parts() if (text := device.attribute(f"{part}/dev"))
+    }
+    found = []
+    for folder in proc.glob("[0-9]*"):
+        if folder.name == str(os.getpid()):
+            continue
+        with suppress(OSError):
+            if any(_is_one_of(handle, numbers) for handle in (folder / "fd").iterdir()):
+                name = (folder / "comm").read_text().strip()
+                found.append(f"{folder.name} ({name})")
+    return sorted(found)
+
+
+def _is_one_of(handle: Path, numbers: Collection[str]) -> bool:
+    try:
+        status = handle.stat()
+    except OSError:
+        return False
+    if not stat.S_ISBLK(status.st_mode):
+        return False
+    return f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}" in numbers

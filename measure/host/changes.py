@@ -1,0 +1,179 @@
+"""What a campaign may change on drive and host, each readable, settable and named.
+
+Values are text, so that a journal can hold them and a later process can put them back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from iojoule.measure.drive.nvme_cli import AUTONOMOUS_TRANSITIONS, NvmeController
+from iojoule.measure.errors import CampaignError, DriveError, HostStateError
+
+_CHOICE = re.compile(r"\[([^\]]+)\]")
+
+
+class Change(Protocol):
+    """One thing that can be set; `get` before `set` gives what restores it."""
+
+    kind: ClassVar[str]
+
+    def get(self) -> str:
+        """Its present value.
+
+        Raises:
+            DriveError: The drive does not answer.
+            HostStateError: The host does not tell.
+        """
+
+    def set(self, value: str) -> None:
+        """Give it a value; raises as `get`, also where it is refused."""
+
+    def command(self, value: str) -> str:
+        """The command line that does the same, for people."""
+
+
+@dataclass(frozen=True)
+class SysfsValue:
+    """A file under /sys or /proc/sys with one value, or a choice like `[none] mq-deadline`."""
+
+    path: str
+    kind: ClassVar[str] = "sysfs"
+
+    def get(self) -> str:
+        """The value, of a choice the one in brackets."""
+        try:
+            text = Path(self.path).read_text().strip()
+        except OSError as error:
+            raise HostStateError(
+                f"{self.path}: cannot be read ({error.strerror}); this kernel or drive has no such "
+                "setting: leave it out of the plan"
+            ) from None
+        chosen = _CHOICE.search(text)
+        return chosen[1] if chosen else text
+
+    def set(self, value: str) -> None:
+        """Write the value and read it back."""
+        try:
+            Path(self.path).write_text(value)
+        except PermissionError:
+            raise HostStateError(
+                f"{self.path}: may not be written; run as root, or give this user write permission "
+                "by a udev rule, or leave the setting out of the plan"
+            ) from None
+        except OSError as error:
+            raise HostStateError(
+                f"{self.path}: refuses {value!r} ({error.strerror}); it offers: {self._offers()}"
+            ) from None
+        now = self.get()
+        if now != value:
+            raise HostStateError(f"{self.path}: was set to {value!r} but says {now!r}")
+
+    def command(self, value: str) -> str:
+        """A shell line."""
+        return f"echo {value} > {self.path}"
+
+    def _offers(self) -> str:
+        try:
+            return Path(self.path).read_text().strip() or "nothing"
+        except OSError:
+            return "nothing"
+
+
+@dataclass(frozen=True)
+class NvmeFeature:
+    """A feature of the controller whose value is one number: power state, write cache."""
+
+    node: str
+    namespace: int
+    identifier: int
+    kind: ClassVar[str] = "nvme-feature"
+
+    def get(self) -> str:
+        """The current value, decimal."""
+        return str(self._controller().feature(self.identifier))
+
+    def set(self, value: str) -> None:
+        """Set the value and read it back: a controller may ignore what it accepts."""
+        controller = self._controller()
+        controller.set_feature(self.identifier, int(value))
+        now = controller.feature(self.identifier)
+        if now != int(value):
+            raise DriveError(
+                f"{self.node}: accepted feature {self.identifier:#x} = {value} but is at {now}; "
+                "the drive ignores or leaves this setting"
+            )
+
+    def command(self, value: str) -> str:
+        """The command of nvme-cli."""
+        return self._controller().set_feature_command(self.identifier, int(value))
+
+    def _controller(self) -> NvmeController:
+        return NvmeController(Path(self.node), self.namespace)
+
+
+@dataclass(frozen=True)
+class NvmeTransitions:
+    """Autonomous power state transitions: the switch and the table, as JSON text."""
+
+    node: str
+    namespace: int
+    kind: ClassVar[str] = "nvme-transitions"
+
+    def get(self) -> str:
+        """`{"enabled": ..., "table": hexadecimal}`."""
+        controller = self._controller()
+        enabled = bool(controller.feature(AUTONOMOUS_TRANSITIONS) & 1)
+        return json.dumps({"enabled": enabled, "table": controller.transitions().hex()})
+
+    def set(self, value: str) -> None:
+        """Set switch and table."""
+        wanted = json.loads(value)
+        controller = self._controller()
+        controller.set_transitions(wanted["enabled"], bytes.fromhex(wanted["table"]))
+        if bool(controller.feature(AUTONOMOUS_TRANSITIONS) & 1) != wanted["enabled"]:
+            raise DriveError(f"{self.node}: accepted autonomous transitions but ignores them")
+
+    def switched(self, enabled: bool) -> str:
+        """The present table with the switch as wanted."""
+        return json.dumps({**json.loads(self.get()), "enabled": enabled})
+
+    def command(self, value: str) -> str:
+        """The command of nvme-cli."""
+        on = int(json.loads(value)["enabled"])
+        return (
+            f"nvme set-feature {self.node} --feature-id={AUTONOMOUS_TRANSITIONS:#x} --value={on} "
+            "--data-len=256 --data=TABLE"
+        )
+
+    def _controller(self) -> NvmeController:
+        return NvmeController(Path(self.node), self.namespace)
+
+
+KINDS: dict[str, type[SysfsValue] | type[NvmeFeature] | type[NvmeTransitions]] = {
+    one.kind: one for one in (SysfsValue, NvmeFeature, NvmeTransitions)
+}
+"""Every kind of change by its name in the journal."""
+
+
+def to_record(change: Change, before: str) -> dict[str, Any]:
+    """A change and the value before it, for the journal."""
+    return {"kind": change.kind, "target": asdict(change), "before": before}  # type: ignore[call-overload]
+
+
+def from_record(record: dict[str, Any]) -> tuple[Change, str]:
+    """The change and the value to put back.
+
+    Raises:
+        CampaignError: The journal is of another version.
+    """
+    try:
+        return KINDS[record["kind"]](**record["target"]), str(record["before"])
+    except (KeyError, TypeError):
+        raise CampaignError(
+            f"the journal holds {record!r}, which this iojoule does not know; restore it by hand"
+        ) from None

@@ -1,0 +1,223 @@
+"""Remembers what a campaign changed, so that every exit path puts it back.
+
+What was there before is written to a journal, flushed to disk, before anything is changed. The end
+of a campaign, an error and a signal restore it at once; after a kill -9 the next start finds the
+journal of a process that no longer lives and restores from it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from iojoule.datasets.errors import IojouleError
+from iojoule.measure.errors import CampaignError, HostStateError
+from iojoule.measure.host.changes import Change, from_record, to_record
+
+STATE_VARIABLE = "IOJOULE_STATE"
+"""Environment variable that names the folder of the journals."""
+
+_VERSION = 1
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def state_folder() -> Path:
+    """Where journals are kept: $IOJOULE_STATE, else the user's state folder."""
+    stated = os.environ.get(STATE_VARIABLE)
+    if stated:
+        return Path(stated)
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "iojoule"
+
+
+class HostState:
+    """What this process changed on drive and host; a context manager that restores it.
+
+    Args:
+        drive: The drive it is about, for messages.
+        folder: Where the journal is kept.
+        note: Told of every restoration.
+    """
+
+    def __init__(
+        self, drive: str, folder: Path | None = None, note: Callable[[str], None] | None = None
+    ) -> None:
+        self._drive = drive
+        self._path = (folder or state_folder()) / f"restore-{os.getpid()}-{id(self):x}.json"
+        self._before: dict[Change, str] = {}
+        self._now: dict[Change, str] = {}
+        self._note = note or (lambda _: None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.restore()
+
+    @property
+    def changed(self) -> dict[Change, str]:
+        """What was changed, with the value before."""
+        return dict(self._before)
+
+    def set(self, change: Change, value: str) -> None:
+        """Set something, remembering what was there before it was first touched.
+
+        Nothing is written where the value is in force already.
+
+        Raises:
+            DriveError: The drive refuses or ignores the value.
+            HostStateError: The host refuses it, or the journal cannot be written.
+        """
+        if self._now.get(change) == value:
+            return
+        if change not in self._before:
+            before = change.get()
+            if before == value:
+                self._now[change] = value
+                return
+            self._before[change] = before
+            self._write()
+        self._now.pop(change, None)
+        change.set(value)
+        self._now[change] = value
+
+    def forget(self, change: Change) -> None:
+        """Set it again at the next `set`, whatever it was last told: it may have been reset."""
+        self._now.pop(change, None)
+
+    def restore(self) -> None:
+        """Put everything back, the last change first; goes on where one fails.
+
+        Raises:
+            HostStateError: Something could not be put back; names it with the command that does
+                so, and the journal stays for the next start.
+        """
+        failed = {}
+        for change in reversed(list(self._before)):
+            before = self._before[change]
+            try:
+                change.set(before)
+            except IojouleError as error:
+                failed[change] = f"`{change.command(before)}` ({error.message})"
+            else:
+                self._note(f"restored: {change.command(before)}")
+                del self._before[change]
+        self._now.clear()
+        if failed:
+            with suppress(HostStateError):
+                self._write()
+            raise HostStateError(
+                f"{self._drive}: not everything could be put back; do it by hand: "
+                + "; ".join(failed.values())
+            )
+        self._path.unlink(missing_ok=True)
+
+    def _write(self) -> None:
+        content = {
+            "format": "iojoule-restore",
+            "schema_version": _VERSION,
+            "drive": self._drive,
+            "pid": os.getpid(),
+            "pid_started": process_start(os.getpid()),
+            "boot_id": _boot_id(),
+            "changes": [to_record(change, before) for change, before in self._before.items()],
+        }
+        temporary = self._path.with_suffix(".new")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with temporary.open("w") as stream:
+                json.dump(content, stream, indent=1)
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(self._path)
+        except OSError as error:
+            raise HostStateError(
+                f"{self._path}: the journal that restores the host cannot be written "
+                f"({error.strerror}), so nothing is changed; free space, or name another folder "
+                f"with {STATE_VARIABLE}"
+            ) from None
+
+
+def restore_abandoned(folder: Path | None = None) -> list[str]:
+    """Put back what campaigns changed that were killed, and say what was done.
+
+    What the kernel or the drive forgets at a reboot is not written again after one.
+
+    Raises:
+        HostStateError: Something could not be put back; its journal stays.
+    """
+    said: list[str] = []
+    for path, content in _journals(folder or state_folder()):
+        if _alive(content):
+            continue
+        if content.get("boot_id") != _boot_id():
+            said.append(f"{content['drive']}: the host was restarted since, which restored it")
+        else:
+            said += _restore(content)
+        path.unlink(missing_ok=True)
+    return said
+
+
+def _restore(content: dict[str, Any]) -> list[str]:
+    said = []
+    for record in reversed(content["changes"]):
+        change, before = from_record(record)
+        try:
+            change.set(before)
+        except IojouleError as error:
+            raise HostStateError(
+                f"{content['drive']}: an interrupted campaign left it changed and "
+                f"`{change.command(before)}` fails ({error.message}); do it by hand, then remove "
+                "the journal"
+            ) from None
+        said.append(f"{content['drive']}: restored after a crash: {change.command(before)}")
+    return said
+
+
+def _journals(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    for path in sorted(folder.glob("restore-*.json")):
+        try:
+            content = json.loads(path.read_text())
+            right = content["format"] == "iojoule-restore" and content["schema_version"] == _VERSION
+        except (OSError, ValueError, KeyError, TypeError):
+            right = False
+        if not right:
+            raise CampaignError(
+                f"{path}: is not a journal that this iojoule can read; see what it says, restore "
+                "by hand, and remove it"
+            )
+        yield path, content
+
+
+def _alive(content: dict[str, Any]) -> bool:
+    started = process_start(int(content["pid"]))
+    return started is not None and started == content["pid_started"]
+
+
+def process_start(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot (proc(5), stat); None = it is gone.
+
+    Together with its number this names a process for good: numbers are used again.
+    """
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return int(text.rpartition(")")[2].split()[19])
+
+
+def _boot_id() -> str:
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return "unknown"
