@@ -1,0 +1,287 @@
+"""The plan of a campaign: a TOML file that says what to vary, how long, and with what care.
+
+`docs/measuring.md` documents every field with an example.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from enum import StrEnum
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from iojoule.datasets.schema import (
+    Count,
+    NonNegative,
+    Positive,
+    PositiveInt,
+    Section,
+    validation_error,
+)
+from iojoule.measure.campaign.knobs import KNOBS, Written, read_size
+from iojoule.measure.errors import CampaignError
+
+PLAN_SCHEMA_VERSION = 1
+
+
+class Order(StrEnum):
+    """In which order runs are made."""
+
+    RANDOM = "random"
+    AS_WRITTEN = "as_written"
+
+
+class Purge(StrEnum):
+    """How a drive is emptied before it is preconditioned."""
+
+    NONE = "none"
+    TRIM = "trim"
+    FORMAT = "format"
+
+
+class RunPlan(Section):
+    """How one run is made.
+
+    Attributes:
+        seconds: Measured time.
+        ramp_seconds: Time before it that is not measured.
+        io_bytes: Ends a run earlier once so much was transferred; None = only time ends it.
+        fsync_at_end: Whether writes are flushed when the run ends.
+        verify_littles_law: Whether a run that contradicts Little's law fails.
+        data: What is written: `random` (incompressible), or `zero`.
+    """
+
+    seconds: Positive = 30.0
+    ramp_seconds: NonNegative = 5.0
+    io_bytes: PositiveInt | None = None
+    fsync_at_end: bool = False
+    verify_littles_law: bool = True
+    data: Literal["random", "zero"] = "random"
+
+    _io_bytes = field_validator("io_bytes", mode="before")(read_size)
+
+
+class Target(Section):
+    """Which part of the drive is used: from `offset_bytes`, `size_bytes` long (None = all)."""
+
+    offset_bytes: Count = 0
+    size_bytes: PositiveInt | None = None
+
+    _sizes = field_validator("offset_bytes", "size_bytes", mode="before")(read_size)
+
+
+class Settle(Section):
+    """What is waited for between runs.
+
+    Attributes:
+        baseline_seconds: Idle time measured in every power state, before the first run and after
+            the last; 0 = no baseline.
+        seconds: Idle time before every run.
+        after_writes_seconds_max: Longest wait after a run that wrote until idle power is back
+            (housekeeping is over); 0 = no wait.
+        window_seconds: Idle power counts as back when the mean over so long is.
+        tolerance: How far above the baseline it may then be, as a fraction.
+        temperature_celsius_max: Runs start below it; None = at any temperature.
+        temperature_seconds_max: Longest wait for that.
+    """
+
+    baseline_seconds: NonNegative = 15.0
+    seconds: NonNegative = 1.0
+    after_writes_seconds_max: NonNegative = 180.0
+    window_seconds: Positive = 1.0
+    tolerance: Positive = 0.05
+    temperature_celsius_max: float | None = None
+    temperature_seconds_max: NonNegative = 600.0
+
+
+class Precondition(Section):
+    """How the drive is brought into a state that lasts (SNIA SSS PTS 2.0.2, clauses 3 and 4).
+
+    Attributes:
+        purge: What empties the drive first.
+        fill_passes: Sequential passes over the target before anything else.
+        fill_request_bytes: Request size of these passes.
+        until_steady: Whether writes of each pattern go on until throughput and power are steady
+            before the runs of that pattern.
+        round_seconds: Length of one round of these writes.
+        rounds_max: A drive that is not steady after so many is measured anyway, and marked.
+        random_request_bytes: Request size of random preconditioning.
+    """
+
+    purge: Purge = Purge.NONE
+    fill_passes: Annotated[int, Field(ge=0, le=10)] = 0
+    fill_request_bytes: PositiveInt = 131072
+    until_steady: bool = False
+    round_seconds: Positive = 60.0
+    rounds_max: Annotated[int, Field(ge=5, le=100)] = 25
+    random_request_bytes: PositiveInt = 4096
+
+    _sizes = field_validator("fill_request_bytes", "random_request_bytes", mode="before")(read_size)
+
+    @property
+    def writes(self) -> bool:
+        """Whether it destroys what is on the drive."""
+        return self.purge is not Purge.NONE or self.fill_passes > 0 or self.until_steady
+
+
+class HostPlan(Section):
+    """What is set on drive and host for the whole campaign, and restored after it.
+
+    Attributes:
+        cpus: Processors that fio's jobs are pinned to, as in `0-3,8`.
+        numa_memory_node: Node whose memory their buffers are taken from.
+        queue: Attributes under /sys/block/*/queue, such as nr_requests or nomerges.
+        files: Any other file under /sys or /proc/sys, for instance the ASPM policy.
+        volatile_write_cache: Whether the drive's write cache is on.
+        spdk_plugin: The user's own fio plugin of SPDK, needed for engine spdk.
+        spdk_address: The drive as SPDK knows it, for instance `trtype=PCIe traddr=0000.01.00.0`.
+        spdk_verifies_power_state: Whether that plugin sets and reads the power state itself.
+    """
+
+    cpus: Annotated[str, Field(pattern=r"^\d+(-\d+)?(,\d+(-\d+)?)*$")] | None = None
+    numa_memory_node: Count | None = None
+    queue: dict[Annotated[str, Field(pattern=r"^[a-z_]+$")], str | int] = Field(
+        default_factory=dict
+    )
+    files: dict[Annotated[str, Field(pattern=r"^/(sys|proc/sys)/(?!.*\.\.)")], str | int] = Field(
+        default_factory=dict
+    )
+    volatile_write_cache: bool | None = None
+    spdk_plugin: str | None = None
+    spdk_address: str | None = None
+    spdk_verifies_power_state: bool = False
+
+
+class Sweep(Section):
+    """One set of runs: the product of its knobs, or a sample of it.
+
+    Attributes:
+        name: Names the runs.
+        samples: So many points of a scrambled Sobol sequence over the knobs instead of all.
+        power_states: Short for the knob power_state = all operational states of the drive.
+        knobs: Knob -> the values it takes.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+    samples: PositiveInt | None = None
+    seconds: Positive | None = None
+    ramp_seconds: NonNegative | None = None
+    repeats: PositiveInt | None = None
+    knobs: dict[str, Written]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather(cls, data: Any) -> Any:
+        """In the file knobs stand beside the name; a word that is neither is refused here."""
+        if not isinstance(data, dict) or "knobs" in data:
+            return data
+        own = {key: value for key, value in data.items() if key in cls.model_fields}
+        rest = {key: value for key, value in data.items() if key not in cls.model_fields}
+        for key in rest:
+            if key not in KNOBS:
+                raise ValueError(
+                    f"{key}: is neither a knob nor a field of a sweep; knobs: {', '.join(KNOBS)}"
+                )
+        return {**own, "knobs": rest}
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if "operation" not in self.knobs:
+            raise ValueError("operation: say what the requests do: read, write or mixed")
+        if "request_bytes" not in self.knobs:
+            raise ValueError("request_bytes: say how large a request is")
+        return self
+
+
+class Plan(Section):
+    """A campaign's plan.
+
+    Attributes:
+        schema_version: Of this file.
+        name: Names the campaign.
+        title: What it is for.
+        seed: Of the order and of samples: the same seed gives the same campaign.
+        repeats: How often every point is measured.
+        order: Random protects against drift; as_written is for debugging.
+        fails_stop: Whether one failed run ends the campaign, or it goes on without.
+        bytes_written_max: The campaign ends before it has written more; None = no bound.
+    """
+
+    schema_version: Literal[1]
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+    title: str = ""
+    seed: Count = 1
+    repeats: PositiveInt = 2
+    order: Order = Order.RANDOM
+    fails_stop: bool = False
+    bytes_written_max: PositiveInt | None = None
+    run: RunPlan = RunPlan()
+    target: Target = Target()
+    settle: Settle = Settle()
+    precondition: Precondition = Precondition()
+    host: HostPlan = HostPlan()
+    sweep: Annotated[list[Sweep], Field(min_length=1)]
+
+    _bytes = field_validator("bytes_written_max", mode="before")(read_size)
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        names = [one.name for one in self.sweep]
+        if len(set(names)) != len(names):
+            raise ValueError("sweep: two have the same name; give each its own")
+        return self
+
+    @property
+    def writes(self) -> bool:
+        """Whether it destroys what is on the drive."""
+        return self.precondition.writes or any(
+            value != "read" for one in self.sweep for value in one.knobs["operation"].values
+        )
+
+
+def load_plan(name: str) -> tuple[Plan, str]:
+    """Read a plan, shipped or a file.
+
+    Returns:
+        The plan, and the text of its file.
+
+    Raises:
+        CampaignError: There is no such plan, or it is not what it must be; names file and field.
+    """
+    path = Path(name)
+    if path.suffix == ".toml" or "/" in name:
+        try:
+            text = path.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise CampaignError(f"{path}: cannot be read ({error})") from None
+        return parse_plan(text, str(path)), text
+    shipped = shipped_plans()
+    if name not in shipped:
+        raise CampaignError(
+            f"no plan is named {name!r}; shipped: {', '.join(shipped)}; a plan of yours is a file "
+            "ending in .toml"
+        )
+    text = (resources.files("iojoule.measure") / "plans" / f"{name}.toml").read_text()
+    return parse_plan(text, name), text
+
+
+def shipped_plans() -> list[str]:
+    """Names of the plans that ship."""
+    folder = resources.files("iojoule.measure") / "plans"
+    return sorted(
+        one.name.removesuffix(".toml") for one in folder.iterdir() if one.name.endswith(".toml")
+    )
+
+
+def parse_plan(text: str, where: str) -> Plan:
+    """Read the text of a plan; raises CampaignError as `load_plan`."""
+    try:
+        return Plan.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise CampaignError(f"{where}: is not TOML: {error}") from None
+    except ValidationError as error:
+        said = validation_error(error, where)
+        raise CampaignError(said.message, field=said.field) from None

@@ -1,0 +1,202 @@
+"""From a plan to its runs: every point of every sweep, what is impossible, and the order."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+from scipy.stats import qmc
+
+from iojoule.datasets.schema import Configuration, Workload, validation_error
+from iojoule.datasets.vocabulary import Engine, Pattern
+from iojoule.measure.campaign.knobs import ALL_STATES, KNOBS, SIZES, KnobValues, Value, read_size
+from iojoule.measure.campaign.plan import Order, Plan, Sweep
+from iojoule.measure.errors import CampaignError
+from iojoule.measure.point import Point
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a campaign.
+
+    Attributes:
+        number: Its place in the campaign, from 1.
+        sweep: Name of the sweep it came from.
+        point: What is measured.
+        repeat: From 0.
+        seconds: Measured time.
+        ramp_seconds: Time before that.
+    """
+
+    number: int
+    sweep: str
+    point: Point
+    repeat: int
+    seconds: float
+    ramp_seconds: float
+
+    @property
+    def name(self) -> str:
+        """Name of its folder."""
+        return f"{self.number:05d}-{self.sweep}"
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The runs of a plan, and the points that cannot exist with the reason and their number."""
+
+    runs: tuple[Run, ...]
+    impossible: dict[str, int]
+
+
+def expand(plan: Plan, power_states: Sequence[int] | None) -> Expansion:
+    """The runs of a plan in the order in which they are made.
+
+    Args:
+        plan: The plan.
+        power_states: Operational states of the drive; None where it has no controller.
+
+    Raises:
+        CampaignError: A value is wrong, a state is none of the drive's, or nothing is left.
+    """
+    runs: list[tuple[Sweep, Point, int]] = []
+    impossible: dict[str, int] = {}
+    for sweep in plan.sweep:
+        seen: set[str] = set()
+        for values in _combinations(sweep, plan.seed, power_states):
+            point = _point(sweep, values, power_states)
+            if isinstance(point, str):
+                impossible[point] = impossible.get(point, 0) + 1
+                continue
+            if point.key in seen:
+                continue
+            seen.add(point.key)
+            runs += [(sweep, point, repeat) for repeat in range(sweep.repeats or plan.repeats)]
+    if not runs:
+        reasons = "; ".join(impossible) or "its sweeps hold nothing"
+        raise CampaignError(f"plan {plan.name}: no run is possible: {reasons}")
+    ordered = _ordered(runs, plan)
+    return Expansion(
+        tuple(
+            Run(
+                number,
+                sweep.name,
+                point,
+                repeat,
+                sweep.seconds or plan.run.seconds,
+                plan.run.ramp_seconds if sweep.ramp_seconds is None else sweep.ramp_seconds,
+            )
+            for number, (sweep, point, repeat) in enumerate(ordered, start=1)
+        ),
+        impossible,
+    )
+
+
+def _ordered(runs: list[tuple[Sweep, Point, int]], plan: Plan) -> list[tuple[Sweep, Point, int]]:
+    """Shuffle, but keep the patterns apart where the drive is preconditioned for each.
+
+    Sequential runs come first, on the drive as it was filled; repeats of one point lie apart, so
+    that drift shows as scatter and not as an effect.
+    """
+    if plan.order is Order.RANDOM:
+        rounds: dict[int, list[tuple[Sweep, Point, int]]] = {}
+        for one in runs:
+            rounds.setdefault(one[2], []).append(one)
+        source = random.Random(plan.seed)
+        runs = []
+        for repeat in sorted(rounds):
+            source.shuffle(rounds[repeat])
+            runs += rounds[repeat]
+    if plan.precondition.until_steady:
+        runs.sort(key=lambda one: one[1].workload.pattern is Pattern.RANDOM)
+    return runs
+
+
+def _combinations(
+    sweep: Sweep, seed: int, power_states: Sequence[int] | None
+) -> Iterator[dict[str, Value]]:
+    knobs = {name: _spelled_out(name, knob, power_states) for name, knob in sweep.knobs.items()}
+    if sweep.samples is None:
+        for chosen in itertools.product(*(knob.values for knob in knobs.values())):
+            yield dict(zip(knobs, chosen, strict=True))
+        return
+    varied = {name: knob for name, knob in knobs.items() if len(knob.values) > 1}
+    fixed = {name: knob.values[0] for name, knob in knobs.items() if len(knob.values) == 1}
+    if not varied:
+        yield fixed
+        return
+    # a power of two keeps the sequence balanced; what is too much is cut off at the end
+    power = int(np.ceil(np.log2(sweep.samples)))
+    points = qmc.Sobol(len(varied), scramble=True, rng=seed).random_base2(power)
+    for row in points[: sweep.samples]:
+        yield fixed | {
+            name: knob.values[min(int(share * len(knob.values)), len(knob.values) - 1)]
+            for share, (name, knob) in zip(row, varied.items(), strict=True)
+        }
+
+
+def _spelled_out(name: str, knob: KnobValues, power_states: Sequence[int] | None) -> KnobValues:
+    if name != "power_state" or ALL_STATES not in knob.values:
+        return knob
+    if power_states is None:
+        raise CampaignError(
+            "power_state: the plan asks for every operational state, but no controller is known; "
+            "name it with --controller, or leave the knob out"
+        )
+    return KnobValues(values=tuple(power_states))
+
+
+def _point(
+    sweep: Sweep, values: dict[str, Value], power_states: Sequence[int] | None
+) -> Point | str:
+    """The point of these values, or the reason why it cannot exist."""
+    where = f"sweep {sweep.name}"
+    parts: dict[str, dict[str, Any]] = {"workload": {}, "configuration": {}}
+    for name, value in values.items():
+        try:
+            parts[KNOBS[name]][name] = read_size(value) if name in SIZES else value
+        except ValueError as error:
+            raise CampaignError(f"{where}: {name}: {error}", field=name) from None
+    state = parts["configuration"].get("power_state")
+    if state is not None:
+        _known_state(where, state, power_states)
+    if parts["workload"]["operation"] != "mixed":
+        parts["workload"].pop("read_fraction", None)
+        parts["workload"].pop("mix_dispatch", None)
+    try:
+        workload = Workload.model_validate(parts["workload"])
+        configuration = Configuration.model_validate(_defaults(parts["configuration"]))
+    except ValidationError as error:
+        said = validation_error(error, where)
+        if "contradict" in said.message or error.errors()[0]["loc"]:
+            raise CampaignError(said.message, field=said.field) from None
+        return said.message.removeprefix(f"{where}: ").partition(" (found")[0]
+    return Point(workload, configuration)
+
+
+def _defaults(configuration: dict[str, Any]) -> dict[str, Any]:
+    """What is left out takes the value that would be in force, so that the record states it."""
+    found: dict[str, Any] = {"engine": Engine.IO_URING, **configuration}
+    if "completion" not in found:
+        found["completion"] = "polled" if found["engine"] == Engine.SPDK else "interrupt"
+    return found
+
+
+def _known_state(where: str, state: Any, power_states: Sequence[int] | None) -> None:
+    if power_states is None:
+        raise CampaignError(
+            f"{where}: power_state {state} is asked for, but no controller is known; name it with "
+            "--controller, or leave the knob out",
+            field="power_state",
+        )
+    if state not in power_states:
+        raise CampaignError(
+            f"{where}: power_state {state} is none of the drive's operational states "
+            f"({', '.join(map(str, power_states))})",
+            field="power_state",
+        )

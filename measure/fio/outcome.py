@@ -1,0 +1,128 @@
+"""What a run of fio says: performance, when it was measured, and whether it may be believed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.importers.fio_file import FioFile, find_files, load
+from iojoule.datasets.importers.fio_stats import PERCENTILES, Stats, direction_stats, together
+from iojoule.datasets.littles_law import FAIL_ABOVE, littles_message
+from iojoule.measure.errors import FioError
+from iojoule.measure.fio.job_file import LOG_PREFIX, LOG_STEP_MS
+from iojoule.measure.fio.program import MESSAGES_FILE, RESULT_FILE, messages
+from iojoule.measure.point import Point
+
+_NS_PER_MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run of fio.
+
+    Attributes:
+        observations: Fields of the schema.
+        begin_unix_ns: When the measured part began, on CLOCK_REALTIME.
+        end_unix_ns: When it ended.
+        requests: Completed requests.
+        littles_ratio: Throughput x mean latency / concurrency; None where it says nothing.
+        notes: What fio remarked.
+    """
+
+    observations: Mapping[str, float]
+    begin_unix_ns: int
+    end_unix_ns: int
+    requests: int
+    littles_ratio: float | None
+    notes: tuple[str, ...]
+
+
+def read_outcome(folder: Path, point: Point, *, verify_littles_law: bool = True) -> Outcome:
+    """Read what fio left in a run's folder.
+
+    Raises:
+        FioError: A job failed or did nothing, the file is cut off, or the run contradicts
+            Little's law: another depth was in force than the one asked for.
+    """
+    try:
+        file = load(find_files([folder / RESULT_FILE])[0])
+    except InputError as error:
+        raise FioError(f"{error.message}; {messages(folder)}") from None
+    failed = [job for job in file.run.jobs if job.error]
+    if failed:
+        raise FioError(f"job {failed[0].jobname}: error {failed[0].error}: {messages(folder)}")
+    directions = {
+        name: [
+            direction_stats(part) for job in file.run.jobs if (part := getattr(job, name)).total_ios
+        ]
+        for name in ("read", "write")
+    }
+    known = {name: together(parts) for name, parts in directions.items() if parts}
+    if not known:
+        raise FioError(f"not one request was completed: {messages(folder)}")
+    total = together(list(known.values()))
+    observations = _observed(total, "")
+    if len(known) == 2:
+        for name, stats in known.items():
+            observations |= _observed(stats, f"{name}_")
+    observations["context_switches_per_second"] = (
+        sum(job.ctx for job in file.run.jobs) / total.runtime_seconds
+    )
+    begin, end = _window(folder, file, total.runtime_seconds)
+    ratio = _littles_ratio(point, total)
+    if verify_littles_law and ratio is not None and abs(ratio - 1) > FAIL_ABOVE:
+        raise FioError(littles_message(point.key, ratio))
+    return Outcome(observations, begin, end, total.requests, ratio, _notes(folder, file))
+
+
+def _observed(stats: Stats, prefix: str) -> dict[str, float]:
+    found = {
+        f"{prefix}throughput_bytes_per_second": stats.bytes_per_second,
+        f"{prefix}iops": stats.iops,
+    }
+    if stats.mean_ns:
+        found[f"{prefix}latency_mean_ns"] = stats.mean_ns
+    for name in PERCENTILES:
+        if stats.percentiles_ns.get(name):
+            found[f"{prefix}latency_{name}_ns"] = stats.percentiles_ns[name]
+    return found
+
+
+def _littles_ratio(point: Point, total: Stats) -> float | None:
+    workload, configuration = point.workload, point.configuration
+    held_back = (
+        workload.demand_bytes_per_second
+        or workload.demand_operations_per_second
+        or workload.think_time_ns
+        or workload.flush_every_writes
+    )
+    if held_back or total.mean_ns is None:
+        return None
+    in_flight = configuration.queue_depth * configuration.jobs
+    return total.iops * total.mean_ns * 1e-9 / in_flight
+
+
+def _window(folder: Path, file: FioFile, runtime_seconds: float) -> tuple[int, int]:
+    """The measured part on CLOCK_REALTIME, from the first entry of fio's log.
+
+    An entry bears the end of its step. Where there is no log (fewer requests than one step), the
+    end is when fio wrote its result.
+    """
+    length = int(runtime_seconds * 1e9)
+    try:
+        with (folder / f"{LOG_PREFIX}_bw.log").open() as log:
+            first = int(log.readline().split(",")[0]) - LOG_STEP_MS
+    except (OSError, ValueError):
+        end = int((folder / RESULT_FILE).stat().st_mtime_ns)
+        return end - length, end
+    return first * _NS_PER_MS, first * _NS_PER_MS + length
+
+
+def _notes(folder: Path, file: FioFile) -> tuple[str, ...]:
+    try:
+        said = (folder / MESSAGES_FILE).read_text(errors="replace").splitlines()
+    except OSError:
+        said = []
+    return (*file.notes, *(line.strip() for line in said if line.strip()))
