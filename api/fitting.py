@@ -12,6 +12,7 @@ from typing import Any
 
 from iojoule.datasets.catalogue import Drive, load_catalogue
 from iojoule.datasets.errors import InputError, UnknownDeviceError
+from iojoule.datasets.measured_drive import MeasuredDrive, read_measured_drive
 from iojoule.datasets.profile import DeviceProfile, SourceRecord
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset, read_dataset
@@ -116,10 +117,16 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
     """
     named = [(path, read_dataset(path)) for path in _dataset_paths(paths)]
     name = _device(named, device)
-    recipe, notes = _recipe(name)
+    recipe, notes = _recipe(name, _measured_drive(paths))
     measurements: list[Measurement] = []
     for _, dataset in named:
         measurements += dataset.measurements()
+    unverified = [one for one in measurements if one.conditions.power_state_verified is False]
+    if unverified:
+        measurements = [one for one in measurements if one not in unverified]
+        notes.append(
+            f"{len(unverified)} measurements are left out: nobody verified their power state"
+        )
     recipe = recipe.model_copy(update={"host": _host(recipe.host, measurements)})
     profile = fit_profile(recipe, measurements, [_source(*one) for one in named])
     return Fitted(profile, notes)
@@ -178,16 +185,34 @@ def _catalogued(name: str) -> Drive | None:
         return None
 
 
-def _recipe(name: str) -> tuple[Recipe, list[str]]:
-    """The common assumptions with what the catalogue knows of the drive."""
+def _measured_drive(paths: Sequence[Path]) -> MeasuredDrive | None:
+    """What the drive said of itself when it was measured, if that was kept."""
+    folders = [path if path.is_dir() else path.parent for path in paths]
+    return next((told for one in folders if (told := read_measured_drive(one)) is not None), None)
+
+
+def _told(drive: MeasuredDrive | None) -> dict[str, Any]:
+    """The fields of a recipe that the drive itself answers."""
+    if drive is None:
+        return {}
+    known: dict[str, Any] = {"capacity_bytes": drive.capacity_bytes}
+    if drive.max_transfer_bytes is not None:
+        known["max_transfer_bytes"] = drive.max_transfer_bytes
+    if drive.caps_watts:
+        known["cap_watts"] = drive.caps_watts
+    return known
+
+
+def _recipe(name: str, measured: MeasuredDrive | None) -> tuple[Recipe, list[str]]:
+    """The common assumptions with what the catalogue, or else the drive itself, says of it."""
+    known = _told(measured)
     drive = _catalogued(name)
     if drive is None:
         slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "drive"
         close = ", ".join(load_catalogue().closest(name))
-        return generic_recipe(slug, name), [
+        return generic_recipe(slug, name).model_copy(update=known), [
             f"{name} is not in the catalogue (closest: {close}); the profile is named {slug}"
         ]
-    known: dict[str, Any] = {}
     for field, metric in (
         ("capacity_bytes", "capacity"),
         ("max_transfer_bytes", "max_transfer_size"),

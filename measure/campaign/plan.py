@@ -146,8 +146,8 @@ class HostPlan(Section):
     queue: dict[Annotated[str, Field(pattern=r"^[a-z_]+$")], str | int] = Field(
         default_factory=dict
     )
-    files: dict[Annotated[str, Field(pattern=r"^/(sys|proc/sys)/(?!.*\.\.)")], str | int] = Field(
-        default_factory=dict
+    files: dict[Annotated[str, Field(pattern=r"^/(sys|proc/sys)/[^.]+(\.[^.]+)*$")], str | int] = (
+        Field(default_factory=dict)
     )
     volatile_write_cache: bool | None = None
     spdk_plugin: str | None = None
@@ -206,7 +206,8 @@ class Plan(Section):
         seed: Of the order and of samples: the same seed gives the same campaign.
         repeats: How often every point is measured.
         order: Random protects against drift; as_written is for debugging.
-        fails_stop: Whether one failed run ends the campaign, or it goes on without.
+        failures_in_a_row_max: So many failed runs one after the other end the campaign; 1 = the
+            first does.
         bytes_written_max: The campaign ends before it has written more; None = no bound.
     """
 
@@ -216,7 +217,7 @@ class Plan(Section):
     seed: Count = 1
     repeats: PositiveInt = 2
     order: Order = Order.RANDOM
-    fails_stop: bool = False
+    failures_in_a_row_max: PositiveInt = 5
     bytes_written_max: PositiveInt | None = None
     run: RunPlan = RunPlan()
     target: Target = Target()

@@ -148,9 +148,9 @@ def _engine(configuration: Configuration, host: JobHost) -> dict[str, Any]:
 def _timing(timing: JobTiming) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if timing.time_based:
-        found |= {"time_based": 1, "runtime": f"{timing.seconds:g}s"}
+        found |= {"time_based": 1, "runtime": f"{round(timing.seconds * 1000)}ms"}
     if timing.ramp_seconds:
-        found["ramp_time"] = f"{timing.ramp_seconds:g}s"
+        found["ramp_time"] = f"{round(timing.ramp_seconds * 1000)}ms"
     if timing.io_bytes is not None:
         found["io_size"] = timing.io_bytes
     return found

@@ -10,6 +10,7 @@ from iojoule.datasets.errors import InputError
 from iojoule.datasets.importers.fio_file import FioFile, find_files, load
 from iojoule.datasets.importers.fio_stats import PERCENTILES, Stats, direction_stats, together
 from iojoule.datasets.littles_law import FAIL_ABOVE, littles_message
+from iojoule.datasets.vocabulary import MixDispatch
 from iojoule.measure.errors import FioError
 from iojoule.measure.fio.job_file import LOG_PREFIX, LOG_STEP_MS
 from iojoule.measure.fio.program import MESSAGES_FILE, RESULT_FILE, messages
@@ -70,6 +71,12 @@ def read_outcome(folder: Path, point: Point, *, verify_littles_law: bool = True)
     observations["context_switches_per_second"] = (
         sum(job.ctx for job in file.run.jobs) / total.runtime_seconds
     )
+    # user plus system time in cores, as the importer of fio's files has it
+    observations["cpu_utilisation"] = (
+        sum((job.usr_cpu + job.sys_cpu) / 100 for job in file.run.jobs)
+        / len(file.run.jobs)
+        * _processes(point)
+    )
     begin, end = _window(folder, file, total.runtime_seconds)
     ratio = _littles_ratio(point, total)
     if verify_littles_law and ratio is not None and abs(ratio - 1) > FAIL_ABOVE:
@@ -102,6 +109,12 @@ def _littles_ratio(point: Point, total: Stats) -> float | None:
         return None
     in_flight = configuration.queue_depth * configuration.jobs
     return total.iops * total.mean_ns * 1e-9 / in_flight
+
+
+def _processes(point: Point) -> int:
+    """How many processes fio runs: separated directions have jobs of their own."""
+    separated = point.workload.mix_dispatch is MixDispatch.SEPARATED
+    return point.configuration.jobs * (2 if separated else 1)
 
 
 def _window(folder: Path, file: FioFile, runtime_seconds: float) -> tuple[int, int]:

@@ -1,0 +1,72 @@
+"""Shows how a campaign gets on: a bar with the time left, and a line for every failed run."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from iojoule.api.cli import console
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from iojoule.measure.campaign.points import Run
+    from iojoule.measure.campaign.record import RunRecord
+
+
+class CampaignProgress:
+    """An `Observer` that draws on standard error: a bar on a terminal, else one line a run."""
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[left]} left"),
+                console=Console(stderr=True),
+            )
+            self._bar.start()
+            self._task = self._bar.add_task("starting", total=None, left="?")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def say(self, text: str) -> None:
+        """Say what is going on."""
+        if self._bar is not None:
+            self._bar.console.print(f"note: {text}", highlight=False, markup=False)
+        else:
+            console.note(text)
+
+    def begin(self, run: Run, done: int, total: int, seconds_left: float) -> None:
+        """A run begins."""
+        left = f"{seconds_left / 60:.0f} min" if seconds_left >= 90 else f"{seconds_left:.0f} s"
+        if self._bar is not None and self._task is not None:
+            self._bar.update(
+                self._task, description=run.name, completed=done, total=total, left=left
+            )
+        else:
+            console.note(f"run {run.number} of {total} ({run.sweep}), about {left} left")
+
+    def end(self, run: Run, record: RunRecord) -> None:
+        """A run is over."""
+        if record.reason is not None:
+            self.say(f"run {run.name} failed: {record.reason}")
+        if self._bar is not None and self._task is not None:
+            self._bar.advance(self._task)

@@ -1,0 +1,214 @@
+"""`iojoule measure`: campaigns on a real drive."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from iojoule.api.cli import console
+
+if TYPE_CHECKING:
+    from iojoule.measure.campaign.session import Opened
+
+app = typer.Typer(help="Measure a drive: plan, run, resume, check.", no_args_is_help=True)
+
+DriveOption = Annotated[
+    Path, typer.Option(metavar="/dev/X", help="The block device of a whole drive.")
+]
+ControllerOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="/dev/Y", help="Its NVMe controller; default: found for an NVMe drive, else none."
+    ),
+]
+PlanOption = Annotated[str, typer.Option(metavar="NAME|FILE.toml", help="A shipped plan or yours.")]
+PowerOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--power",
+        metavar="SENSOR",
+        help="An instrument, for instance powersensor3:/dev/ttyACM0,pairs=0+1. May be repeated.",
+    ),
+]
+RaplOption = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Root of the powercap tree; read where it is there."),
+]
+
+
+@app.command("plan")
+def plan_(drive: DriveOption, plan: PlanOption, controller: ControllerOption = None) -> None:
+    """Say what a plan would do: runs, hours, bytes written, share of the endurance."""
+    from iojoule.measure.campaign.plan import load_plan
+    from iojoule.measure.campaign.session import look
+
+    loaded, _ = load_plan(plan)
+    _show(look(loaded, drive, controller))
+
+
+@app.command()
+def plans() -> None:
+    """List the plans that ship."""
+    from iojoule.measure.campaign.plan import load_plan, shipped_plans
+
+    table = console.new_table(["plan", "what it is for"])
+    for name in shipped_plans():
+        table.add_row(name, load_plan(name)[0].title)
+    console.emit_table(table)
+
+
+@app.command()
+def run(
+    drive: DriveOption,
+    plan: PlanOption,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="New folder for the campaign.")],
+    controller: ControllerOption = None,
+    power: PowerOption = None,
+    rapl_root: RaplOption = None,
+    serial: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SERIAL", help="Agrees to overwrite the drive with this serial number."
+        ),
+    ] = None,
+    overwrite: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SIGNATURE", help="A signature on the drive that is worthless."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print every command and do nothing.")
+    ] = False,
+) -> None:
+    """Make every run of a plan on a drive."""
+    from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
+    from iojoule.measure.campaign.plan import load_plan
+    from iojoule.measure.campaign.session import commands, look
+    from iojoule.measure.fio.program import find_fio
+
+    loaded, text = load_plan(plan)
+    opened = look(loaded, drive, controller)
+    if dry_run:
+        console.emit("\n".join(commands(opened, find_fio())) + "\n")
+        return
+    _show(opened)
+    if loaded.writes and serial is None:
+        serial = _ask(opened)
+    node = controller or (opened.controller.node if opened.controller else None)
+    options = CampaignOptions(
+        drive=str(drive),
+        controller=str(node) if node is not None else None,
+        serial=opened.drive.serial,
+        sensors=[*(power or []), *_rapl(rapl_root)],
+        overwrite=overwrite or [],
+    )
+    _conduct(CampaignFolder(out), text, options, serial)
+
+
+@app.command()
+def resume(
+    out: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the campaign.")],
+    drive: Annotated[
+        Path | None,
+        typer.Option(metavar="/dev/X", help="Where the drive is now, if its node has changed."),
+    ] = None,
+    controller: ControllerOption = None,
+    power: PowerOption = None,
+    rapl_root: RaplOption = None,
+) -> None:
+    """Go on with a campaign at the run that was interrupted; failed runs are made again."""
+    from iojoule.measure.campaign.folder import CampaignFolder
+
+    folder = CampaignFolder(out)
+    options = folder.options()
+    changed: dict[str, object] = {}
+    if drive is not None:
+        changed["drive"] = str(drive)
+    if controller is not None:
+        changed["controller"] = str(controller)
+    if power or rapl_root:
+        changed["sensors"] = [*(power or []), *_rapl(rapl_root)]
+    options = options.model_copy(update=changed)
+    _conduct(folder, folder.plan_text(), options, None, resume=True)
+
+
+@app.command()
+def restore() -> None:
+    """Put back what a campaign that was killed left changed on drive and host."""
+    from iojoule.measure.host.journal import restore_abandoned
+
+    said = restore_abandoned()
+    for line in said or ["nothing was left changed"]:
+        console.emit(f"{line}\n")
+
+
+def _conduct(
+    folder: object, text: str, options: object, serial: str | None, *, resume: bool = False
+) -> None:
+    from iojoule.api.cli.campaign_progress import CampaignProgress
+    from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
+    from iojoule.measure.campaign.session import run_campaign
+
+    assert isinstance(folder, CampaignFolder)
+    assert isinstance(options, CampaignOptions)
+    with CampaignProgress() as progress:
+        summary = run_campaign(
+            folder,
+            text,
+            options,
+            typed_serial=serial,
+            say=progress.say,
+            observer=progress,
+            resume=resume,
+        )
+    console.emit(f"{folder.path}: {summary.done} runs are done\n")
+
+
+def _rapl(root: Path | None) -> list[str]:
+    return [f"rapl:{root}"] if root is not None else []
+
+
+def _ask(opened: Opened) -> str | None:
+    """Read the serial number from standard input: typed, or piped by a script that means it."""
+    device = opened.drive.device
+    console.warn(
+        f"this plan overwrites {device.path} ({opened.drive.model}, "
+        f"{device.size_bytes / 1e9:.1f} GB); everything on it will be lost"
+    )
+    sys.stderr.write("Type its serial number to go on: ")
+    sys.stderr.flush()
+    line = sys.stdin.readline()
+    return line.strip() or None
+
+
+def _show(opened: Opened) -> None:
+    price, drive = opened.cost, opened.drive
+    table = console.new_table(["campaign", opened.plan.name])
+    table.add_row("drive", f"{drive.device.path}: {drive.model}, serial {drive.serial}")
+    table.add_row("runs", f"{price.runs} of {price.points} points")
+    for reason, count in opened.expansion.impossible.items():
+        table.add_row("left out", f"{count} x {reason}")
+    table.add_row("time", f"about {_duration(price.seconds)}")
+    if price.bytes_written_max:
+        table.add_row(
+            "written",
+            f"at most {price.bytes_written_max / 1e9:,.1f} GB (at "
+            f"{price.write_bytes_per_second / 1e6:,.0f} MB/s: {price.rate_source})",
+        )
+        share = price.endurance_share
+        table.add_row(
+            "endurance", "its rating is not known" if share is None else f"at most {share:.2%}"
+        )
+    else:
+        table.add_row("written", "nothing: the plan only reads")
+    console.emit_table(table)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

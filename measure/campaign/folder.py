@@ -1,0 +1,237 @@
+"""A campaign's folder: what was planned, what is done, and the dataset made of it.
+
+    plan.toml            the plan, as it was given
+    campaign.json        drive, sensors and options: what `resume` needs
+    drive.json           what the drive says of itself: capacity, transfer size, power states
+    state.json           idle baselines and preconditioning, as far as they are done
+    runs/00001-NAME/     job.fio, fio.json, run.json, and the raw series of every sensor
+    measurements.parquet the dataset of all runs that are done (and its side-car)
+
+A run counts when its run.json is there; it is written last and atomically, so an interrupted run
+is simply made again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile
+from iojoule.datasets.schema import Section, validation_error
+from iojoule.datasets.store import Dataset, write_dataset
+from iojoule.measure.campaign.points import Run
+from iojoule.measure.campaign.record import RunRecord, Status
+from iojoule.measure.errors import CampaignError
+
+PLAN_FILE = "plan.toml"
+CAMPAIGN_FILE = "campaign.json"
+STATE_FILE = "state.json"
+RUN_FILE = "run.json"
+DATASET = "measurements"
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class CampaignOptions(Section):
+    """What `measure run` was told beside the plan, for `measure resume`.
+
+    Attributes:
+        drive: The device node.
+        controller: The controller node; None = none.
+        serial: Serial number of the drive, to find out when another one sits there.
+        sensors: As the user wrote them.
+        overwrite: Signatures that the user named as worthless.
+    """
+
+    schema_version: int = 1
+    drive: str
+    controller: str | None = None
+    serial: str
+    sensors: list[str] = Field(default_factory=list)
+    overwrite: list[str] = Field(default_factory=list)
+
+
+class IdleBaseline(Section):
+    """Idle power of the drive in one power state."""
+
+    mean_watts: float
+    standard_error_watts: float
+    seconds: float
+    when_utc: str
+
+
+class CampaignState(Section):
+    """What was done to the drive so far.
+
+    Attributes:
+        idle: By power state (as text), every baseline in order of time.
+        filled: Whether the sequential passes are done.
+        steady: By pattern: whether the drive became steady.
+        bytes_written_at_purge: What the drive had counted when it was purged; None = not purged.
+        bytes_written: By this campaign.
+    """
+
+    schema_version: int = 1
+    idle: dict[str, list[IdleBaseline]] = Field(default_factory=dict)
+    purged: bool = False
+    filled: bool = False
+    steady: dict[str, bool] = Field(default_factory=dict)
+    bytes_written_at_purge: int | None = None
+    bytes_written: int = 0
+
+
+class CampaignFolder:
+    """The folder of one campaign.
+
+    Args:
+        path: Where it is or will be.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def exists(self) -> bool:
+        """Whether a campaign was begun here."""
+        return (self.path / CAMPAIGN_FILE).is_file()
+
+    def create(self, plan_text: str, options: CampaignOptions) -> None:
+        """Begin a campaign here.
+
+        Raises:
+            CampaignError: There is one already, other files are in the way, or the folder cannot
+                be written.
+        """
+        if self.exists:
+            raise CampaignError(
+                f"{self.path}: holds a campaign already; go on with `iojoule measure resume "
+                f"{self.path}`, or name another folder"
+            )
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if any(self.path.iterdir()):
+                raise CampaignError(f"{self.path}: is not empty; name a new folder with --out")
+            (self.path / "runs").mkdir()
+        except OSError as error:
+            raise CampaignError(f"{self.path}: cannot be made ({error.strerror})") from None
+        self.write_text(PLAN_FILE, plan_text)
+        self.write(CAMPAIGN_FILE, options)
+
+    def options(self) -> CampaignOptions:
+        """What the campaign was begun with; raises CampaignError where there is none."""
+        if not self.exists:
+            raise CampaignError(
+                f"{self.path}: holds no campaign; begin one with `iojoule measure run --out "
+                f"{self.path}`"
+            )
+        return self.read(CAMPAIGN_FILE, CampaignOptions)
+
+    def plan_text(self) -> str:
+        """The plan as it was given."""
+        return (self.path / PLAN_FILE).read_text()
+
+    def state(self) -> CampaignState:
+        """What was done to the drive so far."""
+        if not (self.path / STATE_FILE).is_file():
+            return CampaignState()
+        return self.read(STATE_FILE, CampaignState)
+
+    def run_folder(self, run: Run) -> Path:
+        """The folder of a run that is about to be made, empty.
+
+        What an interrupted attempt left is removed: it holds no result.
+        """
+        folder = self.path / "runs" / run.name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder
+
+    def record(self, run: Run) -> RunRecord | None:
+        """The record of a run; None where it is still to be made."""
+        path = self.path / "runs" / run.name / RUN_FILE
+        if not path.is_file():
+            return None
+        return self.read(str(path.relative_to(self.path)), RunRecord)
+
+    def records(self) -> list[RunRecord]:
+        """All records, in the order of the runs."""
+        return [
+            self.read(str(path.relative_to(self.path)), RunRecord)
+            for path in sorted(self.path.glob(f"runs/*/{RUN_FILE}"))
+        ]
+
+    def keep(self, run: Run, record: RunRecord) -> None:
+        """Store a record: from now on the run counts."""
+        self.write(f"runs/{run.name}/{RUN_FILE}", record)
+
+    def write_measurements(self, records: Sequence[RunRecord], plan_name: str) -> Path | None:
+        """Make the dataset of all runs that are done; None where there is none."""
+        done = [one for one in records if one.measurement is not None]
+        if not done:
+            return None
+        provenance = Provenance(
+            importer="measure",
+            sources=(SourceFile.of(self.path / PLAN_FILE, name=f"{plan_name}.toml"),),
+            warnings=tuple(f"run {one.number}: {note}" for one in done for note in one.notes),
+            excluded=tuple(
+                ExcludedRow(source=plan_name, row=one.number, reason=one.reason or "failed")
+                for one in records
+                if one.status is Status.FAILED
+            ),
+        )
+        measured = [one.measurement for one in done if one.measurement is not None]
+        return write_dataset(Dataset.from_measurements(measured, provenance), self.path / DATASET)[
+            0
+        ]
+
+    def write(self, name: str, content: BaseModel | dict[str, Any]) -> None:
+        """Write a JSON file atomically."""
+        data = content.model_dump(mode="json") if isinstance(content, BaseModel) else content
+        self.write_text(name, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a text file atomically.
+
+        Raises:
+            CampaignError: The disk is full or the folder cannot be written.
+        """
+        path = self.path / name
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        try:
+            with temporary.open("w", encoding="utf-8") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(path)
+        except OSError as error:
+            raise CampaignError(
+                f"{path}: cannot be written ({error.strerror}); nothing measured so far is lost: "
+                f"make room and go on with `iojoule measure resume {self.path}`"
+            ) from None
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def read(self, name: str, kind: type[M]) -> M:
+        """Read a JSON file of the folder.
+
+        Raises:
+            CampaignError: It is missing, damaged or of a newer version.
+        """
+        path = self.path / name
+        try:
+            data = json.loads(path.read_text())
+        except (OSError, ValueError) as error:
+            raise CampaignError(f"{path}: cannot be read ({error})") from None
+        if isinstance(data, dict) and data.get("schema_version", 1) != 1:
+            raise CampaignError(f"{path}: was written by a newer iojoule; upgrade")
+        try:
+            return kind.model_validate(data)
+        except ValidationError as error:
+            raise CampaignError(validation_error(error, str(path)).message) from None

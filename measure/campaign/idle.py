@@ -1,0 +1,102 @@
+"""Idle power: measured in every power state, and waited for after work."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol
+
+from iojoule.measure.campaign.folder import IdleBaseline
+from iojoule.measure.campaign.plan import Settle
+from iojoule.measure.errors import SensorError
+from iojoule.measure.recording import Recorder, Recording
+from iojoule.measure.sensors.protocol import Scope
+
+_LOOK_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Waited:
+    """How a wait for idle power ended."""
+
+    seconds: float
+    is_back: bool
+
+
+class RecorderOf(Protocol):
+    """Makes a recorder of the campaign's sensors that writes into a folder."""
+
+    def __call__(self, folder: Path) -> Recorder:
+        """The recorder, not started."""
+
+
+def wait_until_back(
+    recorder: Recorder, baseline: IdleBaseline | None, settle: Settle, seconds_max: float
+) -> Waited:
+    """Wait until the drive draws no more than its idle power, or for so long at the most.
+
+    Without a baseline it waits until two windows in a row draw the same.
+
+    Raises:
+        SensorError: The power meter failed meanwhile.
+    """
+    began = time.monotonic()
+    previous: float | None = None
+    while (spent := time.monotonic() - began) < seconds_max:
+        pause(recorder, settle.window_seconds)
+        recent = recorder.recent_power(Scope.DEVICE, settle.window_seconds)
+        if recent is None:
+            return Waited(spent, False)
+        level = baseline.mean_watts if baseline is not None else previous
+        previous = recent.mean_watts
+        if level is None:
+            continue
+        margin = settle.tolerance * level + 3 * recent.standard_error_watts
+        low_enough = recent.mean_watts <= level + margin
+        if low_enough and (baseline is not None or recent.mean_watts >= level - margin):
+            return Waited(time.monotonic() - began, True)
+    return Waited(time.monotonic() - began, False)
+
+
+def measure_baseline(recorder_of: RecorderOf, settle: Settle) -> IdleBaseline | None:
+    """Measure idle power now; None where no sensor measures the drive's power.
+
+    Raises:
+        SensorError: A sensor failed.
+    """
+    with TemporaryDirectory(prefix="iojoule-idle-") as folder:
+        recorder = recorder_of(Path(folder))
+        recorder.start()
+        try:
+            wait_until_back(recorder, None, settle, settle.after_writes_seconds_max)
+            begin = time.monotonic_ns()
+            pause(recorder, settle.baseline_seconds)
+            end = time.monotonic_ns()
+        finally:
+            recording = recorder.stop()
+        return _baseline(recording, begin, end, settle.baseline_seconds)
+
+
+def _baseline(recording: Recording, begin: int, end: int, seconds: float) -> IdleBaseline | None:
+    power = recording.power(Scope.DEVICE, begin, end)
+    if power is None or power.mean_watts is None:
+        return None
+    return IdleBaseline(
+        mean_watts=power.mean_watts,
+        standard_error_watts=power.standard_error_watts or 0.0,
+        seconds=seconds,
+        when_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def pause(recorder: Recorder, seconds: float) -> None:
+    """Sleep, but raise SensorError as soon as a sensor fails."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(_LOOK_SECONDS, left))
+        reason = recorder.failed()
+        if reason is not None:
+            raise SensorError(reason)

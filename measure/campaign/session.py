@@ -1,0 +1,205 @@
+"""Opens everything a campaign works with, in the order that is safe, and closes it again.
+
+Order: restore what a killed campaign left; look at the drive; refuse one in use; ask for consent
+before anything destructive; hold the drive; open the instruments; only then change anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from iojoule.datasets import measured_drive
+from iojoule.measure.campaign.bench import Say
+from iojoule.measure.campaign.conditions import DriveFacts
+from iojoule.measure.campaign.conduct import Observer, Summary, conduct
+from iojoule.measure.campaign.drive_bench import DriveBench, Rig, job_of, target_of
+from iojoule.measure.campaign.estimate import Cost, cost
+from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
+from iojoule.measure.campaign.plan import Plan, parse_plan
+from iojoule.measure.campaign.points import Expansion, expand
+from iojoule.measure.campaign.settings import of_campaign, of_run
+from iojoule.measure.drive.block_device import open_block_device
+from iojoule.measure.drive.nvme_cli import NvmeController
+from iojoule.measure.drive.safety import held, require_consent, require_unused
+from iojoule.measure.errors import CampaignError, UnsafeDriveError
+from iojoule.measure.fio.program import OLDEST_FOR_URING_CMD, Fio, find_fio
+from iojoule.measure.host.facts import host_facts
+from iojoule.measure.host.journal import HostState, restore_abandoned
+from iojoule.measure.host.signals import gate
+from iojoule.measure.sensors import open_sensor
+from iojoule.measure.sensors.protocol import Sensor
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A drive that was looked at, and what a plan would do to it.
+
+    Attributes:
+        plan: The plan.
+        drive: The drive and what it says of itself.
+        controller: Its controller; None = none.
+        expansion: The runs.
+        cost: What they cost.
+    """
+
+    plan: Plan
+    drive: DriveFacts
+    controller: NvmeController | None
+    expansion: Expansion
+    cost: Cost
+
+
+def look(plan: Plan, drive: Path, controller: Path | None) -> Opened:
+    """Look at a drive and work out what a plan would do to it; changes nothing.
+
+    Raises:
+        DriveError: The drive or its controller does not answer.
+        UnsafeDriveError: It is no whole drive.
+        HostStateError: A permission or a program is missing.
+        CampaignError: The plan does not fit the drive.
+    """
+    device = open_block_device(drive)
+    node = controller or device.controller_node()
+    nvme = NvmeController(node, device.namespace_id()) if node is not None else None
+    facts = DriveFacts(
+        device,
+        nvme.identify() if nvme is not None else None,
+        nvme.identify_namespace() if nvme is not None else None,
+    )
+    states = (
+        [state.index for state in facts.controller.operational_states]
+        if facts.controller is not None
+        else None
+    )
+    expansion = expand(plan, states)
+    for run in expansion.runs:
+        job_of(run, plan, facts)  # whatever cannot be written as a job is found now
+    swept = {run.point.configuration.power_state for run in expansion.runs}
+    target = target_of(plan, facts, None)
+    price = cost(plan, expansion.runs, facts.model, target.size_bytes, len(swept))
+    return Opened(plan, facts, nvme, expansion, price)
+
+
+def commands(opened: Opened, fio: Fio) -> list[str]:
+    """Every command that the campaign would run, with the job files, for `--dry-run`."""
+    said: list[str] = []
+    drive, controller = opened.drive, opened.controller
+    has_apst = drive.controller is not None and drive.controller.has_apst
+    points = [run.point for run in opened.expansion.runs]
+    for change, value in of_campaign(opened.plan, points, drive.device, controller, has_apst):
+        said.append(change.command(value))
+    asked = opened.plan.precondition
+    if asked.purge == "format" and controller is not None:
+        said.append(controller.format_command())
+    elif asked.purge == "trim":
+        said.append(f"blkdiscard --force {drive.device.path}")
+    if asked.fill_passes:
+        said.append(f"# {asked.fill_passes} passes of sequential fio writes over the target")
+    if asked.until_steady:
+        said.append(f"# up to {asked.rounds_max} rounds of fio writes per pattern until steady")
+    before: dict[str, str] = {}
+    for run in opened.expansion.runs:
+        said.append(f"# run {run.name}, repeat {run.repeat}")
+        for change, value in of_run(run.point.configuration, drive.device, controller):
+            line = change.command(value)
+            if before.get(str(change)) != line:
+                said.append(line)
+                before[str(change)] = line
+        said.append(f"{' '.join(fio.command())} <<'JOB'\n{job_of(run, opened.plan, drive)}JOB")
+    return said
+
+
+def run_campaign(
+    folder: CampaignFolder,
+    plan_text: str,
+    options: CampaignOptions,
+    *,
+    typed_serial: str | None,
+    say: Say,
+    observer: Observer,
+    resume: bool = False,
+) -> Summary:
+    """Begin a campaign, or go on with one; restores everything on every way out.
+
+    Args:
+        folder: Where it is kept.
+        plan_text: The plan's file.
+        options: Drive, sensors and the like.
+        typed_serial: The drive's serial number as the user typed it; needed where it writes.
+        say: Tells people what is going on.
+        observer: Follows the runs.
+        resume: Whether the campaign was begun before.
+
+    Raises:
+        IojouleError: What went wrong; what was measured is stored, and the host is restored.
+        Interrupted: A signal ended it; likewise.
+    """
+    for line in restore_abandoned():
+        say(line)
+    plan = parse_plan(plan_text, str(folder.path / "plan.toml"))
+    fio = find_fio()
+    drive_path = Path(options.drive)
+    opened = look(plan, drive_path, Path(options.controller) if options.controller else None)
+    _require_same_drive(opened.drive, options, resume)
+    _require_engines(fio, opened)
+    require_unused(opened.drive.device)
+    if plan.writes:
+        serial = opened.drive.serial
+        consent = options.serial if resume else typed_serial
+        require_consent(opened.drive.device, serial, consent, options.overwrite)
+    sensors = open_sensors(options.sensors, opened)
+    if not resume:
+        folder.create(plan_text, options.model_copy(update={"serial": opened.drive.serial}))
+        folder.write(measured_drive.FILE_NAME, opened.drive.record())
+    with gate(say) as signals, ExitStack() as stack:
+        stack.enter_context(held(opened.drive.device))
+        state = HostState(options.drive, note=say)
+        try:
+            try:
+                rig = Rig(opened.drive, opened.controller, host_facts(), fio, sensors, state, say)
+                points = [run.point for run in opened.expansion.runs]
+                bench = DriveBench(plan, points, rig)
+                return conduct(plan, opened.expansion.runs, folder, bench, observer)
+            finally:
+                signals.close()
+        finally:
+            # a signal between the two lines above was raised once and is never raised again
+            signals.close()
+            state.restore()
+
+
+def open_sensors(wanted: Sequence[str], opened: Opened) -> list[Sensor]:
+    """Open the instruments: those asked for, and what every host has.
+
+    Raises:
+        SensorError: One is not there or may not be read.
+    """
+    own = [f"diskstats:{opened.drive.device.name}", "cpu"]
+    known = {one.partition(":")[0] for one in wanted}
+    names = [*wanted, *(one for one in own if one.partition(":")[0] not in known)]
+    sensors = [open_sensor(name) for name in names]
+    for sensor in sensors:
+        sensor.probe()
+    return sensors
+
+
+def _require_same_drive(drive: DriveFacts, options: CampaignOptions, resume: bool) -> None:
+    if resume and options.serial != drive.serial:
+        raise UnsafeDriveError(
+            f"{options.drive}: is now the drive {drive.serial}, but the campaign was begun on "
+            f"{options.serial}; nothing was done to it. Find the node of the right drive (`nvme "
+            "list`) and resume with --drive"
+        )
+
+
+def _require_engines(fio: Fio, opened: Opened) -> None:
+    engines = {run.point.configuration.engine for run in opened.expansion.runs}
+    if "io_uring_cmd" in engines and fio.version < OLDEST_FOR_URING_CMD:
+        raise CampaignError(
+            f"engine io_uring_cmd: fio {fio.version[0]}.{fio.version[1]} is too old, "
+            f"{OLDEST_FOR_URING_CMD[0]}.{OLDEST_FOR_URING_CMD[1]} has it",
+            field="engine",
+        )

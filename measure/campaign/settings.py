@@ -1,0 +1,94 @@
+"""What a run needs set on drive and host, as changes that are remembered and restored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from iojoule.datasets.schema import Configuration
+from iojoule.datasets.vocabulary import BYPASSING_ENGINES
+from iojoule.measure.campaign.plan import Plan
+from iojoule.measure.drive.block_device import BlockDevice
+from iojoule.measure.drive.nvme_cli import (
+    POWER_MANAGEMENT,
+    VOLATILE_WRITE_CACHE,
+    NvmeController,
+)
+from iojoule.measure.errors import HostStateError
+from iojoule.measure.host.changes import Change, NvmeFeature, NvmeTransitions, SysfsValue
+from iojoule.measure.point import Point
+
+Setting = tuple[Change, str]
+
+
+def power_state(controller: NvmeController) -> NvmeFeature:
+    """The power state of a controller as a change."""
+    return NvmeFeature(str(controller.node), controller.namespace, POWER_MANAGEMENT)
+
+
+def transitions(controller: NvmeController) -> NvmeTransitions:
+    """The autonomous transitions of a controller as a change."""
+    return NvmeTransitions(str(controller.node), controller.namespace)
+
+
+def of_campaign(
+    plan: Plan,
+    points: Sequence[Point],
+    device: BlockDevice,
+    controller: NvmeController | None,
+    has_apst: bool,
+) -> Iterator[Setting]:
+    """What holds for the whole campaign.
+
+    Autonomous transitions are switched off where power states are swept, unless the plan sweeps
+    them too: they would leave the state that a run is said to be in.
+    """
+    for name, value in plan.host.queue.items():
+        yield SysfsValue(str(device.queue(name))), str(value)
+    for path, value in plan.host.files.items():
+        yield SysfsValue(path), str(value)
+    if controller is None:
+        return
+    if plan.host.volatile_write_cache is not None:
+        feature = NvmeFeature(str(controller.node), controller.namespace, VOLATILE_WRITE_CACHE)
+        yield feature, str(int(plan.host.volatile_write_cache))
+    swept = any(point.configuration.power_state is not None for point in points)
+    own = any(point.configuration.apst_enabled is not None for point in points)
+    if has_apst and swept and not own:
+        change = transitions(controller)
+        yield change, change.switched(False)
+
+
+def of_run(
+    configuration: Configuration, device: BlockDevice, controller: NvmeController | None
+) -> Iterator[Setting]:
+    """What one run needs.
+
+    Raises:
+        HostStateError: The host offers no such setting.
+    """
+    if configuration.scheduler is not None and configuration.engine not in BYPASSING_ENGINES:
+        yield SysfsValue(str(device.queue("scheduler"))), configuration.scheduler.value
+    if configuration.cpu_governor is not None:
+        yield from _every_cpu(device, "scaling_governor", configuration.cpu_governor)
+    if configuration.cpu_frequency_max_hertz is not None:
+        kilohertz = str(round(configuration.cpu_frequency_max_hertz / 1000))
+        yield from _every_cpu(device, "scaling_max_freq", kilohertz)
+    if controller is None:
+        return
+    if configuration.apst_enabled is not None:
+        change = transitions(controller)
+        yield change, change.switched(configuration.apst_enabled)
+    if configuration.power_state is not None:
+        yield power_state(controller), str(configuration.power_state)
+
+
+def _every_cpu(device: BlockDevice, name: str, value: str) -> Iterator[Setting]:
+    files = sorted(device.sysfs.glob(f"devices/system/cpu/cpu[0-9]*/cpufreq/{name}"))
+    if not files:
+        raise HostStateError(
+            f"{Path(device.sysfs) / 'devices/system/cpu'}: this host has no cpufreq (a virtual "
+            f"machine?), so {name} cannot be set; leave the knob out of the plan"
+        )
+    for file in files:
+        yield SysfsValue(str(file)), value

@@ -1,0 +1,318 @@
+"""One run from its first setting to its record: clocks, health of the drive, power, conditions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from iojoule.datasets.schema import from_row
+from iojoule.datasets.vocabulary import Engine
+from iojoule.measure.campaign import idle
+from iojoule.measure.campaign.conditions import conditions
+from iojoule.measure.campaign.folder import CampaignState, IdleBaseline
+from iojoule.measure.campaign.plan import Plan
+from iojoule.measure.campaign.points import Run
+from iojoule.measure.campaign.record import PowerRecord, RunRecord, SensorRecord, Status
+from iojoule.measure.campaign.settings import power_state
+from iojoule.measure.drive.identify import Smart
+from iojoule.measure.errors import DriveError, SensorError
+from iojoule.measure.fio.outcome import read_outcome
+from iojoule.measure.recording import PowerStatistics, Recorder, Recording
+from iojoule.measure.sensors.protocol import Scope
+
+if TYPE_CHECKING:
+    from iojoule.measure.campaign.drive_bench import Rig
+
+_LOOK_AT_TEMPERATURE_SECONDS = 5.0
+_POWER_FIELDS = {
+    Scope.DEVICE: "device_power_watts",
+    Scope.CPU: "cpu_power_watts",
+    Scope.DRAM: "dram_power_watts",
+    Scope.SYSTEM: "system_power_watts",
+}
+
+
+class Watched:
+    """Gathers everything about one run while it is made.
+
+    Args:
+        run: The run.
+        folder: Its folder.
+        rig: What it works with.
+        plan: The plan.
+        state: What was done to the drive.
+        last_write: When this process last wrote to it, monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        folder: Path,
+        rig: Rig,
+        plan: Plan,
+        state: CampaignState,
+        last_write: float | None,
+    ) -> None:
+        self.run = run
+        self.folder = folder
+        self.rig = rig
+        self.plan = plan
+        self.state = state
+        self.last_write = last_write
+        self.recording: Recording | None = None
+        self.notes: list[str] = []
+        self.started_utc = datetime.now(UTC)
+        self.started = time.monotonic()
+        self.fio_seconds = 0.0
+        self.waited_seconds = 0.0
+        self.fio_ended_ns = 0
+        self.idle_is_back: bool | None = None
+        self.smart_before: Smart | None = None
+        self.smart_after: Smart | None = None
+        self.state_held: bool | None = None
+        self._sectors_before = 0
+
+    @property
+    def baseline(self) -> IdleBaseline | None:
+        """The latest idle power in the run's power state."""
+        known = self.state.idle.get(str(self.run.point.configuration.power_state or 0))
+        return known[-1] if known else None
+
+    def cool_down(self) -> None:
+        """Wait until the drive is as cool as the plan wants it.
+
+        Raises:
+            DriveError: It stays too hot.
+        """
+        limit = self.plan.settle.temperature_celsius_max
+        if limit is None or self.rig.controller is None:
+            return
+        began = time.monotonic()
+        while True:
+            now = self.rig.controller.smart().temperature_celsius
+            if now is None or now <= limit:
+                break
+            if time.monotonic() - began > self.plan.settle.temperature_seconds_max:
+                raise DriveError(
+                    f"{self.rig.drive.device.path}: stays at {now:g} degrees Celsius, above the "
+                    f"plan's {limit:g}; improve the cooling or raise temperature_celsius_max"
+                )
+            time.sleep(_LOOK_AT_TEMPERATURE_SECONDS)
+        self.waited_seconds += time.monotonic() - began
+
+    def look_before(self) -> None:
+        """Look at the drive's health and counters before the run."""
+        if self.rig.controller is not None:
+            self.smart_before = self.rig.controller.smart()
+        self._sectors_before = self._sectors_written()
+
+    def look_after(self) -> None:
+        """Look again, and whether the power state is still the one that was set."""
+        self.state.bytes_written += 512 * (self._sectors_written() - self._sectors_before)
+        if self.rig.controller is None:
+            return
+        self.smart_after = self.rig.controller.smart()
+        wanted = self.run.point.configuration.power_state
+        if wanted is not None:
+            change = power_state(self.rig.controller)
+            now = int(change.get()) & 0x1F
+            self.state_held = now == wanted
+            if not self.state_held:
+                self.rig.state.forget(change)
+                raise DriveError(
+                    f"{self.rig.controller.node}: was set to power state {wanted} but was in "
+                    f"{now} after the run; the drive or somebody else changed it"
+                )
+
+    @contextmanager
+    def timing_fio(self) -> Iterator[None]:
+        """Take the time that fio takes."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.fio_seconds = time.monotonic() - began
+            self.fio_ended_ns = time.monotonic_ns()
+
+    def wait_for_idle(self, recorder: Recorder) -> None:
+        """Wait after a run that wrote until its housekeeping is over."""
+        longest = self.plan.settle.after_writes_seconds_max
+        waited = idle.wait_until_back(recorder, self.baseline, self.plan.settle, longest)
+        self.waited_seconds += waited.seconds
+        self.idle_is_back = waited.is_back
+        if not waited.is_back:
+            self.notes.append(
+                f"idle power was not back {waited.seconds:.0f} s after the run: background energy "
+                "and duration are lower bounds, and the next run may suffer"
+            )
+
+    def _sectors_written(self) -> int:
+        fields = (self.rig.drive.device.attribute("stat") or "").split()
+        return int(fields[6]) if len(fields) > 6 else 0
+
+
+def finished_record(watched: Watched) -> RunRecord:
+    """The record of a run that came to its end.
+
+    Raises:
+        FioError: fio's result says that the run does not count.
+        SensorError: The power meter does not cover the measured part.
+    """
+    run = watched.run
+    outcome = read_outcome(
+        watched.folder, run.point, verify_littles_law=watched.plan.run.verify_littles_law
+    )
+    to_monotonic = time.monotonic_ns() - time.time_ns()
+    begin, end = outcome.begin_unix_ns + to_monotonic, outcome.end_unix_ns + to_monotonic
+    power = _power(watched, begin, end)
+    row = {
+        **run.point.workload.model_dump(mode="json", exclude_none=True),
+        **run.point.configuration.model_dump(mode="json", exclude_none=True),
+        **_drive_state(watched),
+        **_conditions(watched),
+        **outcome.observations,
+        **_observed_power(watched, power),
+    }
+    return RunRecord(
+        **_common(watched),
+        status=Status.DONE,
+        begin_monotonic_ns=begin,
+        end_monotonic_ns=end,
+        littles_ratio=outcome.littles_ratio,
+        measurement=from_row(row, where=f"run {run.number}"),
+        power={scope.value: _power_record(one) for scope, one in power.items()},
+        notes=[*outcome.notes, *watched.notes],
+    )
+
+
+def failed_record(watched: Watched, reason: str) -> RunRecord:
+    """The record of a run that failed."""
+    return RunRecord(**_common(watched), status=Status.FAILED, reason=reason, notes=watched.notes)
+
+
+def _common(watched: Watched) -> dict[str, Any]:
+    run = watched.run
+    deliveries = watched.recording.deliveries if watched.recording is not None else {}
+    return {
+        "number": run.number,
+        "sweep": run.sweep,
+        "repeat": run.repeat,
+        "point": run.point.key,
+        "started_utc": watched.started_utc,
+        "wall_seconds": time.monotonic() - watched.started,
+        "fio_seconds": watched.fio_seconds,
+        "waited_seconds": watched.waited_seconds,
+        "sensors": {
+            name: SensorRecord(samples=one.samples, lost=one.lost, errors=list(one.errors))
+            for name, one in deliveries.items()
+        },
+    }
+
+
+def _power(watched: Watched, begin: int, end: int) -> dict[Scope, PowerStatistics]:
+    recording = watched.recording
+    if recording is None:
+        return {}
+    found = {scope: recording.power(scope, begin, end) for scope in _POWER_FIELDS}
+    known = {scope: one for scope, one in found.items() if one is not None}
+    device = known.get(Scope.DEVICE)
+    if device is not None and device.mean_watts is None and device.samples == 0:
+        raise SensorError(
+            "the drive's power meter delivered nothing in the measured part of the run; see the "
+            "run's raw series"
+        )
+    return known
+
+
+def _power_record(one: PowerStatistics) -> PowerRecord:
+    return PowerRecord(
+        mean_watts=one.mean_watts,
+        standard_error_watts=one.standard_error_watts,
+        calibration_uncertainty_watts=one.calibration_uncertainty_watts,
+        energy_joules=one.energy_joules,
+        p99_watts=dict(one.p99_watts),
+        max_watts=dict(one.max_watts),
+        samples=one.samples,
+        lost=one.lost,
+        gaps=list(one.gaps),
+        why_none=one.why_none,
+    )
+
+
+def _observed_power(watched: Watched, power: dict[Scope, PowerStatistics]) -> dict[str, float]:
+    """Power as observed; the 99th percentile of the drive is that of windows of 1 ms."""
+    found = {
+        name: power[scope].mean_watts
+        for scope, name in _POWER_FIELDS.items()
+        if scope in power and power[scope].mean_watts is not None
+    }
+    device = power.get(Scope.DEVICE)
+    if device is not None and "1ms" in device.p99_watts:
+        found["device_power_p99_watts"] = device.p99_watts["1ms"]
+    baseline = watched.baseline
+    if baseline is not None:
+        found["idle_power_watts"] = baseline.mean_watts
+    if watched.idle_is_back is not None and watched.recording is not None and baseline is not None:
+        background = watched.recording.background(
+            watched.fio_ended_ns, baseline.mean_watts, baseline.standard_error_watts
+        )
+        if background is not None:
+            found["background_energy_joules"] = max(0.0, background.energy_joules)
+            found["background_seconds"] = background.seconds
+    return {name: max(0.0, value) for name, value in found.items() if value is not None}
+
+
+def _drive_state(watched: Watched) -> dict[str, Any]:
+    """What the drive's history says of its state; what is not known is left out."""
+    found: dict[str, Any] = {}
+    state, run = watched.state, watched.run
+    if watched.rig.controller is not None:
+        found["fill_fraction"] = _fill(watched)
+        if state.bytes_written_at_purge is not None and watched.smart_before is not None:
+            found["host_bytes_written_since_purge"] = max(
+                0, watched.smart_before.host_bytes_written - state.bytes_written_at_purge
+            )
+    if watched.last_write is not None:
+        found["seconds_since_last_write"] = watched.started - watched.last_write
+    if state.steady.get(run.point.workload.pattern.value):
+        found["device_state"] = "steady"
+    elif state.purged and state.bytes_written == 0:
+        found["device_state"] = "fresh"
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _fill(watched: Watched) -> float | None:
+    controller = watched.rig.controller
+    fill = controller.identify_namespace().fill_fraction if controller is not None else None
+    return min(fill, 1.0) if fill is not None else None
+
+
+def _conditions(watched: Watched) -> dict[str, Any]:
+    run, rig = watched.run, watched.rig
+    found = conditions(rig.drive, rig.host, watched.smart_before, watched.smart_after)
+    found |= {
+        "series_id": f"{watched.plan.name}/{run.sweep}",
+        "session_id": f"{watched.plan.name} {watched.started_utc:%Y-%m-%d}",
+        "repeat_index": run.repeat,
+    }
+    if watched.plan.host.cpus is not None:
+        found["cpu_cores_available"] = _count(watched.plan.host.cpus)
+    if run.point.configuration.engine is Engine.SPDK:
+        # SPDK resets the controller when it attaches, the power state included
+        found["power_state_verified"] = watched.plan.host.spdk_verifies_power_state
+    elif watched.state_held is not None:
+        found["power_state_verified"] = watched.state_held
+    return found
+
+
+def _count(cpus: str) -> int:
+    """How many processors a list like 0-3,8 names."""
+    total = 0
+    for part in cpus.split(","):
+        first, _, last = part.partition("-")
+        total += int(last or first) - int(first) + 1
+    return total

@@ -1,0 +1,138 @@
+"""Everything that is changed is put back, on every way out."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from iojoule.measure.errors import CampaignError, HostStateError
+from iojoule.measure.host.changes import SysfsValue
+from iojoule.measure.host.journal import HostState, restore_abandoned
+
+
+@pytest.fixture
+def knob(tmp_path: Path) -> Path:
+    file = tmp_path / "nr_requests"
+    file.write_text("256\n")
+    return file
+
+
+@pytest.fixture
+def journals(tmp_path: Path) -> Path:
+    return tmp_path / "journals"
+
+
+def test_the_first_value_is_put_back_whatever_came_between(knob: Path, journals: Path) -> None:
+    with HostState("drive", journals) as state:
+        for value in ("64", "128", "64"):
+            state.set(SysfsValue(str(knob)), value)
+            assert knob.read_text() == value
+        assert list(journals.iterdir()), "the journal is there while something is changed"
+    assert knob.read_text() == "256"
+    assert list(journals.iterdir()) == []
+
+
+def test_an_error_restores_too(knob: Path, journals: Path) -> None:
+    def campaign() -> None:
+        with HostState("drive", journals) as state:
+            state.set(SysfsValue(str(knob)), "64")
+            raise RuntimeError("fio is gone")
+
+    with pytest.raises(RuntimeError):
+        campaign()
+    assert knob.read_text() == "256"
+
+
+def test_what_is_in_force_already_is_not_written(knob: Path, journals: Path) -> None:
+    with HostState("drive", journals) as state:
+        knob.chmod(0o444)
+        state.set(SysfsValue(str(knob)), "256")
+        assert not journals.exists()
+
+
+def test_changes_are_undone_last_first_and_one_failure_does_not_stop_the_others(
+    tmp_path: Path, journals: Path
+) -> None:
+    files = [tmp_path / name for name in "abc"]
+    for file in files:
+        file.write_text("before")
+    state = HostState("drive", journals)
+    for file in files:
+        state.set(SysfsValue(str(file)), "after")
+    files[1].unlink()
+    files[1].mkdir()
+    with pytest.raises(HostStateError, match=f"echo before > {files[1]}"):
+        state.restore()
+    assert [files[0].read_text(), files[2].read_text()] == ["before", "before"]
+    (left,) = journals.iterdir()
+    assert len(json.loads(left.read_text())["changes"]) == 1, "what failed stays in the journal"
+
+
+def test_a_choice_is_read_by_its_brackets(tmp_path: Path) -> None:
+    file = tmp_path / "scheduler"
+    file.write_text("[none] mq-deadline kyber bfq\n")
+    assert SysfsValue(str(file)).get() == "none"
+
+
+def test_a_setting_that_does_not_stick_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(HostStateError, match="was set to '1' but says ''"):
+        SysfsValue("/dev/null").set("1")
+
+
+def test_a_missing_setting_says_so(tmp_path: Path) -> None:
+    with pytest.raises(HostStateError, match="no such setting"):
+        SysfsValue(str(tmp_path / "absent")).get()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from iojoule.measure.host.changes import SysfsValue
+from iojoule.measure.host.journal import HostState
+state = HostState("drive", Path(sys.argv[2]))
+state.set(SysfsValue(sys.argv[1]), "64")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_after_a_kill_the_next_start_restores(knob: Path, journals: Path) -> None:
+    subprocess.run([sys.executable, "-c", KILLED, str(knob), str(journals)], check=False)
+    assert knob.read_text() == "64"
+    (said,) = restore_abandoned(journals)
+    assert "restored after a crash" in said
+    assert knob.read_text() == "256"
+    assert restore_abandoned(journals) == []
+
+
+def test_a_living_campaign_is_left_alone(knob: Path, journals: Path) -> None:
+    with HostState("drive", journals) as state:
+        state.set(SysfsValue(str(knob)), "64")
+        assert restore_abandoned(journals) == []
+        assert knob.read_text() == "64"
+
+
+def test_after_a_restart_of_the_host_nothing_is_written(knob: Path, journals: Path) -> None:
+    subprocess.run([sys.executable, "-c", KILLED, str(knob), str(journals)], check=False)
+    (path,) = journals.iterdir()
+    path.write_text(json.dumps({**json.loads(path.read_text()), "boot_id": "another"}))
+    (said,) = restore_abandoned(journals)
+    assert "restarted" in said
+    assert knob.read_text() == "64"
+
+
+def test_a_damaged_journal_is_named_and_kept(journals: Path) -> None:
+    journals.mkdir()
+    (journals / "restore-1-2.json").write_text("{")
+    with pytest.raises(CampaignError, match=r"restore-1-2\.json"):
+        restore_abandoned(journals)
+    assert list(journals.iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anything")
+def test_a_missing_permission_names_the_remedy(knob: Path, journals: Path) -> None:
+    knob.chmod(0o444)
+    with pytest.raises(HostStateError, match="udev rule"), HostState("drive", journals) as state:
+        state.set(SysfsValue(str(knob)), "64")
