@@ -52,7 +52,8 @@ class Rail:
         kind: What the values are.
         scope: What they belong to.
         resolution: Smallest step of a value, in the unit; None = unknown.
-        offset_uncertainty: Of the calibration, in the unit; averaging does not remove it.
+        offset_uncertainty: Of the calibration, in the unit; averaging does not remove it. None =
+            unknown.
         gain_uncertainty: Likewise, as a fraction of the value.
         counts: Whether the rail is part of its scope's total (a child of a counted rail is not).
     """
@@ -62,8 +63,8 @@ class Rail:
     kind: Kind
     scope: Scope
     resolution: float | None = None
-    offset_uncertainty: float = 0.0
-    gain_uncertainty: float = 0.0
+    offset_uncertainty: float | None = None
+    gain_uncertainty: float | None = None
     counts: bool = True
 
 
@@ -100,6 +101,11 @@ class Chunk:
         return len(self.monotonic_ns)
 
 
+def empty_chunk(rails: int) -> Chunk:
+    """No samples of so many rails."""
+    return Chunk(np.empty(0, np.int64), np.empty((0, rails)), np.empty(0, np.uint8))
+
+
 @dataclass(frozen=True)
 class Delivery:
     """What a sensor delivered between start and stop."""
@@ -112,7 +118,10 @@ class Delivery:
 
 
 class Sensor(Protocol):
-    """One instrument. `start`, `read` and `stop` are called from one thread, in this order."""
+    """One instrument. `start`, `read` and `stop` are called from one thread, in this order.
+
+    After `stop`, `read` is called once more for what was still held, and does not wait.
+    """
 
     name: str
     """What people call it: `powersensor3:/dev/ttyACM0`."""
@@ -140,7 +149,11 @@ class Sensor(Protocol):
         """
 
     def stop(self) -> Delivery:
-        """End delivery and release the device; safe to call after a failure and twice."""
+        """End delivery and release the device; safe to call after a failure and twice.
+
+        Returns:
+            All there was since `start`, with what `read` has yet to hand out.
+        """
 
 
 class Marking(Protocol):
