@@ -1,0 +1,253 @@
+"""Several sensors at once: one thread each, one writer, files that appear when they are complete.
+
+A sensor that fails ends alone; the others go on, and `Recorder.failed` says what happened.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from iojoule.measure.errors import SensorError
+from iojoule.measure.recording.recent import Recent, RecentPower
+from iojoule.measure.recording.recording import Recording, read_recording
+from iojoule.measure.recording.spool import Spool
+from iojoule.measure.sensors.protocol import Chunk, Delivery, Probe, Scope, Sensor
+
+READ_SECONDS = 0.2
+START_SECONDS = 30.0
+STOP_SECONDS = 30.0
+WAITING_CHUNKS = 2000
+"""Chunks on their way to the disk; at 25 a second and sensor that is over a minute."""
+
+
+class Recorder:
+    """Records sensors into a folder.
+
+    Args:
+        sensors: Not yet started. Where two measure the same scope, the first one counts.
+        folder: Created if need be; must hold no recording yet.
+
+    Raises:
+        SensorError: No sensors, two of one name, or the folder already holds a recording.
+    """
+
+    def __init__(self, sensors: Sequence[Sensor], folder: Path) -> None:
+        names = [sensor.name for sensor in sensors]
+        if not names or len(set(names)) != len(names):
+            raise SensorError(f"sensors to record must be named once each, not {names}")
+        if any(folder.glob("*.parquet")):
+            raise SensorError(f"{folder} already holds a recording: choose another folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._queue: queue.Queue[tuple[_Track, Chunk] | None] = queue.Queue(WAITING_CHUNKS)
+        self._tracks = [
+            _Track(number, sensor, folder, self) for number, sensor in enumerate(sensors)
+        ]
+        self._writer = threading.Thread(target=self._write, name="recorder-writer", daemon=True)
+        self._failures: list[str] = []
+        self._ending = threading.Event()
+        self._recording: Recording | None = None
+
+    def __enter__(self) -> Recorder:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._recording is None:
+            self.stop()
+
+    def start(self) -> None:
+        """Start all sensors; returns when every one delivers.
+
+        Raises:
+            SensorError: One does not start; the others are stopped then and nothing is kept.
+        """
+        for track in self._tracks:
+            track.thread.start()
+        for track in self._tracks:
+            if not track.started.wait(START_SECONDS):
+                self.report(f"{track.sensor.name} did not start within {START_SECONDS:g} s")
+        if self._failures:
+            self._end_threads()
+            for track in self._tracks:
+                track.discard()
+            raise SensorError(self._failures[0])
+        self._writer.start()
+
+    def stop(self) -> Recording:
+        """Stop all sensors and complete the files.
+
+        Returns:
+            What was recorded, that of failed sensors up to their failure.
+
+        Raises:
+            SensorError: Samples cannot be written, for instance because the disk is full; no
+                half-written file stays behind.
+        """
+        if self._recording is not None:
+            return self._recording
+        self._end_threads()
+        self._queue.put(None)
+        self._writer.join()
+        for track in self._tracks:
+            track.finish()
+        unwritten = [track.unwritten for track in self._tracks if track.unwritten]
+        if unwritten:
+            raise SensorError(unwritten[0])
+        self._recording = read_recording(self._folder)
+        return self._recording
+
+    def failed(self) -> str | None:
+        """Why the first sensor that failed did so; None while all is well."""
+        return self._failures[0] if self._failures else None
+
+    def mark(self) -> None:
+        """Let every sensor that can put a mark into its stream."""
+        for track in self._tracks:
+            mark = getattr(track.sensor, "mark", None)
+            if mark is not None and track.thread.is_alive():
+                try:
+                    mark()
+                except SensorError as error:
+                    self.report(error.message)
+
+    def recent_power(self, scope: Scope, seconds: float) -> RecentPower | None:
+        """Mean power of a scope over the last seconds (at most 120).
+
+        Returns:
+            None where no sensor measures the scope, it failed, or so many seconds were not
+            recorded yet.
+        """
+        for track in self._tracks:
+            recent = track.recent.get(scope)
+            if recent is not None:
+                return recent.power(seconds) if track.thread.is_alive() else None
+        return None
+
+    def report(self, failure: str) -> None:
+        """Note that something failed."""
+        self._failures.append(failure)
+
+    def ending(self) -> bool:
+        """Whether sensors are to stop."""
+        return self._ending.is_set()
+
+    def hand_over(self, track: _Track, chunk: Chunk) -> None:
+        """Give samples to the writer, without waiting.
+
+        Raises:
+            SensorError: The disk does not keep up.
+        """
+        try:
+            self._queue.put_nowait((track, chunk))
+        except queue.Full as error:
+            raise SensorError(
+                f"{self._folder} does not take samples as fast as {track.sensor.name} delivers "
+                "them: record to a faster disk"
+            ) from error
+
+    def _end_threads(self) -> None:
+        self._ending.set()
+        for track in self._tracks:
+            track.thread.join(STOP_SECONDS)
+            if track.thread.is_alive():
+                self.report(f"{track.sensor.name} did not stop within {STOP_SECONDS:g} s")
+
+    def _write(self) -> None:
+        while (item := self._queue.get()) is not None:
+            track, chunk = item
+            track.write(chunk)
+
+
+class _Track:
+    """One sensor with its thread and its file."""
+
+    def __init__(self, number: int, sensor: Sensor, folder: Path, recorder: Recorder) -> None:
+        self.sensor = sensor
+        self.recent: dict[Scope, Recent] = {}
+        self.started = threading.Event()
+        self.unwritten: str | None = None
+        self.thread = threading.Thread(target=self._run, name=f"sensor-{number}", daemon=True)
+        self._number = number
+        self._folder = folder
+        self._recorder = recorder
+        self._spool: Spool | None = None
+        self._failure: str | None = None
+        self._delivery = Delivery(0, 0, (), None, None)
+
+    def write(self, chunk: Chunk) -> None:
+        """Called by the writer only."""
+        if self._spool is None:
+            return
+        try:
+            self._spool.add(chunk)
+        except SensorError as error:
+            self._give_up(error)
+
+    def finish(self) -> None:
+        """Complete the file."""
+        if self._spool is None:
+            return
+        try:
+            self._spool.finish(self._delivery, self._failure)
+        except SensorError as error:
+            self._give_up(error)
+
+    def discard(self) -> None:
+        """Leave no file."""
+        if self._spool is not None:
+            self._spool.discard()
+
+    def _run(self) -> None:
+        ended = False
+        try:
+            self._record()
+            ended = True
+        except SensorError as error:
+            self._fail(error.message)
+            ended = True
+        finally:
+            if not ended:
+                self._fail(f"{self.sensor.name}: an error in iojoule itself; see standard error")
+            self._end()
+            self.started.set()
+
+    def _record(self) -> None:
+        self.sensor.start()
+        probe = self.sensor.probe()
+        self._prepare(probe)
+        self.started.set()
+        while not self._recorder.ending():
+            self._pass_on(self.sensor.read(READ_SECONDS))
+
+    def _prepare(self, probe: Probe) -> None:
+        self._spool = Spool(self._folder, self._number, self.sensor.name, probe)
+        recents = {scope: Recent(probe, scope) for scope in Scope}
+        self.recent = {scope: recent for scope, recent in recents.items() if recent}
+
+    def _pass_on(self, chunk: Chunk) -> None:
+        if len(chunk):
+            for recent in self.recent.values():
+                recent.add(chunk)
+            self._recorder.hand_over(self, chunk)
+
+    def _end(self) -> None:
+        """Stop the sensor; what it held back still counts."""
+        try:
+            self._delivery = self.sensor.stop()
+            self._pass_on(self.sensor.read(0.0))
+        except SensorError as error:
+            if self._failure is None:
+                self._fail(error.message)
+
+    def _fail(self, reason: str) -> None:
+        self._failure = reason
+        self._recorder.report(reason)
+
+    def _give_up(self, error: SensorError) -> None:
+        self._spool = None
+        self.unwritten = error.message
+        self._recorder.report(error.message)
