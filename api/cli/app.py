@@ -14,6 +14,7 @@ from iojoule.api.cli import (
     devices,
     fit,
     imports,
+    measure,
     predict,
     recommend,
     serve,
@@ -40,6 +41,7 @@ app = typer.Typer(
 )
 app.add_typer(devices.app, name="devices")
 app.add_typer(imports.app, name="import")
+app.add_typer(measure.app, name="measure")
 app.command()(fit.fit)
 app.command()(predict.predict)
 app.command()(recommend.recommend)

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile
 from iojoule.datasets.schema import Section, validation_error
@@ -59,10 +59,14 @@ class CampaignOptions(Section):
 
 
 class IdleBaseline(Section):
-    """Idle power of the drive in one power state."""
+    """Idle power of the drive in one power state.
+
+    `sd_watts` is the scatter of means over the plan's `settle.window_seconds`.
+    """
 
     mean_watts: float
     standard_error_watts: float
+    sd_watts: float
     seconds: float
     when_utc: str
 
@@ -77,6 +81,8 @@ class CampaignState(Section):
         bytes_written_at_purge: What the drive had counted when it was purged; None = not purged.
         bytes_written: By this campaign.
     """
+
+    model_config = ConfigDict(extra="forbid", frozen=False, validate_assignment=True)
 
     schema_version: int = 1
     idle: dict[str, list[IdleBaseline]] = Field(default_factory=dict)

@@ -16,6 +16,8 @@ from iojoule.measure.recording import Recorder, Recording
 from iojoule.measure.sensors.protocol import Scope
 
 _LOOK_SECONDS = 0.1
+_ARRIVE_SECONDS = 2.0
+"""Samples are known so much later at the most."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +47,13 @@ def wait_until_back(
     """
     began = time.monotonic()
     previous: float | None = None
-    while (spent := time.monotonic() - began) < seconds_max:
+    while time.monotonic() - began < seconds_max:
         pause(recorder, settle.window_seconds)
         recent = recorder.recent_power(Scope.DEVICE, settle.window_seconds)
         if recent is None:
-            return Waited(spent, False)
+            if time.monotonic() - began > settle.window_seconds + _ARRIVE_SECONDS:
+                break  # nobody measures the drive's power
+            continue
         level = baseline.mean_watts if baseline is not None else previous
         previous = recent.mean_watts
         if level is None:
@@ -75,19 +79,22 @@ def measure_baseline(recorder_of: RecorderOf, settle: Settle) -> IdleBaseline | 
             begin = time.monotonic_ns()
             pause(recorder, settle.baseline_seconds)
             end = time.monotonic_ns()
+            recent = recorder.recent_power(Scope.DEVICE, settle.baseline_seconds)
         finally:
             recording = recorder.stop()
-        return _baseline(recording, begin, end, settle.baseline_seconds)
+        scatter = recent.sd_of_second_watts if recent is not None else None
+        return _baseline(recording, begin, end, scatter or 0.0)
 
 
-def _baseline(recording: Recording, begin: int, end: int, seconds: float) -> IdleBaseline | None:
+def _baseline(recording: Recording, begin: int, end: int, sd_watts: float) -> IdleBaseline | None:
     power = recording.power(Scope.DEVICE, begin, end)
     if power is None or power.mean_watts is None:
         return None
     return IdleBaseline(
         mean_watts=power.mean_watts,
         standard_error_watts=power.standard_error_watts or 0.0,
-        seconds=seconds,
+        sd_watts=sd_watts,
+        seconds=(end - begin) / 1e9,
         when_utc=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 

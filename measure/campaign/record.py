@@ -20,31 +20,47 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
+class WindowRecord(Section):
+    """Power averaged over windows of one width, in watts."""
+
+    p50_watts: float
+    p99_watts: float
+    maximum_watts: float
+
+
 class PowerRecord(Section):
     """Power of one scope over the measured part of a run.
 
     Attributes:
-        mean_watts: Mean; None where the sensor is too slow to say, with the reason in `why_none`.
+        sensor: Whose samples these are.
+        rails: Which of its rails were added up.
+        mean_watts: None where the sensor is too slow to say, with the `reason`.
         standard_error_watts: Of the mean, from batch means.
-        calibration_uncertainty_watts: Which averaging does not remove.
+        calibration_uncertainty_watts: Which averaging does not remove; None = unknown.
         energy_joules: Over the measured part.
-        p99_watts: By window length: `1ms`, `10ms`, `10s`.
-        max_watts: Likewise.
+        over_1_ms: Averages over windows of 1 ms; None where the sensor is too slow.
+        over_10_ms: Likewise.
+        over_10_s: Likewise; None in a shorter run too.
         samples: Received in the measured part.
         lost: Samples lost in it.
+        coverage: Share of the time that samples cover.
         gaps: Stretches without samples, monotonic ns.
     """
 
+    sensor: str
+    rails: list[str]
     mean_watts: float | None
-    standard_error_watts: float | None = None
-    calibration_uncertainty_watts: float | None = None
-    energy_joules: float | None = None
-    p99_watts: dict[str, float] = Field(default_factory=dict)
-    max_watts: dict[str, float] = Field(default_factory=dict)
-    samples: int = 0
-    lost: int = 0
-    gaps: list[tuple[int, int]] = Field(default_factory=list)
-    why_none: str | None = None
+    standard_error_watts: float | None
+    calibration_uncertainty_watts: float | None
+    energy_joules: float | None
+    over_1_ms: WindowRecord | None
+    over_10_ms: WindowRecord | None
+    over_10_s: WindowRecord | None
+    samples: int
+    lost: int
+    coverage: float
+    gaps: list[tuple[int, int]]
+    reason: str | None
 
 
 class SensorRecord(Section):

@@ -177,10 +177,7 @@ def open_sensors(wanted: Sequence[str], opened: Opened) -> list[Sensor]:
     Raises:
         SensorError: One is not there or may not be read.
     """
-    own = [f"diskstats:{opened.drive.device.name}", "cpu"]
-    known = {one.partition(":")[0] for one in wanted}
-    names = [*wanted, *(one for one in own if one.partition(":")[0] not in known)]
-    sensors = [open_sensor(name) for name in names]
+    sensors = [open_sensor(name) for name in wanted]
     for sensor in sensors:
         sensor.probe()
     return sensors

@@ -16,12 +16,24 @@ from iojoule.measure.campaign.conditions import conditions
 from iojoule.measure.campaign.folder import CampaignState, IdleBaseline
 from iojoule.measure.campaign.plan import Plan
 from iojoule.measure.campaign.points import Run
-from iojoule.measure.campaign.record import PowerRecord, RunRecord, SensorRecord, Status
+from iojoule.measure.campaign.record import (
+    PowerRecord,
+    RunRecord,
+    SensorRecord,
+    Status,
+    WindowRecord,
+)
 from iojoule.measure.campaign.settings import power_state
 from iojoule.measure.drive.identify import Smart
 from iojoule.measure.errors import DriveError, SensorError
 from iojoule.measure.fio.outcome import read_outcome
-from iojoule.measure.recording import PowerStatistics, Recorder, Recording
+from iojoule.measure.recording import (
+    IdlePower,
+    PowerStatistics,
+    Recorder,
+    Recording,
+    WindowPower,
+)
 from iojoule.measure.sensors.protocol import Scope
 
 if TYPE_CHECKING:
@@ -33,6 +45,11 @@ _POWER_FIELDS = {
     Scope.CPU: "cpu_power_watts",
     Scope.DRAM: "dram_power_watts",
     Scope.SYSTEM: "system_power_watts",
+}
+_COUNTED = {
+    "device_commands_per_second": ("reads_completed", "writes_completed"),
+    "merged_requests_per_second": ("reads_merged", "writes_merged"),
+    "interrupts_per_second": ("interrupts",),
 }
 
 
@@ -175,6 +192,7 @@ def finished_record(watched: Watched) -> RunRecord:
         **_drive_state(watched),
         **_conditions(watched),
         **outcome.observations,
+        **_counted(watched, begin, end),
         **_observed_power(watched, power),
     }
     return RunRecord(
@@ -196,7 +214,8 @@ def failed_record(watched: Watched, reason: str) -> RunRecord:
 
 def _common(watched: Watched) -> dict[str, Any]:
     run = watched.run
-    deliveries = watched.recording.deliveries if watched.recording is not None else {}
+    recording = watched.recording
+    deliveries = {name: recording.delivery(name) for name in recording.sensors} if recording else {}
     return {
         "number": run.number,
         "sweep": run.sweep,
@@ -230,40 +249,78 @@ def _power(watched: Watched, begin: int, end: int) -> dict[Scope, PowerStatistic
 
 def _power_record(one: PowerStatistics) -> PowerRecord:
     return PowerRecord(
+        sensor=one.sensor,
+        rails=list(one.rails),
         mean_watts=one.mean_watts,
         standard_error_watts=one.standard_error_watts,
         calibration_uncertainty_watts=one.calibration_uncertainty_watts,
         energy_joules=one.energy_joules,
-        p99_watts=dict(one.p99_watts),
-        max_watts=dict(one.max_watts),
+        over_1_ms=_window_record(one.over_1_ms),
+        over_10_ms=_window_record(one.over_10_ms),
+        over_10_s=_window_record(one.over_10_s),
         samples=one.samples,
         lost=one.lost,
+        coverage=one.coverage,
         gaps=list(one.gaps),
-        why_none=one.why_none,
+        reason=one.reason,
+    )
+
+
+def _window_record(one: WindowPower | None) -> WindowRecord | None:
+    if one is None:
+        return None
+    return WindowRecord(
+        p50_watts=one.p50_watts, p99_watts=one.p99_watts, maximum_watts=one.maximum_watts
     )
 
 
 def _observed_power(watched: Watched, power: dict[Scope, PowerStatistics]) -> dict[str, float]:
     """Power as observed; the 99th percentile of the drive is that of windows of 1 ms."""
     found = {
-        name: power[scope].mean_watts
-        for scope, name in _POWER_FIELDS.items()
-        if scope in power and power[scope].mean_watts is not None
+        name: power[scope].mean_watts for scope, name in _POWER_FIELDS.items() if scope in power
     }
     device = power.get(Scope.DEVICE)
-    if device is not None and "1ms" in device.p99_watts:
-        found["device_power_p99_watts"] = device.p99_watts["1ms"]
+    if device is not None and device.over_1_ms is not None:
+        found["device_power_p99_watts"] = device.over_1_ms.p99_watts
     baseline = watched.baseline
     if baseline is not None:
         found["idle_power_watts"] = baseline.mean_watts
-    if watched.idle_is_back is not None and watched.recording is not None and baseline is not None:
-        background = watched.recording.background(
-            watched.fio_ended_ns, baseline.mean_watts, baseline.standard_error_watts
-        )
-        if background is not None:
-            found["background_energy_joules"] = max(0.0, background.energy_joules)
-            found["background_seconds"] = background.seconds
+        found |= _background(watched, baseline)
     return {name: max(0.0, value) for name, value in found.items() if value is not None}
+
+
+def _background(watched: Watched, baseline: IdleBaseline) -> dict[str, float | None]:
+    """Energy above idle after a run that wrote, and how long it took."""
+    if watched.idle_is_back is None or watched.recording is None:
+        return {}
+    settle = watched.plan.settle
+    level = IdlePower(
+        mean_watts=baseline.mean_watts,
+        sd_watts=max(baseline.sd_watts, settle.tolerance * baseline.mean_watts / 3),
+        window_seconds=settle.window_seconds,
+    )
+    found = watched.recording.background(Scope.DEVICE, watched.fio_ended_ns, level)
+    if found is None:
+        return {}
+    return {
+        "background_energy_joules": found.energy_joules,
+        "background_seconds": found.seconds,
+    }
+
+
+def _counted(watched: Watched, begin: int, end: int) -> dict[str, float]:
+    """What the block layer and the CPU counted in the measured part."""
+    recording = watched.recording
+    if recording is None:
+        return {}
+    recorded = {rail.name for sensor in recording.sensors for rail in recording.rails(sensor)}
+    found: dict[str, float] = {}
+    for name, rails in _COUNTED.items():
+        deltas = [recording.counter(rail, begin, end) for rail in rails if rail in recorded]
+        known = [one.per_second for one in deltas if one is not None]
+        if len(known) == len(rails):
+            found[name] = sum(known)
+    return found
 
 
 def _drive_state(watched: Watched) -> dict[str, Any]:
