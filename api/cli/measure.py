@@ -135,6 +135,29 @@ def resume(
 
 
 @app.command()
+def check(
+    out: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the campaign.")],
+    output: console.FormatOption = console.Format.TABLE,
+) -> None:
+    """Say which points are unstable, why, and what to run next."""
+    from dataclasses import asdict
+
+    from iojoule.measure.campaign.check import check as check_records
+    from iojoule.measure.campaign.folder import CampaignFolder
+
+    folder = CampaignFolder(out)
+    folder.options()
+    found = [asdict(one) for one in check_records(folder.records(), folder.state())]
+    for one in found:
+        one["runs"] = ", ".join(map(str, one["runs"]))
+    if not found and output is console.Format.TABLE:
+        console.emit("nothing doubtful was found\n")
+        return
+    titles = {"runs": "runs", "what": "what", "why": "why", "advice": "what to do"}
+    console.emit_records(found, output, titles)
+
+
+@app.command()
 def restore() -> None:
     """Put back what a campaign that was killed left changed on drive and host."""
     from iojoule.measure.host.journal import restore_abandoned

@@ -183,7 +183,9 @@ def _split(total: int, share: float) -> tuple[int, int]:
 def _writes(workload: Workload, host: JobHost) -> dict[str, Any]:
     if workload.operation is Operation.READ:
         return {}
-    found: dict[str, Any] = {"zero_buffers": 1} if host.data == "zero" else {"refill_buffers": 1}
+    # random data is made once and scrambled for every request: refill_buffers would spend the time
+    # between two requests on making it anew
+    found: dict[str, Any] = {"zero_buffers": 1} if host.data == "zero" else {"scramble_buffers": 1}
     if workload.flush_every_writes:
         found["fdatasync"] = workload.flush_every_writes
     if workload.force_unit_access:

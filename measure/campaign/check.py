@@ -1,0 +1,217 @@
+"""Which points of a campaign are unstable, why, and what to run next.
+
+After pyperf's `check`: warnings with a number and an advice each, not a verdict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import t as student
+
+from iojoule.datasets.littles_law import WARN_ABOVE
+from iojoule.datasets.schema import Measurement
+from iojoule.measure.campaign.folder import CampaignState
+from iojoule.measure.campaign.record import RunRecord, Status
+
+CONFIDENCE = 0.90
+GOAL = 0.05
+"""Half-width of the interval of a point's mean that counts as stable, as a fraction of it."""
+
+_CHECKED = {
+    "throughput_bytes_per_second": "throughput",
+    "latency_p99_ns": "p99 latency",
+    "device_power_watts": "drive power",
+}
+_FEW_REQUESTS_FOR_P99 = 1000
+_DRIFT_SHARE = 0.03
+_LOST_SHARE = 0.001
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to be known of a campaign's data.
+
+    Attributes:
+        runs: Numbers of the runs concerned; empty = the campaign as a whole.
+        what: What was found, with its number.
+        why: The most likely reason, as far as the data tell.
+        advice: What to do or run next.
+    """
+
+    runs: tuple[int, ...]
+    what: str
+    why: str
+    advice: str
+
+
+def check(records: Sequence[RunRecord], state: CampaignState) -> list[Finding]:
+    """Everything doubtful about a campaign, the worst first."""
+    done = [one for one in records if one.status is Status.DONE and one.measurement is not None]
+    by_point: dict[str, list[RunRecord]] = {}
+    for one in done:
+        by_point.setdefault(f"{one.sweep}/{one.point}", []).append(one)
+    found = list(_failures(records))
+    for group in by_point.values():
+        found += _scatter(group)
+    for one in done:
+        found += _single(one)
+    found += _drift(state)
+    return found
+
+
+def _failures(records: Sequence[RunRecord]) -> Iterator[Finding]:
+    reasons: dict[str, list[int]] = {}
+    for one in records:
+        if one.status is Status.FAILED:
+            reasons.setdefault(one.reason or "unknown", []).append(one.number)
+    for reason, numbers in reasons.items():
+        yield Finding(
+            tuple(numbers),
+            f"{len(numbers)} failed",
+            reason,
+            "mend the cause, then `iojoule measure resume`",
+        )
+
+
+def _scatter(group: Sequence[RunRecord]) -> Iterator[Finding]:
+    numbers = tuple(one.number for one in group)
+    seen = [one.measurement.observations for one in group if one.measurement is not None]
+    if len(seen) < 2:
+        yield Finding(
+            numbers,
+            f"{_name(group[0])}: measured once",
+            "without a repeat nothing is known of its scatter",
+            "set repeats = 3 in the plan",
+        )
+        return
+    for field, name in _CHECKED.items():
+        values = np.array([value for one in seen if (value := getattr(one, field)) is not None])
+        if len(values) < 2 or values.mean() == 0:
+            continue
+        half = half_width(values) / values.mean()
+        if half > GOAL:
+            more = repeats_needed(values)
+            yield Finding(
+                numbers,
+                f"{_name(group[0])}: {name} is known within {half:.0%} only "
+                f"({len(values)} repeats)",
+                _reason(group),
+                f"repeat it about {more} times in all, or longer runs",
+            )
+
+
+def half_width(values: np.ndarray) -> float:
+    """Half-width of the 90 % interval of the mean (Student's t), in the unit of the values."""
+    count = len(values)
+    quantile = float(student.ppf(0.5 + CONFIDENCE / 2, count - 1))
+    return quantile * float(values.std(ddof=1)) / math.sqrt(count)
+
+
+def repeats_needed(values: np.ndarray) -> int:
+    """How many repeats bring the half-width down to the goal if the scatter stays as it is."""
+    relative = float(values.std(ddof=1) / values.mean())
+    count = len(values)
+    while count < 200:
+        quantile = float(student.ppf(0.5 + CONFIDENCE / 2, count - 1))
+        if quantile * relative / math.sqrt(count) <= GOAL:
+            break
+        count += 1
+    return count
+
+
+def _reason(group: Sequence[RunRecord]) -> str:
+    """The first difference between the repeats that would explain scatter."""
+    measured = [one.measurement for one in group if one.measurement is not None]
+    for explain in (_throttled, _states, _temperatures, _after_writes):
+        reason = explain(measured)
+        if reason is not None:
+            return reason
+    return "no condition that was recorded differs between the repeats"
+
+
+def _throttled(measured: Sequence[Measurement]) -> str | None:
+    seconds = [one.conditions.thermal_throttle_seconds or 0 for one in measured]
+    return "the drive throttled by heat in some of them" if any(seconds) else None
+
+
+def _states(measured: Sequence[Measurement]) -> str | None:
+    states = {one.state.device_state for one in measured}
+    return "the drive was in different states" if len(states) > 1 else None
+
+
+def _temperatures(measured: Sequence[Measurement]) -> str | None:
+    known = [
+        value for one in measured if (value := one.conditions.temperature_celsius_mean) is not None
+    ]
+    if known and max(known) - min(known) > 10:
+        return f"the drive was between {min(known):g} and {max(known):g} degrees Celsius"
+    return None
+
+
+def _after_writes(measured: Sequence[Measurement]) -> str | None:
+    waits = [value for one in measured if (value := one.state.seconds_since_last_write) is not None]
+    if waits and min(waits) < 5:
+        return "some began within 5 s of the end of a run that wrote"
+    return None
+
+
+def _single(one: RunRecord) -> Iterator[Finding]:
+    assert one.measurement is not None
+    number = (one.number,)
+    if one.littles_ratio is not None and abs(one.littles_ratio - 1) > WARN_ABOVE:
+        yield Finding(
+            number,
+            f"{_name(one)}: throughput x latency / concurrency = {one.littles_ratio:.3f}",
+            "the depth asked for was not always in flight",
+            "fewer jobs than cores, or a longer run",
+        )
+    requests = (one.measurement.observations.iops or 0) * (
+        ((one.end_monotonic_ns or 0) - (one.begin_monotonic_ns or 0)) / 1e9
+    )
+    if requests < _FEW_REQUESTS_FOR_P99:
+        yield Finding(
+            number,
+            f"{_name(one)}: {requests:.0f} requests",
+            "a 99th percentile of fewer than 1,000 requests rests on fewer than 10 of them",
+            f"run it {_FEW_REQUESTS_FOR_P99 / max(requests, 1):.1f} times as long",
+        )
+    for scope, power in one.power.items():
+        total = power.samples + power.lost
+        if total and power.lost / total > _LOST_SHARE:
+            yield Finding(
+                number,
+                f"{_name(one)}: {power.lost / total:.2%} of the samples of {scope} power are lost",
+                "the host did not read the sensor in time, or its cable is bad",
+                "keep cores free of fio's jobs (host.cpus), or use another port",
+            )
+
+
+def _drift(state: CampaignState) -> Iterator[Finding]:
+    for number, baselines in state.idle.items():
+        levels = [one.mean_watts for one in baselines]
+        if len(levels) < 2 or not levels[0]:
+            continue
+        change = levels[-1] / levels[0] - 1
+        if abs(change) > _DRIFT_SHARE:
+            yield Finding(
+                (),
+                f"idle power in state {number} changed by {change:+.1%} over the campaign",
+                "the drive warmed up, housekeeping was not over, or the sensor's zero moved",
+                "let the drive settle longer (settle.after_writes_seconds_max), zero the sensor",
+            )
+
+
+def _name(one: RunRecord) -> str:
+    assert one.measurement is not None
+    words: Mapping[str, object] = {
+        **one.measurement.workload.model_dump(mode="json", exclude_none=True),
+        **one.measurement.configuration.model_dump(mode="json", exclude_none=True),
+    }
+    shown = ("operation", "pattern", "request_bytes", "queue_depth", "jobs", "engine")
+    told = [str(words[name]) for name in shown if name in words]
+    state = words.get("power_state")
+    return f"{one.sweep} {' '.join(told)}" + (f" PS{state}" if state is not None else "")
