@@ -13,11 +13,46 @@ from pydantic import ValidationError
 from scipy.stats import qmc
 
 from iojoule.datasets.schema import Configuration, Workload, validation_error
-from iojoule.datasets.vocabulary import Engine, Pattern
+from iojoule.datasets.vocabulary import Completion, Engine, Pattern
 from iojoule.measure.campaign.knobs import ALL_STATES, KNOBS, SIZES, KnobValues, Value, read_size
 from iojoule.measure.campaign.plan import Order, Plan, Sweep
 from iojoule.measure.errors import CampaignError
 from iojoule.measure.point import Point
+
+_KERNEL_RINGS = (Engine.IO_URING, Engine.IO_URING_CMD)
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What drive and host can do; None = not known, so nothing is left out for it.
+
+    Attributes:
+        power_states: Operational states; None where the drive has no controller.
+        polls: Whether the drive has poll queues.
+        schedulers: The block-layer schedulers that are offered.
+        numa_nodes: Memory nodes of the host.
+    """
+
+    power_states: tuple[int, ...] | None = None
+    polls: bool | None = None
+    schedulers: frozenset[str] | None = None
+    numa_nodes: frozenset[int] | None = None
+
+    def refusal(self, configuration: Configuration) -> str | None:
+        """Why a configuration cannot be in force here; None = it can."""
+        polled = configuration.completion is Completion.POLLED
+        if self.polls is False and polled and configuration.engine in _KERNEL_RINGS:
+            return (
+                "completion: polled needs poll queues, which the drive has none of (load nvme with "
+                "poll_queues=N)"
+            )
+        scheduler = configuration.scheduler
+        if scheduler and self.schedulers is not None and scheduler not in self.schedulers:
+            return f"scheduler: this kernel does not offer {scheduler.value}"
+        node = configuration.job_numa_node
+        if node is not None and self.numa_nodes is not None and node not in self.numa_nodes:
+            return f"job_numa_node: this host has no node {node}"
+        return None
 
 
 @dataclass(frozen=True)
@@ -54,12 +89,12 @@ class Expansion:
     impossible: dict[str, int]
 
 
-def expand(plan: Plan, power_states: Sequence[int] | None) -> Expansion:
+def expand(plan: Plan, abilities: Abilities) -> Expansion:
     """The runs of a plan in the order in which they are made.
 
     Args:
         plan: The plan.
-        power_states: Operational states of the drive; None where it has no controller.
+        abilities: What drive and host can do.
 
     Raises:
         CampaignError: A value is wrong, a state is none of the drive's, or nothing is left.
@@ -68,8 +103,8 @@ def expand(plan: Plan, power_states: Sequence[int] | None) -> Expansion:
     impossible: dict[str, int] = {}
     for sweep in plan.sweep:
         seen: set[str] = set()
-        for values in _combinations(sweep, plan.seed, power_states):
-            point = _point(sweep, values, power_states)
+        for values in _combinations(sweep, plan.seed, abilities.power_states):
+            point = _point(sweep, values, abilities)
             if isinstance(point, str):
                 impossible[point] = impossible.get(point, 0) + 1
                 continue
@@ -151,9 +186,7 @@ def _spelled_out(name: str, knob: KnobValues, power_states: Sequence[int] | None
     return KnobValues(values=tuple(power_states))
 
 
-def _point(
-    sweep: Sweep, values: dict[str, Value], power_states: Sequence[int] | None
-) -> Point | str:
+def _point(sweep: Sweep, values: dict[str, Value], abilities: Abilities) -> Point | str:
     """The point of these values, or the reason why it cannot exist."""
     where = f"sweep {sweep.name}"
     parts: dict[str, dict[str, Any]] = {"workload": {}, "configuration": {}}
@@ -164,7 +197,7 @@ def _point(
             raise CampaignError(f"{where}: {name}: {error}", field=name) from None
     state = parts["configuration"].get("power_state")
     if state is not None:
-        _known_state(where, state, power_states)
+        _known_state(where, state, abilities.power_states)
     if parts["workload"]["operation"] != "mixed":
         parts["workload"].pop("read_fraction", None)
         parts["workload"].pop("mix_dispatch", None)
@@ -176,7 +209,7 @@ def _point(
         if "contradict" in said.message or error.errors()[0]["loc"]:
             raise CampaignError(said.message, field=said.field) from None
         return said.message.removeprefix(f"{where}: ").partition(" (found")[0]
-    return Point(workload, configuration)
+    return abilities.refusal(configuration) or Point(workload, configuration)
 
 
 def _defaults(configuration: dict[str, Any]) -> dict[str, Any]:

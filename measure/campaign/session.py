@@ -6,6 +6,7 @@ before anything destructive; hold the drive; open the instruments; only then cha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from iojoule.measure.campaign.drive_bench import DriveBench, Rig, job_of, target
 from iojoule.measure.campaign.estimate import Cost, cost
 from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
 from iojoule.measure.campaign.plan import Plan, parse_plan
-from iojoule.measure.campaign.points import Expansion, expand
+from iojoule.measure.campaign.points import Abilities, Expansion, expand
 from iojoule.measure.campaign.settings import of_campaign, of_run
 from iojoule.measure.drive.block_device import open_block_device
 from iojoule.measure.drive.nvme_cli import NvmeController
@@ -69,18 +70,36 @@ def look(plan: Plan, drive: Path, controller: Path | None) -> Opened:
         nvme.identify() if nvme is not None else None,
         nvme.identify_namespace() if nvme is not None else None,
     )
-    states = (
-        [state.index for state in facts.controller.operational_states]
-        if facts.controller is not None
-        else None
-    )
-    expansion = expand(plan, states)
+    expansion = expand(plan, _abilities(facts))
     for run in expansion.runs:
         job_of(run, plan, facts)  # whatever cannot be written as a job is found now
     swept = {run.point.configuration.power_state for run in expansion.runs}
     target = target_of(plan, facts, None)
     price = cost(plan, expansion.runs, facts.model, target.size_bytes, len(swept))
     return Opened(plan, facts, nvme, expansion, price)
+
+
+def _abilities(drive: DriveFacts) -> Abilities:
+    device = drive.device
+    states = (
+        tuple(state.index for state in drive.controller.operational_states)
+        if drive.controller is not None
+        else None
+    )
+    offered = device.attribute("queue/scheduler")
+    poll = device.attribute("queue/io_poll")
+    nodes = [
+        int(node.name.removeprefix("node"))
+        for node in device.sysfs.glob("devices/system/node/node[0-9]*")
+    ]
+    return Abilities(
+        power_states=states,
+        polls=None if poll is None else poll != "0",
+        schedulers=frozenset(offered.replace("[", "").replace("]", "").split())
+        if offered
+        else None,
+        numa_nodes=frozenset(nodes) or None,
+    )
 
 
 def commands(opened: Opened, fio: Fio) -> list[str]:

@@ -17,7 +17,7 @@ from iojoule.measure.campaign.folder import (
     IdleBaseline,
 )
 from iojoule.measure.campaign.plan import Plan, parse_plan
-from iojoule.measure.campaign.points import Run, expand
+from iojoule.measure.campaign.points import Abilities, Run, expand
 from iojoule.measure.campaign.record import RunRecord, Status
 from iojoule.measure.errors import CampaignError, RunsFailedError
 
@@ -102,7 +102,7 @@ def folder(tmp_path: Path) -> CampaignFolder:
 
 
 def campaign(plan: Plan, folder: CampaignFolder, bench: FakeBench):
-    return conduct(plan, expand(plan, None).runs, folder, bench, Silent())
+    return conduct(plan, expand(plan, Abilities()).runs, folder, bench, Silent())
 
 
 def test_every_run_is_made_once_and_becomes_a_row(plan: Plan, folder: CampaignFolder) -> None:

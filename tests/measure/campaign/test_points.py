@@ -1,5 +1,7 @@
 """From a plan to its runs."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,15 +9,16 @@ from hypothesis import strategies as st
 from iojoule.datasets.schema import Configuration, Workload
 from iojoule.measure.campaign.knobs import KNOBS, read_size, read_values
 from iojoule.measure.campaign.plan import load_plan, parse_plan, shipped_plans
-from iojoule.measure.campaign.points import expand
+from iojoule.measure.campaign.points import Abilities, expand
 from iojoule.measure.errors import CampaignError
 
 HEAD = 'schema_version = 1\nname = "p"\n'
 SWEEP = '[[sweep]]\nname = "s"\noperation = "read"\nrequest_bytes = "4KiB"\n'
 
 
-def runs_of(text: str, states: list[int] | None = None):
-    return expand(parse_plan(HEAD + text, "plan"), states)
+def runs_of(text: str, states: list[int] | None = None, **abilities: Any):
+    known = tuple(states) if states is not None else None
+    return expand(parse_plan(HEAD + text, "plan"), Abilities(known, **abilities))
 
 
 def test_every_knob_is_a_field_of_the_schema() -> None:
@@ -27,7 +30,7 @@ def test_every_knob_is_a_field_of_the_schema() -> None:
 def test_shipped_plans_expand_and_say_what_they_are_for(name: str) -> None:
     plan, _ = load_plan(name)
     assert plan.title
-    assert expand(plan, [0, 1, 2]).runs
+    assert expand(plan, Abilities((0, 1, 2))).runs
 
 
 def test_a_sweep_is_the_product_of_its_knobs_times_the_repeats() -> None:
@@ -53,6 +56,26 @@ def test_what_cannot_exist_is_left_out_and_counted() -> None:
     ((reason, count),) = found.impossible.items()
     assert "psync holds one request" in reason
     assert count == 1
+
+
+def test_what_this_host_cannot_do_is_left_out_with_the_reason() -> None:
+    text = SWEEP + (
+        'completion = ["interrupt", "polled"]\nscheduler = ["none", "kyber"]\n'
+        "job_numa_node = [0, 1]\n"
+    )
+    found = runs_of(
+        "repeats = 1\n" + text,
+        polls=False,
+        schedulers=frozenset({"none"}),
+        numa_nodes=frozenset({0}),
+    )
+    assert len(found.runs) == 1
+    assert sum(found.impossible.values()) == 7
+    assert {reason.partition(":")[0] for reason in found.impossible} == {
+        "completion",
+        "scheduler",
+        "job_numa_node",
+    }
 
 
 def test_operational_stands_for_the_drives_states() -> None:
