@@ -21,14 +21,18 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-WARM_UP_NS = 100_000_000
+WARM_UP_NS = 250_000_000
 """Frames of so long are gathered before the first is released: offset and period follow."""
-HOLD_NS = 300_000_000
+HOLD_NS = 600_000_000
+LEAST_EVIDENCE_NS = 30_000_000
+"""At the end of a stream this much after a gap may settle it; with less it is as short as it can
+be."""
 JITTER_US = 1.5
 """How far the time between two neighbours may be from the period."""
+COARSE_JITTER_US = 4.0
+"""The same where the arrivals say that no wrap is missing."""
 HIDDEN_WRAPS = 10
-"""A lateness of so many wraps that lasts for `HIDDEN_NS` is a gap that no stamp shows."""
-HIDDEN_NS = 1_000_000_000
+"""A lateness of so many wraps that lasts for `HOLD_NS` is a gap that no stamp shows."""
 BUCKET_US = 1_000_000.0
 BUCKETS = 64
 FIT_BUCKETS = 5
@@ -177,23 +181,39 @@ class DeviceClock:
     def _settle(self, everything: bool) -> int:
         """Decide as many doubtful gaps as can be; returns how many frames may go."""
         lag = self._lag()
-        if self._is_hidden(lag):
-            self._doubtful[0] = True
+        if self._is_hidden(lag, everything):
+            self._shift(0, lag)
         # least lateness of a frame or any after it: what arrived at once has no wraps missing
         least = np.minimum.accumulate(lag[::-1])[::-1]
         decided = 0
+        impossible = self._doubtful & ~self._whole_periods()
         while True:
-            open_ = np.flatnonzero(self._doubtful[decided:] & (least[decided:] >= self._wrap / 2))
-            if not len(open_):
+            doubts = self._doubtful[decided:] & (least[decided:] >= self._wrap / 2)
+            doubts |= impossible[decided:]
+            if not doubts.any():
                 return len(self._device)
-            place = decided + int(open_[0])
-            if not everything and self._arrival[-1] - self._arrival[place] < HOLD_NS / 1e3:
+            place = decided + int(np.argmax(doubts))
+            evidence_us = self._arrival[-1] - self._arrival[place]
+            if evidence_us < HOLD_NS / 1e3 and not everything:
                 return place
-            shift = self._missing_wraps(place, float(least[place])) * self._wrap
-            self._device[place:] += shift
-            least[place:] -= shift
-            self._last_us = int(self._device[-1])
+            self._shift(place, least, settled=bool(evidence_us >= LEAST_EVIDENCE_NS / 1e3))
             decided = place + 1
+
+    def _whole_periods(self) -> NDArray[np.bool_]:
+        """Whether the step to each frame can be a number of periods with no wrap missing."""
+        before = self._device[0] if self._released_us is None else self._released_us
+        steps = np.diff(self._device, prepend=before)
+        periods = np.maximum(np.round(steps / self.period_us), 1.0)
+        whole: NDArray[np.bool_] = np.abs(steps - periods * self.period_us) <= COARSE_JITTER_US
+        return whole
+
+    def _shift(self, place: int, least: NDArray[np.float64], *, settled: bool = True) -> None:
+        """Let the gap before a frame be as long as its lateness, and those after it, say."""
+        lag = float(least[place:].min())
+        shift = self._missing_wraps(place, lag, settled=settled) * self._wrap
+        self._device[place:] += shift
+        least[place:] -= shift
+        self._last_us = int(self._device[-1])
 
     def _lag(self) -> NDArray[np.float64]:
         """How late each frame arrived, in microseconds, if no wrap is missing."""
@@ -201,29 +221,35 @@ class DeviceClock:
         lag: NDArray[np.float64] = self._arrival - self._device - offset
         return lag
 
-    def _is_hidden(self, lag: NDArray[np.float64]) -> bool:
-        """Whether everything has been late for so long that a gap went unseen."""
+    def _is_hidden(self, lag: NDArray[np.float64], everything: bool) -> bool:
+        """Whether all frames have been late for so long that a gap went unseen."""
         if lag.min() < HIDDEN_WRAPS * self._wrap:
             self._late_since = None
             return False
         if self._late_since is None:
             self._late_since = float(self._arrival[0])
-        if self._arrival[-1] - self._late_since < HIDDEN_NS / 1e3:
+        enough_us = HOLD_NS / 1e3 if not everything else HOLD_NS / 5e3
+        if self._arrival[-1] - self._late_since < enough_us:
             return False
         self._late_since = None
         return True
 
-    def _missing_wraps(self, place: int, lag: float) -> int:
-        """How many wraps the gap before a frame is longer than its stamps say."""
+    def _missing_wraps(self, place: int, lag: float, *, settled: bool) -> int:
+        """How many wraps the gap before a frame is longer than its stamps say.
+
+        Where the stream ended before the arrivals could settle it, the shortest possible gap.
+        """
         before = self._device[place - 1] if place else self._released_us
         step = float(self._device[place] - (self._device[place] if before is None else before))
-        wraps = np.arange(int(lag // self._wrap) + 14)
+        # no frame arrives before it was taken, the envelope is right to within a wrap
+        wraps = np.arange(max(int(lag // self._wrap), 0) + 2)
         gaps = step + wraps * self._wrap
         periods = np.maximum(np.round(gaps / self.period_us), 1.0)
-        tolerance = JITTER_US + gaps / max(self._regular_frames, 1000)
+        # the period itself is known to a microsecond over all regular frames
+        tolerance = JITTER_US + periods / max(self._regular_frames, 1000)
         fits = np.abs(gaps - periods * self.period_us) <= tolerance
         possible = wraps[fits] if fits.any() else wraps
-        return int(possible[np.argmin(np.abs(possible * self._wrap - lag))])
+        return int(possible[np.argmin(np.abs(possible * self._wrap - lag)) if settled else 0])
 
     def _lost(self, device: NDArray[np.int64]) -> NDArray[np.int64]:
         first = device[:1] if self._released_us is None else self._released_us

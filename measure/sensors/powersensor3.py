@@ -203,7 +203,7 @@ class PowerSensor3:
         records = _records(port)
         self._pairs = _choose(self.name, records, self._wanted, self._names)
         port.write(b"I")
-        frames = FrameDecoder().feed(port.exactly(FRAME_BYTES, REPLY_SECONDS))
+        frames = FrameDecoder().feed(port.exactly(FRAME_BYTES, REPLY_SECONDS), last=True)
         offset, gain = self._uncertainty
         rails = tuple(
             Rail(

@@ -166,37 +166,54 @@ def encode_frames(
 class FrameDecoder:
     """Finds the frames in a stream, whatever lies between them.
 
-    A frame is known by its fixed bits (53 of 144), so that damage costs the frames it touches and
-    no other one; whoever knows the device's clock counts the lost ones.
+    A frame is known by its fixed bits (53 of 144). One that touches bytes which belong to no frame
+    may hold some of them by chance, so it is discarded too. Whoever knows the device's clock counts
+    what is lost.
 
     Attributes:
         received_bytes: How many bytes the stream had so far.
-        discarded_bytes: How many of them belong to no whole frame.
+        discarded_bytes: How many of them were discarded.
     """
 
     def __init__(self) -> None:
         self.received_bytes = 0
         self.discarded_bytes = 0
         self._rest = b""
+        self._clean = True  # whether the rest begins where a frame ended, or the stream began
 
-    def feed(self, data: bytes) -> Frames:
-        """The frames that are complete with these bytes."""
+    def feed(self, data: bytes, *, last: bool = False) -> Frames:
+        """The frames that are complete with these bytes.
+
+        Args:
+            data: The next bytes.
+            last: Whether nothing more will come; otherwise the newest frame is held back until it
+                is known what follows it.
+        """
         buffer = np.frombuffer(self._rest + data, dtype=np.uint8)
         base = self.received_bytes - len(self._rest)
         self.received_bytes += len(data)
         starts = _frame_starts(buffer)
-        last_end = int(starts[-1]) + FRAME_BYTES if len(starts) else 0
-        keep = max(last_end, len(buffer) - FRAME_BYTES + 1, 0)
+        preceded = np.diff(starts, prepend=-FRAME_BYTES) == FRAME_BYTES
+        if len(starts):
+            preceded[0] &= self._clean
+        after = len(buffer) - (int(starts[-1]) + FRAME_BYTES) if len(starts) else 0
+        held = len(starts) > 0 and not last and after < FRAME_BYTES
+        followed = np.append(preceded[1:], last and after < FRAME_BYTES)[: len(starts)]
+        good = starts[preceded & followed]
+        if held:
+            keep, self._clean = int(starts[-1]), bool(preceded[-1])
+        else:
+            keep = len(buffer) if last else max(len(buffer) - FRAME_BYTES + 1, 0)
+            self._clean &= keep == 0
         self._rest = buffer[keep:].tobytes()
-        self.discarded_bytes += keep - len(starts) * FRAME_BYTES
-        rows = buffer[starts[:, np.newaxis] + np.arange(FRAME_BYTES)]
-        pairs = rows.astype(np.uint16)
-        packets = ((pairs[:, 0::2] & 0x0F) << 6 | pairs[:, 1::2] & 0x3F).astype(np.uint16)
+        self.discarded_bytes += keep - len(good) * FRAME_BYTES
+        rows = buffer[good[:, np.newaxis] + np.arange(FRAME_BYTES)].astype(np.uint16)
+        packets = ((rows[:, 0::2] & 0x0F) << 6 | rows[:, 1::2] & 0x3F).astype(np.uint16)
         return Frames(
             stamps_us=packets[:, 0],
             levels=packets[:, 1:],
             markers=(rows[:, 3] & 0x40) != 0,
-            ends=starts + (base + FRAME_BYTES),
+            ends=good + (base + FRAME_BYTES),
         )
 
 

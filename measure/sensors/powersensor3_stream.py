@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from iojoule.measure.errors import SensorError
 from iojoule.measure.sensors.device_clock import DeviceClock
-from iojoule.measure.sensors.powersensor3_protocol import SENSORS, WRAP_US, FrameDecoder
+from iojoule.measure.sensors.powersensor3_protocol import SENSORS, WRAP_US, FrameDecoder, Frames
 from iojoule.measure.sensors.protocol import Delivery
 from iojoule.measure.sensors.serial_port import SerialPort
 
@@ -40,6 +40,7 @@ class Stream:
         self._decoder = FrameDecoder()
         self._levels = np.empty((0, SENSORS), dtype=np.uint16)
         self._markers = np.empty(0, dtype=np.bool_)
+        self._arrivals: list[tuple[int, int]] = []  # bytes so far, and when they came
         self._heard = self._understood = time.monotonic()
         self._rest: Taken | None = None
         self._frames = self._lost = 0
@@ -69,6 +70,7 @@ class Stream:
                 pass
         except SensorError as error:
             self._errors.append(error.message)
+        self._take_in(self._decoder.feed(b"", last=True))
         self._rest = self._take(everything=True)
 
     def delivery(self) -> Delivery:
@@ -105,15 +107,23 @@ class Stream:
                 parts.append(part)
                 arrivals.append(time.monotonic_ns())
                 ends.append(total)
-        frames = self._decoder.feed(b"".join(parts))
-        self._heard = time.monotonic() if parts else self._heard
-        if len(frames):
-            self._understood = self._heard
-            places = np.searchsorted(ends, frames.ends)
-            self._clock.add(frames.stamps_us, np.array(arrivals, dtype=np.int64)[places])
-            self._levels = np.concatenate([self._levels, frames.levels])
-            self._markers = np.concatenate([self._markers, frames.markers])
+        if parts:
+            self._heard = time.monotonic()
+            self._arrivals.extend(zip(ends, arrivals, strict=True))
+            self._take_in(self._decoder.feed(b"".join(parts)))
         return total - before
+
+    def _take_in(self, frames: Frames) -> None:
+        if not len(frames):
+            return
+        self._understood = self._heard
+        ends, arrivals = np.array(self._arrivals, dtype=np.int64).T
+        places = np.searchsorted(ends, frames.ends)
+        # the frame that the decoder holds back may have come with the newest but one
+        self._arrivals = self._arrivals[int(places[-1]) :]
+        self._clock.add(frames.stamps_us, arrivals[places])
+        self._levels = np.concatenate([self._levels, frames.levels])
+        self._markers = np.concatenate([self._markers, frames.markers])
 
     def _watch(self) -> None:
         now = time.monotonic()
