@@ -339,6 +339,24 @@ class EnergyOptions:
     def controller_active_watts(self, arg: float, /) -> None: ...
 
     @property
+    def controller_busy_watts(self) -> float: ...
+
+    @controller_busy_watts.setter
+    def controller_busy_watts(self, arg: float, /) -> None: ...
+
+    @property
+    def controller_busy_commands(self) -> int: ...
+
+    @controller_busy_commands.setter
+    def controller_busy_commands(self, arg: int, /) -> None: ...
+
+    @property
+    def controller_busy_exponent(self) -> float: ...
+
+    @controller_busy_exponent.setter
+    def controller_busy_exponent(self, arg: float, /) -> None: ...
+
+    @property
     def controller_joules_per_command(self) -> float: ...
 
     @controller_joules_per_command.setter
@@ -495,6 +513,12 @@ class PowerOptions:
 
     @cap_burst_ns.setter
     def cap_burst_ns(self, arg: int, /) -> None: ...
+
+    @property
+    def cap_reopen_ns(self) -> int: ...
+
+    @cap_reopen_ns.setter
+    def cap_reopen_ns(self, arg: int, /) -> None: ...
 
 class PhysicalOptions:
     """What physical mode knows of a drive."""
@@ -1614,6 +1638,52 @@ class Control:
 
     @property
     def cancelled(self) -> bool: ...
+
+class LiveDrive:
+    """
+    A drive whose requests come from outside; see sim/core/physical/live.hpp.
+    """
+
+    def __init__(self, device: DeviceConfig, limits: Limits = ...) -> None: ...
+
+    @property
+    def sectors(self) -> int: ...
+
+    @property
+    def now_ns(self) -> int: ...
+
+    @property
+    def outstanding(self) -> int: ...
+
+    @property
+    def active(self) -> bool: ...
+
+    @property
+    def power_state(self) -> int: ...
+
+    @property
+    def next_event_ns(self) -> int: ...
+
+    def submit(self, kind: str, sector: int, sectors: int, cookie: int, at_ns: int) -> None: ...
+
+    def advance(self, until_ns: int) -> list[tuple[int, int]]:
+        """What was completed: (cookie, time) in order."""
+
+    def set_power_state(self, state: int, at_ns: int) -> None: ...
+
+    def set_write_cache(self, on: bool) -> None: ...
+
+    def take_steps(self) -> tuple[int, list[float]]:
+        """
+        When the first step began, and joules of each whole step since the last call.
+        """
+
+def drive_text(device: DeviceConfig) -> str:
+    """
+    The drive as text for programs without Python; see sim/core/config_text.hpp.
+    """
+
+def read_drive_text(text: str) -> DeviceConfig: ...
 
 def simulate(device: DeviceConfig, flows: Sequence[FlowConfig], limits: Limits, control: Control | None = None, progress: Callable[[float], None] | None = None, series_step_ns: int = 0, with_queues: bool = False) -> RunResult:
     """

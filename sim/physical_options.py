@@ -196,6 +196,15 @@ class EnergyOptions(Options):
     controller_idle_watts: Watts = 0.0
     controller_active_watts: Watts = 0.0
     """While commands or flash operations are under way."""
+    controller_busy_watts: Watts = 0.0
+    """In addition, when `controller_busy_commands` are in the drive; with n of them the part
+    (n / controller_busy_commands) ** controller_busy_exponent of it, with more all of it."""
+    controller_busy_commands: Annotated[
+        StrictInt, between(1, 65536, "it counts commands in the drive")
+    ] = 1
+    controller_busy_exponent: Annotated[
+        StrictFloat, between(0.01, 10.0, "1 is linear; below, the first commands cost most")
+    ] = 1.0
     controller_joules_per_command: Joules = 0.0
     controller_joules_per_byte: JoulesPerByte = 0.0
     link_idle_watts: Watts = 0.0
@@ -248,6 +257,15 @@ class PowerOptions(Options):
     313, ACTP: 10 s)."""
     cap_burst_ns: Nanoseconds = 10_000_000
     """So much time's worth of the cap may be spent at once."""
+    cap_reopen_ns: Nanoseconds = 0
+    """Once overdrawn, so much time's worth of the cap is gathered before flash operations begin
+    again: a cap with hysteresis. 0: until none is owed."""
+
+    @model_validator(mode="after")
+    def _reopens(self) -> Self:
+        if self.cap_reopen_ns > self.cap_burst_ns:
+            raise ValueError("cap_reopen_ns is over cap_burst_ns, so that work would never go on")
+        return self
 
     @model_validator(mode="after")
     def _states_exist(self) -> Self:

@@ -132,6 +132,7 @@ NB_MODULE(_core, module) {
   bind_result(module);
   bind_trace(module);
   bind_control(module);
+  bind_live(module);
   module.def("simulate", &run, "device"_a, "flows"_a, "limits"_a,
              "control"_a = nb::none(), "progress"_a = nb::none(), "series_step_ns"_a = 0,
              "with_queues"_a = false,

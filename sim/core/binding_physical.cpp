@@ -97,6 +97,9 @@ void bind_energy_options(nb::module_& module) {
   FIELD(dram_refresh_watts);
   FIELD(controller_idle_watts);
   FIELD(controller_active_watts);
+  FIELD(controller_busy_watts);
+  FIELD(controller_busy_commands);
+  FIELD(controller_busy_exponent);
   FIELD(controller_joules_per_command);
   FIELD(controller_joules_per_byte);
   FIELD(link_idle_watts);
@@ -148,6 +151,7 @@ void bind_power_options(nb::module_& module) {
   FIELD(commands);
   FIELD(cap_window_ns);
   FIELD(cap_burst_ns);
+  FIELD(cap_reopen_ns);
 #undef FIELD
 }
 

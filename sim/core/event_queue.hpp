@@ -36,6 +36,15 @@ class EventQueue {
   std::uint64_t executed() const { return executed_; }
   bool empty() const { return first_ == last_ && far_.empty(); }
 
+  // Of the earliest event; UINT64_MAX if there is none.
+  std::uint64_t next_time_ns() {
+    if (empty()) return UINT64_MAX;
+    if (first_ == last_) bring_near();
+    return near_[first_].time_ns;
+  }
+  // Sets the clock to a time at which nothing happens, at most that of the earliest event.
+  void pass(std::uint64_t time_ns) { now_ns_ = std::max(now_ns_, time_ns); }
+
   void schedule(std::uint64_t time_ns, std::uint32_t kind, std::uint32_t subject) {
     const Event event{time_ns, next_order_++, (kind << subject_bits) | subject};
     if (first_ == 0 || last_ == near_space) [[unlikely]] make_room();

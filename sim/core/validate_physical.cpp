@@ -102,6 +102,11 @@ void check_energy(const EnergyOptions& energy) {
   check.watts("dram_refresh_watts", energy.dram_refresh_watts);
   check.watts("controller_idle_watts", energy.controller_idle_watts);
   check.watts("controller_active_watts", energy.controller_active_watts);
+  check.watts("controller_busy_watts", energy.controller_busy_watts);
+  check.within("controller_busy_commands", energy.controller_busy_commands, 1U, 65536U,
+               "it counts commands in the drive");
+  check.within("controller_busy_exponent", energy.controller_busy_exponent, 0.01, 10.0,
+               "1 is linear; below, the first commands cost most");
   check.watts("link_idle_watts", energy.link_idle_watts);
   check.watts("link_active_watts", energy.link_active_watts);
   check.joules_per_byte("channel_joules_per_byte", energy.channel_joules_per_byte);
@@ -147,6 +152,8 @@ void check_power(const PowerOptions& power) {
   check.within<std::uint64_t>("cap_window_ns", power.cap_window_ns, 1'000'000, step_limit_ns,
                               "power is averaged over milliseconds to minutes");
   check.step("cap_burst_ns", power.cap_burst_ns);
+  check.within<std::uint64_t>("cap_reopen_ns", power.cap_reopen_ns, 0, power.cap_burst_ns,
+                              "beyond cap_burst_ns work would never go on");
 }
 
 }  // namespace

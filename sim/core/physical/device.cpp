@@ -207,6 +207,9 @@ void Device::accept(std::uint32_t index) {
   flash_.end_folding();
   note_activity();
   const std::uint64_t commands = commands_of(request);
+  if (context_.power.counts_commands()) {
+    context_.power.set_commands(now_ns, split_commands_ += commands);
+  }
   context_.counts.physical.commands += commands;
   const std::uint64_t entries = commands * submission_entry_bytes;
   context_.link.take_entries(to_ps(now_ns), entries);
@@ -273,6 +276,10 @@ void Device::complete(std::uint32_t index) {
 void Device::request_done(std::uint32_t index) {
   const std::uint16_t flow = host_.request(index).flow;
   --in_device_[flow];
+  if (context_.power.counts_commands()) {
+    split_commands_ -= commands_of(host_.request(index));
+    context_.power.set_commands(context_.now_ns(), split_commands_);
+  }
   if (--commands_ == 0) {
     command_idle_since_ns_ = context_.now_ns();
     arm_fold_timer();

@@ -20,6 +20,22 @@ class Device final : private FlashClient {
 
   RunResult run();
 
+  // Instead of run, a drive whose requests come from outside (live.hpp): device_live.cpp
+  void serve(CompletionSink& sink);
+  void advance(std::uint64_t until_ns);
+  std::uint64_t next_event_ns() { return context_.events.next_time_ns(); }
+  // Now, that is where advance has come to.
+  std::uint32_t submit(RequestKind kind, std::uint64_t sector, std::uint32_t sectors);
+  void set_power_state(std::uint32_t state);
+  void transitions_changed();
+  std::uint64_t take_steps(std::vector<double>& joules);
+  std::uint64_t now_ns() const { return context_.now_ns(); }
+  std::uint64_t sectors() const { return context_.layout.spaces[0].sectors; }
+  std::uint64_t outstanding() const { return host_.outstanding(); }
+  std::uint32_t power_state() const { return context_.power.current(); }
+  bool active() const { return active_; }
+  const DeviceResult& counts() const { return context_.counts; }
+
  private:
   // A unit of a read that waits for its mapping entry.
   struct WaitingUnit {
@@ -107,6 +123,7 @@ class Device final : private FlashClient {
   std::vector<WaitingUnit> waiting_units_;
   std::uint32_t free_waiting_unit_ = none;
   std::vector<std::uint32_t> woken_;
+  std::uint64_t split_commands_ = 0;             // the same, after splitting; where watts depend on it
   std::uint32_t commands_ = 0;                   // accepted and not yet done at the host
   std::uint64_t power_timer_ns_ = UINT64_MAX;
   bool fold_timer_ = false, has_slc_, active_ = false, draining_ = false, ended_ = false;

@@ -61,7 +61,7 @@ class EnergyMeter {
   // Forgets what was spent so far: the end of the warm-up.
   void restart(std::uint64_t now_ns) {
     settle(now_ns);
-    from_ns_ = now_ns;
+    from_ns_ = series_from_ns_ = now_ns;
     joules_.fill(0);
     step_joules_.clear();
   }
@@ -78,7 +78,7 @@ class EnergyMeter {
   std::vector<double> series_watts(std::uint64_t end_ns) const {
     std::vector<double> watts(step_joules_);
     for (std::size_t i = 0; i < watts.size(); ++i) {
-      const std::uint64_t start_ns = from_ns_ + i * step_ns_;
+      const std::uint64_t start_ns = series_from_ns_ + i * step_ns_;
       const std::uint64_t length_ns = std::clamp<std::uint64_t>(
           end_ns > start_ns ? end_ns - start_ns : step_ns_, 1, step_ns_);
       watts[i] /= static_cast<double>(length_ns) * 1e-9;
@@ -86,10 +86,27 @@ class EnergyMeter {
     return watts;
   }
 
+  // Takes the joules of the whole steps before now_ns out of the series and appends them to `joules`;
+  // returns where the first of them begins. To be called after settle: what a later `spend` still
+  // draws from before now_ns counts in the first step that is left.
+  std::uint64_t take_steps(std::uint64_t now_ns, std::vector<double>& joules) {
+    const std::uint64_t first_ns = series_from_ns_;
+    if (step_ns_ == 0 || now_ns < first_ns) return first_ns;
+    const std::size_t count = (now_ns - first_ns) / step_ns_;
+    if (count > step_joules_.size()) step_joules_.resize(count);
+    const auto end = step_joules_.begin() + static_cast<std::ptrdiff_t>(count);
+    joules.insert(joules.end(), step_joules_.begin(), end);
+    step_joules_.erase(step_joules_.begin(), end);
+    series_from_ns_ += count * step_ns_;
+    return first_ns;
+  }
+
  private:
   void draw(double joules, std::uint64_t start_ns, std::uint64_t end_ns) {
-    std::size_t index = (start_ns - from_ns_) / step_ns_;
-    const std::size_t last = end_ns > start_ns ? (end_ns - 1 - from_ns_) / step_ns_ : index;
+    start_ns = std::max(start_ns, series_from_ns_);
+    end_ns = std::max(start_ns, end_ns);
+    std::size_t index = (start_ns - series_from_ns_) / step_ns_;
+    const std::size_t last = end_ns > start_ns ? (end_ns - 1 - series_from_ns_) / step_ns_ : index;
     reach(last);
     if (index == last) {
       step_joules_[index] += joules;
@@ -98,7 +115,7 @@ class EnergyMeter {
     const double per_ns = joules / static_cast<double>(end_ns - start_ns);
     std::uint64_t at_ns = start_ns;
     for (; index <= last; ++index) {
-      const std::uint64_t until_ns = std::min(end_ns, from_ns_ + (index + 1) * step_ns_);
+      const std::uint64_t until_ns = std::min(end_ns, series_from_ns_ + (index + 1) * step_ns_);
       step_joules_[index] += per_ns * static_cast<double>(until_ns - at_ns);
       at_ns = until_ns;
     }
@@ -115,6 +132,7 @@ class EnergyMeter {
   }
 
   std::uint64_t step_ns_, from_ns_ = 0, settled_ns_ = 0;
+  std::uint64_t series_from_ns_ = 0;  // where step_joules_ begins: from_ns_, unless steps were taken
   StaticWatts watts_;
   std::array<double, component_count> joules_{};
   std::vector<double> step_joules_;

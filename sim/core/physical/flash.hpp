@@ -82,6 +82,9 @@ class Flash {
   void on_suspended(std::uint32_t die);
   void on_power_reopens();
 
+  // Spends what programs and erases under way have drawn so far, which otherwise counts at their end.
+  void settle();
+
   void begin_folding();
   void end_folding() { collector_.set_folding(false); }
 

@@ -244,6 +244,16 @@ void Flash::spend_segment(Die& die, Component component, std::uint64_t end_ns) {
       length_ns;
 }
 
+void Flash::settle() {
+  const std::uint64_t now_ns = context_.now_ns();
+  for (Die& die : dies_) {
+    const bool programs = die.array == Array::programming;
+    if ((!programs && die.array != Array::erasing) || now_ns <= die.began_ns) continue;
+    spend_segment(die, programs ? Component::array_program : Component::array_erase, now_ns);
+    die.began_ns = now_ns;
+  }
+}
+
 void Flash::on_program_done(std::uint32_t die_index) {
   Die& die = dies_[die_index];
   if (die.array != Array::programming || die.end_ns != context_.now_ns()) return;  // was suspended

@@ -93,6 +93,11 @@ std::uint32_t Host::new_request() {
   return index;
 }
 
+void Host::free(std::uint32_t index) {
+  requests_[index].next = free_request_;
+  free_request_ = index;
+}
+
 void Host::push(RequestQueue& queue, std::uint32_t index) {
   requests_[index].next = none;
   if (queue.head == none) {
@@ -286,11 +291,29 @@ void Host::submit(std::uint32_t index, std::uint64_t at_ns) {
   context_.schedule(free_ns + delay_ns, EventKind::request_arrives, index);
 }
 
+std::uint32_t Host::submit_from_outside(RequestKind kind, std::uint64_t sector,
+                                        std::uint32_t sectors) {
+  const std::uint32_t index = new_request();
+  HostRequest& request = requests_[index];
+  request = HostRequest{};
+  request.intended_ns = context_.now_ns();
+  request.kind = kind;
+  request.sector = sector;
+  request.sectors = sectors;
+  submit(index, context_.now_ns());
+  return index;
+}
+
 // --- completions -----------------------------------------------------------------------------------
 
 void Host::on_request_done(std::uint32_t index) {
   const HostRequest request = requests_[index];
   Flow& flow = flows_[request.flow];
+  if (sink_ != nullptr) {
+    free(index);
+    --flow.outstanding;
+    return sink_->completed(index, context_.now_ns());
+  }
   const HostOptions& host = flow.config->host;
   const std::uint64_t now_ns = context_.now_ns();
   std::uint64_t& free_ns = flow.job_free_ns[request.job];
@@ -303,8 +326,7 @@ void Host::on_request_done(std::uint32_t index) {
     flow.result.host_cpu_ns += host.complete_cpu_ns;
     record(flow, request, free_ns);
   }
-  requests_[index].next = free_request_;
-  free_request_ = index;
+  free(index);
   --flow.outstanding;
   const std::uint64_t done_ns = free_ns;
   if (request.kind == RequestKind::flush) {

@@ -34,12 +34,25 @@ struct RequestQueue {
   std::uint32_t head = none, tail = none;
 };
 
+// Who is told of requests that come from outside.
+class CompletionSink {
+ public:
+  virtual void completed(std::uint32_t index, std::uint64_t done_ns) = 0;
+
+ protected:
+  ~CompletionSink() = default;
+};
+
 class Host {
  public:
   Host(Context& context, const std::vector<FlowConfig>& flows, const Limits& limits,
        std::uint64_t series_step_ns);
 
   void start();
+  // Instead of start: requests come from outside, and the flows make none.
+  void serve(CompletionSink& sink) { sink_ = &sink; }
+  // The request's number, which its completion names and a later request may have again.
+  std::uint32_t submit_from_outside(RequestKind kind, std::uint64_t sector, std::uint32_t sectors);
   // An event of EventKind::generate.
   void on_generate(std::uint32_t subject);
   // The completion of a request has arrived.
@@ -106,6 +119,7 @@ class Host {
   void record(Flow& flow, const HostRequest& request, std::uint64_t done_ns);
   void close_if_done(Flow& flow);
   std::uint32_t new_request();
+  void free(std::uint32_t index);
 
   Context& context_;
   std::vector<Flow> flows_;
@@ -114,6 +128,7 @@ class Host {
   std::size_t open_flows_;
   std::uint64_t busy_until_ns_ = 0;
   bool measuring_;
+  CompletionSink* sink_ = nullptr;
 };
 
 }  // namespace iojoule::sim::physical

@@ -77,6 +77,10 @@ struct EnergyOptions {
   double dram_joules_per_byte = 0;
   double dram_refresh_watts = 0;
   double controller_idle_watts = 0, controller_active_watts = 0;
+  // in addition, when so many commands are in the drive; with n of them the (n / so many)^exponent part
+  double controller_busy_watts = 0;
+  std::uint32_t controller_busy_commands = 1;
+  double controller_busy_exponent = 1;
   double controller_joules_per_command = 0;
   double controller_joules_per_byte = 0;
   double link_idle_watts = 0, link_active_watts = 0;
@@ -112,6 +116,7 @@ struct PowerOptions {
   std::vector<PowerCommand> commands;
   std::uint64_t cap_window_ns = 10000000000;  // NVMe Base Specification 2.1, figure 313, ACTP
   std::uint64_t cap_burst_ns = 10000000;      // so much time's worth of energy may be spent at once
+  std::uint64_t cap_reopen_ns = 0;  // once overdrawn, so much time's worth is gathered before work goes on
 };
 
 struct PhysicalOptions {

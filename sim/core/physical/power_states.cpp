@@ -46,6 +46,14 @@ PowerManager::PowerManager(const DeviceConfig& device, EnergyMeter& meter)
                       "is over a quarter of cap_window_ns, so the cap could not be held over the "
                       "window; make it shorter");
   }
+  if (energy_.controller_busy_watts > 0) {
+    const std::uint32_t most = energy_.controller_busy_commands;
+    for (std::uint32_t n = 0; n <= most; ++n) {
+      const double part = static_cast<double>(n) / static_cast<double>(most);
+      busy_watts_.push_back(energy_.controller_busy_watts *
+                            std::pow(part, energy_.controller_busy_exponent));
+    }
+  }
   set_cap();
   budget_joules_ = budget_max_joules_;
   meter_.set_static(0, watts_now());
@@ -64,14 +72,15 @@ void PowerManager::set_cap() {
   refill_watts_ = cap * (1 - 2 * burst_share);
   budget_max_joules_ = cap * static_cast<double>(options_.cap_burst_ns) * 1e-9;
   budget_joules_ = std::min(budget_joules_, budget_max_joules_);
-  const double base = energy_.controller_active_watts + energy_.dram_refresh_watts +
-                      energy_.link_active_watts;
+  reopen_joules_ = cap * static_cast<double>(options_.cap_reopen_ns) * 1e-9;
+  const double base = energy_.controller_active_watts + energy_.controller_busy_watts +
+                      energy_.dram_refresh_watts + energy_.link_active_watts;
   if (base >= refill_watts_) {
     throw ConfigError("physical.power.states",
                       "state " + std::to_string(operational_) + " caps the drive at " +
                           std::to_string(cap) + " W, but it draws " + std::to_string(base) +
                           " W before any flash operation; raise the cap or lower "
-                          "controller_active_watts, dram_refresh_watts or link_active_watts");
+                          "controller_active_watts, controller_busy_watts, dram_refresh_watts or link_active_watts");
   }
 }
 
@@ -82,7 +91,7 @@ StaticWatts PowerManager::watts_now() const {
     return {s.idle_power_watts > 0 ? s.idle_power_watts : s.max_power_watts, 0, 0};
   }
   if (active_) {
-    return {energy_.controller_active_watts, energy_.dram_refresh_watts, energy_.link_active_watts};
+    return {energy_.controller_active_watts + busy_now_watts_, energy_.dram_refresh_watts, energy_.link_active_watts};
   }
   StaticWatts idle{energy_.controller_idle_watts, energy_.dram_refresh_watts,
                    energy_.link_idle_watts};
@@ -109,7 +118,13 @@ void PowerManager::refill(std::uint64_t now_ns) {
 
 std::uint64_t PowerManager::reopens_ns(std::uint64_t now_ns) const {
   const double net = refill_watts_ - meter_.static_watts().total();
-  return now_ns + 1 + static_cast<std::uint64_t>(std::ceil(-budget_joules_ / net * 1e9));
+  const double wanted = (held_ ? reopen_joules_ : 0) - budget_joules_;
+  return now_ns + 1 + static_cast<std::uint64_t>(std::ceil(wanted / net * 1e9));
+}
+
+void PowerManager::set_commands(std::uint64_t now_ns, std::uint64_t commands) {
+  busy_now_watts_ = busy_watts_[std::min<std::uint64_t>(commands, busy_watts_.size() - 1)];
+  set_watts(now_ns);
 }
 
 void PowerManager::begin_activity(std::uint64_t now_ns) {
@@ -152,6 +167,10 @@ void PowerManager::command(std::uint64_t now_ns, std::uint32_t target) {
   if (active_) return;
   set_timer(now_ns);
   on_timer(now_ns);
+}
+
+void PowerManager::transitions_changed(std::uint64_t now_ns) {
+  if (!active_) set_timer(now_ns);
 }
 
 void PowerManager::set_timer(std::uint64_t from_ns) {

@@ -12,7 +12,8 @@ namespace iojoule::sim::physical {
 // Three rules.
 // * Cap: energy comes from a budget that is filled at the cap's rate and holds `cap_burst_ns` worth
 //   of it. Flash operations start only while the budget is not overdrawn, and everything else that
-//   is drawn (controller, link, memory) comes off it. The rate is so much below the cap that no
+//   is drawn (controller, link, memory) comes off it. With `cap_reopen_ns` they then wait until so
+//   much time's worth of the cap is in it again. The rate is so much below the cap that no
 //   window of cap_window_ns exceeds it.
 // * Sleep: a state that is not operational is entered after the idle time that the autonomous
 //   transitions name, or when the host sets it and the drive is idle. A command wakes the drive:
@@ -28,7 +29,9 @@ class PowerManager {
   bool open(std::uint64_t now_ns) {
     if (!capped()) return true;
     refill(now_ns);
-    return budget_joules_ >= 0;
+    if (held_ && budget_joules_ < reopen_joules_) return false;
+    held_ = budget_joules_ < 0;
+    return !held_;
   }
   // When that will be so again if nothing else is drawn.
   std::uint64_t reopens_ns(std::uint64_t now_ns) const;
@@ -36,6 +39,10 @@ class PowerManager {
   void charge(double joules) {
     if (capped()) budget_joules_ -= joules;
   }
+
+  // So many commands are in the drive now. To be called only where `counts_commands`.
+  void set_commands(std::uint64_t now_ns, std::uint64_t commands);
+  bool counts_commands() const { return !busy_watts_.empty(); }
 
   // --- activity: commands or flash operations under way
   void begin_activity(std::uint64_t now_ns);
@@ -47,6 +54,9 @@ class PowerManager {
   std::uint64_t wake(std::uint64_t now_ns);
   // The host sets a state.
   void command(std::uint64_t now_ns, std::uint32_t state);
+  // The autonomous transitions are others now.
+  void transitions_changed(std::uint64_t now_ns);
+  std::uint32_t current() const { return current_; }
   // When `on_timer` wants to be called; UINT64_MAX: not at all.
   std::uint64_t timer_ns() const { return timer_ns_; }
   void on_timer(std::uint64_t now_ns);
@@ -76,7 +86,10 @@ class PowerManager {
   std::uint64_t settled_at_ns_ = 0;  // an entry or exit under way is over then
   std::uint64_t timer_ns_ = UINT64_MAX;
   std::uint32_t timer_state_ = 0;
-  double refill_watts_ = 0, budget_joules_ = 0, budget_max_joules_ = 0;
+  double refill_watts_ = 0, budget_joules_ = 0, budget_max_joules_ = 0, reopen_joules_ = 0;
+  bool held_ = false;  // overdrawn and not yet back at reopen_joules_
+  std::vector<double> busy_watts_;  // of the controller, by commands in the drive; empty: none
+  double busy_now_watts_ = 0;
   std::uint64_t refilled_ns_ = 0;
   std::vector<std::uint64_t> state_ns_;
   std::uint64_t state_since_ns_ = 0, transitions_ = 0;

@@ -79,11 +79,15 @@ void check_memory(const DeviceConfig& device, const Limits& limits) {
 
 }  // namespace
 
-RunResult run(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
-              const Limits& limits, Control& control, std::uint64_t series_step_ns) {
+void check(const DeviceConfig& device, const Limits& limits) {
   check_drive(device);
   check_words(device);
   check_memory(device, limits);
+}
+
+RunResult run(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
+              const Limits& limits, Control& control, std::uint64_t series_step_ns) {
+  check(device, limits);
   Device drive(device, flows, limits, control, series_step_ns);
   return drive.run();
 }

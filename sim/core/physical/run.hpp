@@ -10,6 +10,9 @@
 
 namespace iojoule::sim::physical {
 
+// What a run asks of its drive, beyond validate. Throws ConfigError or LimitError.
+void check(const DeviceConfig& device, const Limits& limits);
+
 // Runs the flows against a drive that works: dies in parallel, real rates, energy, power states.
 //
 // Throws ConfigError before anything is simulated, TraceError, LimitError, ModelError or Cancelled.

@@ -144,3 +144,31 @@ def test_a_sleeping_state_set_by_the_host_lasts_until_the_next_command() -> None
     result = run(in_state(0, **options), paced)
     assert result.flows[0].device_latency.all.max_ns > 9 * MS
     assert result.flows[0].device_latency.all.min_ns < MS
+
+
+def test_a_cap_with_hysteresis_holds_too_and_throttles_in_longer_turns() -> None:
+    plain = run(in_state(1), LOAD)
+    held = run(in_state(1, cap_reopen_ns=8 * MS), LOAD)
+    window = WINDOW_NS // STEP_NS
+    assert largest_mean(watts(held), window) <= 2.0
+    assert float(np.mean(watts(held)[500:2500])) > 1.85
+    assert np.std(watts(held)[500:2500]) > 1.5 * np.std(watts(plain)[500:2500])
+    with pytest.raises(ValueError, match="work would never go on"):
+        in_state(1, cap_reopen_ns=11 * MS)
+
+
+def test_a_busy_controller_draws_more_and_less_for_each_further_command() -> None:
+    busy = {
+        **ENERGY,
+        "page_read_joules": (0.0,) * 3,
+        "controller_joules_per_byte": 0.0,
+        "link_joules_per_byte": 0.0,
+        "controller_busy_watts": 0.8,
+        "controller_busy_commands": 64,
+        "controller_busy_exponent": 0.5,
+    }
+    for depth, extra in ((1, 0.1), (4, 0.2), (16, 0.4), (64, 0.8), (128, 0.8)):
+        host = {"engine": "none"}
+        flow = {**READS, "queue_depth": depth, "stop_ns": SECOND, "host": host}
+        result = run(drive(physical={"energy": busy}), flow)
+        assert float(np.median(watts(result))) == pytest.approx(1.0 + extra, rel=0.02)
