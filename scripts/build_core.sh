@@ -20,15 +20,18 @@ fuzz) build=build/core-fuzz options="-DIOJOULE_FUZZ=ON -DCMAKE_CXX_COMPILER=${CX
     ;;
 esac
 
+# The lab's parts are built where these are there.
+libraries() { pkg-config --modversion fuse3 nbdkit 2>/dev/null || true; }
+
 # What makes a build folder worthless when it changes: it cannot be moved, and holds these paths.
-key=$({ pwd -P; cat .venv/packages.stamp; echo "$options ${CXX:-}"; } | sha256sum | cut -c1-64)
+key=$({ pwd -P; cat .venv/packages.stamp; echo "$options ${CXX:-}"; libraries; } | sha256sum | cut -c1-64)
 stamp=$build/built.stamp
 
 # The stamp is as old as the start of the last build, so that a file saved during it is newer. A
 # folder is newer when a file was added to it or removed.
 up_to_date() {
     [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$key" ] && built &&
-        [ -z "$(find CMakeLists.txt sim/core tests/fuzz -newer "$stamp" 2>/dev/null | head -n 1)" ]
+        [ -z "$(find CMakeLists.txt sim/core measure/lab/CMakeLists.txt measure/lab/disk measure/lab/controller tests/fuzz -newer "$stamp" 2>/dev/null | head -n 1)" ]
 }
 
 built() {

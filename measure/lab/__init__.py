@@ -1,1 +1,1 @@
-"""A testbed without NVMe hardware: instruments and drives whose true behaviour is known."""
+"""The virtual testbed: a drive in slow motion behind the real interfaces, whose truth is known."""

@@ -1,0 +1,178 @@
+#include "drive.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace iojoule::lab {
+
+namespace {
+
+constexpr std::uint64_t sector_bytes = 512;
+
+sim::DeviceConfig with_step(sim::DeviceConfig device, std::uint64_t step_ns) {
+  device.physical.energy.power_step_ns = step_ns;
+  return device;
+}
+
+}  // namespace
+
+std::uint64_t monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+Drive::Drive(const sim::DeviceConfig& device)
+    : config_(with_step(device, power_step_ns)),
+      live_from_ns_(monotonic_ns()),
+      live_(std::make_unique<sim::physical::Live>(config_)),
+      store_(live_->sectors() * sector_bytes),
+      power_(live_from_ns_, power_step_ns, watts_kept),
+      operational_(config_.physical.power.initial_state) {}
+
+// --- commands --------------------------------------------------------------------------------------
+
+std::uint32_t Drive::submit(RequestKind kind, std::uint64_t offset, std::uint64_t bytes) {
+  const std::uint64_t now_ns = monotonic_ns();
+  std::uint32_t ticket = 0;
+  if (free_.empty()) {
+    ticket = static_cast<std::uint32_t>(requests_.size());
+    requests_.emplace_back();
+  } else {
+    ticket = free_.back();
+    free_.pop_back();
+  }
+  const bool fails = vanished_ || to_fail_ > 0;
+  requests_[ticket] = {now_ns, bytes, kind, !fails};
+  if (under_way_++ == 0) busy_since_ns_ = now_ns;
+  if (fails) {
+    if (to_fail_ > 0) --to_fail_;
+    due_.push_back({ticket, EIO});
+    return ticket;
+  }
+  const bool flush = kind == RequestKind::flush;
+  const std::uint64_t first = offset / sector_bytes;
+  const std::uint64_t end = (offset + bytes + sector_bytes - 1) / sector_bytes;
+  live_->submit(kind, flush ? 0 : first, flush ? 0 : static_cast<std::uint32_t>(end - first),
+                ticket, live_ns(now_ns));
+  return ticket;
+}
+
+void Drive::let_pass(std::uint64_t now_ns) {
+  live_->advance(live_ns(now_ns), done_);
+  for (const auto& each : done_) {
+    const auto ticket = static_cast<std::uint32_t>(each.cookie);
+    requests_[ticket].in_drive = false;
+    due_.push_back({ticket, 0});
+  }
+  done_.clear();
+  take_power();
+}
+
+void Drive::take_power() {
+  steps_.clear();
+  live_->take_steps(steps_);
+  if (steps_.empty()) return;
+  double joules = 0;
+  for (const double step : steps_) {
+    power_.push(step);
+    joules += step;
+  }
+  const double seconds = static_cast<double>(steps_.size() * power_step_ns) * 1e-9;
+  const double towards = ambient_celsius + celsius_per_watt * joules / seconds;
+  celsius_ += (towards - celsius_) * std::min(1.0, seconds / warming_seconds);
+}
+
+void Drive::advance(std::vector<Reply>& replies) {
+  const std::uint64_t now_ns = monotonic_ns();
+  let_pass(now_ns);
+  if (now_ns < stalled_until_ns_) return;
+  for (const Reply& reply : due_) replies.push_back({reply.ticket, vanished_ ? EIO : reply.error});
+  due_.clear();
+}
+
+void Drive::answered(const Reply& reply) {
+  const std::uint64_t now_ns = monotonic_ns();
+  const Request& request = requests_[reply.ticket];
+  const bool failed = reply.error != 0;
+  entries_.push(entry_of(request.arrived_ns, now_ns, request.bytes / sector_bytes, request.kind,
+                         failed));
+  free_.push_back(reply.ticket);
+  if (--under_way_ == 0) totals_.busy_ns += now_ns - busy_since_ns_;
+  if (failed) {
+    ++totals_.failed_commands;
+  } else if (request.kind == RequestKind::read) {
+    ++totals_.read_commands;
+    totals_.read_bytes += request.bytes;
+  } else if (request.kind == RequestKind::write) {
+    ++totals_.write_commands;
+    totals_.written_bytes += request.bytes;
+  } else {
+    ++totals_.other_commands;
+  }
+}
+
+std::uint64_t Drive::next_wake_ns() const {
+  const std::uint64_t now_ns = live_->now_ns();
+  if (!due_.empty()) return std::max(live_from_ns_ + now_ns, stalled_until_ns_);
+  return live_from_ns_ + std::min(live_->next_event_ns(), now_ns + rest_ns);
+}
+
+Totals Drive::totals() const {
+  Totals totals = totals_;
+  if (under_way_ > 0) totals.busy_ns += monotonic_ns() - busy_since_ns_;
+  const sim::DeviceResult& counts = live_->counts();
+  totals.programmed_pages += counts.pages_programmed.total();
+  totals.erased_blocks += counts.blocks_erased.total();
+  totals.throttled_ns += counts.physical.throttled_ns;
+  return totals;
+}
+
+std::uint32_t Drive::blocks() const {
+  return config_.channels * config_.chips_per_channel * config_.dies_per_chip *
+         config_.planes_per_die * config_.blocks_per_plane;
+}
+
+// --- the controller's side -------------------------------------------------------------------------
+
+void Drive::set_power_state(std::uint32_t state) {
+  live_->set_power_state(state, live_ns(monotonic_ns()));
+  if (config_.physical.power.states[state].operational) operational_ = state;
+}
+
+void Drive::set_transitions(const std::vector<sim::PowerTransition>& moves) {
+  live_->set_autonomous_transitions(moves, live_ns(monotonic_ns()));
+  config_.physical.power.autonomous_transitions = moves;
+}
+
+void Drive::set_write_cache(bool on) {
+  write_cache_ = on;
+  live_->set_write_cache(on);
+}
+
+void Drive::format() {
+  let_pass(monotonic_ns());
+  for (std::uint32_t ticket = 0; ticket < requests_.size(); ++ticket) {
+    if (!requests_[ticket].in_drive) continue;
+    requests_[ticket].in_drive = false;
+    due_.push_back({ticket, EIO});
+  }
+  Totals totals = this->totals();
+  totals.busy_ns = totals_.busy_ns;  // what is under way still counts from its beginning
+  totals_ = totals;
+  config_.physical.power.initial_state = operational_;
+  live_from_ns_ = power_.end_ns();  // where the power series goes on
+  live_ = std::make_unique<sim::physical::Live>(config_);
+  live_->set_write_cache(write_cache_);
+  store_.discard(0, store_.bytes());
+}
+
+void Drive::end_faults() {
+  to_fail_ = stalled_until_ns_ = 0;
+  vanished_ = false;
+}
+
+}  // namespace iojoule::lab
