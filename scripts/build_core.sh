@@ -31,7 +31,7 @@ stamp=$build/built.stamp
 # folder is newer when a file was added to it or removed.
 up_to_date() {
     [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$key" ] && built &&
-        [ -z "$(find CMakeLists.txt sim/core measure/lab/CMakeLists.txt measure/lab/disk measure/lab/controller tests/fuzz -newer "$stamp" 2>/dev/null | head -n 1)" ]
+        [ -z "$(find CMakeLists.txt sim/core measure/lab/CMakeLists.txt measure/lab/disk measure/lab/preload tests/fuzz -newer "$stamp" 2>/dev/null | head -n 1)" ]
 }
 
 built() {

@@ -14,6 +14,7 @@ from iojoule.api.cli import (
     devices,
     fit,
     imports,
+    lab,
     measure,
     predict,
     recommend,
@@ -46,6 +47,7 @@ app.command()(fit.fit)
 app.command()(predict.predict)
 app.command()(recommend.recommend)
 app.command()(serve.serve)
+app.add_typer(lab.app, name="lab")
 app.add_typer(sim.app, name="sim")
 app.command()(simulate.simulate)
 app.add_typer(validate.app, name="validate")

@@ -95,9 +95,7 @@ def _abilities(drive: DriveFacts) -> Abilities:
     return Abilities(
         power_states=states,
         polls=None if poll is None else poll != "0",
-        schedulers=frozenset(offered.replace("[", "").replace("]", "").split())
-        if offered
-        else None,
+        schedulers=frozenset(re.findall(r"[\w-]+", offered)) if offered else None,
         numa_nodes=frozenset(nodes) or None,
     )
 

@@ -303,6 +303,7 @@ std::string Control::answer(const std::string& line) {
     quit_ = true;
     return "{}\n";
   }
+  drive_.catch_up();  // so that nobody is told of an earlier time than he asks at
   const auto found = commands().find(name);
   if (found == commands().end()) return refusal("unknown command: " + name);
   try {

@@ -1,0 +1,141 @@
+"""`iojoule lab`: a virtual testbed whose truth is known, behind the real interfaces."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from iojoule.api.cli import console
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="A virtual testbed: a drive in slow motion behind the real interfaces, its truth known.",
+)
+
+FolderOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--dir", metavar="DIR", envvar="IOJOULE_LAB",
+        help="The lab's folder. Default: iojoule-lab below XDG_RUNTIME_DIR, else in /tmp.",
+    ),
+]  # fmt: skip
+
+
+def _folder(given: Path | None) -> Path:
+    from iojoule.measure.lab.places import default_folder
+
+    return given or default_folder()
+
+
+@app.command()
+def up(
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE", help="The lab's own drive, a simulator's preset, a file."
+        ),
+    ] = None,
+    directory: FolderOption = None,
+    backend: Annotated[
+        str | None, typer.Option(help="fuse (a real block device, root) or nbdkit.")
+    ] = None,
+    shell: Annotated[
+        bool, typer.Option("--shell", help='Print `export` lines: eval "$(iojoule lab up --shell)"')
+    ] = False,
+) -> None:
+    """Begin a lab and print where everything is."""
+    from iojoule.measure.lab import drives, life
+
+    lab = life.up(_folder(directory), preset or drives.DEFAULT, backend)
+    if shell:
+        exports = lab.environment() | {
+            "IOJOULE_LAB_DRIVE": lab.state["drive"],
+            "IOJOULE_LAB_POWERSENSOR3": lab.state["powersensor3"],
+            "IOJOULE_LAB_RAPL": lab.state["rapl_root"],
+        }
+        for name, value in exports.items():
+            console.emit(f"export {name}={shlex.quote(value)}\n")
+        return
+    console.emit_json(lab.state)
+
+
+@app.command()
+def down(directory: FolderOption = None) -> None:
+    """End the lab, also one whose processes were killed, and leave nothing behind."""
+    from iojoule.measure.lab import life
+
+    folder = _folder(directory)
+    found = life.down(folder)
+    console.note(f"{folder}: {'the lab is down' if found else 'there was no lab'}")
+
+
+@app.command()
+def status(directory: FolderOption = None) -> None:
+    """Tell what runs and what the drive does now, as JSON."""
+    from iojoule.measure.lab.client import LabClient
+
+    console.emit_json(LabClient(_folder(directory)).status())
+
+
+@app.command()
+def record(
+    since: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="From then on (CLOCK_MONOTONIC). Default: the start."),
+    ] = None,
+    until: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="To then (CLOCK_MONOTONIC).")
+    ] = None,
+    last: Annotated[
+        float | None, typer.Option(min=0, metavar="SECONDS", help="Of the last so many seconds.")
+    ] = None,
+    directory: FolderOption = None,
+) -> None:
+    """Tell what really happened, completions, latencies and joules, as JSON."""
+    import time
+
+    from iojoule.measure.lab.client import LabClient
+
+    lab = LabClient(_folder(directory))
+    end_ns = time.monotonic_ns() if until is None else round(until * 1e9)
+    begin_ns = int(lab.state["began_ns"]) if since is None else round(since * 1e9)
+    if last is not None:
+        begin_ns = end_ns - round(last * 1e9)
+    console.emit_json(lab.record(begin_ns, end_ns))
+
+
+@app.command()
+def fault(
+    part: Annotated[str, typer.Argument(help="disk, controller, powersensor3 or rapl.")],
+    kind: Annotated[str, typer.Argument(help="What it does; none ends it.")],
+    value: Annotated[float | None, typer.Argument(help="How many, or how many seconds.")] = None,
+    directory: FolderOption = None,
+) -> None:
+    """Let a part fail.
+
+    disk: eio N, stall SECONDS, vanish. controller: refuse, ignore, vanish, serial. powersensor3:
+    disconnect, stall, silent, garbage N, only-garbage, drop N (of 100). rapl: unreadable, missing.
+    """
+    from iojoule.measure.lab.client import LabClient
+
+    LabClient(_folder(directory)).fault(part, kind, value)
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def run(
+    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND...")],
+    directory: FolderOption = None,
+) -> None:
+    """Run a command with the lab's environment, so that `nvme` finds the controller."""
+    from iojoule.datasets.errors import InputError
+    from iojoule.measure.lab.client import LabClient
+
+    added = LabClient(_folder(directory)).environment()
+    try:
+        os.execvpe(command[0], command, {**os.environ, **added})
+    except OSError as error:
+        raise InputError(f"{command[0]}: cannot be run ({error.strerror})") from error

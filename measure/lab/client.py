@@ -1,0 +1,104 @@
+"""A lab that is up, from outside: what it is, what it did, its faults."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+from iojoule.measure.errors import LabError
+from iojoule.measure.lab.disk_control import DiskControl
+from iojoule.measure.lab.host_power import HostPower
+from iojoule.measure.lab.parts import FAULTS
+from iojoule.measure.lab.places import Places, Process
+from iojoule.measure.lab.record import record
+
+_TIMEOUT_SECONDS = 10.0
+
+
+class LabClient:
+    """The lab in `folder`.
+
+    Attributes:
+        state: What lab.json says: `drive`, `controller`, `powersensor3`, `rapl_root`, `serial`,
+            `environment` ...; docs/lab.md lists the fields.
+
+    Raises:
+        LabError: There is none, or it did not start.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.places = Places(folder.absolute().resolve())
+        state = self.places.read_state()
+        if state is None or state.get("status") != "ready":
+            raise LabError(f"there is no lab in {folder}; begin one: iojoule lab up")
+        self.state = state
+        self.disk = DiskControl(self.places.socket("disk"))
+
+    def environment(self) -> dict[str, str]:
+        """What a program needs in its environment to find the controller: to be added to its own."""
+        added: dict[str, str] = dict(self.state["environment"])
+        earlier = os.environ.get("LD_PRELOAD", "")
+        if earlier and added["LD_PRELOAD"] not in earlier.split(":"):
+            added["LD_PRELOAD"] += f":{earlier}"
+        return added
+
+    def record(self, begin_ns: int, end_ns: int | None = None) -> dict[str, Any]:
+        """What really happened between two times (CLOCK_MONOTONIC; None: now); see `record`."""
+        end = time.monotonic_ns() if end_ns is None else end_ns
+        if not begin_ns < end:
+            raise LabError(f"{begin_ns} to {end} is no time; the end comes after the beginning")
+        return record(self.disk, begin_ns, end, HostPower())
+
+    def status(self) -> dict[str, Any]:
+        """Whether the processes run, and what the drive does now."""
+        processes = {
+            name: Process(**process).runs() for name, process in self.state["processes"].items()
+        }
+        told: dict[str, Any] = {"folder": str(self.places.folder), "running": processes}
+        told |= {key: self.state[key] for key in ("drive", "controller", "powersensor3", "serial")}
+        if processes.get("disk"):
+            told["disk"] = self.disk.status()
+        return told
+
+    def fault(self, part: str, kind: str, value: float | None = None) -> None:
+        """Let a part of the lab fail; `none` ends its faults.
+
+        Args:
+            part: One of `FAULTS`.
+            kind: One of the part's.
+            value: How many requests fail (disk eio), for how many seconds nothing is answered
+                (disk stall), how many bytes or frames of 100 are lost (powersensor3).
+
+        Raises:
+            LabError: There is no such fault, or the lab does not answer.
+        """
+        if part not in FAULTS:
+            raise LabError(f"the lab has no part {part}; parts are {', '.join(FAULTS)}")
+        if kind not in FAULTS[part]:
+            raise LabError(f"{part} has no fault {kind}; there are {', '.join(FAULTS[part])}")
+        if part != "disk":
+            self._ask_server({"part": part, "kind": kind, "value": value})
+        elif kind == "eio":
+            self.disk.ask("fault", "eio", 1 if value is None else int(value))
+        elif kind == "stall":
+            self.disk.ask("fault", "stall", int(1e9 * (1.0 if value is None else value)))
+        else:
+            self.disk.ask("fault", kind)
+
+    def _ask_server(self, asked: dict[str, Any]) -> None:
+        path = self.places.socket("server")
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
+                link.settimeout(_TIMEOUT_SECONDS)
+                link.connect(str(path))
+                link.sendall(json.dumps(asked).encode() + b"\n")
+                with link.makefile("rb") as lines:
+                    answer = json.loads(lines.readline())
+        except (OSError, ValueError) as error:
+            raise LabError(f"the lab does not answer at {path}: {error}") from error
+        if "error" in answer:
+            raise LabError(answer["error"])

@@ -1,0 +1,276 @@
+"""The lab's NVMe controller: answers admin commands with the bytes that a real one sends.
+
+`Controller.submit` is the logic; `ControllerSocket` serves it to the preloaded library
+(measure/lab/preload/nvme.c), which turns NVMe ioctls of any program into questions.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from iojoule.measure.errors import LabError
+from iojoule.measure.lab import nvme_bytes
+from iojoule.measure.lab.disk_control import DiskControl
+from iojoule.measure.lab.nvme_bytes import Health, Identity
+from iojoule.sim.device import DeviceConfig
+from iojoule.sim.physical_options import PowerTransition
+
+# Status field without phase, as the driver returns it (NVMe Base Specification 2.0c, figures 94 to
+# 97); 4000h is Do Not Retry.
+DO_NOT_RETRY = 0x4000
+INVALID_OPCODE = DO_NOT_RETRY | 0x01
+INVALID_FIELD = DO_NOT_RETRY | 0x02
+INVALID_NAMESPACE = DO_NOT_RETRY | 0x0B
+INTERNAL_ERROR = 0x06
+INVALID_LOG_PAGE = DO_NOT_RETRY | 0x109
+INVALID_FORMAT = DO_NOT_RETRY | 0x10A
+NOT_SAVEABLE = DO_NOT_RETRY | 0x10D
+NOT_CHANGEABLE = DO_NOT_RETRY | 0x10E
+
+GET_LOG, IDENTIFY, SET_FEATURES, GET_FEATURES, FORMAT = 0x02, 0x06, 0x09, 0x0A, 0x80
+FLUSH, WRITE, READ, DATASET_MANAGEMENT = 0x00, 0x01, 0x02, 0x09
+POWER_MANAGEMENT, TEMPERATURE, WRITE_CACHE, QUEUES, TRANSITIONS = 0x02, 0x04, 0x06, 0x07, 0x0C
+ALL_NAMESPACES = 0xFFFFFFFF
+
+
+class Command(NamedTuple):
+    """The words of an admin command that count."""
+
+    opcode: int
+    namespace: int
+    cdw10: int = 0
+    cdw11: int = 0
+    cdw12: int = 0
+    cdw13: int = 0
+    data_bytes: int = 0
+
+
+class Answer(NamedTuple):
+    """Status (0: success), dword 0 of the completion, data for the host."""
+
+    status: int = 0
+    result: int = 0
+    data: bytes | bytearray = b""
+
+
+class ControllerFault(StrEnum):
+    """How the controller may misbehave."""
+
+    NONE = "none"
+    REFUSE = "refuse"
+    """Set Features fails with Feature Not Changeable."""
+    IGNORE = "ignore"
+    """Set Features says success and changes nothing."""
+    VANISH = "vanish"
+    """No command is answered; ioctls fail with ENODEV."""
+    SERIAL = "serial"
+    """Identify tells another serial number."""
+
+
+class Controller:
+    """The controller of the drive behind `control`.
+
+    Args:
+        device: The simulated drive: power states, autonomous transitions, largest transfer.
+        control: The daemon that does what the controller is told.
+        identity: What Identify says; the capacity is the daemon's.
+    """
+
+    def __init__(self, device: DeviceConfig, control: DiskControl, identity: Identity) -> None:
+        self.identity = identity
+        self.fault = ControllerFault.NONE
+        self._control = control
+        self._power = device.physical.power
+        self._states = self._power.states
+        self._began = time.monotonic()
+        self._lock = threading.Lock()
+        self._defaults: dict[int, Any] = {
+            TRANSITIONS: tuple(self._power.autonomous_transitions),
+            WRITE_CACHE: 1,
+            TEMPERATURE: 70 + nvme_bytes.KELVIN,
+        }
+        self._features = dict(self._defaults)
+        self._transitions_on = bool(self._power.autonomous_transitions)
+
+    def submit(self, command: Command, data: bytes = b"") -> Answer:
+        """The controller's answer to an admin command with the host's data, if it brings any."""
+        handlers: dict[int, Callable[[Command, bytes], Answer]] = {
+            IDENTIFY: self._identify,
+            GET_LOG: self._get_log,
+            GET_FEATURES: self._get_features,
+            SET_FEATURES: self._set_features,
+            FORMAT: self._format,
+        }
+        handler = handlers.get(command.opcode)
+        if handler is None:
+            return Answer(INVALID_OPCODE)
+        with self._lock:
+            try:
+                return handler(command, data)
+            except LabError:
+                return Answer(INTERNAL_ERROR)
+
+    # --- identify
+
+    def _identify(self, command: Command, _: bytes) -> Answer:
+        identity = self.identity
+        if self.fault is ControllerFault.SERIAL:
+            identity = replace(identity, serial="WRONG" + identity.serial[:15])
+        asked = command.cdw10 & 0xFF
+        if asked in (0x00, 0x03, 0x11) and command.namespace not in (1, ALL_NAMESPACES):
+            return Answer(INVALID_NAMESPACE)
+        match asked:
+            case 0x00 | 0x11:
+                used = self._control.status()["written_bytes"] // nvme_bytes.SECTOR_BYTES
+                data = nvme_bytes.identify_namespace(identity, used)
+            case 0x01:
+                apst = bool(self._states) and any(not each.operational for each in self._states)
+                data = nvme_bytes.identify_controller(identity, self._states, apst=apst)
+            case 0x02 | 0x10:  # namespaces above the one that is named
+                data = nvme_bytes.number_list(*([1] if command.namespace < 1 else []))
+            case 0x03:
+                data = nvme_bytes.namespace_descriptors(identity)
+            case 0x12 | 0x13:
+                data = nvme_bytes.number_list(1, counted=True)
+            case _:
+                return Answer(INVALID_FIELD)
+        return Answer(data=data[: command.data_bytes])
+
+    # --- log pages
+
+    def _get_log(self, command: Command, _: bytes) -> Answer:
+        match command.cdw10 & 0xFF:
+            case 0x01:
+                data = nvme_bytes.error_log(self._control.status()["failed_commands"])
+            case 0x02:
+                data = nvme_bytes.smart_log(self._health())
+            case 0x03:
+                data = nvme_bytes.firmware_log(self.identity)
+            case 0x05:
+                admin = (GET_LOG, IDENTIFY, SET_FEATURES, GET_FEATURES, FORMAT)
+                data = nvme_bytes.commands_log(admin, (FLUSH, WRITE, READ, DATASET_MANAGEMENT))
+            case _:
+                return Answer(INVALID_LOG_PAGE)
+        asked = ((command.cdw10 >> 16 | (command.cdw11 & 0xFFFF) << 16) + 1) * 4
+        offset = command.cdw12 | command.cdw13 << 32
+        if offset > len(data):
+            return Answer(INVALID_FIELD)
+        return Answer(data=data[offset : offset + min(asked, command.data_bytes)])
+
+    def _health(self) -> Health:
+        status = self._control.status()
+        worn = status["erased_blocks"] / (status["blocks"] * status["erase_cycles_limit"])
+        return Health(
+            temperature_celsius=status["temperature_celsius"],
+            percentage_used=int(100 * worn),
+            read_bytes=status["read_bytes"],
+            written_bytes=status["written_bytes"],
+            read_commands=status["read_commands"],
+            write_commands=status["write_commands"],
+            busy_seconds=status["busy_ns"] / 1e9,
+            power_on_seconds=time.monotonic() - self._began,
+            errors_logged=status["failed_commands"],
+        )
+
+    # --- features
+
+    def _get_features(self, command: Command, _: bytes) -> Answer:
+        feature, select = command.cdw10 & 0xFF, command.cdw10 >> 8 & 7
+        if select == 3:  # capabilities: changeable, nothing is saveable
+            return Answer(result=1 << 2) if self._knows(feature) else Answer(INVALID_FIELD)
+        values = self._features if select == 0 else self._defaults
+        match feature:
+            case _ if not self._knows(feature):
+                return Answer(INVALID_FIELD)
+            case _ if feature == POWER_MANAGEMENT:
+                default = self._power.initial_state
+                state = self._control.status()["power_state"] if select == 0 else default
+                return Answer(result=int(state))
+            case _ if feature == TRANSITIONS:
+                on = self._transitions_on if select == 0 else bool(values[TRANSITIONS])
+                table = nvme_bytes.transition_table(values[TRANSITIONS])
+                return Answer(result=int(on), data=table[: command.data_bytes])
+            case _ if feature == QUEUES:
+                return Answer(result=127 << 16 | 127)
+            case _:
+                return Answer(result=int(values[feature]))
+
+    def _knows(self, feature: int) -> bool:
+        if feature in (POWER_MANAGEMENT, TRANSITIONS):
+            return bool(self._states)
+        return feature in (TEMPERATURE, WRITE_CACHE, QUEUES)
+
+    def _set_features(self, command: Command, data: bytes) -> Answer:
+        feature = command.cdw10 & 0xFF
+        if not self._knows(feature):
+            return Answer(INVALID_FIELD)
+        if command.cdw10 >> 31:
+            return Answer(NOT_SAVEABLE)
+        if feature == QUEUES or self.fault is ControllerFault.REFUSE:
+            return Answer(NOT_CHANGEABLE)
+        if feature == POWER_MANAGEMENT and command.cdw11 & 0x1F >= len(self._states):
+            return Answer(INVALID_FIELD)
+        if self.fault is ControllerFault.IGNORE:
+            return Answer()
+        if feature == POWER_MANAGEMENT:
+            self._control.ask("state", command.cdw11 & 0x1F)
+        elif feature == TRANSITIONS:
+            return self._set_transitions(bool(command.cdw11 & 1), data)
+        elif feature == WRITE_CACHE:
+            self._features[WRITE_CACHE] = command.cdw11 & 1
+            self._control.ask("cache", command.cdw11 & 1)
+        else:
+            self._features[feature] = command.cdw11
+        return Answer()
+
+    def _set_transitions(self, on: bool, data: bytes) -> Answer:
+        moves = self._features[TRANSITIONS]
+        if len(data) >= 256:
+            moves = tuple(nvme_bytes.read_transition_table(data))
+        if any(self._useless(move) for move in moves):
+            return Answer(INVALID_FIELD)
+        self._features[TRANSITIONS], self._transitions_on = moves, on
+        words = [
+            word
+            for move in (moves if on else ())
+            for word in (move.from_state, move.to_state, move.idle_ns)
+        ]
+        self._control.ask("moves", *words)
+        return Answer()
+
+    def _useless(self, move: PowerTransition) -> bool:
+        """A transition leads from a state of the table to one that is not operational."""
+        last = len(self._states) - 1
+        if move.from_state > last or move.to_state > last:
+            return True
+        return self._states[move.to_state].operational
+
+    # --- format
+
+    def _format(self, command: Command, _: bytes) -> Answer:
+        if command.namespace not in (1, ALL_NAMESPACES):
+            return Answer(INVALID_NAMESPACE)
+        if command.cdw10 & 0xF:
+            return Answer(INVALID_FORMAT)
+        self._control.ask("format")
+        return Answer()
+
+
+QUESTION = struct.Struct("=IIBBHIIIQQIIIIIIIIII")
+"""`struct question` of the preloaded library: request, bytes, struct nvme_passthru_cmd."""
+ANSWER = struct.Struct("=iIQ")
+
+
+def command_of(question: bytes) -> Command:
+    """The admin command within a question."""
+    fields = QUESTION.unpack(question)
+    opcode, namespace = fields[2], fields[5]
+    data_bytes = fields[11]
+    cdw10, cdw11, cdw12, cdw13 = fields[12:16]
+    return Command(opcode, namespace, cdw10, cdw11, cdw12, cdw13, data_bytes)

@@ -1,0 +1,157 @@
+"""A lab's beginning and end. Nothing of it is left behind, however it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from iojoule.measure.errors import LabError
+from iojoule.measure.lab import block, drives, programs
+from iojoule.measure.lab.client import LabClient
+from iojoule.measure.lab.places import Places, Process
+
+START_SECONDS = 40.0
+BACKENDS = ("fuse", "nbdkit")
+_OWN_FILES = ("drive.txt", "lab.json", "lab.part", "nvme0", "nvme0n1", "powersensor3")
+_OWN_FOLDERS = ("powercap", "powercap.hidden")
+
+
+def up(folder: Path, drive_name: str = drives.DEFAULT, backend: str | None = None) -> LabClient:
+    """Set a lab up in `folder`, which may not exist yet, and wait until it is ready.
+
+    What a lab whose processes were killed has left in the folder is cleaned away first.
+
+    Args:
+        folder: Its place; there can be several labs in several places.
+        drive_name: One of `drives.names()`, a preset of the simulator, or a drive's file.
+        backend: One of `BACKENDS`; None: fuse where it can be had, else nbdkit.
+
+    Raises:
+        LabError: There is a lab already, the folder holds other files, or a part does not start;
+            then nothing is left behind.
+        InputError: There is no such drive.
+    """
+    drives.find(drive_name)
+    chosen = backend or default_backend()
+    if chosen not in BACKENDS:
+        raise LabError(f"{chosen} is no backend; there are {', '.join(BACKENDS)}")
+    programs.built(programs.PRELOAD)
+    programs.built(programs.DISK if chosen == "fuse" else programs.NBD_PLUGIN)
+    folder = folder.absolute()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _locked(folder):
+        state = Places(folder).read_state()
+        if state is not None and _runs(state, "server"):
+            raise LabError(f"there is a lab in {folder} already; end it: iojoule lab down")
+        _clear(folder)
+        _refuse_others(folder)
+        try:
+            return _start(folder.resolve(), drive_name, chosen)
+        except BaseException:
+            _clear(folder)
+            raise
+
+
+def down(folder: Path) -> bool:
+    """Take down the lab in `folder`, also one that was killed; whether there was any.
+
+    Raises:
+        LabError: Something of it does not go.
+    """
+    folder = folder.absolute()
+    if not folder.is_dir():
+        return False
+    with _locked(folder):
+        return _clear(folder.resolve())
+
+
+def default_backend() -> str:
+    """fuse where it can be had, else nbdkit."""
+    fuse = (programs.BUILT / programs.DISK).exists() and os.access("/dev/fuse", os.R_OK | os.W_OK)
+    nbdkit = (programs.BUILT / programs.NBD_PLUGIN).exists() and os.getuid() != 0
+    return "nbdkit" if nbdkit or (not fuse and os.getuid() != 0) else "fuse"
+
+
+def _start(folder: Path, drive_name: str, backend: str) -> LabClient:
+    places = Places(folder)
+    path = Path(drive_name)
+    drive_word = str(path.absolute()) if path.exists() else drive_name
+    with places.log("server").open("wb") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "iojoule.measure.lab.server", str(folder), drive_word, backend],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/",
+        )  # fmt: skip
+    until = time.monotonic() + START_SECONDS
+    while True:
+        state = places.read_state() or {}
+        if state.get("status") == "ready":
+            # it stays when we go: not ours to wait for
+            server.returncode = 0
+            return LabClient(folder)
+        if state.get("status") == "failed":
+            server.wait(10)
+            raise LabError(str(state["reason"]))
+        if server.poll() is not None or time.monotonic() > until:
+            server.kill()
+            server.wait()
+            said = places.log("server").read_text(errors="replace").strip()
+            raise LabError(f"the lab does not start: {said[-2000:] or 'it said nothing'}")
+        time.sleep(0.01)
+
+
+def _runs(state: dict[str, Any], name: str) -> bool:
+    process = state.get("processes", {}).get(name)
+    return process is not None and Process(**process).runs()
+
+
+def _clear(folder: Path) -> bool:
+    """Take away all that a lab has in the folder, and the folder if nothing else is in it."""
+    places = Places(folder)
+    state = places.read_state()
+    processes = {} if state is None else state.get("processes", {})
+    found = state is not None or block.mounted(places.mount)
+    if "server" in processes:
+        Process(**processes["server"]).end()
+    block.detach(places)
+    if "disk" in processes:
+        Process(**processes["disk"]).end()
+    block.detach(places)  # what the disk kept waiting
+    block.unmount(places)
+    for name in (*_OWN_FILES, ".powersensor3.part"):
+        (folder / name).unlink(missing_ok=True)
+    for path in [*folder.glob("*.sock"), *folder.glob("*.log")]:
+        path.unlink(missing_ok=True)
+    for name in _OWN_FOLDERS:
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for empty in (places.mount, folder):
+        with contextlib.suppress(OSError):
+            empty.rmdir()
+    return found
+
+
+def _refuse_others(folder: Path) -> None:
+    folder.mkdir(mode=0o700, exist_ok=True)
+    others = sorted(path.name for path in folder.iterdir())
+    if others:
+        raise LabError(
+            f"{folder} holds other files ({', '.join(others[:3])}); give the lab a folder of its own"
+        )
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One `up` or `down` at a time."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,98 @@
+"""The parts that the lab's background process keeps: controller, CPU counters, power sensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from iojoule.measure.errors import LabError
+from iojoule.measure.lab.controller import Controller, ControllerFault
+from iojoule.measure.lab.controller_socket import ControllerSocket
+from iojoule.measure.lab.disk_control import DiskControl, DiskPower
+from iojoule.measure.lab.host_power import RaplTree
+from iojoule.measure.lab.nvme_bytes import Identity
+from iojoule.measure.lab.places import Places
+from iojoule.measure.lab.powersensor3 import EmulatedPair, EmulatedPowerSensor3
+from iojoule.sim.device import DeviceConfig
+
+M2_PAIRS = (EmulatedPair("m2-3v3", 3.3, gain=0.3),)
+"""An SSD in an M.2 slot draws from this rail alone."""
+
+FAULTS: dict[str, tuple[str, ...]] = {
+    "disk": ("none", "eio", "stall", "vanish"),
+    "controller": tuple(ControllerFault),
+    "powersensor3": (
+        "none", "disconnect", "stall", "silent", "garbage", "only-garbage", "drop",
+    ),
+    "rapl": ("none", "unreadable", "missing"),
+}  # fmt: skip
+"""Which faults each part can play; `none` ends them. `disk` is the daemon's business."""
+
+
+class Parts:
+    """Everything beside the disk, started at once; `close` ends it."""
+
+    def __init__(self, places: Places, device: DeviceConfig, identity: Identity) -> None:
+        control = DiskControl(places.socket("disk"))
+        self._control = control
+        self.controller = Controller(device, control, identity)
+        self._socket = ControllerSocket(places.socket("controller"), self.controller)
+        self.rapl = RaplTree(places.rapl, DiskControl(places.socket("disk")))
+        self.rapl.start()
+        self.sensor = EmulatedPowerSensor3(
+            places.folder,
+            DiskPower(DiskControl(places.socket("disk"))),
+            pairs=M2_PAIRS,
+            name=places.power_sensor.name,
+        )
+        self.sensor.start()
+
+    def close(self) -> None:
+        """End all threads."""
+        self.sensor.close()
+        self._socket.close()
+        self.rapl.close()
+        self._control.close()
+
+    def fault(self, part: str, kind: str, value: float | None) -> None:
+        """Play a fault of `FAULTS`.
+
+        Raises:
+            LabError: The part cannot do that.
+        """
+        if kind not in FAULTS.get(part, ()):
+            raise LabError(f"{part} has no fault {kind}")
+        if part == "controller":
+            self.controller.fault = ControllerFault(kind)
+        elif part == "rapl":
+            self._rapl_fault(kind)
+        else:
+            self._sensor_fault(kind, value)
+
+    def _rapl_fault(self, kind: str) -> None:
+        self.rapl.heal()
+        if kind == "missing":
+            self.rapl.missing()
+        elif kind == "unreadable":
+            self.rapl.unreadable()
+
+    def _sensor_fault(self, kind: str, value: float | None) -> None:
+        sensor = self.sensor
+        amount = 1 if value is None else int(value)
+        plays: dict[str, Callable[[], Any]] = {
+            "disconnect": sensor.disconnect,
+            "stall": sensor.stall,
+            "silent": sensor.never_answer,
+            "garbage": lambda: sensor.garbage(amount),
+            "only-garbage": sensor.only_garbage,
+            "drop": lambda: sensor.drop_frames(amount, out_of=100),
+        }
+        if kind == "none":
+            sensor.heal()
+            if self._cable_pulled:
+                sensor.reconnect()
+        else:
+            plays[kind]()
+        self._cable_pulled = kind == "disconnect"
+
+    _cable_pulled = False

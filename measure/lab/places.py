@@ -1,0 +1,159 @@
+"""Where a lab keeps its files, and what it writes down about itself."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from iojoule.measure.errors import LabError
+
+SCHEMA_VERSION = 1
+
+
+def default_folder() -> Path:
+    """Where the lab is when nobody says: one for each user."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(runtime) / "iojoule-lab" if runtime else Path(f"/tmp/iojoule-lab-{os.getuid()}")
+
+
+@dataclass(frozen=True)
+class Places:
+    """The files of the lab in `folder`."""
+
+    folder: Path
+
+    @property
+    def state(self) -> Path:
+        """What others may read: lab.json."""
+        return self.folder / "lab.json"
+
+    @property
+    def drive_text(self) -> Path:
+        """The simulated drive, as the daemon reads it."""
+        return self.folder / "drive.txt"
+
+    @property
+    def mount(self) -> Path:
+        """Where the daemon's file system is."""
+        return self.folder / "mnt"
+
+    @property
+    def image(self) -> Path:
+        """The daemon's one file."""
+        return self.mount / "drive"
+
+    @property
+    def controller(self) -> Path:
+        """Stands in for the controller's character device."""
+        return self.folder / "nvme0"
+
+    @property
+    def namespace(self) -> Path:
+        """Stands in for the namespace's block device, for commands; data go through the drive."""
+        return self.folder / "nvme0n1"
+
+    @property
+    def power_sensor(self) -> Path:
+        """The link to the emulated PowerSensor3."""
+        return self.folder / "powersensor3"
+
+    @property
+    def rapl(self) -> Path:
+        """The root of the powercap tree."""
+        return self.folder / "powercap"
+
+    def socket(self, name: str) -> Path:
+        """The socket of `disk`, `controller`, `server` or `nbd`."""
+        return self.folder / f"{name}.sock"
+
+    def log(self, name: str) -> Path:
+        """What a process of the lab said."""
+        return self.folder / f"{name}.log"
+
+    def read_state(self) -> dict[str, Any] | None:
+        """What lab.json says; None if there is none.
+
+        Raises:
+            LabError: It is not what it must be.
+        """
+        try:
+            state = json.loads(self.state.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise LabError(
+                f"{self.state}: cannot be read ({error}); remove {self.folder}"
+            ) from None
+        if not isinstance(state, dict) or state.get("schema_version") != SCHEMA_VERSION:
+            raise LabError(
+                f"{self.state}: was written by another version of iojoule; take that lab down with it"
+            )
+        return state
+
+    def write_state(self, state: dict[str, Any]) -> None:
+        """Replace lab.json, whole."""
+        partial = self.state.with_suffix(".part")
+        text = json.dumps({"schema_version": SCHEMA_VERSION, **state}, indent=1)
+        partial.write_text(text + "\n", encoding="utf-8")
+        partial.replace(self.state)
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process that the lab started; a later one of the same number is another one.
+
+    Attributes:
+        pid: Its number.
+        started: When it began, in clock ticks since the system did (/proc/PID/stat).
+    """
+
+    pid: int
+    started: int
+
+    @classmethod
+    def of(cls, pid: int) -> Process:
+        """The running process of that number.
+
+        Raises:
+            LabError: There is none.
+        """
+        found = _stat(pid)
+        if found is None:
+            raise LabError(f"process {pid} ended as soon as it began")
+        return cls(pid, found[1])
+
+    def runs(self) -> bool:
+        """Whether it is still there, and not only waiting to be reaped."""
+        found = _stat(self.pid)
+        return found is not None and found[1] == self.started and found[0] not in "ZX"
+
+    def end(self, *, patience_seconds: float = 5.0) -> None:
+        """SIGTERM, and SIGKILL if that does not do."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if not self.runs():
+                return
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+            until = time.monotonic() + patience_seconds
+            while self.runs() and time.monotonic() < until:
+                time.sleep(0.01)
+
+    def as_json(self) -> dict[str, int]:
+        """What `Process(**...)` takes."""
+        return {"pid": self.pid, "started": self.started}
+
+
+def _stat(pid: int) -> tuple[str, int] | None:
+    """State and start time of a process (proc(5), fields 3 and 22)."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()
+    return fields[0], int(fields[19])

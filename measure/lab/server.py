@@ -1,0 +1,216 @@
+"""The lab's background process: starts the disk, keeps the other parts, plays their faults.
+
+`python -m iojoule.measure.lab.server FOLDER DRIVE BACKEND`, started by `life.up`. It writes
+lab.json as soon as there is something to clean up, and again when the lab is ready or has failed.
+It ends on SIGTERM; what it started is taken down by `life.down`, which also cleans up after a lab
+whose processes were killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import socketserver
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from iojoule.datasets.errors import IojouleError
+from iojoule.measure.errors import LabError
+from iojoule.measure.lab import block, drives
+from iojoule.measure.lab.disk_control import DiskControl
+from iojoule.measure.lab.nvme_bytes import Identity
+from iojoule.measure.lab.parts import Parts
+from iojoule.measure.lab.places import Places, Process
+from iojoule.measure.lab.programs import DISK, NBD_PLUGIN, PRELOAD, built, program
+from iojoule.sim import _core
+from iojoule.sim.engines.embedded import native
+from iojoule.sim.formats.files import DriveFile
+
+FIRMWARE = "LAB1.0"
+START_SECONDS = 15.0
+
+
+class Lab:
+    """One lab while it is being served."""
+
+    def __init__(self, places: Places, drive_name: str, backend: str) -> None:
+        self.places = places
+        self.backend = backend
+        self.drive_name = drive_name
+        self.parts: Parts | None = None
+        self.state: dict[str, Any] = {
+            "status": "starting",
+            "preset": drive_name,
+            "backend": backend,
+            "processes": {"server": Process.of(os.getpid()).as_json()},
+        }
+        self._faults: _FaultServer | None = None
+
+    def start(self) -> None:
+        """Start every part.
+
+        Raises:
+            IojouleError: One does not start; the message says why.
+        """
+        self.places.write_state(self.state)
+        drive = drives.find(self.drive_name)
+        preload = built(PRELOAD)
+        text = _core.drive_text(native(drive.device))
+        self.places.drive_text.write_text(text, encoding="utf-8")
+        self._start_disk()
+        control = DiskControl(self.places.socket("disk"))
+        status = self._wait_for(control)
+        identity = self._identity(drive, int(status["capacity_bytes"]))
+        self._describe(drive, identity, preload)
+        self.parts = Parts(self.places, drive.device, identity)
+        for stand_in in (self.places.controller, self.places.namespace):
+            stand_in.touch(mode=0o600)
+        self._faults = _FaultServer(self.places.socket("server"), self.parts)
+        self.state |= {"status": "ready", "began_ns": status["now_ns"]}
+        self.places.write_state(self.state)
+
+    def close(self) -> None:
+        """End the threads; processes and mounts are `life.down`'s business."""
+        if self._faults is not None:
+            self._faults.close()
+        if self.parts is not None:
+            self.parts.close()
+
+    def _start_disk(self) -> None:
+        places = self.places
+        arguments = [str(places.drive_text), str(places.mount), str(places.socket("disk"))]
+        if self.backend == "fuse":
+            places.mount.mkdir(exist_ok=True)
+            words = [str(built(DISK)), *arguments]
+        else:
+            words = [
+                program("nbdkit"), "--foreground", "--threads", "256",
+                "--unix", str(places.socket("nbd")), str(built(NBD_PLUGIN)),
+                f"drive={arguments[0]}", f"control={arguments[2]}",
+            ]  # fmt: skip
+        with places.log("disk").open("wb") as log:
+            started = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        self._disk = started
+        self.state["processes"]["disk"] = Process.of(started.pid).as_json()
+        self.places.write_state(self.state)
+
+    def _wait_for(self, control: DiskControl) -> dict[str, Any]:
+        until = time.monotonic() + START_SECONDS
+        while True:
+            with contextlib.suppress(LabError):
+                status = control.status()
+                control.close()
+                return status
+            if self._disk.poll() is not None or time.monotonic() > until:
+                said = self.places.log("disk").read_text(errors="replace").strip()
+                raise LabError(f"the lab's disk does not start: {said or 'it said nothing'}")
+            time.sleep(0.01)
+
+    def _identity(self, drive: DriveFile, capacity_bytes: int) -> Identity:
+        place = hashlib.sha256(str(self.places.folder).encode()).hexdigest()
+        return Identity(
+            serial=f"LAB{place[:12].upper()}",
+            model=drive.drive.title or self.drive_name,
+            firmware=FIRMWARE,
+            capacity_bytes=capacity_bytes,
+            max_transfer_bytes=drive.device.physical.controller.max_transfer_bytes,
+        )
+
+    def _describe(self, drive: DriveFile, identity: Identity, preload: Path) -> None:
+        """Everything that others need to know, into the state."""
+        places = self.places
+        if self.backend == "fuse" and os.getuid() == 0:
+            path = block.attach(places.image, identity.max_transfer_bytes)
+        elif self.backend == "fuse":
+            path = str(places.image)  # a file: fio takes it, guards for block devices will not
+        else:
+            path = f"nbd+unix:///?socket={places.socket('nbd')}"
+        nodes = [str(places.controller), str(places.namespace)]
+        if path.startswith("/dev/"):
+            nodes.append(path)
+        self.state |= {
+            "drive": path,
+            "controller": str(places.controller),
+            "namespace": str(places.namespace),
+            "powersensor3": str(places.power_sensor),
+            "powersensor3_pairs": ["m2-3v3"],
+            "rapl_root": str(places.rapl),
+            "serial": identity.serial,
+            "model": identity.model,
+            "firmware": identity.firmware,
+            "capacity_bytes": identity.capacity_bytes,
+            "max_transfer_bytes": identity.max_transfer_bytes,
+            "power_states": len(drive.device.physical.power.states),
+            "environment": {
+                "LD_PRELOAD": str(preload),
+                "IOJOULE_LAB": str(places.folder),
+                "IOJOULE_LAB_NODES": ":".join(nodes),
+                "IOJOULE_LAB_CONTROLLER": str(places.socket("controller")),
+            },
+        }
+        self.places.write_state(self.state)
+
+
+class _FaultServer:
+    """Takes `{"part", "kind", "value"}` lines and answers `{}` or `{"error"}`."""
+
+    def __init__(self, path: Path, parts: Parts) -> None:
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                for line in self.rfile:
+                    try:
+                        asked = json.loads(line)
+                        parts.fault(asked["part"], asked["kind"], asked.get("value"))
+                        answer: dict[str, str] = {}
+                    except (IojouleError, KeyError, ValueError, OSError) as error:
+                        answer = {"error": str(error)}
+                    self.wfile.write(json.dumps(answer).encode() + b"\n")
+
+        path.unlink(missing_ok=True)
+        self._server = socketserver.ThreadingUnixStreamServer(str(path), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.1,), name="lab-faults", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve one lab until SIGTERM."""
+    folder, drive_name, backend = arguments or sys.argv[1:]
+    signals = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # before any thread is made
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    lab = Lab(Places(Path(folder)), drive_name, backend)
+    try:
+        lab.start()
+        while signal.sigwait(signals) == signal.SIGCHLD:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(-1, os.WNOHANG)  # the disk is dead; `status` tells
+        return 0
+    except (IojouleError, OSError) as error:
+        sys.stderr.write(traceback.format_exc())
+        lab.places.write_state({**lab.state, "status": "failed", "reason": str(error)})
+        return 1
+    finally:
+        lab.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
