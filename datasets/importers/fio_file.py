@@ -103,6 +103,7 @@ class FioRun(_Part):
     """One document of fio."""
 
     version: str = Field(alias="fio version")
+    timestamp_ms: Count | None = None
     global_options: Options = Field(default={}, alias="global options")
     jobs: tuple[FioJob, ...]
     disk_util: tuple[DiskUtil, ...] = ()

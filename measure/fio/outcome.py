@@ -17,6 +17,7 @@ from iojoule.measure.fio.program import MESSAGES_FILE, RESULT_FILE, messages
 from iojoule.measure.point import Point
 
 _NS_PER_MS = 1_000_000
+_LATE_NS = 25 * _NS_PER_MS
 
 
 @dataclass(frozen=True)
@@ -118,19 +119,30 @@ def _processes(point: Point) -> int:
 
 
 def _window(folder: Path, file: FioFile, runtime_seconds: float) -> tuple[int, int]:
-    """The measured part on CLOCK_REALTIME, from the first entry of fio's log.
+    """A stretch on CLOCK_REALTIME that lies inside the measured part.
 
-    An entry bears the end of its step. Where there is no log (fewer requests than one step), the
-    end is when fio wrote its result.
+    Two times bound when it began from above: the first entry of fio's log, which bears the end of
+    its step (fio may leave out steps before it), and the time at which fio wrote its result less
+    the runtime (fio looks for ended jobs every 10 ms, fio 3.33 backend.c, do_usleep). The earlier
+    one is late by less than `_LATE_NS`, by which the stretch ends sooner.
     """
     length = int(runtime_seconds * 1e9)
+    begins = [_written_ns(folder, file) - length]
     try:
         with (folder / f"{LOG_PREFIX}_bw.log").open() as log:
-            first = int(log.readline().split(",")[0]) - LOG_STEP_MS
+            first = int(log.readline().split(",")[0])
+        begins.append((first - LOG_STEP_MS) * _NS_PER_MS)
     except (OSError, ValueError):
-        end = int((folder / RESULT_FILE).stat().st_mtime_ns)
-        return end - length, end
-    return first * _NS_PER_MS, first * _NS_PER_MS + length
+        pass  # fewer requests than one step of the log
+    begin = min(begins)
+    return begin, begin + max(length - _LATE_NS, length // 2)
+
+
+def _written_ns(folder: Path, file: FioFile) -> int:
+    written = file.run.timestamp_ms
+    if written is not None:
+        return written * _NS_PER_MS
+    return (folder / RESULT_FILE).stat().st_mtime_ns
 
 
 def _notes(folder: Path, file: FioFile) -> tuple[str, ...]:
