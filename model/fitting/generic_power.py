@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Completion, Engine, Evidence, Operation
+from iojoule.model.fitting.measured_states import measured_effect
 from iojoule.model.fitting.recipe import (
     DevicePowerRecipe,
     Figure,
@@ -18,6 +19,8 @@ from iojoule.model.fitting.recipe import (
 )
 
 Floats = NDArray[np.float64]
+
+_PAGE_JOULES = 1.5e-6
 
 MOST_ANCHORS = 400
 """Rows of CPU or wall power that a fit uses at the most, spread evenly."""
@@ -71,18 +74,13 @@ def device_power_recipe(
                 _assumed(0.8 * low, 0.15 * low, "W", "idle draws 20 % less than the lightest run")
             )
     caps = [*cap_watts, *[float(watts.max()) * 1.5] * (states + 1 - len(cap_watts))]
-    per_byte = (float(watts.max()) - low + 1.0) / 2e9
+    span = float(watts.max()) - low
     priors = {
         "base_watts": _assumed(low, 0.5 * low, "W", "the lightest run"),
         "background_watts": _assumed(2.0, 2.0, "W", "folding keeps the dies busy"),
     }
-    for direction in ("read", "write"):
-        priors[f"{direction}_joules_per_byte"] = _assumed(
-            per_byte, 2 * per_byte, "J/B", "the measured range over 2 GB/s"
-        )
-        priors[f"{direction}_joules_per_operation"] = _assumed(
-            1.5e-6, 1.5e-6, "J", "sensing or programming a page"
-        )
+    for direction in (Operation.READ, Operation.WRITE):
+        priors |= _work_priors(direction, seen, span)
     return DevicePowerRecipe(
         priors=priors,
         noise_watts=max(0.01 * float(np.median(watts)), 0.005),
@@ -93,6 +91,37 @@ def device_power_recipe(
         ),
         condition="conditions of the measured runs",
     )
+
+
+def _work_priors(
+    direction: Operation, seen: list[Measurement], span_watts: float
+) -> dict[str, Figure]:
+    """Priors of one direction's joules per byte and per operation.
+
+    Where the runs tell the two apart, that is where rates in bytes and in operations do not go
+    together, both may be as large as the measured range allows. Else an operation costs what
+    sensing or programming a page does, and all the rest is bytes.
+    """
+    own = [
+        one
+        for one in seen
+        if one.workload.operation is direction
+        and one.observations.throughput_bytes_per_second
+        and (one.configuration.power_state or 0) == 0
+    ]
+    rates = np.array([one.observations.throughput_bytes_per_second or 0.0 for one in own])
+    operations = rates / np.array([float(one.configuration.request_bytes) for one in own])
+    told_apart = len(own) >= 6 and abs(float(np.corrcoef(rates, operations)[0, 1])) < 0.8
+    fastest = max(2e9 if not told_apart else 0.0, float(rates.max(initial=0.0)))
+    byte = ((span_watts + 1.0) if not told_apart else span_watts) / fastest
+    source = "the measured range over 2 GB/s" if not told_apart else "the measured range"
+    operation, why = _PAGE_JOULES, "sensing or programming a page"
+    if told_apart and span_watts / float(operations.max()) > operation:
+        operation, why = span_watts / float(operations.max()), "the measured range"
+    return {
+        f"{direction}_joules_per_byte": _assumed(byte, 2 * byte, "J/B", source),
+        f"{direction}_joules_per_operation": _assumed(operation, operation, "J", why),
+    }
 
 
 def host_power_recipe(measurements: list[Measurement], cpu_cores: int) -> HostPowerRecipe | None:
@@ -173,23 +202,26 @@ def system_power_recipe(measurements: list[Measurement]) -> SystemPowerRecipe | 
 def power_state_recipes(
     cap_watts: list[float], measurements: list[Measurement]
 ) -> list[PowerStateRecipe]:
-    """Effects of operational power states that were never measured.
+    """Effects of operational power states: measured where they were, else assumed.
 
     The rate that a lower cap leaves is taken in proportion to the caps, which is wide of the
     mark by a factor of two on consumer drives (000 5.2) and hardly binds reads on data-centre
     drives (004 section 3); the interval says so.
     """
-    if len(cap_watts) < 2:
-        return []
+    seen = {one.configuration.power_state or 0 for one in measurements}
+    states = max(len(cap_watts), max(seen, default=0) + 1)
     out = []
     for operation in (Operation.READ, Operation.WRITE):
-        rates = [
-            one.observations.throughput_bytes_per_second or 0.0
-            for one in measurements
-            if one.workload.operation is operation
-        ]
+        rows = [one for one in measurements if one.workload.operation is operation]
+        rates = [one.observations.throughput_bytes_per_second or 0.0 for one in rows]
         fastest = max(rates, default=0.0) or 1e9
-        for state in range(1, len(cap_watts)):
+        for state in range(1, states):
+            measured = measured_effect(rows, operation, state)
+            if measured is not None:
+                out.append(measured)
+                continue
+            if state >= len(cap_watts):
+                continue
             share = min(cap_watts[state] / cap_watts[0], 1.0)
             out.append(
                 PowerStateRecipe(

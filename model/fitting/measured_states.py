@@ -1,0 +1,98 @@
+"""Effect of a lower power state, read off runs that differ from PS0 in nothing but the state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from iojoule.datasets.schema import Measurement
+from iojoule.datasets.vocabulary import Evidence, Operation
+from iojoule.model.fitting.recipe import Figure, PowerStateRecipe
+
+PAIRS_MIN = 3
+"""So many runs with a twin in PS0 are needed."""
+
+_BOUND_BELOW = 0.9
+"""A run below this share of its twin's throughput is held back by the state's cap."""
+
+_LEAST_LOG_SD = 0.05
+
+
+def measured_effect(
+    rows: Sequence[Measurement], operation: Operation, state: int
+) -> PowerStateRecipe | None:
+    """The effect of a state on one direction; None where too few runs have a twin in PS0.
+
+    Runs that the cap holds back give the ceiling: the median of their throughput, with its scatter
+    in the logarithm, since a cap in watts is not one number of bytes. Where none is held back
+    the ceiling is above all that was seen. The others give the factors on latency.
+
+    Args:
+        rows: Measurements of this direction.
+        operation: The direction.
+        state: The power state.
+    """
+    twins = {_key(one): one for one in rows if not one.configuration.power_state}
+    pairs = [
+        (twins[_key(one)], one)
+        for one in rows
+        if one.configuration.power_state == state and _key(one) in twins
+    ]
+    known = [
+        (_rate(before), _rate(after), before, after)
+        for before, after in pairs
+        if _rate(before) and _rate(after)
+    ]
+    if len(known) < PAIRS_MIN:
+        return None
+    bound = np.array([after for before, after, *_ in known if after < _BOUND_BELOW * before])
+    fastest = max(after for _, after, *_ in known)
+    free = [(one, two) for before, after, one, two in known if after >= _BOUND_BELOW * before]
+    if len(bound):
+        spread = float(np.std(np.log(bound))) if len(bound) > 1 else 0.3
+        ceiling = _figure(
+            float(np.median(bound)), spread, "bytes/s", "runs that the cap holds back"
+        )
+    else:
+        ceiling = _figure(2.0 * fastest, 0.5, "bytes/s", "no run was held back")
+    return PowerStateRecipe(
+        power_state=state,
+        operation=operation,
+        ceiling_bytes_per_second=ceiling,
+        latency_factor=_factor(free, "latency_mean_ns"),
+        tail_factor=_factor(free, "latency_p99_ns"),
+    )
+
+
+def _factor(pairs: Sequence[tuple[Measurement, Measurement]], field: str) -> Figure:
+    ratios = np.array(
+        [
+            getattr(after.observations, field) / getattr(before.observations, field)
+            for before, after in pairs
+            if getattr(after.observations, field) and getattr(before.observations, field)
+        ]
+    )
+    if not len(ratios):
+        return _figure(1.0, 0.3, "1", "every run was held back, so none tells")
+    spread = float(np.std(np.log(ratios))) if len(ratios) > 1 else 0.3
+    return _figure(float(np.median(ratios)), spread, "1", "runs beside their twins in PS0")
+
+
+def _figure(value: float, log_sd: float, unit: str, source: str) -> Figure:
+    return Figure(
+        value=value,
+        sd=max(log_sd, _LEAST_LOG_SD),
+        unit=unit,
+        source=source,
+        evidence=Evidence.MEASURED,
+    )
+
+
+def _rate(one: Measurement) -> float:
+    return one.observations.throughput_bytes_per_second or 0.0
+
+
+def _key(one: Measurement) -> tuple[object, ...]:
+    c, w = one.configuration, one.workload
+    return (w.pattern, c.request_bytes, c.queue_depth, c.jobs, c.engine, c.completion, c.scheduler)
