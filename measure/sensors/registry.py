@@ -11,6 +11,13 @@ from iojoule.measure.sensors.protocol import Sensor
 
 KNOWN: dict[str, str] = {
     "powersensor3": "powersensor3",
+    "rapl": "rapl",
+    "netio": "netio",
+    "redfish": "redfish",
+    "ipmi": "ipmi",
+    "drive-power": "drive_power",
+    "diskstats": "diskstats",
+    "cpu": "cpu",
 }
 """Name -> module of this folder, which has `from_options(options) -> Sensor`."""
 

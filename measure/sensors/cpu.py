@@ -1,0 +1,100 @@
+"""What the CPU did: busy time, context switches, interrupts, frequency.
+
+Source: proc(5) for /proc/stat, Documentation/admin-guide/pm/cpufreq.rst of Linux. A virtual machine
+often has no cpufreq; the frequency is then left out.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+from iojoule.measure.errors import SensorError
+from iojoule.measure.sensors.options import Options
+from iojoule.measure.sensors.polled import PolledSensor
+from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
+
+INTERVAL_SECONDS = 0.1
+_IDLE, _IOWAIT, _FIELDS = 3, 4, 8
+
+
+def from_options(options: Options) -> Cpu:
+    """`cpu[:ROOT][,every=SECONDS]`; ROOT holds `proc` and `sys`, by default `/`.
+
+    Raises:
+        SensorError: An option is not what it must be.
+    """
+    options.known("every")
+    return Cpu(
+        Path(options.address or "/"),
+        interval_seconds=options.get("every", float) or INTERVAL_SECONDS,
+    )
+
+
+class Cpu(PolledSensor):
+    """All CPUs of the machine.
+
+    Args:
+        root: Folder with `proc/stat` and `sys/devices/system/cpu`.
+        interval_seconds: Time between two readings.
+    """
+
+    def __init__(
+        self, root: Path = Path("/"), *, interval_seconds: float = INTERVAL_SECONDS
+    ) -> None:
+        super().__init__("cpu", interval_seconds, repeats_are_stale=False)
+        self._stat = root / "proc" / "stat"
+        cpus = root / "sys" / "devices" / "system" / "cpu"
+        self._frequencies = sorted(cpus.glob("cpu[0-9]*/cpufreq/scaling_cur_freq"))
+
+    def probe(self) -> Probe:
+        """Reads everything once.
+
+        Raises:
+            SensorError: There is no /proc/stat.
+        """
+        self.ask()
+        rails = [
+            Rail("cpu-busy-seconds", "seconds", Kind.COUNTER, Scope.HOST, 1 / _ticks()),
+            Rail("cpu-context-switches", "operations", Kind.COUNTER, Scope.HOST, 1.0),
+            Rail("cpu-interrupts", "operations", Kind.COUNTER, Scope.HOST, 1.0),
+        ]
+        if self._frequencies:
+            rails += [
+                Rail("cpu-frequency-mean", "hertz", Kind.GAUGE, Scope.HOST, 1e3),
+                Rail("cpu-frequency-max", "hertz", Kind.GAUGE, Scope.HOST, 1e3),
+            ]
+        return Probe(tuple(rails), 1 / self._interval, {"cpus": str(os.cpu_count())})
+
+    def ask(self) -> list[float]:
+        """Busy seconds of all CPUs (two busy ones: two a second), switches, interrupts, hertz."""
+        lines = {}
+        try:
+            for line in self._stat.read_text(encoding="ascii").splitlines():
+                key, _, rest = line.partition(" ")
+                lines[key] = rest
+            times = [int(field) for field in lines["cpu"].split()[:_FIELDS]]
+            # guest time, after the eighth, is part of user time
+            busy = (sum(times) - times[_IDLE] - times[_IOWAIT]) / _ticks()
+            values = [busy, float(lines["ctxt"]), float(lines["intr"].split()[0])]
+        except OSError as error:
+            raise SensorError(f"{self._stat} cannot be read: {error.strerror}") from error
+        except (KeyError, IndexError, ValueError) as error:
+            raise SensorError(f"{self._stat} is not what Linux writes there ({error!r})") from error
+        return values + self._hertz()
+
+    def _hertz(self) -> list[float]:
+        if not self._frequencies:
+            return []
+        hertz = []
+        for path in self._frequencies:
+            try:
+                hertz.append(int(path.read_text(encoding="ascii")) * 1e3)
+            except (OSError, ValueError):
+                continue  # a CPU that went offline has no frequency
+        return [sum(hertz) / len(hertz), max(hertz)] if hertz else [math.nan, math.nan]
+
+
+def _ticks() -> int:
+    return os.sysconf("SC_CLK_TCK")

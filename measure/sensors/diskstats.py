@@ -1,0 +1,89 @@
+"""What the block layer sent to a drive: commands, merges, bytes, requests in flight.
+
+Source: Documentation/block/stat.rst of Linux. Sectors there have 512 B, whatever the drive's are.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from iojoule.measure.errors import SensorError
+from iojoule.measure.sensors.options import Options
+from iojoule.measure.sensors.polled import PolledSensor
+from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
+
+ROOT = Path("/sys/block")
+INTERVAL_SECONDS = 0.1
+SECTOR_BYTES = 512
+
+_FIELDS: tuple[tuple[str, int, float, str], ...] = (
+    ("disk-reads", 0, 1.0, "operations"),
+    ("disk-reads-merged", 1, 1.0, "operations"),
+    ("disk-read-bytes", 2, SECTOR_BYTES, "bytes"),
+    ("disk-writes", 4, 1.0, "operations"),
+    ("disk-writes-merged", 5, 1.0, "operations"),
+    ("disk-write-bytes", 6, SECTOR_BYTES, "bytes"),
+    ("disk-in-flight", 8, 1.0, "operations"),
+    ("disk-busy-seconds", 9, 1e-3, "seconds"),
+)
+"""Rail, place in the file, factor, unit."""
+_GAUGES = ("disk-in-flight",)
+
+
+def from_options(options: Options) -> Diskstats:
+    """`diskstats:nvme0n1[,root=/sys/block][,every=SECONDS]`.
+
+    Raises:
+        SensorError: An option is not what it must be.
+    """
+    options.known("root", "every")
+    return Diskstats(
+        options.needed_address("diskstats:nvme0n1"),
+        root=options.get("root", Path) or ROOT,
+        interval_seconds=options.get("every", float) or INTERVAL_SECONDS,
+    )
+
+
+class Diskstats(PolledSensor):
+    """One whole disk.
+
+    Args:
+        disk: Its name or node, `nvme0n1` or `/dev/nvme0n1`.
+        root: Folder with one folder per disk.
+        interval_seconds: Time between two readings.
+    """
+
+    def __init__(
+        self, disk: str, *, root: Path = ROOT, interval_seconds: float = INTERVAL_SECONDS
+    ) -> None:
+        super().__init__(f"diskstats:{disk}", interval_seconds, repeats_are_stale=False)
+        self._file = root / Path(disk).name / "stat"
+
+    def probe(self) -> Probe:
+        """Reads the counters once.
+
+        Raises:
+            SensorError: There is no such disk.
+        """
+        self.ask()
+        rails = tuple(
+            Rail(
+                name, unit, Kind.GAUGE if name in _GAUGES else Kind.COUNTER, Scope.HOST, factor
+            )
+            for name, _, factor, unit in _FIELDS
+        )  # fmt: skip
+        return Probe(rails, 1 / self._interval, {})
+
+    def ask(self) -> list[float]:
+        """The counters since boot."""
+        try:
+            fields = self._file.read_text(encoding="ascii").split()
+            return [int(fields[place]) * factor for _, place, factor, _ in _FIELDS]
+        except FileNotFoundError as error:
+            raise SensorError(
+                f"{self._file} is not there: name a whole disk such as nvme0n1 (`lsblk -d`)"
+            ) from error
+        except OSError as error:
+            raise SensorError(f"{self._file} cannot be read: {error.strerror}") from error
+        except (ValueError, IndexError) as error:
+            raise SensorError(f"{self._file} is not a disk's statistics ({error})") from error

@@ -1,0 +1,139 @@
+"""A sensor that is asked for its values again and again."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from iojoule.measure.errors import SensorError
+from iojoule.measure.sensors.protocol import Chunk, Delivery, Flag, Probe, empty_chunk
+
+LATE_INTERVALS = 5.0
+
+
+class PolledSensor(ABC):
+    """Asks every `interval_seconds`; a sample's time is the middle between question and answer.
+
+    Args:
+        name: What people call it.
+        interval_seconds: Time between two questions.
+        repeats_are_stale: Whether an answer equal to the one before brings nothing new, as with an
+            instrument that updates more slowly than it is asked.
+        patience: How many questions in a row may fail before the sensor does; those readings are
+            lost.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        interval_seconds: float,
+        *,
+        repeats_are_stale: bool,
+        patience: int = 0,
+    ) -> None:
+        if not interval_seconds > 0:
+            raise SensorError(f"{name}: the time between two readings must be above 0 s")
+        self.name = name
+        self._interval = interval_seconds
+        self._repeats_are_stale = repeats_are_stale
+        self._patience = patience
+        self._running = False
+        self._due = 0.0
+        self._last: list[float] | None = None
+        self._last_ns = 0
+        self._forget()
+
+    @abstractmethod
+    def probe(self) -> Probe:
+        """See `protocol.Sensor`."""
+
+    @abstractmethod
+    def ask(self) -> list[float]:
+        """The values of all rails now, NaN where one has none.
+
+        Raises:
+            SensorError: They cannot be had.
+        """
+
+    def begin(self) -> None:
+        """What is to be done before the first question; nothing for most."""
+        return
+
+    def end(self) -> None:
+        """What is to be done after the last one; nothing for most."""
+        return
+
+    def missed(self, seconds: float) -> int:
+        """How many readings are lost for good when none succeeded for so long."""
+        return int(seconds / self._interval) - 1 if seconds > LATE_INTERVALS * self._interval else 0
+
+    def start(self) -> None:
+        """See `protocol.Sensor`."""
+        self.probe()
+        self.begin()
+        self._forget()
+        self._running = True
+        self._due = time.monotonic()
+
+    def read(self, timeout_seconds: float) -> Chunk:
+        """One sample when it is due, none before."""
+        rails = len(self._last) if self._last is not None else len(self.probe().rails)
+        if not self._running:
+            return empty_chunk(rails)
+        wait = self._due - time.monotonic()
+        if wait > timeout_seconds:
+            time.sleep(timeout_seconds)
+            return empty_chunk(rails)
+        if wait > 0:
+            time.sleep(wait)
+        before = time.monotonic_ns()
+        try:
+            values = self.ask()
+        except SensorError as error:
+            self._errors.append(error.message)
+            self._unanswered += 1
+            self._lost += 1
+            if self._unanswered > self._patience:
+                raise
+            self._due = time.monotonic() + self._interval
+            return empty_chunk(rails)
+        moment = (before + time.monotonic_ns()) // 2
+        # what took too long is not made up for in a burst
+        self._due = max(self._due + self._interval, time.monotonic())
+        return self._chunk(moment, values)
+
+    def stop(self) -> Delivery:
+        """See `protocol.Sensor`."""
+        if self._running:
+            self._running = False
+            self.end()
+        return Delivery(
+            self._samples, self._lost, tuple(self._errors), self._first_ns, self._newest_ns
+        )
+
+    def _forget(self) -> None:
+        self._samples = self._lost = 0
+        self._unanswered = 0
+        self._errors: list[str] = []
+        self._first_ns: int | None = None
+        self._newest_ns: int | None = None
+        self._last = None
+
+    def _chunk(self, moment: int, values: list[float]) -> Chunk:
+        flags = 0
+        if self._last is not None and self._newest_ns is not None:
+            missed = self.missed((moment - self._newest_ns) * 1e-9)
+            self._lost += max(missed - self._unanswered, 0)
+            flags |= Flag.GAP if missed or self._unanswered else 0
+            flags |= Flag.STALE if self._repeats_are_stale and values == self._last else 0
+        self._last, self._unanswered = values, 0
+        self._samples += 1
+        self._first_ns = self._first_ns or moment
+        self._newest_ns = moment
+        return Chunk(
+            np.array([moment], dtype=np.int64),
+            np.array([values], dtype=np.float64),
+            np.array([flags], dtype=np.uint8),
+        )

@@ -1,0 +1,169 @@
+"""RAPL: the energy counters of CPU packages, their parts, and DRAM, through Linux powercap.
+
+Zones are told apart by what their file `name` says, never by their number. `core` and `uncore` are
+parts of `package-N`, `psys` contains the package and on a client machine perhaps the drive: they
+are recorded but never added. `intel-rapl-mmio` is a second view of a package and left out.
+Source: Documentation/power/powercap/powercap.rst of Linux.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from iojoule.measure.errors import SensorError
+from iojoule.measure.sensors.options import Options
+from iojoule.measure.sensors.polled import PolledSensor
+from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
+
+ROOT = Path("/sys/class/powercap")
+INTERVAL_SECONDS = 0.1
+HIGHEST_WATTS = 2000.0
+"""No package draws more; with it, a silence is known to be shorter than one wrap or not."""
+
+
+def from_options(options: Options) -> Rapl:
+    """`rapl[:ROOT][,every=SECONDS]`.
+
+    Raises:
+        SensorError: An option is not what it must be.
+    """
+    options.known("every")
+    root = Path(options.address) if options.address else ROOT
+    return Rapl(root, interval_seconds=options.get("every", float) or INTERVAL_SECONDS)
+
+
+@dataclass(frozen=True)
+class Zone:
+    """One counter.
+
+    Attributes:
+        name: Its rail: `package-0`, `package-0-core`, `package-0-dram`, `psys`.
+        folder: Where its files are.
+        scope: What it measures.
+        counts: Whether it is part of the scope's total.
+        range_joules: Where the counter wraps.
+    """
+
+    name: str
+    folder: Path
+    scope: Scope
+    counts: bool
+    range_joules: float
+
+
+class Rapl(PolledSensor):
+    """All zones below a powercap tree.
+
+    Args:
+        root: `/sys/class/powercap` or a tree like it.
+        interval_seconds: Time between two readings.
+    """
+
+    def __init__(self, root: Path = ROOT, *, interval_seconds: float = INTERVAL_SECONDS) -> None:
+        name = "rapl" if root == ROOT else f"rapl:{root}"
+        super().__init__(name, interval_seconds, repeats_are_stale=True)
+        self._root = root
+        self._zones: list[Zone] = []
+        self._totals: list[float] = []
+        self._raw: list[float] | None = None
+
+    def probe(self) -> Probe:
+        """The zones; reads each once.
+
+        Raises:
+            SensorError: There are none, or they may not be read.
+        """
+        if not self._zones:
+            self._zones = _zones(self._root)
+            for zone in self._zones:
+                _joules(zone)
+        rails = tuple(
+            Rail(zone.name, "joules", Kind.ENERGY, zone.scope, 1e-6, counts=zone.counts)
+            for zone in self._zones
+        )
+        return Probe(rails, 1 / self._interval, {"root": str(self._root)})
+
+    def begin(self) -> None:
+        """Count from here."""
+        self._raw = None
+
+    def ask(self) -> list[float]:
+        """Joules since the start, wraps removed."""
+        raw = [_joules(zone) for zone in self._zones]
+        if self._raw is None:
+            self._totals = [0.0] * len(raw)
+        else:
+            for place, (zone, now, before) in enumerate(
+                zip(self._zones, raw, self._raw, strict=True)
+            ):
+                wrapped = zone.range_joules if now < before else 0.0
+                self._totals[place] += now - before + wrapped
+        self._raw = raw
+        return list(self._totals)
+
+    def missed(self, seconds: float) -> int:
+        """A counter misses nothing, unless it may have wrapped more than once."""
+        shortest = min(zone.range_joules for zone in self._zones) / HIGHEST_WATTS
+        return super().missed(seconds) if seconds > shortest else 0
+
+
+def _zones(root: Path) -> list[Zone]:
+    folders = {
+        path.parent.name: path.parent
+        for pattern in ("*/energy_uj", "*/*/energy_uj", "*/*/*/energy_uj")
+        for path in sorted(root.glob(pattern))
+        if not path.parent.name.startswith("intel-rapl-mmio")
+    }
+    if not folders:
+        raise SensorError(
+            f"no RAPL counters below {root}: the CPU has none, a virtual machine hides them, or "
+            "the kernel module is missing (`sudo modprobe intel_rapl_msr`)"
+        )
+    zones: list[Zone] = []
+    for identifier, folder in sorted(folders.items()):
+        own = _text(folder / "name")
+        parent = folders.get(identifier.rpartition(":")[0])
+        scope, counts = _meaning(own)
+        name = own if parent is None else f"{_text(parent / 'name')}-{own}"
+        if any(zone.name == name for zone in zones):
+            name = f"{name}-{identifier.replace(':', '-')}"
+        zones.append(Zone(name, folder, scope, counts, _number(folder / "max_energy_range_uj")))
+    return zones
+
+
+def _meaning(name: str) -> tuple[Scope, bool]:
+    """Scope of a zone, and whether it is part of the scope's total."""
+    if name.startswith("package"):
+        return Scope.CPU, True
+    if name == "dram":
+        return Scope.DRAM, True
+    if name == "psys":
+        return Scope.SYSTEM, True
+    return Scope.CPU, False
+
+
+def _joules(zone: Zone) -> float:
+    return _number(zone.folder / "energy_uj")
+
+
+def _number(path: Path) -> float:
+    text = _text(path)
+    try:
+        return int(text) * 1e-6
+    except ValueError as error:
+        raise SensorError(f"{path} holds {text!r} and not microjoules") from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except PermissionError as error:
+        raise SensorError(
+            f"{path} is readable for root only (since Linux 5.10, against CVE-2020-8694): run as "
+            "root, give the Python that runs iojoule CAP_DAC_READ_SEARCH, or add a udev rule: "
+            'SUBSYSTEM=="powercap", RUN+="/bin/chgrp -R power /sys%p", '
+            'RUN+="/bin/chmod -R g+r /sys%p"'
+        ) from error
+    except OSError as error:
+        raise SensorError(f"{path} cannot be read: {error.strerror}") from error
