@@ -4,52 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from iojoule.datasets.errors import IojouleError
 from iojoule.datasets.vocabulary import Engine
 from iojoule.measure.campaign import idle, settings
-from iojoule.measure.campaign.bench import Say, Store
+from iojoule.measure.campaign.bench import Store
 from iojoule.measure.campaign.conditions import DriveFacts
 from iojoule.measure.campaign.folder import CampaignState
 from iojoule.measure.campaign.plan import Plan
 from iojoule.measure.campaign.points import Run
 from iojoule.measure.campaign.precondition import Preconditioner
 from iojoule.measure.campaign.record import RunRecord
-from iojoule.measure.campaign.watched_run import Watched, failed_record, finished_record
-from iojoule.measure.drive.nvme_cli import NvmeController
+from iojoule.measure.campaign.rig import Rig
+from iojoule.measure.campaign.run_record import failed_record, finished_record
+from iojoule.measure.campaign.watched_run import Watched
 from iojoule.measure.errors import CampaignError, DriveError, SensorError
 from iojoule.measure.fio.job_file import JobHost, JobTarget, JobTiming, job_file
-from iojoule.measure.fio.program import JOB_FILE, Fio, run_fio
-from iojoule.measure.host.facts import HostFacts
-from iojoule.measure.host.journal import HostState
+from iojoule.measure.fio.program import JOB_FILE, run_fio
 from iojoule.measure.point import Point
 from iojoule.measure.recording import Recorder
-from iojoule.measure.sensors.protocol import Sensor
-
-
-@dataclass(frozen=True)
-class Rig:
-    """Everything a campaign on a real drive works with.
-
-    Attributes:
-        drive: The drive and what it says of itself.
-        controller: Its controller; None = none is known.
-        host: Facts of the host.
-        fio: The program.
-        sensors: All instruments.
-        state: Remembers and restores what is changed.
-        say: Tells people what is going on.
-    """
-
-    drive: DriveFacts
-    controller: NvmeController | None
-    host: HostFacts
-    fio: Fio
-    sensors: Sequence[Sensor]
-    state: HostState
-    say: Say
 
 
 class DriveBench:

@@ -16,11 +16,12 @@ from iojoule.datasets import measured_drive
 from iojoule.measure.campaign.bench import Say
 from iojoule.measure.campaign.conditions import DriveFacts
 from iojoule.measure.campaign.conduct import Observer, Summary, conduct
-from iojoule.measure.campaign.drive_bench import DriveBench, Rig, job_of, target_of
+from iojoule.measure.campaign.drive_bench import DriveBench, job_of, target_of
 from iojoule.measure.campaign.estimate import Cost, cost
 from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
 from iojoule.measure.campaign.plan import Plan, parse_plan
 from iojoule.measure.campaign.points import Abilities, Expansion, expand
+from iojoule.measure.campaign.rig import Rig
 from iojoule.measure.campaign.settings import of_campaign, of_run
 from iojoule.measure.drive.block_device import open_block_device
 from iojoule.measure.drive.nvme_cli import NvmeController
@@ -194,7 +195,11 @@ def open_sensors(wanted: Sequence[str], opened: Opened) -> list[Sensor]:
     Raises:
         SensorError: One is not there or may not be read.
     """
-    sensors = [open_sensor(name) for name in wanted]
+    # what every host has: whether somebody else used the drive, and what the CPU did
+    own = [f"diskstats:{opened.drive.device.name}", "cpu"]
+    kinds = {name.partition(":")[0] for name in wanted}
+    names = [*wanted, *(name for name in own if name.partition(":")[0] not in kinds)]
+    sensors = [open_sensor(name) for name in names]
     for sensor in sensors:
         sensor.probe()
     return sensors

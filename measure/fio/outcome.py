@@ -18,6 +18,7 @@ from iojoule.measure.point import Point
 
 _NS_PER_MS = 1_000_000
 _LATE_NS = 25 * _NS_PER_MS
+_SHORT_SHARE = 0.05
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def read_outcome(folder: Path, point: Point, *, verify_littles_law: bool = True)
     begin, end = _window(folder, file, total.runtime_seconds)
     ratio = _littles_ratio(point, total)
     if verify_littles_law and ratio is not None and abs(ratio - 1) > FAIL_ABOVE:
-        raise FioError(littles_message(point.key, ratio))
+        raise FioError(_contradiction(total, ratio))
     return Outcome(observations, begin, end, total.requests, ratio, _notes(folder, file))
 
 
@@ -116,6 +117,18 @@ def _processes(point: Point) -> int:
     """How many processes fio runs: separated directions have jobs of their own."""
     separated = point.workload.mix_dispatch is MixDispatch.SEPARATED
     return point.configuration.jobs * (2 if separated else 1)
+
+
+def _contradiction(total: Stats, ratio: float) -> str:
+    """What is wrong with a run that contradicts Little's law; a short one has ragged ends."""
+    latency = (total.mean_ns or 0.0) * 1e-9
+    if latency > _SHORT_SHARE * total.runtime_seconds:
+        return (
+            f"a run of {total.runtime_seconds:.1f} s is too short for a mean latency of "
+            f"{latency:.2f} s (throughput x latency / concurrency = {ratio:.3f}); measure at least "
+            f"{latency / _SHORT_SHARE:.0f} s, or at a lower depth"
+        )
+    return littles_message("fio", ratio)
 
 
 def _window(folder: Path, file: FioFile, runtime_seconds: float) -> tuple[int, int]:

@@ -74,7 +74,7 @@ def down(folder: Path) -> bool:
 
 
 def default_backend() -> str:
-    """fuse where it can be had, else nbdkit."""
+    """Fuse where it can be had, else nbdkit."""
     fuse = (programs.BUILT / programs.DISK).exists() and os.access("/dev/fuse", os.R_OK | os.W_OK)
     nbdkit = (programs.BUILT / programs.NBD_PLUGIN).exists() and os.getuid() != 0
     return "nbdkit" if nbdkit or (not fuse and os.getuid() != 0) else "fuse"

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Completion, Engine, Evidence, Operation
-from iojoule.model.fitting.measured_states import measured_effect
+from iojoule.model.fitting.measured_states import Direction, measured_effect
 from iojoule.model.fitting.recipe import (
     DevicePowerRecipe,
     Figure,
@@ -211,7 +211,8 @@ def power_state_recipes(
     seen = {one.configuration.power_state or 0 for one in measurements}
     states = max(len(cap_watts), max(seen, default=0) + 1)
     out = []
-    for operation in (Operation.READ, Operation.WRITE):
+    directions: tuple[Direction, ...] = (Operation.READ, Operation.WRITE)
+    for operation in directions:
         rows = [one for one in measurements if one.workload.operation is operation]
         rates = [one.observations.throughput_bytes_per_second or 0.0 for one in rows]
         fastest = max(rates, default=0.0) or 1e9

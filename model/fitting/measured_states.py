@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model.fitting.recipe import Figure, PowerStateRecipe
+
+Direction = Literal[Operation.READ, Operation.WRITE]
 
 PAIRS_MIN = 3
 """So many runs with a twin in PS0 are needed."""
@@ -20,7 +23,7 @@ _LEAST_LOG_SD = 0.05
 
 
 def measured_effect(
-    rows: Sequence[Measurement], operation: Operation, state: int
+    rows: Sequence[Measurement], operation: Direction, state: int
 ) -> PowerStateRecipe | None:
     """The effect of a state on one direction; None where too few runs have a twin in PS0.
 
