@@ -13,7 +13,7 @@ BIN := .venv/bin
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup core demo test test-slow test-fresh fuzz bench lint format profiles figures serve lock clean
+.PHONY: help setup core demo lab-demo test test-slow test-fresh fuzz bench lint format profiles figures serve lock clean
 
 help: ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -28,6 +28,9 @@ demo: setup ## answer the main question for the shipped example, with a picture 
 	@mkdir -p build/demo
 	$(BIN)/iojoule recommend --device samsung-980-pro-1tb --workload examples/oltp.toml \
 		--plot build/demo/oltp-pareto.svg
+
+lab-demo: setup ## measure, fit and recommend on a virtual drive, end to end (needs root)
+	@scripts/lab_demo.sh
 
 test: setup ## linters, types, import layers and all tests but the slow ones
 	@scripts/check.sh

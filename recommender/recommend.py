@@ -35,9 +35,7 @@ class Recommender:
 
     Example:
         >>> from iojoule.datasets.profile import load_shipped_profile
-        >>> from iojoule.recommender.shared_surface import with_shared_surface
-    from iojoule.recommender.space import Candidates, join, knobs, take
-    from iojoule.recommender.workload import parse_workload
+        >>> from iojoule.recommender.workload import parse_workload
         >>> recommender = Recommender(load_shipped_profile("samsung-980-pro-1tb"))
         >>> answer = recommender.recommend(parse_workload({"workload": {"operation": "read"}}))
         >>> answer.mode

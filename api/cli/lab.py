@@ -109,6 +109,37 @@ def record(
 
 
 @app.command()
+def compare(
+    campaign: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a campaign.")],
+    directory: FolderOption = None,
+    output: console.FormatOption = console.Format.TABLE,
+) -> None:
+    """Put what a campaign measured beside what really happened in the lab meanwhile."""
+    from iojoule.measure.campaign.folder import CampaignFolder
+    from iojoule.measure.lab.client import LabClient
+    from iojoule.measure.lab.comparison import QUANTITIES, median_errors
+    from iojoule.measure.lab.comparison import compare as compare_runs
+
+    runs = compare_runs(CampaignFolder(campaign).records(), LabClient(_folder(directory)))
+    medians = median_errors(runs)
+    if output is console.Format.JSON:
+        listed = [{"number": one.number, "run": one.name, **one.errors} for one in runs]
+        console.emit_json({"median_errors": medians, "runs": listed})
+        return
+    rows = [("median distance", {name: f"{value:.2%}" for name, value in medians.items()})]
+    shown = {name: name for name in QUANTITIES if name in medians}
+    records = [
+        {"run": one.name, **{name: _percent(one.errors.get(name)) for name in shown}}
+        for one in runs
+    ] + [{"run": name, **{one: cells.get(one) for one in shown}} for name, cells in rows]
+    console.emit_records(records, output, {"run": "measured over true", **shown})
+
+
+def _percent(error: float | None) -> str | None:
+    return None if error is None else f"{error:+.2%}"
+
+
+@app.command()
 def fault(
     part: Annotated[str, typer.Argument(help="disk, controller, powersensor3 or rapl.")],
     kind: Annotated[str, typer.Argument(help="What it does; none ends it.")],
