@@ -156,12 +156,15 @@ class Surface(Section):
 class PowerStateEffect(Section):
     """What a power state below PS0 does to one direction of I/O.
 
-    The factors have their sd in log units.
+    A request of s bytes takes `ceiling_seconds_per_operation` + s / `ceiling_bytes_per_second` of
+    the drive's time at the cap; absent, the first is 0. The factors have their sd in log units, and
+    so has the ceiling in bytes, whose sd is that of the sum.
     """
 
     power_state: int
     operation: Literal[Operation.READ, Operation.WRITE]
     ceiling_bytes_per_second: Parameter
+    ceiling_seconds_per_operation: Parameter | None = None
     latency_factor: Parameter
     tail_factor: Parameter
 

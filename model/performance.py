@@ -56,6 +56,10 @@ class Direction:
     evidence: Codes
 
 
+_NO_TIME_NS = 1e-30
+"""Stands for no time at all where a logarithm is taken."""
+
+
 class PerformanceModel:
     """Evaluates a profile's surfaces; build once, call often."""
 
@@ -68,12 +72,17 @@ class PerformanceModel:
             for pattern in PATTERNS
         }
         states = max((e.power_state for e in profile.power_state_effects), default=0) + 1
-        self._effects = np.zeros((2, states, 6))
-        self._effects[:, :, 0] = np.inf
+        self._effects = np.zeros((2, states, 7))
+        self._effect_evidence = np.full((2, states), PUBLISHED)
         for effect in profile.power_state_effects:
             ceiling = effect.ceiling_bytes_per_second
+            each = effect.ceiling_seconds_per_operation
+            if ceiling.evidence is Evidence.MEASURED:
+                direction = int(effect.operation is Operation.WRITE)
+                self._effect_evidence[direction, effect.power_state] = INTERPOLATED
             self._effects[int(effect.operation is Operation.WRITE), effect.power_state] = (
-                np.log(ceiling.value * 1e-9),
+                1e9 / ceiling.value,
+                each.value * 1e9 if each else 0.0,
                 ceiling.sd,
                 np.log(effect.latency_factor.value),
                 effect.latency_factor.sd,
@@ -162,12 +171,13 @@ class PerformanceModel:
         if not low.any():
             return
         # one contiguous row an effect: this runs over every candidate of a recommendation
-        ceiling, ceiling_sd, factor, factor_sd, tail, tail_sd = np.take(
+        byte_ns, each_ns, ceiling_sd, factor, factor_sd, tail, tail_sd = np.take(
             self._effects[int(operation == "write")].T, frame.power_state, axis=1
         )
-        queueing = points.log_requests + np.log(frame.request_bytes) - ceiling
+        request_ns = each_ns + frame.request_bytes * byte_ns
+        queueing = points.log_requests + np.log(np.maximum(request_ns, _NO_TIME_NS))
         slowed = result.log_value["latency"] + factor
-        # PS0 has no ceiling (infinite) and no other effect, so it needs no case of its own
+        # PS0 has no ceiling (no time a request) and no other effect, so it needs no case of its own
         throttled = log_smooth_max(slowed, queueing, 4.0)
         weight = 1.0 / (1.0 + np.exp(np.clip(-4.0 * (queueing - slowed), -50, 50)))
         shift = throttled - result.log_value["latency"]
@@ -180,7 +190,8 @@ class PerformanceModel:
             result.half_width[name] = np.sqrt(
                 result.half_width[name] ** 2 + (tail_variance if heavy else variance)
             )
-        result.evidence[low] = np.maximum(result.evidence[low], PUBLISHED)
+        told = self._effect_evidence[int(operation == "write"), frame.power_state]
+        result.evidence[low] = np.maximum(result.evidence[low], told[low])
 
     def _apply_collecting(self, result: Direction, frame: Frame, points: Points) -> None:
         state = self.profile.write_state

@@ -291,6 +291,11 @@ def _fit_profile(
                 power_state=effect.power_state,
                 operation=effect.operation,
                 ceiling_bytes_per_second=parameter("ceiling", effect.ceiling_bytes_per_second),
+                ceiling_seconds_per_operation=parameter(
+                    "ceiling_seconds_per_operation", effect.ceiling_seconds_per_operation
+                )
+                if effect.ceiling_seconds_per_operation
+                else None,
                 latency_factor=parameter("latency_factor", effect.latency_factor),
                 tail_factor=parameter("tail_factor", effect.tail_factor),
             )

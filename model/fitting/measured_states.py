@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
 
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model.fitting.recipe import Figure, PowerStateRecipe
 
+Floats = NDArray[np.float64]
 Direction = Literal[Operation.READ, Operation.WRITE]
 
 PAIRS_MIN = 3
@@ -27,9 +30,8 @@ def measured_effect(
 ) -> PowerStateRecipe | None:
     """The effect of a state on one direction; None where too few runs have a twin in PS0.
 
-    Runs that the cap holds back give the ceiling: the median of their throughput, with its scatter
-    in the logarithm, since a cap in watts is not one number of bytes. Where none is held back
-    the ceiling is above all that was seen. The others give the factors on latency.
+    Runs that the cap holds back give the ceiling; where none is held back it is above all that
+    was seen. The others give the factors on latency.
 
     Args:
         rows: Measurements of this direction.
@@ -49,13 +51,14 @@ def measured_effect(
     ]
     if len(known) < PAIRS_MIN:
         return None
-    bound = np.array([after for before, after, *_ in known if after < _BOUND_BELOW * before])
+    bound = [(two, after) for before, after, _, two in known if after < _BOUND_BELOW * before]
     fastest = max(after for _, after, *_ in known)
     free = [(one, two) for before, after, one, two in known if after >= _BOUND_BELOW * before]
-    if len(bound):
-        spread = float(np.std(np.log(bound))) if len(bound) > 1 else 0.3
-        ceiling = _figure(
-            float(np.median(bound)), spread, "bytes/s", "runs that the cap holds back"
+    each: Figure | None = None
+    if bound:
+        ceiling, each = _ceiling(
+            np.array([float(one.configuration.request_bytes) for one, _ in bound]),
+            np.array([rate for _, rate in bound]),
         )
     else:
         ceiling = _figure(2.0 * fastest, 0.5, "bytes/s", "no run was held back")
@@ -63,8 +66,34 @@ def measured_effect(
         power_state=state,
         operation=operation,
         ceiling_bytes_per_second=ceiling,
+        ceiling_seconds_per_operation=each,
         latency_factor=_factor(free, "latency_mean_ns"),
         tail_factor=_factor(free, "latency_p99_ns"),
+    )
+
+
+def _ceiling(sizes: Floats, rates: Floats) -> tuple[Figure, Figure | None]:
+    """Time of a request at the cap, t = each + size / ceiling, least squares in its logarithm.
+
+    A cap in watts leaves a time per request that grows with its energy, linear in its size.
+    """
+    seconds = sizes / rates
+    source = "runs that the cap holds back"
+    if len(np.unique(sizes)) < 2:
+        spread = float(np.std(np.log(rates))) if len(rates) > 1 else 0.3
+        return _figure(float(np.exp(np.log(rates).mean())), spread, "bytes/s", source), None
+    scale = np.array([seconds.min(), float((seconds / sizes).min())])
+
+    def misfit(log_share: Floats) -> Floats:
+        each, per_byte = np.exp(log_share) * scale
+        return np.asarray(np.log((each + sizes * per_byte) / seconds))
+
+    found = least_squares(misfit, np.zeros(2), bounds=(-12.0, 5.0))
+    each, per_byte = np.exp(found.x) * scale
+    spread = float(np.sqrt(np.mean(found.fun**2)))
+    return (
+        _figure(1.0 / per_byte, spread, "bytes/s", source),
+        Figure(value=each, sd=spread, unit="s", source=source, evidence=Evidence.MEASURED),
     )
 
 

@@ -102,6 +102,7 @@ class PowerStateRecipe(Section):
     power_state: int
     operation: Literal[Operation.READ, Operation.WRITE]
     ceiling_bytes_per_second: Figure
+    ceiling_seconds_per_operation: Figure | None = None
     latency_factor: Figure
     tail_factor: Figure
 
