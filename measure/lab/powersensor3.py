@@ -9,6 +9,7 @@ Runs in a thread (`EmulatedPowerSensor3.start`) or as a program of its own:
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import os
 import select
@@ -149,7 +150,9 @@ class EmulatedPowerSensor3:
                 # commands wait for the end of a batch; waking for each byte would cost more
                 self._ending.wait(pause)
             else:
-                select.select([master], [], [], pause)
+                # another thread may just have pulled the cable
+                with contextlib.suppress(OSError, ValueError):
+                    select.select([master], [], [], pause)
             with self._lock:
                 self._turn()
 
@@ -375,6 +378,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if len(watts) > PAIRS:
         parser.error(f"a PowerSensor3 has {PAIRS} pairs at most")
     source = ConstantPower(*watts)
+    # before there are threads, for one that lets a signal through dies of it
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     with EmulatedPowerSensor3(options.folder, source, pairs=pairs[: len(watts)]) as emulator:
         sys.stdout.write(f"{emulator.path}\n")
         sys.stdout.flush()

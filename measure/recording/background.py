@@ -67,6 +67,8 @@ def background(
     Returns:
         None with less than one window of samples.
     """
+    later = times_ns >= after_ns
+    times_ns, watts = times_ns[later], watts[later]
     step_ns = round(idle.window_seconds * 1e9 / STEPS_PER_WINDOW)
     if len(times_ns) < 2 or times_ns[-1] - after_ns < idle.window_seconds * 1e9:
         return None

@@ -191,7 +191,7 @@ def _lost_at_edges(samples: Sampled, begin_ns: int, end_ns: int) -> int:
     """Samples missing before the first and after the last one of the window."""
     period = samples.period_ns
     edges = (samples.times_ns[0] - begin_ns, end_ns - samples.times_ns[-1])
-    return sum(max(int(edge / period), 0) for edge in edges)
+    return sum(max(math.ceil(edge / period) - 1, 0) for edge in edges)
 
 
 def _end_uncertainty(times: NDArray[np.int64], total: NDArray[np.float64], moment: int) -> float:

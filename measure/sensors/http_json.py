@@ -56,8 +56,8 @@ class JsonServer:
         except (OSError, http.client.HTTPException) as error:
             self.close()
             raise SensorError(
-                f"{self.url}{path} does not answer ({str(error) or type(error).__name__}): check the "
-                "address, and that its web interface is switched on"
+                f"{self.url}{path} does not answer ({str(error) or type(error).__name__}): check "
+                "the address, and that its web interface is switched on"
             ) from error
         if status in (401, 403):
             raise SensorError(

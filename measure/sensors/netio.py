@@ -60,8 +60,11 @@ class Netio(PolledSensor):
             SensorError: It does not answer, or has no such outlet.
         """
         if self._probe is None:
-            document = self._server.get("/netio.json")
-            self._values(document)
+            try:
+                document = self._server.get("/netio.json")
+                self._values(document)
+            finally:
+                self._server.close()
             agent = document.get("Agent", {})
             identity = {key: str(agent[key]) for key in ("Model", "Version") if key in agent}
             rails = (

@@ -67,16 +67,19 @@ class Redfish(PolledSensor):
             SensorError: No answer, or nothing there reports its power.
         """
         if self._path is None:
-            self._path = self._find()
+            try:
+                self._path = self._find()
+            finally:
+                self._server.close()
         rail = Rail("system", "watts", Kind.POWER, Scope.SYSTEM, 1.0)
         return Probe((rail,), 1 / self._interval, {"document": self._path})
 
     def ask(self) -> list[float]:
         """Watts."""
-        path = self._path or self._find()
-        watts = _watts(self._server.get(path))
+        assert self._path is not None, "start() probes"
+        watts = _watts(self._server.get(self._path))
         if watts is None:
-            raise SensorError(f"{self._server.url}{path} reports no power any more")
+            raise SensorError(f"{self._server.url}{self._path} reports no power any more")
         return [watts]
 
     def end(self) -> None:
