@@ -11,6 +11,7 @@ from iojoule.measure.sensors.protocol import Sensor
 
 KNOWN: dict[str, str] = {
     "powersensor3": "powersensor3",
+    "powersensor3-host": "powersensor3_host",
     "rapl": "rapl",
     "netio": "netio",
     "redfish": "redfish",
