@@ -214,8 +214,9 @@ import resource, signal, sys, time
 from pathlib import Path
 import numpy as np
 from iojoule.measure.errors import SensorError
-from iojoule.measure.recording import Recorder
+from iojoule.measure.recording import Recorder, spool
 from tests.measure.fakes import FakeSensor
+spool.GROUP_ROWS = 20_000
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 random = np.random.default_rng(1)
 sensor = FakeSensor(lambda times: random.random((len(times), 1)), hertz=200_000)

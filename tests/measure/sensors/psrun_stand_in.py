@@ -25,6 +25,9 @@ def main() -> int:
     if MODE == "ends":
         sys.stderr.write(f"{device}: No such device\n")
         return 1
+    if MODE == "old":
+        Path(dump).write_text("marker time dt_micro power_total\n", encoding="ascii")
+        return 0
     port = SerialPort(device)
     port.write(b"R")
     records = []
@@ -48,9 +51,8 @@ def main() -> int:
 
 def run(port, records, lines, child) -> None:  # type: ignore[no-untyped-def]
     in_use = [pair for pair in range(4) if records[2 * pair].in_use]
-    stamp = "" if MODE == "old" else " device_timestamp"
     columns = "".join(f" current{n} voltage{n} power{n}" for n in in_use)
-    lines.write(f"marker time dt_micro{stamp}{columns} power_total\n")
+    lines.write(f"marker time dt_micro device_timestamp{columns} power_total\n")
     lines.flush()
     decoder = FrameDecoder()
     while child.poll() is None:
