@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from iojoule.measure.sensors.device_clock import DeviceClock
@@ -77,6 +79,19 @@ def test_every_lost_frame_is_counted_also_beyond_a_wrap(dropped: int, out_of: in
 def test_random_losses_are_counted() -> None:
     simulation = Simulation(lambda n: np.random.default_rng(3).random(len(n)) > 0.02)
     assert simulation.lost.sum() + len(simulation.times_us) == simulation.sent
+
+
+@settings(max_examples=30)
+@given(gaps=st.tuples(*[st.integers(0, 4000)] * 3), seed=st.integers(0, 99))
+def test_gaps_of_any_length_are_counted(gaps: tuple[int, ...], seed: int) -> None:
+    def keep(numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        kept = numbers >= 0
+        for place, gap in zip((10_000, 30_000, 50_000), gaps, strict=True):
+            kept &= (numbers < place) | (numbers >= place + gap)
+        return kept
+
+    simulation = Simulation(keep, late_share=0.05, seed=seed)
+    assert simulation.lost.sum() == sum(gaps)
 
 
 def test_a_gap_that_no_stamp_shows_is_found() -> None:
