@@ -34,6 +34,12 @@ missing_packages() {
         [ -e "$1" ] || echo python3-dev
     fi
     command -v "${CXX:-c++}" >/dev/null || echo g++
+    # The lab: its disk, and what is measured with.
+    command -v pkg-config >/dev/null || echo pkg-config
+    [ -e /usr/include/fuse3/fuse_lowlevel.h ] || echo libfuse3-dev
+    command -v fusermount3 >/dev/null || echo fuse3
+    command -v fio >/dev/null || echo fio
+    [ -x /usr/sbin/nvme ] || command -v nvme >/dev/null || echo nvme-cli
     [ -e /etc/ssl/certs/ca-certificates.crt ] || echo ca-certificates
 }
 

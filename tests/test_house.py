@@ -26,7 +26,7 @@ FOLDERS = ("datasets", "measure", "model", "sim", "recommender", "api")
 PRESENT = tuple(name for name in FOLDERS if (ROOT / name).is_dir())
 # "Under about 400 lines": a module this long is asking to be two.
 LONGEST_MODULE_LINES = 420
-NATIVE = (".cpp", ".hpp")
+NATIVE = (".c", ".cpp", ".hpp")
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -245,6 +245,7 @@ def test_the_wheel_from_the_sdist_holds_every_tracked_file(wheel: Path) -> None:
         f"iojoule/{relative}"
         for relative in (path.relative_to(ROOT) for path in tracked_files())
         if relative.parts[0] in PRESENT and relative.suffix not in NATIVE
+        if relative.name != "CMakeLists.txt"
     }
     core = f"iojoule/sim/_core{sysconfig.get_config_var('EXT_SUFFIX')}"
     assert expected | {"iojoule/__init__.py", "iojoule/py.typed", core} <= packed

@@ -27,7 +27,7 @@ def attach(image: Path, max_transfer_bytes: int) -> str:
             f"{error.message}; a loop device needs root and /dev/loop-control (without: "
             "--backend nbdkit)"
         ) from None
-    if not stat.S_ISBLK(os.stat(drive).st_mode):
+    if not stat.S_ISBLK(Path(drive).stat().st_mode):
         run(["losetup", "--detach", drive])
         raise LabError(f"{drive} is not a block device; the system has no /dev for loop devices")
     if max_transfer_bytes:

@@ -38,8 +38,18 @@ class LabClient:
         self.state = state
         self.disk = DiskControl(self.places.socket("disk"))
 
+    def __enter__(self) -> LabClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection to the disk; the lab stays."""
+        self.disk.close()
+
     def environment(self) -> dict[str, str]:
-        """What a program needs in its environment to find the controller: to be added to its own."""
+        """What a program needs in its environment, beside its own, to find the controller."""
         added: dict[str, str] = dict(self.state["environment"])
         earlier = os.environ.get("LD_PRELOAD", "")
         if earlier and added["LD_PRELOAD"] not in earlier.split(":"):

@@ -74,10 +74,8 @@ def down(folder: Path) -> bool:
 
 
 def default_backend() -> str:
-    """Fuse where it can be had, else nbdkit."""
-    fuse = (programs.BUILT / programs.DISK).exists() and os.access("/dev/fuse", os.R_OK | os.W_OK)
-    nbdkit = (programs.BUILT / programs.NBD_PLUGIN).exists() and os.getuid() != 0
-    return "nbdkit" if nbdkit or (not fuse and os.getuid() != 0) else "fuse"
+    """What serves the disk here: FUSE with root, nbdkit without."""
+    return "fuse" if os.getuid() == 0 else "nbdkit"
 
 
 def _start(folder: Path, drive_name: str, backend: str) -> LabClient:
@@ -118,11 +116,10 @@ def _clear(folder: Path) -> bool:
     state = places.read_state()
     processes = {} if state is None else state.get("processes", {})
     found = state is not None or block.mounted(places.mount)
-    if "server" in processes:
-        Process(**processes["server"]).end()
     block.detach(places)
-    if "disk" in processes:
-        Process(**processes["disk"]).end()
+    for name in ("disk", "server"):  # the server is there to reap the disk
+        if name in processes:
+            Process(**processes[name]).end()
     block.detach(places)  # what the disk kept waiting
     block.unmount(places)
     for name in (*_OWN_FILES, ".powersensor3.part"):
@@ -142,7 +139,7 @@ def _refuse_others(folder: Path) -> None:
     others = sorted(path.name for path in folder.iterdir())
     if others:
         raise LabError(
-            f"{folder} holds other files ({', '.join(others[:3])}); give the lab a folder of its own"
+            f"{folder} holds other files ({', '.join(others[:3])}); give the lab its own folder"
         )
 
 

@@ -92,7 +92,7 @@ class Places:
             ) from None
         if not isinstance(state, dict) or state.get("schema_version") != SCHEMA_VERSION:
             raise LabError(
-                f"{self.state}: was written by another version of iojoule; take that lab down with it"
+                f"{self.state}: is of another version of iojoule; take that lab down with it"
             )
         return state
 
@@ -137,12 +137,14 @@ class Process:
         """SIGTERM, and SIGKILL if that does not do."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if not self.runs():
-                return
+                break
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
             until = time.monotonic() + patience_seconds
             while self.runs() and time.monotonic() < until:
                 time.sleep(0.01)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, os.WNOHANG)
 
     def as_json(self) -> dict[str, int]:
         """What `Process(**...)` takes."""

@@ -33,7 +33,6 @@ from iojoule.measure.lab.places import Places, Process
 from iojoule.measure.lab.programs import DISK, NBD_PLUGIN, PRELOAD, built, program
 from iojoule.sim import _core
 from iojoule.sim.engines.embedded import native
-from iojoule.sim.formats.files import DriveFile
 
 FIRMWARE = "LAB1.0"
 START_SECONDS = 15.0
@@ -46,6 +45,7 @@ class Lab:
         self.places = places
         self.backend = backend
         self.drive_name = drive_name
+        self.drive = drives.find(drive_name)
         self.parts: Parts | None = None
         self.state: dict[str, Any] = {
             "status": "starting",
@@ -55,27 +55,28 @@ class Lab:
         }
         self._faults: _FaultServer | None = None
 
-    def start(self) -> None:
-        """Start every part.
+    def start_disk(self) -> None:
+        """Start the daemon, and make the block device over it.
 
         Raises:
-            IojouleError: One does not start; the message says why.
+            IojouleError: It does not start; the message says why.
         """
         self.places.write_state(self.state)
-        drive = drives.find(self.drive_name)
         preload = built(PRELOAD)
-        text = _core.drive_text(native(drive.device))
+        text = _core.drive_text(native(self.drive.device))
         self.places.drive_text.write_text(text, encoding="utf-8")
         self._start_disk()
-        control = DiskControl(self.places.socket("disk"))
-        status = self._wait_for(control)
-        identity = self._identity(drive, int(status["capacity_bytes"]))
-        self._describe(drive, identity, preload)
-        self.parts = Parts(self.places, drive.device, identity)
+        self._status = self._wait_for(DiskControl(self.places.socket("disk")))
+        self._identity = self._identify(int(self._status["capacity_bytes"]))
+        self._describe(preload)
+
+    def start_parts(self) -> None:
+        """Start everything else, in threads of this process."""
+        self.parts = Parts(self.places, self.drive.device, self._identity)
         for stand_in in (self.places.controller, self.places.namespace):
             stand_in.touch(mode=0o600)
         self._faults = _FaultServer(self.places.socket("server"), self.parts)
-        self.state |= {"status": "ready", "began_ns": status["now_ns"]}
+        self.state |= {"status": "ready", "began_ns": self._status["now_ns"]}
         self.places.write_state(self.state)
 
     def close(self) -> None:
@@ -117,19 +118,19 @@ class Lab:
                 raise LabError(f"the lab's disk does not start: {said or 'it said nothing'}")
             time.sleep(0.01)
 
-    def _identity(self, drive: DriveFile, capacity_bytes: int) -> Identity:
+    def _identify(self, capacity_bytes: int) -> Identity:
         place = hashlib.sha256(str(self.places.folder).encode()).hexdigest()
         return Identity(
             serial=f"LAB{place[:12].upper()}",
-            model=drive.drive.title or self.drive_name,
+            model=self.drive.drive.title or self.drive_name,
             firmware=FIRMWARE,
             capacity_bytes=capacity_bytes,
-            max_transfer_bytes=drive.device.physical.controller.max_transfer_bytes,
+            max_transfer_bytes=self.drive.device.physical.controller.max_transfer_bytes,
         )
 
-    def _describe(self, drive: DriveFile, identity: Identity, preload: Path) -> None:
+    def _describe(self, preload: Path) -> None:
         """Everything that others need to know, into the state."""
-        places = self.places
+        places, identity = self.places, self._identity
         if self.backend == "fuse" and os.getuid() == 0:
             path = block.attach(places.image, identity.max_transfer_bytes)
         elif self.backend == "fuse":
@@ -151,7 +152,7 @@ class Lab:
             "firmware": identity.firmware,
             "capacity_bytes": identity.capacity_bytes,
             "max_transfer_bytes": identity.max_transfer_bytes,
-            "power_states": len(drive.device.physical.power.states),
+            "power_states": len(self.drive.device.physical.power.states),
             "environment": {
                 "LD_PRELOAD": str(preload),
                 "IOJOULE_LAB": str(places.folder),
@@ -194,12 +195,14 @@ class _FaultServer:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve one lab until SIGTERM."""
     folder, drive_name, backend = arguments or sys.argv[1:]
-    signals = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # before any thread is made
-    signal.signal(signal.SIGCHLD, lambda *_: None)
     lab = Lab(Places(Path(folder)), drive_name, backend)
+    signals = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
+    signal.signal(signal.SIGCHLD, lambda *_: None)
     try:
-        lab.start()
+        lab.start_disk()
+        # after the disk, which would inherit it, and before any thread
+        signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+        lab.start_parts()
         while signal.sigwait(signals) == signal.SIGCHLD:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(-1, os.WNOHANG)  # the disk is dead; `status` tells

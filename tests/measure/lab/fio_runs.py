@@ -1,0 +1,63 @@
+"""fio on the lab's drive, and beside it what the lab itself recorded."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from iojoule.measure.lab.client import LabClient
+from iojoule.measure.lab.record import KINDS
+from tests.measure.lab.conftest import need
+
+EDGE_NS = 300_000_000
+"""Beginning and end of a run are left out: filling and draining the queue."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The same quantity as fio saw it and as it was."""
+
+    fio_bytes_per_second: float
+    true_bytes_per_second: float
+    fio_median_ns: float
+    true_median_ns: float
+
+    def within(self, tolerance: float) -> bool:
+        pairs = (
+            (self.fio_bytes_per_second, self.true_bytes_per_second),
+            (self.fio_median_ns, self.true_median_ns),
+        )
+        return all(abs(seen / true - 1) <= tolerance for seen, true in pairs)
+
+
+def compare(
+    lab: LabClient, engine: str, operation: str, size: str, depth: int, seconds: float
+) -> Comparison:
+    need("fio")
+    begin_ns = time.monotonic_ns()
+    done = subprocess.run(
+        ["fio", "--name=x", f"--filename={lab.state['drive']}", "--direct=1", f"--rw={operation}",
+         f"--ioengine={engine}", f"--bs={size}", f"--iodepth={depth}", "--time_based",
+         f"--runtime={seconds}s", "--norandommap", "--allow_file_create=0",
+         "--output-format=json"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    end_ns = time.monotonic_ns()
+    text = done.stdout
+    direction = "write" if "write" in operation else "read"
+    seen = json.loads(text[text.index("{") :])["jobs"][0][direction]
+    found = lab.disk.completions(begin_ns, end_ns)
+    found = found[(found["packed"] >> 1 & 7) == KINDS.index(direction)]
+    first_ns, last_ns = int(found["done_ns"][0]) + EDGE_NS, int(found["done_ns"][-1]) - EDGE_NS
+    found = found[(found["done_ns"] >= first_ns) & (found["done_ns"] < last_ns)]
+    moved = int((found["packed"] >> 4 & 0xFFFFF).sum()) * 512
+    return Comparison(
+        fio_bytes_per_second=seen["bw_bytes"],
+        true_bytes_per_second=moved / (last_ns - first_ns) * 1e9,
+        fio_median_ns=seen["clat_ns"]["percentile"]["50.000000"],
+        true_median_ns=float(np.median(found["packed"] >> 24)),
+    )

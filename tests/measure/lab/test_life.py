@@ -1,0 +1,151 @@
+"""A lab leaves nothing behind, however it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iojoule.datasets.errors import InputError
+from iojoule.measure.errors import LabError
+from iojoule.measure.lab import block, drives, life, programs
+from iojoule.measure.lab.client import LabClient
+from iojoule.measure.lab.places import Places, Process
+
+
+def traces(folder: Path) -> list[str]:
+    """Mounts, loop devices and processes that have to do with the folder."""
+    word = str(folder)
+    found = [line for line in Path("/proc/self/mounts").read_text().splitlines() if word in line]
+    for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
+        found += [text for text in [backing.read_text()] if word in text]
+    for command in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found += [text for text in [command.read_text()] if word in text]
+        except OSError:
+            continue
+    return found
+
+
+def pids(state: dict[str, Any]) -> list[int]:
+    return [each["pid"] for each in state["processes"].values()]
+
+
+@pytest.fixture
+def folder(disk_possible: None, tmp_path: Path) -> Path:
+    return tmp_path / "lab"
+
+
+def test_nothing_is_left_behind(folder: Path) -> None:
+    with life.up(folder) as lab:
+        assert len(traces(folder)) == 4  # mount, loop device, two processes
+        for name in ("controller", "namespace", "powersensor3", "rapl_root", "drive"):
+            assert Path(lab.state[name]).exists(), name
+        limit = Path("/sys/block", Path(lab.state["drive"]).name, "queue/max_sectors_kb")
+        with pytest.raises(LabError, match=r"there is a lab in .* already"):
+            life.up(folder)
+    assert life.down(folder)
+    assert traces(folder) == []
+    assert not folder.exists()
+    assert limit.read_text() != "128\n"
+    assert not life.down(folder)
+
+
+def test_what_was_killed_is_cleaned_away(folder: Path) -> None:
+    with life.up(folder) as first:
+        for pid in pids(first.state):
+            os.kill(pid, signal.SIGKILL)
+    with life.up(folder) as second:
+        assert all(second.status()["running"].values())
+        os.kill(second.state["processes"]["disk"]["pid"], signal.SIGKILL)
+    assert life.down(folder)
+    assert traces(folder) == []
+    assert not folder.exists()
+
+
+def test_several_labs_do_not_disturb_each_other(folder: Path, lab: LabClient) -> None:
+    with life.up(folder) as other:
+        assert other.state["serial"] != lab.state["serial"]
+        assert other.state["drive"] != lab.state["drive"]
+    life.down(folder)
+    assert all(lab.status()["running"].values())
+
+
+def test_files_of_others_are_not_touched(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("mine")
+    with pytest.raises(LabError, match=r"holds other files \(thesis.txt\)"):
+        life.up(folder)
+    assert not life.down(folder)
+    assert (folder / "thesis.txt").read_text() == "mine"
+
+
+def test_a_disk_that_does_not_start_says_why_and_leaves_nothing(
+    folder: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.toml"
+    text = drives.find(drives.DEFAULT).path.read_text()
+    broken.write_text(text.replace("cap_window_ns = 1000000000", "cap_window_ns = 150000000"))
+    with pytest.raises(LabError, match=r"the lab's disk does not start: .*cap_burst_ns"):
+        life.up(folder, str(broken))
+    assert traces(folder) == []
+    assert not folder.exists()
+
+
+def test_without_a_block_device_there_is_nbd(tmp_path: Path) -> None:
+    for name in (programs.NBD_PLUGIN, programs.PRELOAD):
+        if not (programs.BUILT / name).exists():
+            pytest.skip(f"{name} was not built")
+    folder = tmp_path / "lab"
+    with life.up(folder, backend="nbdkit") as lab:
+        assert lab.state["drive"].startswith("nbd+unix:///?socket=")
+        assert lab.disk.status()["capacity_bytes"] == lab.state["capacity_bytes"]
+    assert life.down(folder)
+    assert traces(folder) == []
+
+
+def test_a_part_that_was_not_built_names_its_package(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(programs, "BUILT", tmp_path)
+    with pytest.raises(LabError, match=r"apt-get install libfuse3-dev pkg-config; .* make core"):
+        programs.built(programs.DISK)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LabError, match="apt-get install nbdkit"):
+        programs.program("nbdkit")
+
+
+def test_a_drive_must_exist_and_have_watts(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="drives of the lab's own are lab-nvme"):
+        life.up(tmp_path / "lab", "lab-nwme")
+    text = drives.find(drives.DEFAULT).path.read_text()
+    compat = tmp_path / "compat.toml"
+    compat.write_text(text.replace('mode = "physical"', 'mode = "compat"'))
+    with pytest.raises(LabError, match="is a drive in compat mode"):
+        life.up(tmp_path / "lab", str(compat))
+    with pytest.raises(LabError, match="cuse is no backend"):
+        life.up(tmp_path / "lab", backend="cuse")
+    assert not (tmp_path / "lab").exists()
+
+
+def test_a_process_of_the_same_number_is_another_one() -> None:
+    own = Process.of(os.getpid())
+    assert own.runs()
+    later = Process(own.pid, own.started + 1)
+    assert not later.runs()
+    later.end()  # or this test would end here
+    assert own.runs()
+
+
+def test_a_state_of_another_version_is_refused(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    places.state.write_text('{"schema_version": 99}')
+    with pytest.raises(LabError, match="of another version"):
+        places.read_state()
+    places.state.write_text("{")
+    with pytest.raises(LabError, match="cannot be read"):
+        LabClient(tmp_path)
+    assert not block.mounted(places.mount)
