@@ -1664,6 +1664,9 @@ class LiveDrive:
     @property
     def next_event_ns(self) -> int: ...
 
+    @property
+    def due_ns(self) -> int: ...
+
     def submit(self, kind: str, sector: int, sectors: int, cookie: int, at_ns: int) -> None: ...
 
     def advance(self, until_ns: int) -> list[tuple[int, int]]:

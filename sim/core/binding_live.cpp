@@ -54,6 +54,7 @@ void bind_live(nb::module_& module) {
       .def_prop_ro("active", &Live::active)
       .def_prop_ro("power_state", &Live::power_state)
       .def_prop_ro("next_event_ns", &Live::next_event_ns)
+      .def_prop_ro("due_ns", &Live::due_ns)
       .def("submit",
            [](Live& live, std::string_view kind, std::uint64_t sector, std::uint32_t sectors,
               std::uint64_t cookie, std::uint64_t at_ns) {

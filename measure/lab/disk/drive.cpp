@@ -69,6 +69,10 @@ void Drive::let_pass(std::uint64_t now_ns) {
     due_.push_back({ticket, 0});
   }
   done_.clear();
+}
+
+void Drive::catch_up() {
+  let_pass(monotonic_ns());
   take_power();
 }
 
@@ -89,6 +93,7 @@ void Drive::take_power() {
 void Drive::advance(std::vector<Reply>& replies) {
   const std::uint64_t now_ns = monotonic_ns();
   let_pass(now_ns);
+  if (now_ns >= power_.end_ns() + power_rest_ns) take_power();
   if (now_ns < stalled_until_ns_) return;
   for (const Reply& reply : due_) replies.push_back({reply.ticket, vanished_ ? EIO : reply.error});
   due_.clear();
@@ -118,7 +123,7 @@ void Drive::answered(const Reply& reply) {
 std::uint64_t Drive::next_wake_ns() const {
   const std::uint64_t now_ns = live_->now_ns();
   if (!due_.empty()) return std::max(live_from_ns_ + now_ns, stalled_until_ns_);
-  return live_from_ns_ + std::min(live_->next_event_ns(), now_ns + rest_ns);
+  return live_from_ns_ + std::min(live_->due_ns(), now_ns + rest_ns);
 }
 
 Totals Drive::totals() const {
@@ -154,7 +159,7 @@ void Drive::set_write_cache(bool on) {
 }
 
 void Drive::format() {
-  let_pass(monotonic_ns());
+  catch_up();
   for (std::uint32_t ticket = 0; ticket < requests_.size(); ++ticket) {
     if (!requests_[ticket].in_drive) continue;
     requests_[ticket].in_drive = false;

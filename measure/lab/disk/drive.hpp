@@ -42,8 +42,8 @@ class Drive {
   // A command has come; its ticket is a small number, free again once it is answered. Data of a
   // write are in the store already.
   std::uint32_t submit(RequestKind kind, std::uint64_t offset, std::uint64_t bytes);
-  // Lets time go on to now.
-  void catch_up() { let_pass(monotonic_ns()); }
+  // Lets time go on to now, and brings the power record there.
+  void catch_up();
   // The same, and appends what is to be answered now.
   void advance(std::vector<Reply>& replies);
   // To be called once the reply has been sent: that is when the host knows.
@@ -84,6 +84,7 @@ class Drive {
   };
 
   static constexpr std::uint64_t power_step_ns = 50'000;
+  static constexpr std::uint64_t power_rest_ns = 2'000'000;  // brings it there by itself so often
   static constexpr std::uint64_t rest_ns = 20'000'000;  // looks at the clock at least so often
   static constexpr std::size_t watts_kept = 2'400'000;  // two minutes
   static constexpr std::size_t entries_kept = std::size_t{1} << 22U;  // 64 MiB

@@ -38,7 +38,8 @@ Device::Device(const DeviceConfig& device, const std::vector<FlowConfig>& flows,
       in_device_(flows.size()),
       has_slc_(device.physical.slc.static_blocks_per_plane +
                    device.physical.slc.dynamic_blocks_per_plane >
-               0) {
+               0),
+      counts_commands_(context_.power.counts_commands()) {
   precondition(context_, flows, watch_);
 }
 
@@ -207,7 +208,7 @@ void Device::accept(std::uint32_t index) {
   flash_.end_folding();
   note_activity();
   const std::uint64_t commands = commands_of(request);
-  if (context_.power.counts_commands()) {
+  if (counts_commands_) [[unlikely]] {
     context_.power.set_commands(now_ns, split_commands_ += commands);
   }
   context_.counts.physical.commands += commands;
@@ -270,13 +271,14 @@ void Device::complete(std::uint32_t index) {
     context_.power.charge(joules);
     context_.meter.spend(Component::controller, joules, now_ns, now_ns);
   }
+  if (live_) [[unlikely]] arrivals_.push(done_ns);
   context_.schedule(done_ns, EventKind::request_done, index);
 }
 
 void Device::request_done(std::uint32_t index) {
   const std::uint16_t flow = host_.request(index).flow;
   --in_device_[flow];
-  if (context_.power.counts_commands()) {
+  if (counts_commands_) [[unlikely]] {
     split_commands_ -= commands_of(host_.request(index));
     context_.power.set_commands(context_.now_ns(), split_commands_);
   }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <queue>
 #include <vector>
 
 #include "../error.hpp"
@@ -24,6 +26,7 @@ class Device final : private FlashClient {
   void serve(CompletionSink& sink);
   void advance(std::uint64_t until_ns);
   std::uint64_t next_event_ns() { return context_.events.next_time_ns(); }
+  std::uint64_t due_ns();
   // Now, that is where advance has come to.
   std::uint32_t submit(RequestKind kind, std::uint64_t sector, std::uint32_t sectors);
   void set_power_state(std::uint32_t state);
@@ -126,8 +129,12 @@ class Device final : private FlashClient {
   std::uint64_t split_commands_ = 0;             // the same, after splitting; where watts depend on it
   std::uint32_t commands_ = 0;                   // accepted and not yet done at the host
   std::uint64_t power_timer_ns_ = UINT64_MAX;
-  bool fold_timer_ = false, has_slc_, active_ = false, draining_ = false, ended_ = false;
+  bool fold_timer_ = false, has_slc_, counts_commands_;
+  bool active_ = false, draining_ = false, ended_ = false;
   std::uint64_t command_idle_since_ns_ = 0;
+  // When completions that are on their way arrive, the first on top; kept by a live drive alone.
+  std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>> arrivals_;
+  bool live_ = false;
 };
 
 }  // namespace iojoule::sim::physical

@@ -1,10 +1,13 @@
 // The drive whose requests come from outside, one by one, as time goes on.
+#include <algorithm>
+
 #include "../error.hpp"
 #include "device.hpp"
 
 namespace iojoule::sim::physical {
 
 void Device::serve(CompletionSink& sink) {
+  live_ = true;
   host_.serve(sink);
   arm_power_timer();
   after_event();
@@ -17,6 +20,15 @@ void Device::advance(std::uint64_t until_ns) {
   }
   context_.events.pass(until_ns);
   if (context_.events.empty() && host_.outstanding() > 0) throw halted();
+}
+
+// A completion needs its way over the link, so what leads to one may be looked at so much later.
+std::uint64_t Device::due_ns() {
+  while (!arrivals_.empty() && arrivals_.top() <= context_.now_ns()) arrivals_.pop();
+  const std::uint64_t arrives_ns = arrivals_.empty() ? UINT64_MAX : arrivals_.top();
+  const std::uint64_t next_ns = context_.events.next_time_ns();
+  const std::uint64_t way_ns = context_.options.link.latency_ns;
+  return std::min(arrives_ns, next_ns < UINT64_MAX - way_ns ? next_ns + way_ns : UINT64_MAX);
 }
 
 std::uint32_t Device::submit(RequestKind kind, std::uint64_t sector, std::uint32_t sectors) {

@@ -309,7 +309,7 @@ std::uint32_t Host::submit_from_outside(RequestKind kind, std::uint64_t sector,
 void Host::on_request_done(std::uint32_t index) {
   const HostRequest request = requests_[index];
   Flow& flow = flows_[request.flow];
-  if (sink_ != nullptr) {
+  if (sink_ != nullptr) [[unlikely]] {
     free(index);
     --flow.outstanding;
     return sink_->completed(index, context_.now_ns());

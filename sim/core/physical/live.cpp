@@ -47,6 +47,7 @@ Live::~Live() = default;
 
 std::uint64_t Live::sectors() const { return device_->sectors(); }
 std::uint64_t Live::next_event_ns() const { return device_->next_event_ns(); }
+std::uint64_t Live::due_ns() const { return device_->due_ns(); }
 std::uint64_t Live::now_ns() const { return device_->now_ns(); }
 std::uint64_t Live::outstanding() const { return device_->outstanding(); }
 bool Live::active() const { return device_->active(); }

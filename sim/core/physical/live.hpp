@@ -46,6 +46,9 @@ class Live final : private CompletionSink {
   void advance(std::uint64_t until_ns, std::vector<Done>& done);
   // When something happens next if no command comes; UINT64_MAX: never.
   std::uint64_t next_event_ns() const;
+  // Until when advance may wait without learning of a completion too late: a little later than the
+  // next event, which costs fewer calls.
+  std::uint64_t due_ns() const;
   std::uint64_t now_ns() const;
   std::uint64_t outstanding() const;
   bool active() const;  // commands or flash operations are under way

@@ -29,8 +29,8 @@ class PowerManager {
   bool open(std::uint64_t now_ns) {
     if (!capped()) return true;
     refill(now_ns);
-    if (held_ && budget_joules_ < reopen_joules_) return false;
-    held_ = budget_joules_ < 0;
+    if (budget_joules_ >= 0 && !held_) [[likely]] return true;
+    held_ = budget_joules_ < reopen_joules_;
     return !held_;
   }
   // When that will be so again if nothing else is drawn.

@@ -13,9 +13,6 @@ from iojoule.measure.lab.client import LabClient
 from iojoule.measure.lab.record import KINDS
 from tests.measure.lab.conftest import need
 
-EDGE_NS = 300_000_000
-"""Beginning and end of a run are left out: filling and draining the queue."""
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -52,12 +49,13 @@ def compare(
     seen = json.loads(text[text.index("{") :])["jobs"][0][direction]
     found = lab.disk.completions(begin_ns, end_ns)
     found = found[(found["packed"] >> 1 & 7) == KINDS.index(direction)]
-    first_ns, last_ns = int(found["done_ns"][0]) + EDGE_NS, int(found["done_ns"][-1]) - EDGE_NS
-    found = found[(found["done_ns"] >= first_ns) & (found["done_ns"] < last_ns)]
+    latencies = found["packed"] >> 24
+    # fio counts from its first request to its last completion
+    span_ns = int(found["done_ns"].max() - (found["done_ns"] - latencies).min())
     moved = int((found["packed"] >> 4 & 0xFFFFF).sum()) * 512
     return Comparison(
         fio_bytes_per_second=seen["bw_bytes"],
-        true_bytes_per_second=moved / (last_ns - first_ns) * 1e9,
+        true_bytes_per_second=moved / span_ns * 1e9,
         fio_median_ns=seen["clat_ns"]["percentile"]["50.000000"],
-        true_median_ns=float(np.median(found["packed"] >> 24)),
+        true_median_ns=float(np.median(latencies)),
     )

@@ -13,7 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from iojoule.measure.errors import LabError
+from iojoule.measure.lab import drives
 from iojoule.measure.lab.client import LabClient
+from iojoule.sim import _core
+from iojoule.sim.engines.embedded import native
 from tests.measure.lab.fio_runs import compare
 
 MIB = 1 << 20
@@ -79,10 +82,11 @@ def test_a_single_read_takes_what_the_model_says(lab: LabClient, disk: Disk) -> 
         disk.read(64 * MIB + number * 16384)
     read = lab.record(begin_ns)["read"]
     assert (read["completions"], read["bytes"]) == (10, 10 * BLOCK)
-    # three ways over the link, firmware, array, channel and link, one way back; the model's own
-    # time is the least that can be
-    assert read["latency_min_ns"] >= 7_700_000
-    assert read["latency_p50_ns"] < 8_600_000
+    model = _core.LiveDrive(native(drives.find(drives.DEFAULT).device))
+    model.submit("read", 64 * MIB // 512, BLOCK // 512, 1, 0)
+    [(_, ideal_ns)] = model.advance(10**9)
+    assert read["latency_min_ns"] >= ideal_ns
+    assert read["latency_p50_ns"] < 1.1 * ideal_ns
 
 
 def test_a_request_beyond_the_largest_is_split(lab: LabClient, disk: Disk) -> None:

@@ -123,6 +123,23 @@ def test_taking_the_series_keeps_it_short() -> None:
         assert len(steps) == (1500 * MS if second == 1 else SECOND) // STEP_NS
 
 
+@pytest.mark.parametrize("flow", [READS, WRITES])
+def test_whoever_comes_when_due_misses_no_completion(flow: dict[str, Any]) -> None:
+    """With a slow link that is far less often than there are events."""
+    drive_ = live(drive(physical={"link": {**LINK, "latency_ns": 300 * US}}))
+    kind = "read" if flow is READS else "write"
+    for number in range(64):
+        drive_.submit(kind, 16 * number, 16, number, number * 10 * US)
+    looks, done = 0, 0
+    while done < 64:
+        due_ns = drive_.due_ns
+        found = drive_.advance(due_ns)
+        assert all(done_ns == due_ns for _, done_ns in found)
+        done += len(found)
+        looks += 1
+    assert looks < 200
+
+
 def test_a_power_state_can_be_set_at_any_time() -> None:
     states = [
         {"max_power_watts": 9.0},
