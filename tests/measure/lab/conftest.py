@@ -43,12 +43,13 @@ def shared_lab(
     disk_possible: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LabClient]:
     folder = tmp_path_factory.mktemp("lab") / "lab"
-    client = life.up(folder)
-    with client:
-        # asleep the drive would answer late and draw less, depending on what ran before
-        client.disk.ask("moves")
-        yield client
-    life.down(folder)
+    try:
+        with life.up(folder) as client:
+            # asleep the drive would answer late and draw less, depending on what ran before
+            client.disk.ask("moves")
+            yield client
+    finally:
+        life.down(folder)
 
 
 @pytest.fixture

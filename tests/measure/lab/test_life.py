@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,18 @@ def traces(folder: Path) -> list[str]:
     return found
 
 
-def pids(state: dict[str, Any]) -> list[int]:
-    return [each["pid"] for each in state["processes"].values()]
+def kill(state: dict[str, Any], *names: str) -> None:
+    """End processes of a lab as a crash would, and wait until they are dead."""
+    for name in names:
+        process = Process(**state["processes"][name])
+        os.kill(process.pid, signal.SIGKILL)
+        process.end()
 
 
 @pytest.fixture
-def folder(disk_possible: None, tmp_path: Path) -> Path:
-    return tmp_path / "lab"
+def folder(disk_possible: None, tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path / "lab"
+    life.down(tmp_path / "lab")
 
 
 def test_nothing_is_left_behind(folder: Path) -> None:
@@ -56,11 +62,10 @@ def test_nothing_is_left_behind(folder: Path) -> None:
 
 def test_what_was_killed_is_cleaned_away(folder: Path) -> None:
     with life.up(folder) as first:
-        for pid in pids(first.state):
-            os.kill(pid, signal.SIGKILL)
+        kill(first.state, "server", "disk")
     with life.up(folder) as second:
         assert all(second.status()["running"].values())
-        os.kill(second.state["processes"]["disk"]["pid"], signal.SIGKILL)
+        kill(second.state, "disk")
     assert life.down(folder)
     assert traces(folder) == []
     assert not folder.exists()
@@ -95,11 +100,14 @@ def test_a_disk_that_does_not_start_says_why_and_leaves_nothing(
     assert not folder.exists()
 
 
-def test_without_a_block_device_there_is_nbd(tmp_path: Path) -> None:
+def test_without_a_block_device_there_is_nbd(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     for name in (programs.NBD_PLUGIN, programs.PRELOAD):
         if not (programs.BUILT / name).exists():
             pytest.skip(f"{name} was not built")
     folder = tmp_path / "lab"
+    request.addfinalizer(lambda: life.down(folder))
     with life.up(folder, backend="nbdkit") as lab:
         assert lab.state["drive"].startswith("nbd+unix:///?socket=")
         assert lab.disk.status()["capacity_bytes"] == lab.state["capacity_bytes"]
