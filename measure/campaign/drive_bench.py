@@ -56,6 +56,7 @@ class DriveBench:
         rig = self._rig
         controller = rig.drive.controller
         has_apst = controller is not None and controller.has_apst
+        settings.wake(rig.drive.device)
         for change, value in settings.of_campaign(
             self._plan, self._points, rig.drive.device, rig.controller, has_apst
         ):

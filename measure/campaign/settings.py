@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from iojoule.measure.drive.nvme_cli import (
     VOLATILE_WRITE_CACHE,
     NvmeController,
 )
-from iojoule.measure.errors import HostStateError
+from iojoule.measure.errors import DriveError, HostStateError
 from iojoule.measure.host.changes import Change, NvmeFeature, NvmeTransitions, SysfsValue
 from iojoule.measure.point import Point
 
@@ -24,6 +26,25 @@ Setting = tuple[Change, str]
 def power_state(controller: NvmeController) -> NvmeFeature:
     """The power state of a controller as a change."""
     return NvmeFeature(str(controller.node), controller.namespace, POWER_MANAGEMENT)
+
+
+def wake(device: BlockDevice) -> None:
+    """Read a block, so that a drive that went to sleep by itself is in its operational state.
+
+    Only then its power state says what to restore: asleep it names the sleep.
+
+    Raises:
+        DriveError: It cannot be read.
+    """
+    try:
+        handle = os.open(device.path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
+        try:
+            with mmap.mmap(-1, max(device.block_bytes, mmap.PAGESIZE)) as buffer:
+                os.preadv(handle, [buffer], 0)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise DriveError(f"{device.path}: cannot be read ({error.strerror})") from None
 
 
 def transitions(controller: NvmeController) -> NvmeTransitions:

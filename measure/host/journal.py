@@ -106,7 +106,8 @@ class HostState:
         for change in reversed(list(self._before)):
             before = self._before[change]
             try:
-                change.set(before)
+                if change.get() != before:  # what was refused when it was set is as it was
+                    change.set(before)
             except IojouleError as error:
                 failed[change] = f"`{change.command(before)}` ({error.message})"
             else:
@@ -173,7 +174,8 @@ def _restore(content: dict[str, Any]) -> list[str]:
     for record in reversed(content["changes"]):
         change, before = from_record(record)
         try:
-            change.set(before)
+            if change.get() != before:
+                change.set(before)
         except IojouleError as error:
             raise HostStateError(
                 f"{content['drive']}: an interrupted campaign left it changed and "

@@ -155,6 +155,7 @@ void PowerManager::command(std::uint64_t now_ns, std::uint32_t target) {
   if (to.operational) {
     const std::uint64_t exit_ns = state().exit_latency_ns;
     operational_ = target;
+    asked_to_sleep_ = no_state;
     settled_at_ns_ = std::max(now_ns, settled_at_ns_) + exit_ns + to.entry_latency_ns;
     if (capped()) refill(now_ns);
     set_cap();
