@@ -95,22 +95,21 @@ class Stream:
     def _gather(self, seconds: float) -> int:
         """Take in what arrives within a while; returns how many bytes."""
         parts: list[bytes] = []
-        arrivals: list[int] = []
-        ends: list[int] = []
         before = total = self._decoder.received_bytes
         until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            time.sleep(POLL_SECONDS)
-            part = self._port.available()
-            if part:
-                total += len(part)
-                parts.append(part)
-                arrivals.append(time.monotonic_ns())
-                ends.append(total)
-        if parts:
-            self._heard = time.monotonic()
-            self._arrivals.extend(zip(ends, arrivals, strict=True))
-            self._take_in(self._decoder.feed(b"".join(parts)))
+        try:
+            while time.monotonic() < until:
+                time.sleep(POLL_SECONDS)
+                part = self._port.available()
+                if part:
+                    total += len(part)
+                    parts.append(part)
+                    self._arrivals.append((total, time.monotonic_ns()))
+        finally:
+            # what came before the device vanished still counts
+            if parts:
+                self._heard = time.monotonic()
+                self._take_in(self._decoder.feed(b"".join(parts)))
         return total - before
 
     def _take_in(self, frames: Frames) -> None:
