@@ -30,7 +30,7 @@ from iojoule.measure.errors import CampaignError, UnsafeDriveError
 from iojoule.measure.fio.program import OLDEST_FOR_URING_CMD, Fio, find_fio
 from iojoule.measure.host.facts import host_facts
 from iojoule.measure.host.journal import HostState, restore_abandoned
-from iojoule.measure.host.signals import gate
+from iojoule.measure.host.signals import Interrupted, gate
 from iojoule.measure.sensors import open_sensor
 from iojoule.measure.sensors.protocol import Sensor
 
@@ -181,6 +181,12 @@ def run_campaign(
                 points = [run.point for run in opened.expansion.runs]
                 bench = DriveBench(plan, points, rig)
                 return conduct(plan, opened.expansion.runs, folder, bench, observer)
+            except Interrupted as interrupted:
+                say(
+                    f"{interrupted}: what was measured is stored; go on with `iojoule measure "
+                    f"resume {folder.path}`"
+                )
+                raise
             finally:
                 signals.close()
         finally:

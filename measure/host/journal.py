@@ -207,15 +207,17 @@ def _alive(content: dict[str, Any]) -> bool:
 
 
 def process_start(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot (proc(5), stat); None = it is gone.
+    """When a process started, in clock ticks since boot (proc(5), stat); None = it runs no more.
 
-    Together with its number this names a process for good: numbers are used again.
+    Together with its number this names a process for good: numbers are used again. A process that
+    has ended but whose parent did not ask how (a zombie) runs no more.
     """
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    return int(text.rpartition(")")[2].split()[19])
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] in ("Z", "X") else int(fields[19])
 
 
 def _boot_id() -> str:

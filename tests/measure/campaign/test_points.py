@@ -1,5 +1,7 @@
 """From a plan to its runs."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +10,18 @@ from hypothesis import strategies as st
 
 from iojoule.datasets.schema import Configuration, Workload
 from iojoule.measure.campaign.knobs import KNOBS, read_size, read_values
-from iojoule.measure.campaign.plan import load_plan, parse_plan, shipped_plans
+from iojoule.measure.campaign.plan import (
+    HostPlan,
+    Plan,
+    Precondition,
+    RunPlan,
+    Settle,
+    Sweep,
+    Target,
+    load_plan,
+    parse_plan,
+    shipped_plans,
+)
 from iojoule.measure.campaign.points import Abilities, expand
 from iojoule.measure.errors import CampaignError
 
@@ -154,3 +167,15 @@ def test_a_range_by_factor_holds_every_step_up_to_its_end(
     high = int(low * factor ** (count - 1) * (1 + past * (factor - 1)))
     values = read_values({"from": low, "to": high, "factor": factor})["values"]
     assert values == tuple(low * factor**n for n in range(count))
+
+
+def test_the_documented_plan_and_its_fields_are_real() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "measuring.md").read_text()
+    example = text[text.index("    schema_version = 1\n") :].replace("\n    ", "\n").strip()
+    assert len(expand(parse_plan(example, "the document"), Abilities((0, 1, 2))).runs) == 144
+    documented = set(re.findall(r"`([a-z_]+)`", text))
+    sections = (Plan, RunPlan, Target, Settle, Precondition, HostPlan, Sweep)
+    fields = {name for section in sections for name in section.model_fields}
+    assert fields | set(KNOBS) <= documented | {
+        *("run", "target", "settle", "precondition", "host", "sweep", "knobs")
+    }

@@ -1,0 +1,357 @@
+"""Every fault that a campaign may meet, played on the virtual drive: what the user sees, what is
+restored, and that nothing measured is lost. `pytest -s` prints the table.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from iojoule.measure.campaign.folder import CampaignFolder
+from iojoule.measure.campaign.record import Status
+from iojoule.measure.lab import life
+from iojoule.measure.lab.client import LabClient
+from tests.measure.lab.conftest import missing_for_a_disk
+
+pytestmark = pytest.mark.slow
+
+IOJOULE = Path(sys.executable).with_name("iojoule")
+PLAN = """
+schema_version = 1
+name = "faults"
+repeats = 1
+failures_in_a_row_max = {in_a_row}
+[run]
+seconds = 1
+ramp_seconds = 0
+[settle]
+baseline_seconds = 0.5
+seconds = 0.1
+after_writes_seconds_max = 0
+[[sweep]]
+name = "s"
+operation = "{operation}"
+request_bytes = "4KiB"
+queue_depth = [1, 4, 8]
+engine = "{engine}"
+scheduler = "mq-deadline"
+power_state = 1
+"""
+LONGEST_SECONDS = 90
+
+
+@dataclass
+class Bed:
+    """The lab and what is needed to campaign on it."""
+
+    lab: LabClient
+    folder: Path
+    table: list[tuple[str, str, str]] = field(default_factory=list)
+
+    @property
+    def drive(self) -> str:
+        return str(self.lab.state["drive"])
+
+    def command(self, name: str, *options: str, plan: str = "", **changed: str) -> list[str]:
+        values = {"in_a_row": "2", "operation": "read", "engine": "io_uring", **changed}
+        file = self.folder / f"{name}.toml"
+        file.write_text(plan or PLAN.format(**values))
+        state = self.lab.state
+        return [
+            str(IOJOULE), "measure", "run", "--drive", self.drive, "--controller",
+            str(state["controller"]), "--power", f"powersensor3:{state['powersensor3']}",
+            "--plan", str(file), "--out", str(self.folder / name), *options,
+        ]  # fmt: skip
+
+    def environment(self, **extra: str) -> dict[str, str]:
+        return {
+            **os.environ,
+            **self.lab.environment(),
+            "IOJOULE_STATE": str(self.folder / "state"),
+            **extra,
+        }
+
+    def start(self, command: list[str], **extra: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            command,
+            env=self.environment(**extra),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, name: str, *options: str, plan: str = "", **changed: str) -> tuple[int, str]:
+        return self.ended(self.start(self.command(name, *options, plan=plan, **changed)))
+
+    def ended(self, process: subprocess.Popen[str]) -> tuple[int, str]:
+        try:
+            said, _ = process.communicate(timeout=LONGEST_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            said, _ = process.communicate()
+            pytest.fail(f"the campaign hangs: {said[-1000:]}")
+        lines = [one for one in said.splitlines() if not one.startswith("note: run ")]
+        return process.returncode, "\n".join(lines)
+
+    def resume(self, name: str) -> tuple[int, str]:
+        return self.ended(self.start([str(IOJOULE), "measure", "resume", str(self.folder / name)]))
+
+    def at_second_run(self, name: str, act: Callable[[], object]) -> None:
+        """Wait until the second run's fio is at it, then act."""
+        job = self.folder / name / "runs" / "00002-s" / "fio.messages"
+        deadline = time.monotonic() + LONGEST_SECONDS
+        while not job.exists():
+            assert time.monotonic() < deadline, "the campaign did not get to its second run"
+            time.sleep(0.02)
+        time.sleep(0.3)
+        act()
+
+    def done(self, name: str) -> int:
+        records = CampaignFolder(self.folder / name).records()
+        return sum(one.status is Status.DONE for one in records)
+
+    def require_restored(self) -> None:
+        queue = Path("/sys/class/block") / Path(self.drive).name / "queue" / "scheduler"
+        assert "[none]" in queue.read_text()
+        assert self.lab.status()["disk"]["power_state"] != 1
+        assert not list((self.folder / "state").glob("restore-*"))
+
+    def saw(self, fault: str, said: str, restored: str = "all") -> None:
+        last = [one for one in said.splitlines() if one.startswith(("error", "SIG", "note: SIG"))]
+        self.table.append((fault, last[-1][:300] if last else said[-300:], restored))
+
+
+@pytest.fixture(scope="module")
+def bed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
+    if reason := missing_for_a_disk():
+        pytest.skip(reason)
+    for program in ("fio", "nvme", "mkfs.ext4"):
+        if shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") is None:
+            pytest.skip(f"{program} is not installed")
+    folder = tmp_path_factory.mktemp("faults")
+    with life.up(folder / "lab") as client:
+        client.disk.ask("moves")
+        one = Bed(client, folder)
+        yield one
+    life.down(folder / "lab")
+    for row in one.table:
+        sys.stdout.write("\n| " + " | ".join(row) + " |")
+
+
+@pytest.fixture(autouse=True)
+def healthy(bed: Bed) -> Iterator[None]:
+    yield
+    for part in ("disk", "controller", "powersensor3"):
+        bed.lab.fault(part, "none")
+    bed.require_restored()
+
+
+class TestBeforeAnythingIsChanged:
+    def test_a_partition(self, bed: Bed, tmp_path: Path) -> None:
+        partition = next(
+            (one.parent.name for one in Path("/sys/class/block").glob("*/partition")), None
+        )
+        if partition is None:
+            pytest.skip("this machine has no partition")
+        command = bed.command("partition")
+        command[command.index("--drive") + 1] = f"/dev/{partition}"
+        code, said = bed.ended(bed.start(command))
+        assert (code, "is a partition of" in said) == (20, True), said
+        bed.saw("a partition instead of a drive", said, "nothing was changed")
+
+    def test_a_mounted_drive(self, bed: Bed, tmp_path: Path) -> None:
+        image, point = tmp_path / "image", tmp_path / "mounted"
+        point.mkdir()
+        with image.open("wb") as stream:
+            stream.truncate(32 << 20)
+        subprocess.run(["mkfs.ext4", "-q", image], check=True)
+        loop = subprocess.check_output(["losetup", "-f", "--show", image], text=True).strip()
+        try:
+            subprocess.run(["mount", loop, point], check=True)
+            try:
+                command = bed.command("mounted")
+                command[command.index("--drive") + 1] = loop
+                code, said = bed.ended(bed.start(command))
+            finally:
+                subprocess.run(["umount", point], check=True)
+            bed.saw("a mounted drive", said, "nothing was changed")
+            assert (code, f"is mounted on {point}" in said) == (20, True), said
+            # unmounted it still holds a file system, so that it is not overwritten unasked
+            command = bed.command("signature", "--serial", loop, operation="write")
+            command[command.index("--drive") + 1] = loop
+            at = command.index("--controller")
+            del command[at : at + 2]
+            plan = bed.folder / "signature.toml"
+            plan.write_text(plan.read_text().replace("power_state = 1\n", ""))
+            code, said = bed.ended(bed.start(command))
+            bed.saw("a drive that holds a file system", said, "nothing was changed")
+            assert (code, "--overwrite ext4" in said) == (20, True), said
+        finally:
+            subprocess.run(["losetup", "-d", loop], check=True)
+
+    def test_a_wrong_serial_number(self, bed: Bed) -> None:
+        code, said = bed.run("serial", "--serial", "S123", operation="write")
+        assert (code, "not S123; nothing was done" in said) == (20, True), said
+        bed.saw("a wrong serial number", said, "nothing was changed")
+
+    def test_no_serial_number(self, bed: Bed) -> None:
+        code, said = bed.run("no-serial", operation="write")
+        assert (code, "type out its serial number" in said) == (20, True), said
+        bed.saw("a destructive plan without consent", said, "nothing was changed")
+
+    def test_no_permission(self, bed: Bed, tmp_path: Path) -> None:
+        if os.geteuid() != 0 or shutil.which("setpriv") is None:
+            pytest.skip("only root can become somebody else")
+        command = bed.command("permission")
+        # a user who may read the program but not the drive
+        readable = subprocess.run(
+            ["setpriv", "--reuid=65534", "--clear-groups", str(IOJOULE), "--version"],
+            capture_output=True, check=False,
+        )  # fmt: skip
+        if readable.returncode != 0:
+            pytest.skip("another user may not run this checkout")
+        shared = tmp_path / "plan.toml"
+        shutil.copy(bed.folder / "permission.toml", shared)
+        for folder in [tmp_path, *tmp_path.parents[:2]]:
+            folder.chmod(0o755)
+        command[command.index("--plan") + 1] = str(shared)
+        code, said = bed.ended(
+            bed.start(["setpriv", "--reuid=65534", "--clear-groups", *command], HOME=str(tmp_path))
+        )
+        assert (code, "udev rule" in said) == (22, True), said
+        bed.saw("no permission on the drive", said, "nothing was changed")
+
+    def test_fio_missing_or_too_old(self, bed: Bed, tmp_path: Path) -> None:
+        command = bed.command("fio")
+        code, said = bed.ended(bed.start(command, IOJOULE_FIO=str(tmp_path / "absent")))
+        assert (code, "is no program" in said) == (23, True), said
+        bed.saw("fio missing", said, "nothing was changed")
+        old = tmp_path / "fio"
+        old.write_text("#!/bin/sh\necho fio-2.21\n")
+        old.chmod(0o755)
+        code, said = bed.ended(bed.start(command, IOJOULE_FIO=str(old)))
+        assert (code, "is fio 2.21; 3.20 or newer" in said) == (23, True), said
+        bed.saw("fio too old", said, "nothing was changed")
+
+    @pytest.mark.parametrize("kind", ["stall", "silent", "disconnect"])
+    def test_a_sensor_that_does_not_answer(self, bed: Bed, kind: str) -> None:
+        bed.lab.fault("powersensor3", kind)
+        code, said = bed.run(f"sensor-{kind}")
+        assert code == 24, said
+        bed.saw(f"PowerSensor3 {kind} before the campaign", said, "nothing was changed")
+
+
+class TestDuringTheCampaign:
+    @pytest.mark.parametrize(
+        ("kind", "words"),
+        [("refuse", "Feature Not Changeable"), ("ignore", "ignores")],
+    )
+    def test_a_power_state_that_is_refused_or_ignored(
+        self, bed: Bed, kind: str, words: str
+    ) -> None:
+        bed.lab.fault("controller", kind)
+        code, said = bed.run(f"state-{kind}")
+        assert (code, words in said) == (21, True), said
+        bed.saw(f"the drive {kind}s to change its power state", said)
+
+    @pytest.mark.parametrize("kind", ["stall", "disconnect", "only-garbage"])
+    def test_a_sensor_that_fails_during_a_run(self, bed: Bed, kind: str) -> None:
+        name = f"during-{kind}"
+        process = bed.start(bed.command(name))
+        bed.at_second_run(name, lambda: bed.lab.fault("powersensor3", kind))
+        code, said = bed.ended(process)
+        assert (code, "1 of 3 runs are done" in said) == (26, True), said
+        bed.saw(f"PowerSensor3: {kind} during run 2 of 3", said)
+        bed.lab.fault("powersensor3", "none")
+        bed.require_restored()
+        assert bed.resume(name)[0] == 0
+        assert bed.done(name) == 3
+
+    def test_a_drive_that_reports_errors(self, bed: Bed) -> None:
+        process = bed.start(bed.command("eio"))
+        bed.at_second_run("eio", lambda: bed.lab.fault("disk", "eio", 1))
+        code, said = bed.ended(process)
+        assert (code, "2 of 3 runs are done" in said) == (26, True), said
+        assert "Input/output error" in said
+        bed.saw("an I/O error in run 2 of 3", said)
+
+    def test_a_drive_that_vanishes(self, bed: Bed) -> None:
+        process = bed.start(bed.command("vanish"))
+        bed.at_second_run("vanish", lambda: bed.lab.fault("disk", "vanish"))
+        code, said = bed.ended(process)
+        assert code in (21, 26), said
+        bed.saw("the drive vanishes in run 2 of 3", said)
+        bed.lab.fault("disk", "none")
+        assert bed.done("vanish") == 1
+        assert bed.resume("vanish")[0] == 0
+
+    def test_an_engine_that_the_kernel_refuses(self, bed: Bed, tmp_path: Path) -> None:
+        command = bed.command("engine")
+        refuse = Path(__file__).with_name("without_io_uring.py")
+        code, said = bed.ended(bed.start([sys.executable, str(refuse), *command]))
+        assert (code, "choose another one" in said) == (26, True), said
+        bed.saw("an engine that the kernel refuses (io_uring_setup: ENOSYS)", said)
+
+    def test_a_full_disk(self, bed: Bed, tmp_path: Path) -> None:
+        small = tmp_path / "small"
+        small.mkdir()
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", small], check=False
+        )
+        if mounted.returncode != 0:
+            pytest.skip("a small file system cannot be mounted")
+        try:
+            command = bed.command("full")
+            command[command.index("--out") + 1] = str(small / "campaign")
+            code, said = bed.ended(bed.start(command))
+            assert code in (24, 25, 26), said
+            assert "space" in said, said
+            bed.saw("the disk is full while recording", said)
+            bed.require_restored()
+            subprocess.run(["mount", "-o", "remount,size=64m", small], check=True)
+            process = bed.start([str(IOJOULE), "measure", "resume", str(small / "campaign")])
+            code, said = bed.ended(process)
+            assert code == 0, said
+        finally:
+            subprocess.run(["umount", small], check=True)
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_signals(self, bed: Bed, number: signal.Signals) -> None:
+        name = f"signal-{number.name}"
+        process = bed.start(bed.command(name))
+
+        def twice() -> None:
+            process.send_signal(number)
+            time.sleep(0.05)
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(number)
+
+        bed.at_second_run(name, twice)
+        code, said = bed.ended(process)
+        assert (code, "measure resume" in said) == (130, True), said
+        bed.saw(f"{number.name}, twice, in run 2 of 3", said)
+        bed.require_restored()
+        assert bed.done(name) == 1
+        assert bed.resume(name)[0] == 0
+        assert bed.done(name) == 3
+
+    def test_kill(self, bed: Bed) -> None:
+        process = bed.start(bed.command("killed"))
+        bed.at_second_run("killed", process.kill)
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+        assert bed.lab.status()["disk"]["power_state"] == 1, "nobody could restore it"
+        code, said = bed.resume("killed")
+        assert (code, said.count("restored after a crash") >= 2) == (0, True), said
+        assert bed.done("killed") == 3
+        bed.table.append(("kill -9 in run 2 of 3", "(dead)", "by the next start, then all"))
