@@ -16,12 +16,16 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Measure a drive: plan, run, resume, check.", no_args_is_help=True)
 
 DriveOption = Annotated[
-    Path, typer.Option(metavar="/dev/X", help="The block device of a whole drive.")
+    Path,
+    # whether it may be read is said where the remedy is known
+    typer.Option(metavar="/dev/X", help="The block device of a whole drive.", readable=False),
 ]
 ControllerOption = Annotated[
     Path | None,
     typer.Option(
-        metavar="/dev/Y", help="Its NVMe controller; default: found for an NVMe drive, else none."
+        metavar="/dev/Y",
+        help="Its NVMe controller; default: found for an NVMe drive, else none.",
+        readable=False,
     ),
 ]
 PlanOption = Annotated[str, typer.Option(metavar="NAME|FILE.toml", help="A shipped plan or yours.")]
@@ -112,7 +116,11 @@ def resume(
     out: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the campaign.")],
     drive: Annotated[
         Path | None,
-        typer.Option(metavar="/dev/X", help="Where the drive is now, if its node has changed."),
+        typer.Option(
+            metavar="/dev/X",
+            help="Where the drive is now, if its node has changed.",
+            readable=False,
+        ),
     ] = None,
     controller: ControllerOption = None,
     power: PowerOption = None,

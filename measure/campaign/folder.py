@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from iojoule.datasets.errors import InputError
 from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile
 from iojoule.datasets.schema import Section, validation_error
 from iojoule.datasets.store import Dataset, write_dataset
@@ -193,9 +194,14 @@ class CampaignFolder:
             ),
         )
         measured = [one.measurement for one in done if one.measurement is not None]
-        return write_dataset(Dataset.from_measurements(measured, provenance), self.path / DATASET)[
-            0
-        ]
+        dataset = Dataset.from_measurements(measured, provenance)
+        try:
+            return write_dataset(dataset, self.path / DATASET)[0]
+        except InputError as error:
+            raise CampaignError(
+                f"{error.message}; the runs themselves are stored: make room and go on with "
+                f"`iojoule measure resume {self.path}`"
+            ) from None
 
     def write(self, name: str, content: BaseModel | dict[str, Any]) -> None:
         """Write a JSON file atomically."""

@@ -174,6 +174,7 @@ _HINTS = {
         "completion = interrupt"
     ),
     "Function not implemented": "; this kernel refuses the engine: choose another one in the plan",
+    "doesn't support": "; this kernel refuses the engine: choose another one in the plan",
     "not loadable": "; this fio was built without the engine: choose another one in the plan",
     "Permission denied": "; give this user read and write permission on the drive",
     "Operation not permitted": (

@@ -126,8 +126,11 @@ class Bed:
         assert not list((self.folder / "state").glob("restore-*"))
 
     def saw(self, fault: str, said: str, restored: str = "all") -> None:
-        last = [one for one in said.splitlines() if one.startswith(("error", "SIG", "note: SIG"))]
-        self.table.append((fault, last[-1][:300] if last else said[-300:], restored))
+        marks = ("error: ", "note: SIG")
+        found = [said.rindex(mark) for mark in marks if mark in said]
+        told = said[max(found) :] if found else said
+        private = told.replace(str(self.folder), "...")
+        self.table.append((fault, " ".join(private.split())[:400], restored))
 
 
 @pytest.fixture(scope="module")
