@@ -237,7 +237,9 @@ def _drive_state(watched: Watched) -> dict[str, Any]:
 
 def _fill(watched: Watched) -> float | None:
     controller = watched.rig.controller
-    fill = controller.identify_namespace().fill_fraction if controller is not None else None
+    if controller is None or watched.rig.drive.namespace is None:
+        return None
+    fill = controller.identify_namespace().fill_fraction
     return min(fill, 1.0) if fill is not None else None
 
 

@@ -24,9 +24,10 @@ from iojoule.measure.campaign.points import Abilities, Expansion, expand
 from iojoule.measure.campaign.rig import Rig
 from iojoule.measure.campaign.settings import of_campaign, of_run
 from iojoule.measure.drive.block_device import open_block_device
+from iojoule.measure.drive.identify import Namespace
 from iojoule.measure.drive.nvme_cli import NvmeController
 from iojoule.measure.drive.safety import held, require_consent, require_unused
-from iojoule.measure.errors import CampaignError, UnsafeDriveError
+from iojoule.measure.errors import CampaignError, DriveError, UnsafeDriveError
 from iojoule.measure.fio.program import OLDEST_FOR_URING_CMD, Fio, find_fio
 from iojoule.measure.host.facts import host_facts
 from iojoule.measure.host.journal import HostState, restore_abandoned
@@ -69,7 +70,7 @@ def look(plan: Plan, drive: Path, controller: Path | None) -> Opened:
     facts = DriveFacts(
         device,
         nvme.identify() if nvme is not None else None,
-        nvme.identify_namespace() if nvme is not None else None,
+        _namespace(nvme) if nvme is not None else None,
     )
     expansion = expand(plan, _abilities(facts))
     for run in expansion.runs:
@@ -78,6 +79,14 @@ def look(plan: Plan, drive: Path, controller: Path | None) -> Opened:
     target = target_of(plan, facts, None)
     price = cost(plan, expansion.runs, facts.model, target.size_bytes, len(swept))
     return Opened(plan, facts, nvme, expansion, price)
+
+
+def _namespace(controller: NvmeController) -> Namespace | None:
+    """Its namespace; None where the controller does not tell, as some behind adapters do not."""
+    try:
+        return controller.identify_namespace()
+    except DriveError:
+        return None
 
 
 def _abilities(drive: DriveFacts) -> Abilities:

@@ -37,6 +37,7 @@ def wake(device: BlockDevice) -> None:
         DriveError: It cannot be read.
     """
     try:
+        # direct, or the page cache answers for the drive
         handle = os.open(device.path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
         try:
             with mmap.mmap(-1, max(device.block_bytes, mmap.PAGESIZE)) as buffer:

@@ -78,7 +78,8 @@ class Watched:
             return
         began = time.monotonic()
         while True:
-            now = self.rig.controller.smart().temperature_celsius
+            health = self._smart()
+            now = health.temperature_celsius if health is not None else None
             if now is None or now <= limit:
                 break
             if time.monotonic() - began > self.plan.settle.temperature_seconds_max:
@@ -91,8 +92,7 @@ class Watched:
 
     def look_before(self) -> None:
         """Look at the drive's health and counters before the run."""
-        if self.rig.controller is not None:
-            self.smart_before = self.rig.controller.smart()
+        self.smart_before = self._smart()
         self._sectors_before = self._sectors_written()
 
     def look_after(self) -> None:
@@ -100,7 +100,7 @@ class Watched:
         self.state.bytes_written += 512 * (self._sectors_written() - self._sectors_before)
         if self.rig.controller is None:
             return
-        self.smart_after = self.rig.controller.smart()
+        self.smart_after = self._smart()
         wanted = self.run.point.configuration.power_state
         if wanted is not None:
             change = power_state(self.rig.controller)
@@ -134,6 +134,16 @@ class Watched:
                 f"idle power was not back {waited.seconds:.0f} s after the run: background energy "
                 "and duration are lower bounds, and the next run may suffer"
             )
+
+    def _smart(self) -> Smart | None:
+        """The SMART log; None, with a note, where the drive does not give it."""
+        if self.rig.controller is None:
+            return None
+        try:
+            return self.rig.controller.smart()
+        except DriveError as error:
+            self.notes.append(f"temperature and wear are unknown: {error.message}")
+            return None
 
     def _sectors_written(self) -> int:
         fields = (self.rig.drive.device.attribute("stat") or "").split()
