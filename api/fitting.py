@@ -121,6 +121,10 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
     measurements: list[Measurement] = []
     for _, dataset in named:
         measurements += dataset.measurements()
+    mixed_sizes = [one for one in measurements if one.workload.request_bytes_mix is not None]
+    if mixed_sizes:
+        measurements = [one for one in measurements if one.workload.request_bytes_mix is None]
+        notes.append(f"{len(mixed_sizes)} measurements of several sizes at once are left out")
     unverified = [one for one in measurements if one.conditions.power_state_verified is False]
     if unverified:
         measurements = [one for one in measurements if one not in unverified]

@@ -54,6 +54,7 @@ class Workload(Section):
     pattern: Pattern = Pattern.RANDOM
     useful_request_bytes: RequestBytes | None = None
     request_bytes_coalescible: RequestBytes | None = None
+    request_bytes_mix: Annotated[str, Field(pattern=r"^\d+/\d+(:\d+/\d+)*$")] | None = None
     demand_bytes_per_second: Positive | None = None
     demand_operations_per_second: Positive | None = None
     arrival_process: str | None = None

@@ -23,6 +23,7 @@ KNOBS: dict[str, str] = {
     "arrival_process": "workload",
     "think_time_ns": "workload",
     "working_set_bytes": "workload",
+    "request_bytes_mix": "workload",
     "flush_every_writes": "workload",
     "force_unit_access": "workload",
     "request_bytes": "configuration",
@@ -66,6 +67,26 @@ def read_size(value: Any) -> Any:
     if size is None:
         raise ValueError(f"{value!r} is no size; say a number of bytes or something like 4KiB")
     return size
+
+
+def read_mix(value: Any) -> tuple[str, int]:
+    """A distribution of sizes such as `4KiB/60:64KiB/40`: with bytes, and its mean size.
+
+    The mean is that of the requests, to the next 512 B.
+
+    Raises:
+        ValueError: It is none, or its shares are not 100 percent together.
+    """
+    parts = [part.partition("/") for part in str(value).split(":")]
+    if not all(share.isdigit() for _, _, share in parts):
+        raise ValueError(
+            f"{value!r} is no distribution; say sizes and percent, as 4KiB/60:64KiB/40"
+        )
+    pairs = [(int(read_size(size)), int(share)) for size, _, share in parts]
+    if sum(share for _, share in pairs) != 100:
+        raise ValueError(f"{value!r}: the shares are not 100 percent together")
+    mean = sum(size * share for size, share in pairs) / 100
+    return ":".join(f"{size}/{share}" for size, share in pairs), max(512, round(mean / 512) * 512)
 
 
 class KnobValues(Section):

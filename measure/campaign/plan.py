@@ -127,6 +127,10 @@ class Precondition(Section):
         return self.purge is not Purge.NONE or self.fill_passes > 0 or self.until_steady
 
 
+HostFile = Annotated[str, Field(pattern=r"^/(sys|proc/sys|proc/irq)/[^.]+(\.[^.]+)*$")]
+"""A file that a plan may set."""
+
+
 class HostPlan(Section):
     """What is set on drive and host for the whole campaign, and restored after it.
 
@@ -134,7 +138,7 @@ class HostPlan(Section):
         cpus: Processors that fio's jobs are pinned to, as in `0-3,8`.
         numa_memory_node: Node whose memory their buffers are taken from.
         queue: Attributes under /sys/block/*/queue, such as nr_requests or nomerges.
-        files: Any other file under /sys or /proc/sys, for instance the ASPM policy.
+        files: Any other file under /sys, /proc/sys or /proc/irq, for instance the ASPM policy.
         volatile_write_cache: Whether the drive's write cache is on.
         spdk_plugin: The user's own fio plugin of SPDK, needed for engine spdk.
         spdk_address: The drive as SPDK knows it, for instance `trtype=PCIe traddr=0000.01.00.0`.
@@ -146,9 +150,7 @@ class HostPlan(Section):
     queue: dict[Annotated[str, Field(pattern=r"^[a-z_]+$")], str | int] = Field(
         default_factory=dict
     )
-    files: dict[Annotated[str, Field(pattern=r"^/(sys|proc/sys)/[^.]+(\.[^.]+)*$")], str | int] = (
-        Field(default_factory=dict)
-    )
+    files: dict[HostFile, str | int] = Field(default_factory=dict)
     volatile_write_cache: bool | None = None
     spdk_plugin: str | None = None
     spdk_address: str | None = None
@@ -191,8 +193,8 @@ class Sweep(Section):
     def _whole(self) -> Self:
         if "operation" not in self.knobs:
             raise ValueError("operation: say what the requests do: read, write or mixed")
-        if "request_bytes" not in self.knobs:
-            raise ValueError("request_bytes: say how large a request is")
+        if ("request_bytes" in self.knobs) == ("request_bytes_mix" in self.knobs):
+            raise ValueError("request_bytes: say how large a request is, here or as a mix of sizes")
         return self
 
 

@@ -14,7 +14,15 @@ from scipy.stats import qmc
 
 from iojoule.datasets.schema import Configuration, Workload, validation_error
 from iojoule.datasets.vocabulary import Completion, Engine, Pattern
-from iojoule.measure.campaign.knobs import ALL_STATES, KNOBS, SIZES, KnobValues, Value, read_size
+from iojoule.measure.campaign.knobs import (
+    ALL_STATES,
+    KNOBS,
+    SIZES,
+    KnobValues,
+    Value,
+    read_mix,
+    read_size,
+)
 from iojoule.measure.campaign.plan import Order, Plan, Sweep
 from iojoule.measure.errors import CampaignError
 from iojoule.measure.point import Point
@@ -192,6 +200,11 @@ def _point(sweep: Sweep, values: dict[str, Value], abilities: Abilities) -> Poin
     parts: dict[str, dict[str, Any]] = {"workload": {}, "configuration": {}}
     for name, value in values.items():
         try:
+            if name == "request_bytes_mix":
+                mix, mean = read_mix(value)
+                parts["workload"][name] = mix
+                parts["configuration"]["request_bytes"] = mean
+                continue
             parts[KNOBS[name]][name] = read_size(value) if name in SIZES else value
         except ValueError as error:
             raise CampaignError(f"{where}: {name}: {error}", field=name) from None

@@ -76,7 +76,7 @@ def job_file(
         "filename": target.filename,
         **_area(workload, configuration, target),
         "allow_file_create": 0,
-        "bs": configuration.request_bytes,
+        **_sizes(workload, configuration),
         **_engine(configuration, host),
         "iodepth": configuration.queue_depth,
         "numjobs": configuration.jobs,
@@ -105,6 +105,12 @@ def job_file(
 
 def _line(name: str, value: Any) -> str:
     return f"{name}={value}"
+
+
+def _sizes(workload: Workload, configuration: Configuration) -> dict[str, Any]:
+    if workload.request_bytes_mix is not None:
+        return {"bssplit": workload.request_bytes_mix}
+    return {"bs": configuration.request_bytes}
 
 
 def _area(workload: Workload, configuration: Configuration, target: JobTarget) -> dict[str, Any]:

@@ -118,6 +118,18 @@ def test_a_wrong_plan_is_refused_with_the_field(
         runs_of(SWEEP + sweep, states)
 
 
+def test_a_distribution_of_sizes_stands_for_a_size() -> None:
+    head = '[[sweep]]\nname = "s"\noperation = "read"\nrequest_bytes_mix = '
+    (run,) = runs_of("repeats = 1\n" + head + '"4KiB/60:64KiB/40"\n').runs
+    assert run.point.workload.request_bytes_mix == "4096/60:65536/40"
+    assert run.point.configuration.request_bytes == 28672
+    for wrong, message in (("4KiB/60:64KiB/30", "100 percent"), ("4KiB", "is no distribution")):
+        with pytest.raises(CampaignError, match=message):
+            runs_of(head + f'"{wrong}"\n')
+    with pytest.raises(CampaignError, match="as a mix of sizes"):
+        runs_of(head + '"4KiB/100"\nrequest_bytes = 4096\n')
+
+
 def test_a_plan_without_a_possible_run_is_refused() -> None:
     with pytest.raises(CampaignError, match="no run is possible: queue_depth: psync"):
         runs_of(SWEEP + 'engine = "psync"\nqueue_depth = 2\n')

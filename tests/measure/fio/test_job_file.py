@@ -113,3 +113,9 @@ def test_spdk_is_the_users_own_plugin() -> None:
 def test_a_request_that_does_not_fit_is_refused() -> None:
     with pytest.raises(CampaignError, match="does not fit"):
         options({"operation": "read", "working_set_bytes": 4096}, {"request_bytes": 8192})
+
+
+def test_a_distribution_of_sizes_is_written_in_fios_words() -> None:
+    found = options({"operation": "read", "request_bytes_mix": "4096/60:65536/40"})["global"]
+    assert found["bssplit"] == "4096/60:65536/40"
+    assert "bs" not in found
