@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 
 from iojoule.measure.errors import LabError
 
-TIMEOUT_SECONDS = 10.0
 COMPLETION = np.dtype([("done_ns", "<u8"), ("packed", "<u8")])
 """As the daemon packs a completion; see measure/lab/disk/record.hpp."""
 
 
 class DiskControl:
-    """A connection to the daemon behind the socket `path`.
+    """A connection to the daemon behind the socket `path`, opened with the first question.
 
     Every method raises LabError when the daemon is not there, does not answer or refuses.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, timeout_seconds: float = 10.0) -> None:
         self.path = path
+        self._timeout_seconds = timeout_seconds
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
 
@@ -92,7 +92,7 @@ class DiskControl:
     def _try(self, line: str) -> tuple[dict[str, Any], bytes]:
         if self._socket is None:
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            self._socket.settimeout(TIMEOUT_SECONDS)
+            self._socket.settimeout(self._timeout_seconds)
             self._socket.connect(str(self.path))
         self._socket.sendall(line.encode() + b"\n")
         received = b""

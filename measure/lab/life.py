@@ -16,6 +16,7 @@ from typing import Any
 from iojoule.measure.errors import LabError
 from iojoule.measure.lab import block, drives, programs
 from iojoule.measure.lab.client import LabClient
+from iojoule.measure.lab.disk_control import DiskControl
 from iojoule.measure.lab.places import Places, Process
 
 START_SECONDS = 40.0
@@ -105,6 +106,18 @@ def _start(folder: Path, drive_name: str, backend: str) -> LabClient:
         time.sleep(0.01)
 
 
+def _answers(places: Places) -> bool:
+    """Whether the disk answers, also all that was kept waiting by a fault."""
+    control = DiskControl(places.socket("disk"), timeout_seconds=2.0)
+    try:
+        control.ask("fault", "none")
+    except LabError:
+        return False
+    finally:
+        control.close()
+    return True
+
+
 def _runs(state: dict[str, Any], name: str) -> bool:
     process = state.get("processes", {}).get(name)
     return process is not None and Process(**process).runs()
@@ -116,6 +129,9 @@ def _clear(folder: Path) -> bool:
     state = places.read_state()
     processes = {} if state is None else state.get("processes", {})
     found = state is not None or block.mounted(places.mount)
+    if "disk" in processes and not _answers(places):
+        # as long as it lives, whoever touches its block device waits where no signal reaches him
+        Process(**processes["disk"]).end(patience_seconds=1.0)
     block.detach(places)
     for name in ("disk", "server"):  # the server is there to reap the disk
         if name in processes:

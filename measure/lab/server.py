@@ -115,7 +115,8 @@ class Lab:
                 return status
             if self._disk.poll() is not None or time.monotonic() > until:
                 said = self.places.log("disk").read_text(errors="replace").strip()
-                raise LabError(f"the lab's disk does not start: {said or 'it said nothing'}")
+                hint = "" if self.backend == "nbdkit" else " (without FUSE: --backend nbdkit)"
+                raise LabError(f"the lab's disk does not start: {said or 'it said nothing'}{hint}")
             time.sleep(0.01)
 
     def _identify(self, capacity_bytes: int) -> Identity:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,22 @@ def test_what_was_killed_is_cleaned_away(folder: Path) -> None:
         assert all(second.status()["running"].values())
         kill(second.state, "disk")
     assert life.down(folder)
+    assert traces(folder) == []
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("how", ["stall", "SIGSTOP"])
+def test_a_disk_that_does_not_answer_goes_too(folder: Path, how: str) -> None:
+    with life.up(folder) as lab:
+        if how == "stall":
+            lab.fault("disk", "stall", 3600)
+        else:
+            os.kill(lab.state["processes"]["disk"]["pid"], signal.SIGSTOP)
+        reads = ["dd", f"if={lab.state['drive']}", "of=/dev/null", "iflag=direct", "count=1"]
+        with subprocess.Popen(reads, stderr=subprocess.DEVNULL) as reader:
+            with pytest.raises(subprocess.TimeoutExpired):
+                reader.wait(0.2)
+            assert life.down(folder)
     assert traces(folder) == []
     assert not folder.exists()
 
