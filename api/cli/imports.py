@@ -42,6 +42,22 @@ def fio(
     _import("fio", paths, output, keep_going=keep_going, set_=set_)
 
 
+@app.command()
+def thesis(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH...", help="Folders of results, or single runs in them."),
+    ],
+    output: DatasetOption,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Leave out damaged runs, and name them.")
+    ] = False,
+    set_: SetOption = None,
+) -> None:
+    """Import what energy-benchmark (nvme-energy-bench), the thesis' own tool, measured."""
+    _import("thesis", paths, output, keep_going=keep_going, set_=set_)
+
+
 @app.command("csv")
 def csv_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A table with a header line.")],

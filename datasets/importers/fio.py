@@ -68,7 +68,7 @@ def import_fio(
         warnings += file.notes
         for part in parts:
             try:
-                row, notes = _measurement(file, entries(file, part), len(parts) == 1)
+                row, notes = measurement(file, entries(file, part), len(parts) == 1)
                 row = {**(constants or {}), **row}
                 from_row(row, where=f"{file.path}, job {part[0].jobname!r}")
             except InputError as error:
@@ -97,10 +97,20 @@ def _skip_or_raise(
     warnings.append(f"skipped: {error.message.replace(str(path), name)}")
 
 
-def _measurement(
+def measurement(
     file: FioFile, members: list[Entry], alone: bool
 ) -> tuple[dict[str, Any], list[str]]:
-    """One row of the schema from the jobs that ran side by side, and what is to be said of it."""
+    """One row of the schema from the jobs that ran side by side, and what is to be said of it.
+
+    Args:
+        file: What holds them.
+        members: The jobs.
+        alone: Whether the file holds no other jobs, so that its counters of the drive are theirs.
+
+    Raises:
+        DataQualityError: They are more than 8 % off Little's law.
+        InputError: They differ in a way that one measurement cannot express.
+    """
     notes = [
         f"{file.name}, job {m.job.jobname!r}: {note}" for m in members for note in m.setup.notes
     ]

@@ -28,6 +28,7 @@ class Entry:
 
     Attributes:
         job: What fio wrote.
+        options: Its options and the global ones.
         setup: What it was asked to do.
         clones: How many jobs the entry stands for (group_reporting merges them).
         stats: What it achieved, by direction; `mixed` where fio was told to unify them.
@@ -35,6 +36,7 @@ class Entry:
     """
 
     job: FioJob
+    options: Mapping[str, str]
     setup: JobSetup
     clones: int
     stats: Mapping[str, Stats]
@@ -114,10 +116,11 @@ def entries(file: FioFile, part: Sequence[FioJob]) -> list[Entry]:
                 f"{where}: this version ({file.run.version}) does not record the job's options; "
                 "run a newer fio, or import a table with a column map"
             )
-        setup = job_setup(_options(file, job), where)
+        options = _options(file, job)
+        setup = job_setup(options, where)
         stats = _stats(job, setup, where)
         clones = _clones(job, setup, families[_family(job)], where)
-        found.append(Entry(job, setup, clones, stats, where))
+        found.append(Entry(job, options, setup, clones, stats, where))
     return found
 
 

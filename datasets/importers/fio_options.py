@@ -262,10 +262,18 @@ def _nanoseconds(reader: _Reader, name: str) -> float | None:
     text = reader.text(name)
     if not text:
         return None
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.lower())
-    if match is None or (match[2] or "us") not in _TIME_UNITS:
+    found = parse_fio_time(text, "us")
+    if found is None:
         raise reader.refused(name, "is not a time like 100us")
-    return float(match[1]) * _TIME_UNITS[match[2] or "us"] or None
+    return found or None
+
+
+def parse_fio_time(text: str, unit: str) -> float | None:
+    """A time as fio writes it, in nanoseconds; `unit` is meant where none is written."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
+    if match is None or (match[2] or unit) not in _TIME_UNITS:
+        return None
+    return float(match[1]) * _TIME_UNITS[match[2] or unit]
 
 
 def _flushes(reader: _Reader) -> dict[str, Any]:
