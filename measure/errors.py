@@ -64,3 +64,11 @@ class LabError(IojouleError):
 
     exit_code = 27
     title = "The lab"
+
+
+class ProgramError(IojouleError):
+    """The program that `measure command` ran failed; what was measured of it is kept."""
+
+    exit_code = 28
+    http_status = 502
+    title = "The measured program failed"

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from iojoule.api.cli import console
+from iojoule.api.cli import console, measure_command
 
 if TYPE_CHECKING:
     from iojoule.measure.campaign.session import Opened
 
 app = typer.Typer(help="Measure a drive: plan, run, resume, check.", no_args_is_help=True)
+app.command("command", context_settings=measure_command.SETTINGS)(measure_command.command)
 
 DriveOption = Annotated[
     Path,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,12 @@ def level(time_ms: float, busy: float, *, idle: float) -> float:
     """`busy` within fio's measured time, something else before and after it."""
     begin = START_MS + RAMP_MS
     return busy if begin <= time_ms <= begin + RUNTIME_MS else idle
+
+
+@cache
+def sensor_text(name: str) -> str:
+    """A whole sensor file."""
+    return csv_text(*sensor_rows(name))
 
 
 def sensor_rows(name: str) -> tuple[list[str], list[list[float]]]:
@@ -119,7 +126,7 @@ def write_run(
     (run / "results.json").write_text(json.dumps(fio or fio_document()))
     (run / "log_bw.1.log").write_text("10, 160000, 0, 0, 0\n")
     for name in files:
-        (run / name).write_text(csv_text(*sensor_rows(name)))
+        (run / name).write_text(sensor_text(name))
     return run
 
 

@@ -1,0 +1,1 @@
+"""What any program costs: sensors around it, work units from its output, joules per unit."""

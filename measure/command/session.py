@@ -1,0 +1,298 @@
+"""Runs a program, watched: idle time, repeats, sensors, counters, and what is kept of it all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from iojoule import __version__
+from iojoule.datasets.errors import InputError, IojouleError
+from iojoule.measure.command import energy, program
+from iojoule.measure.command.block_io import (
+    Counters,
+    Disk,
+    DriveIo,
+    counters,
+    find_disk,
+    lies_on,
+    unwritten_bytes,
+)
+from iojoule.measure.command.metrics import Metric, read_output
+from iojoule.measure.command.record import RESULT, CommandResult, CommandRun, IdleRecord
+from iojoule.measure.command.request import Request, sensors_for
+from iojoule.measure.errors import DriveError, SensorError
+from iojoule.measure.recording import Recorder, Recording
+from iojoule.measure.sensors import open_sensor
+
+LEAD_SECONDS = 0.3
+"""Sensors run so long before the program."""
+_TAIL_READINGS = 2
+_TAIL_SECONDS_MAX = 3.0
+_CACHED_SHARE = 0.01
+_CACHED_BYTES = 1 << 20
+_CACHED = (
+    "{} were still in the page cache at the end: neither this I/O nor its energy is counted; let "
+    "the program sync, or use --sync"
+)
+
+
+@dataclass
+class _Session:
+    """A request while it is carried out."""
+
+    request: Request
+    disk: Disk | None
+    sensors: list[str]
+    result: CommandResult
+    say: Callable[[str], None]
+    arrived: program.Signals
+    tail_seconds: float = field(default=LEAD_SECONDS)
+
+    def keep(self, **changed: object) -> None:
+        """Take something into the result and write it down at once."""
+        self.result = self.result.model_copy(update=changed)
+        path = self.request.folder / RESULT
+        temporary = path.with_name(f".{RESULT}.{secrets.token_hex(4)}")
+        try:
+            text = self.result.model_dump_json(indent=1) + "\n"
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(path)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written ({error.strerror}); make room") from None
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    @contextmanager
+    def recording(self, folder: Path) -> Iterator[Recorder]:
+        """Record all sensors into a folder until `stop`, or until something is raised inside.
+
+        Raises:
+            SensorError: One does not start; nothing is recorded then.
+        """
+        opened = [open_sensor(text) for text in self.sensors]
+        slowest = min(sensor.probe().nominal_hertz for sensor in opened)
+        self.tail_seconds = min(max(LEAD_SECONDS, _TAIL_READINGS / slowest), _TAIL_SECONDS_MAX)
+        recorder = Recorder(opened, folder)
+        recorder.start()
+        try:
+            time.sleep(LEAD_SECONDS)
+            yield recorder
+        except BaseException:
+            with suppress(SensorError):
+                recorder.stop()
+            raise
+
+    def stop(self, recorder: Recorder) -> tuple[Recording | None, dict[str, str]]:
+        """End a recording; what was recorded, and which sensors failed why."""
+        time.sleep(self.tail_seconds)
+        try:
+            recording = recorder.stop()
+        except SensorError as error:
+            return None, {"recording": error.message}
+        return recording, recording.failures
+
+    def counters(self) -> Counters | None:
+        """The drive's counters; None where there is no drive (any more)."""
+        try:
+            return counters(self.disk) if self.disk is not None else None
+        except DriveError:
+            return None
+
+
+def measure_command(
+    request: Request, *, say: Callable[[str], None] = lambda _: None
+) -> CommandResult:
+    """Run the program as asked and keep what was recorded; must be called in the main thread.
+
+    Returns:
+        The result, which is also in the folder. A program that fails or is interrupted, and a
+        sensor that fails on the way, are in it and raise nothing.
+
+    Raises:
+        InputError: The request cannot be carried out; nothing was run.
+        DriveError: The drive is not there.
+        SensorError: A sensor cannot be used; nothing was run.
+        UnsafeDriveError: What is named is no whole drive.
+    """
+    request.checked()
+    program.find_program(request.command)
+    disk = find_disk(request.drive) if request.drive else None
+    sensors, notes = sensors_for(request, disk)
+    request.folder.mkdir(parents=True, exist_ok=True)
+    if disk is not None and lies_on(request.folder, disk):
+        notes.append(
+            f"{request.folder} lies on {disk.path}: what is recorded is written to the measured "
+            "drive; name a folder elsewhere"
+        )
+    result = CommandResult(
+        iojoule_version=__version__,
+        command=list(request.command),
+        unit=request.unit or request.work,
+        work_metric=request.work,
+        work_is_rate=request.work_is_rate,
+        drive=str(request.drive) if request.drive else None,
+        sensors=sensors,
+        notes=notes,
+    )
+    with program.signals() as arrived:
+        session = _Session(request, disk, sensors, result, say, arrived)
+        _conduct(session)
+    return session.result
+
+
+def _conduct(session: _Session) -> None:
+    request = session.request
+    session.keep()
+    try:
+        if request.idle_seconds:
+            session.say(f"idle power: {request.idle_seconds:g} s")
+            idle = _idle(session)
+            session.keep(idle=idle, notes=session.result.notes + _idle_notes(idle))
+        for number in range(1, request.repeats + 1):
+            if session.arrived.received:
+                break
+            if number > 1 and not session.arrived.wait(request.settle_seconds):
+                break
+            session.say(f"run {number} of {request.repeats}: {' '.join(request.command)[:60]}")
+            run = _run(session, number)
+            runs = [*session.result.runs, run]
+            session.keep(runs=runs, summary=energy.summary(runs))
+            if not run.whole:
+                break
+    except IojouleError as error:
+        if not session.result.runs:
+            raise
+        session.keep(failure=error.message)
+    if session.arrived.received:
+        session.keep(interrupted=True)
+
+
+def _idle(session: _Session) -> IdleRecord:
+    with session.recording(session.request.folder / "idle") as recorder:
+        before = session.counters()
+        begin = time.monotonic_ns()
+        session.arrived.wait(session.request.idle_seconds)
+        end = time.monotonic_ns()
+        after = session.counters()
+        recording, failures = session.stop(recorder)
+    return IdleRecord(
+        seconds=(end - begin) * 1e-9,
+        power=energy.energies(recording, begin, end) if recording else {},
+        drive_io=after.since(before) if after and before else None,
+        failures=failures,
+    )
+
+
+def _idle_notes(idle: IdleRecord) -> list[str]:
+    notes = [
+        f"idle power of {scope} is unknown: {one.reason}"
+        for scope, one in idle.power.items()
+        if one.mean_watts is None
+    ]
+    if idle.drive_io is not None and idle.drive_io.device_commands:
+        notes.append(
+            f"the drive was not idle before the first run: {idle.drive_io.device_commands} "
+            "commands reached it; what is above idle is too low"
+        )
+    return notes
+
+
+def _run(session: _Session, number: int) -> CommandRun:
+    request = session.request
+    folder = request.folder / f"run-{number}"
+    folder.mkdir()
+    started = datetime.now(UTC)
+    with session.recording(folder) as recorder:
+        cached, before = unwritten_bytes(), session.counters()
+        recorder.mark()
+        ended = program.run(request.command, folder, session.arrived)
+        if request.sync:
+            os.sync()
+        end_ns = time.monotonic_ns() if request.sync else ended.end_ns
+        recorder.mark()
+        still_cached, after = unwritten_bytes(), session.counters()
+        recording, failures = session.stop(recorder)
+    notes: list[str] = []
+    metrics = _find(request.metrics, folder, notes)
+    work = _work(request, metrics, ended.seconds)
+    seconds = (end_ns - ended.begin_ns) * 1e-9
+    resting = session.result.idle.power if session.result.idle else None
+    power = energy.energies(recording, ended.begin_ns, end_ns, resting) if recording else {}
+    notes += [f"no figure of {scope}: {one.reason}" for scope, one in power.items() if one.reason]
+    drive_io = after.since(before) if after and before else None
+    if session.disk is not None and drive_io is None:
+        notes.append(f"{session.disk.path} vanished meanwhile: its I/O is unknown")
+    left = still_cached - cached if still_cached is not None and cached is not None else None
+    return CommandRun(
+        number=number,
+        started_utc=started,
+        seconds=ended.seconds,
+        window_seconds=seconds,
+        begin_monotonic_ns=ended.begin_ns,
+        end_monotonic_ns=end_ns,
+        exit_status=ended.exit_status,
+        killed_by=ended.killed_by,
+        interrupted=bool(session.arrived.received),
+        metrics=metrics,
+        work=work,
+        power=power,
+        joules_per_unit=energy.joules_per_unit(power, seconds, work),
+        shares=energy.shares(power),
+        drive_io=drive_io,
+        unwritten_bytes=left,
+        program_cpu_seconds=ended.cpu_seconds,
+        host_cpu_seconds=_host_cpu_seconds(recording, ended.begin_ns, end_ns),
+        failures=failures,
+        notes=notes + _cache_notes(left, drive_io),
+    )
+
+
+def _find(metrics: Sequence[Metric], folder: Path, notes: list[str]) -> dict[str, float | None]:
+    """The metrics in what the program printed."""
+    outputs = [read_output(folder / name) for name in (program.STDOUT, program.STDERR)]
+    found: dict[str, float | None] = {}
+    for metric in metrics:
+        try:
+            found[metric.name] = metric.find(outputs)
+        except InputError as error:
+            found[metric.name] = None
+            notes.append(error.message)
+            continue
+        if found[metric.name] is None:
+            notes.append(
+                f"--metric {metric.name}: nothing in the output matches {metric.pattern.pattern!r}"
+            )
+    return found
+
+
+def _work(
+    request: Request, metrics: dict[str, float | None], program_seconds: float
+) -> float | None:
+    value = metrics.get(request.work) if request.work else None
+    if value is None or value <= 0:
+        return None
+    return value * program_seconds if request.work_is_rate else value
+
+
+def _host_cpu_seconds(recording: Recording | None, begin_ns: int, end_ns: int) -> float | None:
+    if recording is None:
+        return None
+    try:
+        busy = recording.counter("cpu-busy-seconds", begin_ns, end_ns, sensor="cpu")
+    except SensorError:
+        return None
+    return busy.delta if busy is not None and busy.coverage >= energy.COVERAGE_MIN else None
+
+
+def _cache_notes(left: int | None, drive_io: DriveIo | None) -> list[str]:
+    """Whether much of what the program wrote had not reached the drive when it ended."""
+    written = drive_io.write_bytes if drive_io else 0
+    if left is None or left < max(_CACHED_BYTES, _CACHED_SHARE * written):
+        return []
+    return [_CACHED.format(f"{left / 1e6:.1f} MB")]
