@@ -30,6 +30,12 @@ def show(result: CommandResult, form: console.Format, folder: Path) -> None:
     for run in result.runs:
         for text in run.notes:
             console.warn(f"run {run.number}: {text}")
+    energies = [one for name, one in result.summary.items() if name.endswith("_watts")]
+    if any(one.calibration is None for one in energies):
+        console.note(
+            "ranges leave out what the instruments' calibration may be off by where nobody said it "
+            "(offset= and gain= of a sensor)"
+        )
     console.note(f"everything is in {folder}")
 
 
@@ -78,12 +84,15 @@ def _io(run: CommandRun) -> list[tuple[str, str]]:
     seen = run.drive_io
     if seen is not None:
         flushes = "unknown" if seen.flushes is None else f"{seen.flushes:,}"
+        commands = f"at least {seen.device_commands_low:,}"
+        if seen.device_commands_high is not None:
+            commands += f", at most {seen.device_commands_high:,}"
         merged = f"{seen.reads_merged:,} reads, {seen.writes_merged:,} writes"
         rows += [
             (f"drive, reads{which}", f"{seen.reads:,} ({seen.read_bytes / 1e6:,.1f} MB)"),
             (f"drive, writes{which}", f"{seen.writes:,} ({seen.write_bytes / 1e6:,.1f} MB)"),
             (f"drive, flushes{which}", flushes),
-            (f"drive, commands{which}", f"{seen.device_commands:,}"),
+            (f"drive, commands{which}", commands),
             (f"requests merged{which}", merged),
         ]
     return rows
@@ -102,8 +111,6 @@ def _other_metrics(result: CommandResult) -> dict[str, str]:
 
 def _row(table: Any, label: str, one: Interval, unit: str) -> None:
     span = "" if one.low is None else f"{one.low:,.4g} to {one.high:,.4g} {unit}"
-    if span and one.calibration is None and unit in ("W", "J"):
-        span += ", calibration unknown"
     table.add_row(label, f"{one.value:,.5g} {unit}", span)
 
 

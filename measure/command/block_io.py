@@ -1,7 +1,9 @@
 """The I/O that reached a drive: differences of the kernel's counters before and after.
 
 Source: Documentation/block/stat.rst of Linux. Discards are counted since Linux 4.18, flushes since
-5.5; a sector there has 512 B.
+5.5; a sector there has 512 B. The kernel counts the request that asks for a flush as a write, also
+where it brings no data (blk_account_io_done in block/blk-mq.c: "accounting the containing request
+is enough"), and joins flushes that wait. So the number of commands is known within bounds only.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ class DriveIo(Section):
 
     Attributes:
         reads: Commands.
-        writes: Commands.
+        writes: Commands, and requests to flush that bring no data.
         read_bytes: Read.
         write_bytes: Written.
         reads_merged: Requests that became part of another command.
@@ -78,7 +80,8 @@ class DriveIo(Section):
         flushes: Commands; None = this kernel does not count them.
         discards: Commands; None likewise.
         discard_bytes: Likewise.
-        device_commands: All of them.
+        device_commands_low: All commands, if every flush came with a request of its own.
+        device_commands_high: If every flush was ordered by a write; None where flushes are unknown.
         busy_seconds: Time with at least one request in flight.
     """
 
@@ -91,7 +94,8 @@ class DriveIo(Section):
     flushes: int | None
     discards: int | None
     discard_bytes: int | None
-    device_commands: int
+    device_commands_low: int
+    device_commands_high: int | None
     busy_seconds: float
 
 
@@ -106,6 +110,7 @@ class Counters:
         come = [now - before for now, before in zip(self.values, earlier.values, strict=True)]
         discards = come[11] if len(come) > 14 else None
         flushes = come[15] if len(come) > 16 else None
+        others = come[0] + (discards or 0)
         return DriveIo(
             reads=come[0],
             writes=come[4],
@@ -116,7 +121,8 @@ class Counters:
             flushes=flushes,
             discards=discards,
             discard_bytes=come[13] * SECTOR_BYTES if len(come) > 14 else None,
-            device_commands=come[0] + come[4] + (discards or 0) + (flushes or 0),
+            device_commands_low=others + max(come[4], flushes or 0),
+            device_commands_high=others + come[4] + flushes if flushes is not None else None,
             busy_seconds=come[9] * 1e-3,
         )
 

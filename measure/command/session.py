@@ -195,10 +195,10 @@ def _idle_notes(idle: IdleRecord) -> list[str]:
         for scope, one in idle.power.items()
         if one.mean_watts is None
     ]
-    if idle.drive_io is not None and idle.drive_io.device_commands:
+    if idle.drive_io is not None and idle.drive_io.device_commands_low:
         notes.append(
-            f"the drive was not idle before the first run: {idle.drive_io.device_commands} "
-            "commands reached it; what is above idle is too low"
+            f"the drive was not idle before the first run: {idle.drive_io.device_commands_low} "
+            "commands reached it; idle power may be too high"
         )
     return notes
 
