@@ -43,7 +43,7 @@ def _table(result: CommandResult) -> None:
     count = len(result.runs)
     whole = sum(run.whole for run in result.runs)
     title = f"{' '.join(result.command)[:70]}: {whole} of {count} runs count"
-    table = console.new_table(["", "value", "95 % range"], title=title)
+    table = console.new_table(["", "value", "90 % range"], title=title)
     unit = result.unit or "unit"
     found = result.summary
     if "seconds" in found:

@@ -13,6 +13,9 @@ from iojoule.measure.command.record import CommandRun, EnergyRecord, Interval
 from iojoule.measure.recording import Recording
 from iojoule.measure.sensors.protocol import Scope
 
+CONFIDENCE = 0.90
+"""Of every range, as everywhere in iojoule."""
+
 COVERAGE_MIN = 0.95
 """Samples that cover less of a window give no number for it."""
 
@@ -172,8 +175,8 @@ def _around(value: float, chance: float, calibration: float | None, runs: int = 
 
 
 def _student(degrees: int) -> float:
-    """Half width of a 95 % range in standard errors."""
-    return float(stdtrit(degrees, 0.975))
+    """Half width of the range in standard errors."""
+    return float(stdtrit(degrees, 0.5 + CONFIDENCE / 2))
 
 
 def _finite(value: float | None) -> float | None:

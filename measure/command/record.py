@@ -16,7 +16,7 @@ RESULT = "result.json"
 
 
 class Interval(Section):
-    """A figure and the range that holds its true value in 95 of 100 cases.
+    """A figure and the range that holds its true value in 90 of 100 cases.
 
     Attributes:
         value: The figure.

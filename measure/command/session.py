@@ -195,7 +195,7 @@ def _idle_notes(idle: IdleRecord) -> list[str]:
         for scope, one in idle.power.items()
         if one.mean_watts is None
     ]
-    if idle.drive_io is not None and idle.drive_io.device_commands_low:
+    if idle.drive_io is not None and idle.drive_io.device_commands_low > idle.seconds:
         notes.append(
             f"the drive was not idle before the first run: {idle.drive_io.device_commands_low} "
             "commands reached it; idle power may be too high"
@@ -249,7 +249,7 @@ def _run(session: _Session, number: int) -> CommandRun:
         program_cpu_seconds=ended.cpu_seconds,
         host_cpu_seconds=_host_cpu_seconds(recording, ended.begin_ns, end_ns),
         failures=failures,
-        notes=notes + _cache_notes(left, drive_io),
+        notes=notes if request.sync else notes + _cache_notes(left, drive_io),
     )
 
 

@@ -9,8 +9,8 @@ import pytest
 from iojoule.measure.command.energy import joules_per_unit, shares, summary
 from iojoule.measure.command.record import CommandRun, EnergyRecord
 
-T19 = 2.0930240544083  # Student's t, 97.5 %, 19 degrees of freedom
-T2 = 4.3026527299112
+T19 = 1.7291328115214  # Student's t, 95 %, 19 degrees of freedom
+T2 = 2.9199855803537
 
 
 def power(

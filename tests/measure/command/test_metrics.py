@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,21 @@ def test_of_a_long_output_the_end_is_read(tmp_path: Path, monkeypatch: pytest.Mo
     text = read_output(path)
     assert len(text) == 20
     assert parse_metric("tps=tps = (.+)").find([text]) == 5
+
+
+def test_the_expressions_in_the_documents_find_what_the_programs_print() -> None:
+    page = Path(__file__).resolve().parents[3] / "docs" / "measure-command.md"
+    shown = re.findall(r"'(\w+=[^']*\([^']*)'", page.read_text(encoding="utf-8"))
+    found = {text: parse_metric(text).find([PRINTED]) for text in shown}
+    assert len(found) >= 6
+    assert None not in found.values()
+
+
+PRINTED = """\
+number of transactions actually processed: 2313
+latency average = 69.534 ms
+readrandom   :     887.2 micros/op 1127 ops/sec 28.376 seconds 31984 operations;    0.1 MB/s
+29.010: IO Summary: 604123 ops 20137.2 ops/s 9153/1831 rd/wr 487.3mb/s 0.3ms/op
+[OVERALL], Throughput(ops/sec), 11890.6
+  read: IOPS=12.3k, BW=48.1MiB/s (50.4MB/s)(1443MiB/30001msec)
+"""
