@@ -139,47 +139,58 @@ class Preconditioner:
         return self._controller.smart().host_bytes_written if self._controller else None
 
     def _pass(self) -> None:
-        size = self._target.size_bytes
-        point = _writes(Pattern.SEQUENTIAL, self._asked.fill_request_bytes)
-        timing = JobTiming(0, 0, time_based=False)
         with TemporaryDirectory(prefix="iojoule-fill-") as name:
             folder = Path(name)
-            self._write_job(point, timing, folder)
-            run_fio(self._fio, folder, size / _SLOWEST_BYTES_PER_SECOND)
+            (folder / JOB_FILE).write_text(fill_job(self._plan, self._target))
+            run_fio(self._fio, folder, self._target.size_bytes / _SLOWEST_BYTES_PER_SECOND)
+            point = _writes(Pattern.SEQUENTIAL, self._asked.fill_request_bytes)
             read_outcome(folder, point, verify_littles_law=False)
 
     def _round(self, pattern: Pattern) -> tuple[float, float | None]:
         """Throughput and device power of one round."""
-        request = (
-            self._asked.random_request_bytes
-            if pattern is Pattern.RANDOM
-            else self._asked.fill_request_bytes
-        )
-        point = _writes(pattern, request)
-        timing = JobTiming(self._asked.round_seconds, 0)
+        seconds = self._asked.round_seconds
         with TemporaryDirectory(prefix="iojoule-round-") as name:
             folder = Path(name)
-            self._write_job(point, timing, folder)
+            (folder / JOB_FILE).write_text(round_job(self._plan, self._target, pattern))
             recorder = self._recorder_of(folder)
             recorder.start()
             begin = time.monotonic_ns()
             try:
-                run_fio(self._fio, folder, timing.seconds, recorder.failed)
+                run_fio(self._fio, folder, seconds, recorder.failed)
             finally:
                 end = time.monotonic_ns()
                 recording = recorder.stop()
             failed = recorder.failed()
             if failed is not None:
                 raise SensorError(failed)
+            point = _writes(pattern, _round_bytes(self._plan, pattern))
             outcome = read_outcome(folder, point, verify_littles_law=False)
             power = recording.power(Scope.DEVICE, begin, end)
         watts = power.mean_watts if power is not None else None
         return outcome.observations["throughput_bytes_per_second"], watts
 
-    def _write_job(self, point: Point, timing: JobTiming, folder: Path) -> None:
-        host = JobHost(cpus=self._plan.host.cpus, data=self._plan.run.data)
-        text = job_file(point.workload, point.configuration, self._target, timing, host)
-        (folder / JOB_FILE).write_text(text)
+
+def fill_job(plan: Plan, target: JobTarget) -> str:
+    """The fio job of one sequential pass over the target."""
+    point = _writes(Pattern.SEQUENTIAL, plan.precondition.fill_request_bytes)
+    return _job(plan, target, point, JobTiming(0, 0, time_based=False))
+
+
+def round_job(plan: Plan, target: JobTarget, pattern: Pattern) -> str:
+    """The fio job of one round of preconditioning with a pattern."""
+    point = _writes(pattern, _round_bytes(plan, pattern))
+    return _job(plan, target, point, JobTiming(plan.precondition.round_seconds, 0))
+
+
+def _job(plan: Plan, target: JobTarget, point: Point, timing: JobTiming) -> str:
+    host = JobHost(cpus=plan.host.cpus, data=plan.run.data)
+    return job_file(point.workload, point.configuration, target, timing, host)
+
+
+def _round_bytes(plan: Plan, pattern: Pattern) -> int:
+    asked = plan.precondition
+    random = pattern is Pattern.RANDOM
+    return asked.random_request_bytes if random else asked.fill_request_bytes
 
 
 def _writes(pattern: Pattern, request_bytes: int) -> Point:

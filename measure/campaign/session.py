@@ -21,6 +21,7 @@ from iojoule.measure.campaign.estimate import Cost, cost
 from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
 from iojoule.measure.campaign.plan import Plan, parse_plan
 from iojoule.measure.campaign.points import Abilities, Expansion, expand
+from iojoule.measure.campaign.precondition import fill_job, round_job
 from iojoule.measure.campaign.rig import Rig
 from iojoule.measure.campaign.settings import of_campaign, of_run
 from iojoule.measure.drive.block_device import open_block_device
@@ -28,7 +29,7 @@ from iojoule.measure.drive.identify import Namespace
 from iojoule.measure.drive.nvme_cli import NvmeController
 from iojoule.measure.drive.safety import held, require_consent, require_unused
 from iojoule.measure.errors import CampaignError, DriveError, UnsafeDriveError
-from iojoule.measure.fio.program import OLDEST_FOR_URING_CMD, Fio, find_fio
+from iojoule.measure.fio.program import JOB_FILE, OLDEST_FOR_URING_CMD, Fio, find_fio
 from iojoule.measure.host.facts import host_facts
 from iojoule.measure.host.journal import HostState, restore_abandoned
 from iojoule.measure.host.signals import Interrupted, gate
@@ -123,10 +124,14 @@ def commands(opened: Opened, fio: Fio) -> list[str]:
         said.append(controller.format_command())
     elif asked.purge == "trim":
         said.append(f"blkdiscard --force {drive.device.path}")
+    target = target_of(opened.plan, drive, None)
     if asked.fill_passes:
-        said.append(f"# {asked.fill_passes} passes of sequential fio writes over the target")
+        said.append(f"# {asked.fill_passes} times")
+        said.append(_fio_command(fio, fill_job(opened.plan, target)))
     if asked.until_steady:
-        said.append(f"# up to {asked.rounds_max} rounds of fio writes per pattern until steady")
+        for pattern in sorted({point.workload.pattern for point in points}):
+            said.append(f"# until it is steady, at most {asked.rounds_max} times")
+            said.append(_fio_command(fio, round_job(opened.plan, target, pattern)))
     before: dict[str, str] = {}
     for run in opened.expansion.runs:
         said.append(f"# run {run.name}, repeat {run.repeat}")
@@ -135,8 +140,13 @@ def commands(opened: Opened, fio: Fio) -> list[str]:
             if before.get(str(change)) != line:
                 said.append(line)
                 before[str(change)] = line
-        said.append(f"{' '.join(fio.command())} <<'JOB'\n{job_of(run, opened.plan, drive)}JOB")
+        said.append(_fio_command(fio, job_of(run, opened.plan, drive)))
     return said
+
+
+def _fio_command(fio: Fio, job: str) -> str:
+    """Shell lines that write the job file and run it."""
+    return f"cat >{JOB_FILE} <<'JOB'\n{job}JOB\n{' '.join(fio.command())}"
 
 
 def run_campaign(

@@ -22,6 +22,9 @@ class Change(Protocol):
 
     kind: ClassVar[str]
 
+    def is_there(self) -> bool:
+        """Whether what it is about still exists: a node that is gone holds no setting."""
+
     def get(self) -> str:
         """Its present value.
 
@@ -43,6 +46,10 @@ class SysfsValue:
 
     path: str
     kind: ClassVar[str] = "sysfs"
+
+    def is_there(self) -> bool:
+        """Whether the file exists."""
+        return Path(self.path).exists()
 
     def get(self) -> str:
         """The value, of a choice the one in brackets."""
@@ -93,6 +100,10 @@ class NvmeFeature:
     identifier: int
     kind: ClassVar[str] = "nvme-feature"
 
+    def is_there(self) -> bool:
+        """Whether the node exists."""
+        return Path(self.node).exists()
+
     def get(self) -> str:
         """The current value, decimal."""
         return str(self._controller().feature(self.identifier))
@@ -123,6 +134,10 @@ class NvmeTransitions:
     node: str
     namespace: int
     kind: ClassVar[str] = "nvme-transitions"
+
+    def is_there(self) -> bool:
+        """Whether the node exists."""
+        return Path(self.node).exists()
 
     def get(self) -> str:
         """`{"enabled": ..., "table": hexadecimal}`."""

@@ -106,7 +106,8 @@ class HostState:
         for change in reversed(list(self._before)):
             before = self._before[change]
             try:
-                if change.get() != before:  # what was refused when it was set is as it was
+                # what was refused when it was set is as it was; what is gone holds no setting
+                if change.is_there() and change.get() != before:
                     change.set(before)
             except IojouleError as error:
                 failed[change] = f"`{change.command(before)}` ({error.message})"
@@ -164,15 +165,18 @@ def restore_abandoned(folder: Path | None = None) -> list[str]:
         if content.get("boot_id") != _boot_id():
             said.append(f"{content['drive']}: the host was restarted since, which restored it")
         else:
-            said += _restore(content)
+            said += _restore(path, content)
         path.unlink(missing_ok=True)
     return said
 
 
-def _restore(content: dict[str, Any]) -> list[str]:
+def _restore(path: Path, content: dict[str, Any]) -> list[str]:
     said = []
     for record in reversed(content["changes"]):
         change, before = from_record(record)
+        if not change.is_there():
+            said.append(f"{content['drive']}: is gone, so nothing is put back there")
+            continue
         try:
             if change.get() != before:
                 change.set(before)
@@ -180,7 +184,7 @@ def _restore(content: dict[str, Any]) -> list[str]:
             raise HostStateError(
                 f"{content['drive']}: an interrupted campaign left it changed and "
                 f"`{change.command(before)}` fails ({error.message}); do it by hand, then remove "
-                "the journal"
+                f"{path}"
             ) from None
         said.append(f"{content['drive']}: restored after a crash: {change.command(before)}")
     return said

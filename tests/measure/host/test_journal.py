@@ -107,6 +107,26 @@ def test_after_a_kill_the_next_start_restores(knob: Path, journals: Path) -> Non
     assert restore_abandoned(journals) == []
 
 
+def test_what_is_gone_is_not_restored(knob: Path, journals: Path) -> None:
+    subprocess.run([sys.executable, "-c", KILLED, str(knob), str(journals)], check=False)
+    knob.unlink()
+    (said,) = restore_abandoned(journals)
+    assert "is gone" in said
+    assert restore_abandoned(journals) == []
+
+
+def test_what_cannot_be_put_back_names_the_command_and_the_journal(
+    knob: Path, journals: Path
+) -> None:
+    subprocess.run([sys.executable, "-c", KILLED, str(knob), str(journals)], check=False)
+    knob.unlink()
+    knob.mkdir()
+    (journal,) = journals.iterdir()
+    with pytest.raises(HostStateError, match=f"echo 256 > {knob}.*remove {journal}"):
+        restore_abandoned(journals)
+    assert journal.exists()
+
+
 def test_a_living_campaign_is_left_alone(knob: Path, journals: Path) -> None:
     with HostState("drive", journals) as state:
         state.set(SysfsValue(str(knob)), "64")
