@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from iojoule.datasets.schema import from_row
@@ -21,9 +21,10 @@ from iojoule.measure.campaign.watched_run import Watched
 from iojoule.measure.errors import DriveError, SensorError
 from iojoule.measure.fio.outcome import Outcome, read_outcome
 from iojoule.measure.recording import IdlePower, PowerStatistics, WindowPower
-from iojoule.measure.sensors.protocol import Scope
+from iojoule.measure.sensors.protocol import Kind, Scope
 
 _FOREIGN_SHARE = 0.05
+_DISAGREE_SHARE = 0.1
 _POWER_FIELDS = {
     Scope.DEVICE: "device_power_watts",
     Scope.CPU: "cpu_power_watts",
@@ -69,7 +70,7 @@ def finished_record(watched: Watched) -> RunRecord:
         littles_ratio=outcome.littles_ratio,
         measurement=from_row(row, where=f"run {run.number}"),
         power={scope.value: _power_record(one) for scope, one in power.items()},
-        notes=[*outcome.notes, *watched.notes],
+        notes=[*outcome.notes, *watched.notes, *_disagreements(watched, power, begin, end)],
     )
 
 
@@ -111,6 +112,29 @@ def _power(watched: Watched, begin: int, end: int) -> dict[Scope, PowerStatistic
             "run's raw series"
         )
     return known
+
+
+def _disagreements(
+    watched: Watched, power: Mapping[Scope, PowerStatistics], begin: int, end: int
+) -> Iterator[str]:
+    """Other sensors of the drive's power that say something else than the one that counts."""
+    first, recording = power.get(Scope.DEVICE), watched.recording
+    if recording is None or first is None or first.mean_watts is None:
+        return
+    for name in recording.sensors:
+        if name == first.sensor or not any(
+            rail.scope is Scope.DEVICE and rail.kind in (Kind.POWER, Kind.ENERGY)
+            for rail in recording.rails(name)
+        ):
+            continue
+        other = recording.power(Scope.DEVICE, begin, end, sensor=name)
+        if other is None or other.mean_watts is None:
+            continue
+        if abs(other.mean_watts / first.mean_watts - 1) > _DISAGREE_SHARE:
+            yield (
+                f"{name} says {other.mean_watts:.2f} W where {first.sensor} says "
+                f"{first.mean_watts:.2f} W; one of them does not see the whole drive"
+            )
 
 
 def _power_record(one: PowerStatistics) -> PowerRecord:
