@@ -55,13 +55,13 @@ def test_drive_and_cpu_around_a_program(iojoule, tmp_path: Path, powercap: Path)
             "measure", "command", "--power", f"powersensor3:{emulated.path}",
             "--rapl-root", powercap, "--metric", r"tps=tps = (\S+)", "--rate", "tps",
             "--unit", "transaction", "--out", tmp_path / "out", "-o", "json",
-            "--", "sh", "-c", "sleep 0.5; echo tps = 1,000.0",
+            "--", "sh", "-c", "sleep 0.3; echo tps = 1,000.0",
         )  # fmt: skip
     assert said.code == 0, said.err
     (run,) = json.loads(said.out)["runs"]
     assert run["power"]["device"]["mean_watts"] == pytest.approx(3.0, rel=0.02)
     assert run["joules_per_unit"]["device"]["value"] == pytest.approx(0.003, rel=0.02)
-    assert run["power"]["cpu"]["energy_joules"] > 1
+    assert run["power"]["cpu"]["energy_joules"] > 0.5
     assert run["joules_per_unit"]["device_cpu"]["value"] > 0.003
     assert 0 < run["shares"]["device"] < 1
     assert json.loads((tmp_path / "out" / "result.json").read_text()) == json.loads(said.out)
@@ -71,7 +71,7 @@ def test_the_table_says_what_the_work_costs(iojoule, tmp_path: Path, powercap: P
     said = iojoule(
         "measure", "command", "--rapl-root", powercap, "--metric", "n=n: (.*)", "--work", "n",
         "--unit", "item", "--repeat", "2", "--out", tmp_path / "out",
-        "--", "sh", "-c", "sleep 0.3; echo n: 50",
+        "--", "sh", "-c", "sleep 0.2; echo n: 50",
     )  # fmt: skip
     assert said.code == 0, said.err
     assert "2 of 2 runs count" in said.out

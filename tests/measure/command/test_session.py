@@ -45,6 +45,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], FakeSensor]
     monkeypatch.setattr(request_module, "open_sensor", opened)
     monkeypatch.setattr(request_module, "RAPL_ROOT", Path("/nowhere"))
     monkeypatch.setattr(session_module, "LEAD_SECONDS", 0.05)
+    monkeypatch.setattr(session_module, "_TAIL_READINGS", 0)
     return made
 
 
