@@ -4,20 +4,17 @@ import json
 import os
 import shutil
 import subprocess
-import time
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from tests.pressure import CpuPressure, skip_if_busy
+
 ROOT = Path(__file__).resolve().parents[2]
 WATTS_WITHIN = 0.02
 PERFORMANCE_WITHIN = 0.03
 REGRET_MAX = 0.03
-PRESSURE = Path("/proc/pressure/cpu")
-PRESSURE_MAX = 0.25
-"""Share of the time in which somebody waited for a processor: above it latency says nothing."""
-
 pytestmark = pytest.mark.slow
 
 
@@ -33,22 +30,13 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
     out = tmp_path_factory.mktemp("lab-demo") / "out"
-    began, waited = time.monotonic(), waited_seconds()
+    pressure = CpuPressure()
     done = subprocess.run(
         [ROOT / "scripts" / "lab_demo.sh", out], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    share = (waited_seconds() - waited) / (time.monotonic() - began)
-    (out / "pressure.json").write_text(json.dumps(share))
+    (out / "pressure.json").write_text(json.dumps(pressure.share()))
     return out
-
-
-def waited_seconds() -> float:
-    """How long somebody waited for a processor so far (Linux, Documentation/accounting/psi.rst)."""
-    if not PRESSURE.exists():
-        return 0.0
-    (line,) = (one for one in PRESSURE.read_text().splitlines() if one.startswith("some"))
-    return float(line.rpartition("total=")[2]) * 1e-6
 
 
 def test_what_was_measured_is_what_happened(demo: Path) -> None:
@@ -59,9 +47,7 @@ def test_what_was_measured_is_what_happened(demo: Path) -> None:
 
 
 def test_latency_is_what_the_drive_took(demo: Path) -> None:
-    pressure = json.loads((demo / "pressure.json").read_text())
-    if pressure > PRESSURE_MAX:
-        pytest.skip(f"others kept the processors busy ({pressure:.0%} of the time one waited)")
+    skip_if_busy(json.loads((demo / "pressure.json").read_text()))
     medians = json.loads((demo / "compared.json").read_text())["median_errors"]
     assert medians["latency_mean_ns"] < PERFORMANCE_WITHIN
 
