@@ -141,7 +141,10 @@ def _engine(configuration: Configuration, host: JobHost) -> dict[str, Any]:
                 field="engine",
             )
         return {"ioengine": f"external:{host.spdk_plugin}", "thread": 1, "direct": 1}
-    options: dict[str, Any] = {"ioengine": engine.value, "direct": 1}
+    options: dict[str, Any] = {"ioengine": engine.value}
+    if engine is not Engine.IO_URING_CMD:
+        # its character node has no page cache to pass by and refuses O_DIRECT (Linux 6.0 and later)
+        options["direct"] = 1
     if engine in _RINGS:
         options["hipri"] = int(configuration.completion is Completion.POLLED)
         if configuration.submission_polling:

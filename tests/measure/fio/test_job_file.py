@@ -101,6 +101,7 @@ def test_jobs_are_pinned_where_the_plan_says() -> None:
 def test_io_uring_cmd_speaks_nvme() -> None:
     found = options({"operation": "read"}, {"engine": "io_uring_cmd"})["global"]
     assert (found["ioengine"], found["cmd_type"]) == ("io_uring_cmd", "nvme")
+    assert "direct" not in found, "fio would open /dev/ng0n1 with O_DIRECT, which Linux refuses"
 
 
 def test_spdk_is_the_users_own_plugin() -> None:
