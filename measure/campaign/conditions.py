@@ -64,7 +64,7 @@ def conditions(
     """The fields of the schema that drive and host determine."""
     link = drive.device.link()
     identity = hashlib.sha256(f"iojoule {drive.serial}".encode()).hexdigest()[:16]
-    poll = drive.device.attribute("queue/io_poll")
+    poll = drive.device.queue_attribute("io_poll")
     found: dict[str, Any] = {
         "device_model": drive.model,
         "device_serial_hash": identity,

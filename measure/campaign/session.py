@@ -97,8 +97,8 @@ def _abilities(drive: DriveFacts) -> Abilities:
         if drive.controller is not None
         else None
     )
-    offered = device.attribute("queue/scheduler")
-    poll = device.attribute("queue/io_poll")
+    offered = device.queue_attribute("scheduler")
+    poll = device.queue_attribute("io_poll")
     nodes = [
         int(node.name.removeprefix("node"))
         for node in device.sysfs.glob("devices/system/node/node[0-9]*")
@@ -221,7 +221,7 @@ def open_sensors(wanted: Sequence[str], opened: Opened) -> list[Sensor]:
         SensorError: One is not there or may not be read.
     """
     # what every host has: whether somebody else used the drive, and what the CPU did
-    own = [f"diskstats:{opened.drive.device.name}", "cpu"]
+    own = [f"diskstats:{opened.drive.device.carrier}", "cpu"]
     kinds = {name.partition(":")[0] for name in wanted}
     names = [*wanted, *(name for name in own if name.partition(":")[0] not in kinds)]
     sensors = [open_sensor(name) for name in names]

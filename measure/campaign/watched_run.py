@@ -14,6 +14,7 @@ from iojoule.measure.campaign.plan import Plan
 from iojoule.measure.campaign.points import Run
 from iojoule.measure.campaign.rig import Rig
 from iojoule.measure.campaign.settings import power_state
+from iojoule.measure.drive.block_device import SECTOR_BYTES
 from iojoule.measure.drive.identify import Smart
 from iojoule.measure.errors import DriveError
 from iojoule.measure.recording import Recorder, Recording
@@ -93,11 +94,12 @@ class Watched:
     def look_before(self) -> None:
         """Look at the drive's health and counters before the run."""
         self.smart_before = self._smart()
-        self._sectors_before = self._sectors_written()
+        self._sectors_before = self.rig.drive.device.sectors_written()
 
     def look_after(self) -> None:
         """Look again, and whether the power state is still the one that was set."""
-        self.state.bytes_written += 512 * (self._sectors_written() - self._sectors_before)
+        written = self.rig.drive.device.sectors_written() - self._sectors_before
+        self.state.bytes_written += SECTOR_BYTES * written
         if self.rig.controller is None:
             return
         self.smart_after = self._smart()
@@ -144,7 +146,3 @@ class Watched:
         except DriveError as error:
             self.notes.append(f"temperature and wear are unknown: {error.message}")
             return None
-
-    def _sectors_written(self) -> int:
-        fields = (self.rig.drive.device.attribute("stat") or "").split()
-        return int(fields[6]) if len(fields) > 6 else 0

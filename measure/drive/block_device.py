@@ -54,16 +54,33 @@ class BlockDevice:
         """Its folder in sysfs."""
         return self.sysfs / "class" / "block" / self.name
 
+    @property
+    def carrier(self) -> str:
+        """Kernel name of what carries, schedules and counts its requests.
+
+        That is the drive itself, but for an NVMe drive that says it may have several controllers
+        (CMIC): there it is the hidden `nvme0c0n1` below it. Of several paths none stands for all.
+        """
+        drive, _, number = self.name.rpartition("n")
+        paths = list(self.folder.glob(f"device/nvme*/{drive}c*n{number}")) if drive else []
+        return paths[0].name if len(paths) == 1 else self.name
+
     def queue(self, attribute: str) -> Path:
-        """The file of one attribute of its request queue."""
-        return self.folder / "queue" / attribute
+        """The file of one attribute of the request queue."""
+        return self.sysfs / "class" / "block" / self.carrier / "queue" / attribute
+
+    def queue_attribute(self, attribute: str) -> str | None:
+        """What it says; None where there is none."""
+        return _text(self.queue(attribute))
+
+    def sectors_written(self) -> int:
+        """Sectors of 512 bytes written since boot, as the block layer counts them (stat.rst)."""
+        fields = (_text(self.sysfs / "class" / "block" / self.carrier / "stat") or "").split()
+        return int(fields[6]) if len(fields) > 6 else 0
 
     def attribute(self, relative: str) -> str | None:
         """The text of a file below its folder; None where there is none."""
-        try:
-            return (self.folder / relative).read_text().strip()
-        except OSError:
-            return None
+        return _text(self.folder / relative)
 
     def parts(self) -> list[str]:
         """Kernel names of its partitions."""
@@ -78,7 +95,11 @@ class BlockDevice:
     def controller_node(self) -> Path | None:
         """The node of its NVMe controller; None where it is not an NVMe drive."""
         found = re.fullmatch(r"(nvme\d+)n\d+", self.name)
-        return Path("/dev") / found[1] if found else None
+        if found is None:
+            return None
+        # the number in the drive's name is that of its subsystem, which may be another
+        known = self._controller_folder()
+        return Path("/dev") / (known.resolve().name if known is not None else found[1])
 
     def namespace_id(self) -> int:
         """Identifier of the NVMe namespace; 1 where there is none to be known."""
@@ -86,8 +107,9 @@ class BlockDevice:
 
     def link(self) -> Link:
         """The PCIe link between host and drive."""
-        speed = self.attribute("device/device/current_link_speed") or ""
-        width = self.attribute("device/device/current_link_width") or ""
+        folder = (self._controller_folder() or self.folder / "device") / "device"
+        speed = _text(folder / "current_link_speed") or ""
+        width = _text(folder / "current_link_width") or ""
         found = re.match(r"([\d.]+)", speed)
         return Link(
             _SPEEDS.get(float(found[1])) if found else None,
@@ -96,8 +118,16 @@ class BlockDevice:
 
     def numa_node(self) -> int | None:
         """The memory node it is attached to; None where the host has but one or does not say."""
-        text = self.attribute("device/device/numa_node") or self.attribute("device/numa_node")
+        folder = self._controller_folder() or self.folder / "device"
+        text = _text(folder / "device" / "numa_node") or _text(folder / "numa_node")
         return int(text) if text and int(text) >= 0 else None
+
+    def _controller_folder(self) -> Path | None:
+        """Of an NVMe drive: below it lies the controller, or a subsystem with controllers."""
+        device = self.folder / "device"
+        if (device / "transport").exists():
+            return device
+        return next((one.parent for one in sorted(device.glob("nvme*/transport"))), None)
 
 
 def open_block_device(path: Path, *, sysfs: Path = SYSFS) -> BlockDevice:
@@ -143,6 +173,13 @@ def _refuse_what_is_no_drive(path: Path, name: str, sysfs: Path) -> None:
             f"{path}: is built on {', '.join(below)} (LVM, RAID or encryption), not a drive; name "
             "the drive below it"
         )
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None
 
 
 def _sizes(path: Path) -> tuple[int, int]:
