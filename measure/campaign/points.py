@@ -39,12 +39,14 @@ class Abilities:
         polls: Whether the drive has poll queues.
         schedulers: The block-layer schedulers that are offered.
         numa_nodes: Memory nodes of the host.
+        passthrough_bytes_max: Largest request of io_uring_cmd, which nobody splits.
     """
 
     power_states: tuple[int, ...] | None = None
     polls: bool | None = None
     schedulers: frozenset[str] | None = None
     numa_nodes: frozenset[int] | None = None
+    passthrough_bytes_max: int | None = None
 
     def refusal(self, configuration: Configuration) -> str | None:
         """Why a configuration cannot be in force here; None = it can."""
@@ -53,6 +55,13 @@ class Abilities:
             return (
                 "completion: polled needs poll queues, which the drive has none of (load nvme with "
                 "poll_queues=N)"
+            )
+        largest = self.passthrough_bytes_max
+        whole = configuration.engine is Engine.IO_URING_CMD
+        if whole and largest is not None and configuration.request_bytes > largest:
+            return (
+                f"request_bytes: io_uring_cmd is not split by the kernel, and this drive takes at "
+                f"most {largest:,} bytes at once"
             )
         scheduler = configuration.scheduler
         if scheduler and self.schedulers is not None and scheduler not in self.schedulers:

@@ -6,6 +6,7 @@ before anything destructive; hold the drive; open the instruments; only then cha
 
 from __future__ import annotations
 
+import mmap
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -24,7 +25,7 @@ from iojoule.measure.campaign.points import Abilities, Expansion, expand
 from iojoule.measure.campaign.precondition import fill_job, round_job
 from iojoule.measure.campaign.rig import Rig
 from iojoule.measure.campaign.settings import of_campaign, of_run
-from iojoule.measure.drive.block_device import open_block_device
+from iojoule.measure.drive.block_device import BlockDevice, open_block_device
 from iojoule.measure.drive.identify import Namespace
 from iojoule.measure.drive.nvme_cli import NvmeController
 from iojoule.measure.drive.safety import held, require_consent, require_unused
@@ -108,7 +109,16 @@ def _abilities(drive: DriveFacts) -> Abilities:
         polls=None if poll is None else poll != "0",
         schedulers=frozenset(re.findall(r"[\w-]+", offered)) if offered else None,
         numa_nodes=frozenset(nodes) or None,
+        passthrough_bytes_max=_passthrough_bytes_max(device),
     )
+
+
+def _passthrough_bytes_max(device: BlockDevice) -> int | None:
+    """What a request of one command may hold: also of pages, each of which may be a segment."""
+    transfer, segments = map(device.queue_attribute, ("max_hw_sectors_kb", "max_segments"))
+    limits = [int(transfer) << 10] if transfer else []
+    limits += [int(segments) * mmap.PAGESIZE] if segments else []
+    return min(limits, default=None)
 
 
 def commands(opened: Opened, fio: Fio) -> list[str]:

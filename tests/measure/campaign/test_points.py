@@ -34,6 +34,14 @@ def runs_of(text: str, states: list[int] | None = None, **abilities: Any):
     return expand(parse_plan(HEAD + text, "plan"), Abilities(known, **abilities))
 
 
+def test_what_io_uring_cmd_cannot_send_at_once_is_left_out() -> None:
+    text = SWEEP.replace('"4KiB"', '["128KiB", "256KiB"]') + 'engine = ["io_uring", "io_uring_cmd"]'
+    found = runs_of(text + "\n", passthrough_bytes_max=131072)
+    assert len(found.runs) == 2 * 3  # twice each
+    [(reason, count)] = found.impossible.items()
+    assert ("131,072 bytes at once" in reason, count) == (True, 1)
+
+
 def test_every_knob_is_a_field_of_the_schema() -> None:
     kinds = {"workload": Workload, "configuration": Configuration}
     assert all(name in kinds[kind].model_fields for name, kind in KNOBS.items())
