@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from iojoule.datasets.schema import from_row
-from iojoule.datasets.vocabulary import Engine
+from iojoule.datasets.vocabulary import BYPASSING_ENGINES, Engine
 from iojoule.measure.campaign.conditions import conditions
 from iojoule.measure.campaign.folder import IdleBaseline
 from iojoule.measure.campaign.record import (
@@ -31,11 +31,11 @@ _POWER_FIELDS = {
     Scope.DRAM: "dram_power_watts",
     Scope.SYSTEM: "system_power_watts",
 }
-_COUNTED = {
+_COUNTED_BY_BLOCK_LAYER = {
     "device_commands_per_second": ("disk-reads", "disk-writes"),
     "merged_requests_per_second": ("disk-reads-merged", "disk-writes-merged"),
-    "interrupts_per_second": ("cpu-interrupts",),
 }
+_COUNTED_BY_CPU = {"interrupts_per_second": ("cpu-interrupts",)}
 
 
 def finished_record(watched: Watched) -> RunRecord:
@@ -201,11 +201,23 @@ def _background(watched: Watched, baseline: IdleBaseline) -> dict[str, float | N
 def _counted(watched: Watched, begin: int, end: int) -> dict[str, float]:
     """What the block layer and the CPU counted in the measured part."""
     found: dict[str, float] = {}
-    for name, rails in _COUNTED.items():
+    counted = _COUNTED_BY_CPU | (_COUNTED_BY_BLOCK_LAYER if _own_are_counted(watched) else {})
+    for name, rails in counted.items():
         rate = _rate(watched, rails, begin, end)
         if rate is not None:
             found[name] = rate
     return found
+
+
+def _own_are_counted(watched: Watched) -> bool:
+    """Whether the block layer counts the run's own requests.
+
+    Those that bypass it are counted only where Linux is told to (`iostats_passthrough`,
+    Documentation/ABI/stable/sysfs-block).
+    """
+    if watched.run.point.configuration.engine not in BYPASSING_ENGINES:
+        return True
+    return watched.rig.drive.device.queue_attribute("iostats_passthrough") == "1"
 
 
 def _rate(watched: Watched, rails: Sequence[str], begin: int, end: int) -> float | None:
@@ -228,14 +240,15 @@ def _require_alone(watched: Watched, outcome: Outcome, begin: int, end: int) -> 
     moved = _rate(watched, ("disk-read-bytes", "disk-write-bytes"), begin, end)
     if moved is None:
         return
-    own = outcome.observations["throughput_bytes_per_second"]
+    fio = outcome.observations["throughput_bytes_per_second"]
+    own = fio if _own_are_counted(watched) else 0.0
     configuration = watched.run.point.configuration
     edge = configuration.request_bytes * configuration.queue_depth * configuration.jobs
-    margin = _FOREIGN_SHARE * own + 2 * edge / ((end - begin) / 1e9)
+    margin = _FOREIGN_SHARE * fio + 2 * edge / ((end - begin) / 1e9)
     if moved > own + margin:
         raise DriveError(
             f"{watched.rig.drive.device.path}: somebody else moved {(moved - own) / 1e6:.2f} MB/s "
-            f"through the drive beside fio's {own / 1e6:.2f} MB/s; find out who (`lsof`, "
+            f"through the drive beside fio's {fio / 1e6:.2f} MB/s; find out who (`lsof`, "
             "`fatrace`, a scrub) and stop it"
         )
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from iojoule.datasets.vocabulary import BYPASSING_ENGINES
 from iojoule.measure.campaign import idle
 from iojoule.measure.campaign.folder import CampaignState, IdleBaseline
 from iojoule.measure.campaign.plan import Plan
@@ -98,11 +99,10 @@ class Watched:
 
     def look_after(self) -> None:
         """Look again, and whether the power state is still the one that was set."""
-        written = self.rig.drive.device.sectors_written() - self._sectors_before
-        self.state.bytes_written += SECTOR_BYTES * written
+        self.smart_after = self._smart()
+        self.state.bytes_written += self._written()
         if self.rig.controller is None:
             return
-        self.smart_after = self._smart()
         wanted = self.run.point.configuration.power_state
         if wanted is not None:
             change = power_state(self.rig.controller)
@@ -114,6 +114,18 @@ class Watched:
                     f"{self.rig.controller.node}: was set to power state {wanted} but was in "
                     f"{now} after the run; the drive or somebody else changed it"
                 )
+
+    def _written(self) -> int:
+        """Bytes written during the run; what bypasses the block layer only the drive counts."""
+        sectors = self.rig.drive.device.sectors_written() - self._sectors_before
+        if (
+            self.run.point.configuration.engine in BYPASSING_ENGINES
+            and self.smart_before is not None
+            and self.smart_after is not None
+        ):
+            counted = self.smart_after.host_bytes_written - self.smart_before.host_bytes_written
+            return max(SECTOR_BYTES * sectors, counted)
+        return SECTOR_BYTES * sectors
 
     @contextmanager
     def timing_fio(self) -> Iterator[None]:
