@@ -64,7 +64,6 @@ def conditions(
     """The fields of the schema that drive and host determine."""
     link = drive.device.link()
     identity = hashlib.sha256(f"iojoule {drive.serial}".encode()).hexdigest()[:16]
-    poll = drive.device.queue_attribute("io_poll")
     found: dict[str, Any] = {
         "device_model": drive.model,
         "device_serial_hash": identity,
@@ -78,7 +77,7 @@ def conditions(
         "turbo_enabled": host.turbo_enabled,
         "smt_enabled": host.smt_enabled,
         "device_numa_node": drive.device.numa_node(),
-        "poll_queues": int(poll) if poll == "0" else None,
+        "poll_queues": drive.device.poll_queues(),
     }
     if drive.controller is not None:
         found |= {

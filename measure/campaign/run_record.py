@@ -274,10 +274,13 @@ def _drive_state(watched: Watched) -> dict[str, Any]:
 
 def _fill(watched: Watched) -> float | None:
     controller = watched.rig.controller
-    if controller is None or watched.rig.drive.namespace is None:
-        return None
-    fill = controller.identify_namespace().fill_fraction
-    return min(fill, 1.0) if fill is not None else None
+    known = controller is not None and watched.rig.drive.namespace is not None
+    fill = controller.identify_namespace().fill_fraction if controller and known else None
+    if fill is None:
+        target, device = watched.plan.target, watched.rig.drive.device
+        whole = target.offset_bytes == 0 and target.size_bytes in (None, device.size_bytes)
+        return 1.0 if watched.state.filled and whole else None
+    return min(fill, 1.0)
 
 
 def _conditions(watched: Watched) -> dict[str, Any]:
@@ -288,6 +291,10 @@ def _conditions(watched: Watched) -> dict[str, Any]:
         "session_id": f"{watched.plan.name} {watched.started_utc:%Y-%m-%d}",
         "repeat_index": run.repeat,
     }
+    if rig.drive.controller is not None and rig.drive.controller.volatile_write_cache:
+        found.pop("volatile_write_cache", None)  # that it has one does not say that it is on
+        if watched.write_cache_enabled is not None:
+            found["volatile_write_cache"] = watched.write_cache_enabled
     if watched.plan.host.cpus is not None:
         found["cpu_cores_available"] = _count(watched.plan.host.cpus)
     if run.point.configuration.engine is Engine.SPDK:

@@ -17,6 +17,7 @@ from iojoule.measure.campaign.rig import Rig
 from iojoule.measure.campaign.settings import power_state
 from iojoule.measure.drive.block_device import SECTOR_BYTES
 from iojoule.measure.drive.identify import Smart
+from iojoule.measure.drive.nvme_cli import VOLATILE_WRITE_CACHE
 from iojoule.measure.errors import DriveError
 from iojoule.measure.recording import Recorder, Recording
 
@@ -61,6 +62,7 @@ class Watched:
         self.smart_before: Smart | None = None
         self.smart_after: Smart | None = None
         self.state_held: bool | None = None
+        self.write_cache_enabled: bool | None = None
         self._sectors_before = 0
 
     @property
@@ -95,6 +97,8 @@ class Watched:
     def look_before(self) -> None:
         """Look at the drive's health and counters before the run."""
         self.smart_before = self._smart()
+        if self.rig.controller is not None:
+            self.write_cache_enabled = self._write_cache_enabled()
         self._sectors_before = self.rig.drive.device.sectors_written()
 
     def look_after(self) -> None:
@@ -114,6 +118,16 @@ class Watched:
                     f"{self.rig.controller.node}: was set to power state {wanted} but was in "
                     f"{now} after the run; the drive or somebody else changed it"
                 )
+
+    def _write_cache_enabled(self) -> bool | None:
+        """Whether the drive's cache is on; None where it does not say."""
+        told = self.rig.drive.controller
+        if self.rig.controller is None or told is None or not told.volatile_write_cache:
+            return None
+        try:
+            return bool(self.rig.controller.feature(VOLATILE_WRITE_CACHE) & 1)
+        except DriveError:
+            return None
 
     def _written(self) -> int:
         """Bytes written during the run; what bypasses the block layer only the drive counts."""

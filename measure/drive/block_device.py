@@ -73,6 +73,17 @@ class BlockDevice:
         """What it says; None where there is none."""
         return _text(self.queue(attribute))
 
+    def poll_queues(self) -> int | None:
+        """How many queues are polled; None where the host does not say.
+
+        Whether there are any says the queue; how many the driver was told to make, its parameter.
+        """
+        polls = self.queue_attribute("io_poll")
+        if polls is None or polls == "0":
+            return None if polls is None else 0
+        told = _text(self.sysfs / "module" / "nvme" / "parameters" / "poll_queues") or ""
+        return int(told) if told.isdigit() and int(told) > 0 else None
+
     def sectors_written(self) -> int:
         """Sectors of 512 bytes written since boot, as the block layer counts them (stat.rst)."""
         fields = (_text(self.sysfs / "class" / "block" / self.carrier / "stat") or "").split()

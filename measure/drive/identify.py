@@ -91,7 +91,8 @@ class Namespace:
 
     Attributes:
         size_blocks: Size in logical blocks.
-        used_blocks: Blocks in use, as far as the drive keeps count.
+        used_blocks: Blocks in use, where the drive keeps count.
+        counts_used: Whether it certainly does: it says that it provisions thinly.
         block_bytes: Logical block.
         metadata_bytes: Metadata beside each block.
         preferred_write_bytes: Granularity of writes that the drive prefers; None = not reported.
@@ -99,14 +100,21 @@ class Namespace:
 
     size_blocks: int
     used_blocks: int
+    counts_used: bool
     block_bytes: int
     metadata_bytes: int
     preferred_write_bytes: int | None
 
     @property
     def fill_fraction(self) -> float | None:
-        """Share in use; None where there is no namespace to speak of."""
-        return self.used_blocks / self.size_blocks if self.size_blocks else None
+        """Share in use; None where the drive keeps no count.
+
+        One that does not provision thinly may say for ever that all is in use (NVM Command Set
+        Specification 1.1, figure 114, NUSE).
+        """
+        if not self.size_blocks or (self.used_blocks >= self.size_blocks and not self.counts_used):
+            return None
+        return self.used_blocks / self.size_blocks
 
 
 @dataclass(frozen=True)
@@ -170,7 +178,7 @@ def parse_namespace(data: bytes) -> Namespace:
     block = 1 << (shift or 9)
     # NSFEAT bit 4: NPWG and its companions are defined
     preferred = (_int(data, 64, 2) + 1) * block if data[24] & 0x10 else None
-    return Namespace(size, used, block, metadata, preferred)
+    return Namespace(size, used, bool(data[24] & 1), block, metadata, preferred)
 
 
 def parse_smart(data: bytes) -> Smart:

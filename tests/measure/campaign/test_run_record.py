@@ -49,7 +49,9 @@ def watched(
         request_bytes=4096, engine=engine, completion=Completion.INTERRUPT
     )
     run = SimpleNamespace(point=Point(Workload(operation=operation), configuration))
-    rig = SimpleNamespace(drive=SimpleNamespace(device=device), controller=controller)
+    rig = SimpleNamespace(
+        drive=SimpleNamespace(device=device, controller=None), controller=controller
+    )
     made = Watched(cast(Any, run), sysfs, cast(Any, rig), cast(Any, None), CampaignState(), None)
     made.recording = cast(Any, Recording())
     return made
@@ -87,3 +89,16 @@ def test_what_bypasses_the_block_layer_is_written_as_the_drive_counts(tmp_path: 
     one.look_before()
     one.look_after()
     assert one.state.bytes_written == 4_096_000
+
+
+@pytest.mark.parametrize(("feature", "cache"), [(0, False), (1, True)])
+def test_a_write_cache_is_on_where_the_drive_says_so(
+    tmp_path: Path, feature: int, cache: bool
+) -> None:
+    controller = SimpleNamespace(
+        smart=lambda: SimpleNamespace(host_bytes_written=0), feature=lambda _: feature
+    )
+    one = watched(Engine.IO_URING, tmp_path, controller=controller)
+    one.rig.drive.controller = cast(Any, SimpleNamespace(volatile_write_cache=True))  # type: ignore[misc]
+    one.look_before()
+    assert one.write_cache_enabled is cache

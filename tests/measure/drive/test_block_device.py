@@ -78,6 +78,17 @@ def test_of_several_paths_none_stands_for_the_drive(shared: BlockDevice) -> None
     assert shared.carrier == "nvme2n1"
 
 
+def test_poll_queues_are_those_that_the_driver_was_told_to_make(single: BlockDevice) -> None:
+    assert single.poll_queues() is None
+    parameter = single.sysfs / "module" / "nvme" / "parameters" / "poll_queues"
+    parameter.parent.mkdir(parents=True)
+    parameter.write_text("2\n")
+    single.queue("io_poll").write_text("0\n")  # the parameter was written after the driver began
+    assert single.poll_queues() == 0
+    single.queue("io_poll").write_text("1\n")
+    assert single.poll_queues() == 2
+
+
 def test_what_is_no_nvme_drive_has_no_controller(tmp_path: Path) -> None:
     there = device(tmp_path, "loop0")
     assert (there.carrier, there.controller_node()) == ("loop0", None)

@@ -64,6 +64,14 @@ def test_a_namespace_says_how_full_it_is() -> None:
     assert space.preferred_write_bytes == 4 * 4096
 
 
+@pytest.mark.parametrize(("features", "fill"), [(0, None), (1, 1.0)])
+def test_a_full_namespace_may_be_one_that_keeps_no_count(features: int, fill: float | None) -> None:
+    data = bytearray(4096)
+    struct.pack_into("<QQQ", data, 0, 1000, 1000, 1000)
+    data[24] = features
+    assert parse_namespace(bytes(data)).fill_fraction == fill
+
+
 def test_smart_counts_in_units_of_512000_bytes_and_in_kelvin() -> None:
     data = bytearray(512)
     data[0] = 4
