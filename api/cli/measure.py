@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from iojoule.api.cli import console, measure_command
+from iojoule.api.cli.adaptive import (
+    DEFAULT_REGRET,
+    AdaptiveOption,
+    QuestionOption,
+    RegretOption,
+    adaptive_options_of,
+    show_adaptive,
+    way_of,
+)
 
 if TYPE_CHECKING:
     from iojoule.measure.campaign.session import Opened
@@ -86,19 +95,25 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print every command and do nothing.")
     ] = False,
+    adaptive: AdaptiveOption = None,
+    workload: QuestionOption = None,
+    regret: RegretOption = DEFAULT_REGRET,
 ) -> None:
-    """Make every run of a plan on a drive."""
+    """Make every run of a plan on a drive, or with --adaptive those that answer a question."""
     from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
     from iojoule.measure.campaign.plan import load_plan
     from iojoule.measure.campaign.session import commands, look
     from iojoule.measure.fio.program import find_fio
 
     loaded, text = load_plan(plan)
+    asked = adaptive_options_of(adaptive, workload, regret)
     opened = look(loaded, drive, controller)
     if dry_run:
         console.emit("\n".join(commands(opened, find_fio())) + "\n")
         return
     _show(opened)
+    if asked is not None:
+        show_adaptive(opened, asked)
     if loaded.writes and serial is None:
         serial = _ask(opened)
     node = controller or (opened.controller.node if opened.controller else None)
@@ -108,6 +123,7 @@ def run(
         serial=opened.drive.serial,
         sensors=[*(power or []), *_rapl(rapl_root)],
         overwrite=overwrite or [],
+        adaptive=asked,
     )
     _conduct(CampaignFolder(out), text, options, serial)
 
@@ -127,7 +143,10 @@ def resume(
     power: PowerOption = None,
     rapl_root: RaplOption = None,
 ) -> None:
-    """Go on with a campaign at the run that was interrupted; failed runs are made again."""
+    """Go on with a campaign at the run that was interrupted; failed runs are made again.
+
+    An adaptive one goes on with what it had chosen, for the hours that are left.
+    """
     from iojoule.measure.campaign.folder import CampaignFolder
 
     folder = CampaignFolder(out)
@@ -194,8 +213,11 @@ def _conduct(
             say=progress.say,
             observer=progress,
             resume=resume,
+            way=way_of(options),
         )
     console.emit(f"{folder.path}: {summary.done} runs are done\n")
+    if summary.told:
+        console.emit(f"{summary.told}\n")
 
 
 def _rapl(root: Path | None) -> list[str]:

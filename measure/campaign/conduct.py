@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from iojoule.datasets.schema import Measurement
 from iojoule.measure.campaign.bench import Bench
-from iojoule.measure.campaign.folder import CampaignFolder
+from iojoule.measure.campaign.folder import STATE_FILE, CampaignFolder, CampaignState
 from iojoule.measure.campaign.plan import Plan
 from iojoule.measure.campaign.points import Run
 from iojoule.measure.campaign.record import RunRecord, Status
@@ -35,11 +36,122 @@ class Summary:
         done: Runs that count.
         failed: Runs that do not.
         stopped: Why it ended before its last run; None = it did not.
+        told: What else is to be said of its end.
     """
 
     done: int
     failed: int
     stopped: str | None
+    told: str = ""
+
+
+class Conduct(Protocol):
+    """A way to conduct a campaign: all of its runs, or those that turn out to be needed."""
+
+    def __call__(
+        self,
+        plan: Plan,
+        runs: Sequence[Run],
+        folder: CampaignFolder,
+        bench: Bench,
+        observer: Observer,
+    ) -> Summary:
+        """Make runs; see `conduct`."""
+
+
+class Conductor:
+    """Makes single runs of a campaign and keeps each as soon as it is over.
+
+    Args:
+        plan: The plan.
+        folder: Of the campaign.
+        bench: Makes the runs.
+        observer: Is told.
+        known: Records that are there already, by number of the run.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: CampaignFolder,
+        bench: Bench,
+        observer: Observer,
+        known: dict[int, RunRecord],
+    ) -> None:
+        self.known = known
+        self.state = folder.state()
+        self._plan = plan
+        self._folder = folder
+        self._bench = bench
+        self._observer = observer
+        self._in_a_row = 0
+        self._reason: str | None = None
+        self._dataset_at = time.monotonic()
+
+    def prepare(self) -> None:
+        """Bring the drive into the state in which the runs begin."""
+        self._bench.prepare(self.state, self._store)
+
+    def finish(self) -> None:
+        """Measure what is measured after the last run."""
+        self._bench.finish(self.state, self._store)
+
+    def make(self, run: Run, total: int, seconds_left: float) -> RunRecord:
+        """Make one run; `total` and `seconds_left` are for the observer."""
+        self._bench.before(run, self.state, self._store)
+        self._observer.begin(run, len(self.known), total, seconds_left)
+        record = self._bench.perform(run, self._folder.run_folder(run), self.state)
+        self._folder.keep(run, record)
+        self._store(self.state)
+        self.known[run.number] = record
+        self._observer.end(run, record)
+        self._in_a_row = 0 if counts(record) else self._in_a_row + 1
+        self._reason = record.reason
+        if time.monotonic() - self._dataset_at >= _DATASET_EVERY_SECONDS:
+            self.write_measurements()
+        return record
+
+    @property
+    def last_failed(self) -> bool:
+        """Whether the latest run failed."""
+        return self._in_a_row > 0
+
+    def must_stop(self) -> str | None:
+        """Why no further run may be made; None = it may."""
+        if self._in_a_row >= self._plan.failures_in_a_row_max:
+            return f"{self._in_a_row} runs in a row failed, the last because {self._reason}"
+        most = self._plan.bytes_written_max
+        if most is not None and self.state.bytes_written >= most:
+            return f"the plan allows {most:,} bytes to be written, and they are"
+        return None
+
+    def measured(self) -> list[Measurement]:
+        """What was measured so far, in the order of the runs."""
+        found = [one.measurement for one in self._records()]
+        return [one for one in found if one is not None]
+
+    def write_measurements(self) -> None:
+        """Make the dataset of all runs so far."""
+        self._dataset_at = time.monotonic()
+        self._folder.write_measurements(self._records(), self._plan.name)
+
+    def summary(self, stopped: str | None, total: int) -> Summary:
+        """How it ended.
+
+        Raises:
+            RunsFailedError: Some runs failed, or it was stopped; the others are stored.
+        """
+        failed = [one for one in self._records() if one.status is Status.FAILED]
+        summary = Summary(len(self.known) - len(failed), len(failed), stopped)
+        if failed or stopped:
+            raise RunsFailedError(_story(self._folder, summary, failed, total))
+        return summary
+
+    def _records(self) -> list[RunRecord]:
+        return [self.known[number] for number in sorted(self.known)]
+
+    def _store(self, now: CampaignState) -> None:
+        self._folder.write(STATE_FILE, now)
 
 
 def conduct(
@@ -56,60 +168,30 @@ def conduct(
         DriveError: The drive has vanished; what was measured is stored.
         CampaignError: The folder cannot be written any more.
     """
-    state = folder.state()
     known = {run.number: record for run in runs if (record := folder.record(run)) is not None}
-    left = [run for run in runs if not _counts(known.get(run.number))]
+    left = [run for run in runs if not counts(known.get(run.number))]
+    conductor = Conductor(plan, folder, bench, observer, known)
     clock = _Clock(left)
-
-    def store(now: object) -> None:
-        folder.write("state.json", state)
-
     stopped: str | None = None
-    in_a_row = 0
     try:
         if left:
-            bench.prepare(state, store)
+            conductor.prepare()
         for run in left:
-            stopped = _spent(plan, state.bytes_written)
+            stopped = conductor.must_stop()
             if stopped is not None:
                 break
-            bench.before(run, state, store)
-            observer.begin(run, len(known), len(runs), clock.seconds_left())
-            record = bench.perform(run, folder.run_folder(run), state)
-            folder.keep(run, record)
-            store(state)
-            known[run.number] = record
-            clock.made(record)
-            observer.end(run, record)
-            in_a_row = 0 if record.status is Status.DONE else in_a_row + 1
-            if in_a_row >= plan.failures_in_a_row_max:
-                stopped = f"{in_a_row} runs in a row failed, the last because {record.reason}"
-                break
-            if clock.dataset_due():
-                folder.write_measurements(_sorted(known), plan.name)
-        if left and in_a_row == 0:  # what failed a run would fail the last look at idle power too
-            bench.finish(state, store)
+            clock.made(conductor.make(run, len(runs), clock.seconds_left()))
+        # what failed a run would fail the last look at idle power too
+        if left and not conductor.last_failed:
+            conductor.finish()
     finally:
-        folder.write_measurements(_sorted(known), plan.name)
-    failed = [record for record in known.values() if record.status is Status.FAILED]
-    summary = Summary(len(known) - len(failed), len(failed), stopped)
-    if failed or stopped:
-        raise RunsFailedError(_story(folder, summary, failed, len(runs)))
-    return summary
+        conductor.write_measurements()
+    return conductor.summary(stopped, len(runs))
 
 
-def _counts(record: RunRecord | None) -> bool:
+def counts(record: RunRecord | None) -> bool:
+    """Whether a run has a result."""
     return record is not None and record.status is Status.DONE
-
-
-def _spent(plan: Plan, written: int) -> str | None:
-    if plan.bytes_written_max is not None and written >= plan.bytes_written_max:
-        return f"the plan allows {plan.bytes_written_max:,} bytes to be written, and they are"
-    return None
-
-
-def _sorted(known: dict[int, RunRecord]) -> list[RunRecord]:
-    return [known[number] for number in sorted(known)]
 
 
 def _story(
@@ -138,7 +220,6 @@ class _Clock:
         self._planned = [run.seconds + run.ramp_seconds for run in left]
         self._made = 0
         self._extra = 0.0
-        self._dataset_at = time.monotonic()
 
     def made(self, record: RunRecord) -> None:
         self._extra += max(0.0, record.wall_seconds - self._planned[self._made])
@@ -147,9 +228,3 @@ class _Clock:
     def seconds_left(self) -> float:
         extra = self._extra / self._made if self._made else 2.0
         return sum(self._planned[self._made :]) + extra * (len(self._planned) - self._made)
-
-    def dataset_due(self) -> bool:
-        if time.monotonic() - self._dataset_at < _DATASET_EVERY_SECONDS:
-            return False
-        self._dataset_at = time.monotonic()
-        return True

@@ -30,6 +30,8 @@ class Cost:
         runs: Number of runs.
         points: Number of different points.
         seconds: Expected time.
+        preparation_seconds: Of these before the first run: baselines, filling, writing until the
+            drive is steady.
         bytes_written_max: No more is written, at the drive's full rate.
         write_bytes_per_second: The rate that was taken.
         rate_source: Where it comes from.
@@ -39,6 +41,7 @@ class Cost:
     runs: int
     points: int
     seconds: float
+    preparation_seconds: float
     bytes_written_max: float
     write_bytes_per_second: float
     rate_source: str
@@ -63,23 +66,21 @@ def cost(plan: Plan, runs: Sequence[Run], model: str, target_bytes: int, states:
     rate, source, endurance = _drive(model)
     written = sum(_written(run, rate) for run in runs)
     asked = plan.precondition
-    seconds = sum(_seconds(plan, run) for run in runs)
-    seconds += 2 * states * plan.settle.baseline_seconds
+    patterns = {run.point.workload.pattern for run in runs}
+    preparation = _preparation(plan, len(patterns), target_bytes / rate)
+    baselines = states * plan.settle.baseline_seconds
+    seconds = sum(run_seconds(plan, run) for run in runs) + preparation + 2 * baselines
     if asked.fill_passes:
         written += asked.fill_passes * target_bytes
-        seconds += asked.fill_passes * target_bytes / rate
     if asked.until_steady:
-        patterns = {run.point.workload.pattern for run in runs}
         written += len(patterns) * asked.rounds_max * asked.round_seconds * rate
-        seconds += len(patterns) * 2 * WINDOW_ROUNDS * asked.round_seconds
-    if asked.purge is Purge.FORMAT:
-        seconds += _FORMAT_SECONDS
     if plan.bytes_written_max is not None:
         written = min(written, plan.bytes_written_max)
     return Cost(
         runs=len(runs),
         points=len({(run.sweep, run.point.key) for run in runs}),
         seconds=seconds,
+        preparation_seconds=preparation + baselines,
         bytes_written_max=written,
         write_bytes_per_second=rate,
         rate_source=source,
@@ -87,10 +88,23 @@ def cost(plan: Plan, runs: Sequence[Run], model: str, target_bytes: int, states:
     )
 
 
-def _seconds(plan: Plan, run: Run) -> float:
+def run_seconds(plan: Plan, run: Run) -> float:
+    """Time of one run on a drive that is prepared: settling, ramp, the run, and what follows it.
+
+    After writes it is waited until housekeeping is over; a quarter of the longest wait is taken.
+    """
     waits = plan.settle.after_writes_seconds_max * _SETTLE_AFTER_WRITES_SHARE
     planned = run.seconds + run.ramp_seconds + plan.settle.seconds + OVERHEAD_SECONDS
     return planned + (min(waits, 2 * run.seconds) if run.point.writes else 0.0)
+
+
+def _preparation(plan: Plan, patterns: int, pass_seconds: float) -> float:
+    """Time of purging, filling and writing until steady, for so many patterns."""
+    asked = plan.precondition
+    seconds = asked.fill_passes * pass_seconds
+    if asked.until_steady:
+        seconds += patterns * 2 * WINDOW_ROUNDS * asked.round_seconds
+    return seconds + (_FORMAT_SECONDS if asked.purge is Purge.FORMAT else 0.0)
 
 
 def _written(run: Run, rate: float) -> float:

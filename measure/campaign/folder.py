@@ -3,6 +3,7 @@
     plan.toml            the plan, as it was given
     campaign.json        drive, sensors and options: what `resume` needs
     drive.json           what the drive says of itself: capacity, transfer size, power states
+    adaptive.json        what was chosen to run, and why, where the campaign decides as it goes
     state.json           idle baselines and preconditioning, as far as they are done
     runs/00001-NAME/     job.fio, fio.json, run.json, and the raw series of every sensor
     measurements.parquet the dataset of all runs that are done (and its side-car)
@@ -25,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile
-from iojoule.datasets.schema import Section, validation_error
+from iojoule.datasets.schema import NonNegative, Positive, Section, validation_error
 from iojoule.datasets.store import Dataset, write_dataset
 from iojoule.measure.campaign.points import Run
 from iojoule.measure.campaign.record import RunRecord, Status
@@ -40,6 +41,20 @@ DATASET = "measurements"
 M = TypeVar("M", bound=BaseModel)
 
 
+class AdaptiveOptions(Section):
+    """How a campaign that decides as it goes was begun.
+
+    Attributes:
+        hours: Of the drive's time.
+        regret: Ends it earlier once the recommendation is that close to the best, as a fraction.
+        question: The workload profile that it is to answer, as plain data.
+    """
+
+    hours: Positive
+    regret: NonNegative
+    question: dict[str, Any]
+
+
 class CampaignOptions(Section):
     """What `measure run` was told beside the plan, for `measure resume`.
 
@@ -49,6 +64,7 @@ class CampaignOptions(Section):
         serial: Serial number of the drive, to find out when another one sits there.
         sensors: As the user wrote them.
         overwrite: Signatures that the user named as worthless.
+        adaptive: How it decides what to run; None = it makes every run of the plan.
     """
 
     schema_version: int = 1
@@ -57,6 +73,7 @@ class CampaignOptions(Section):
     serial: str
     sensors: list[str] = Field(default_factory=list)
     overwrite: list[str] = Field(default_factory=list)
+    adaptive: AdaptiveOptions | None = None
 
 
 class IdleBaseline(Section):

@@ -16,7 +16,7 @@ from pathlib import Path
 from iojoule.datasets import measured_drive
 from iojoule.measure.campaign.bench import Say
 from iojoule.measure.campaign.conditions import DriveFacts
-from iojoule.measure.campaign.conduct import Observer, Summary, conduct
+from iojoule.measure.campaign.conduct import Conduct, Observer, Summary, conduct
 from iojoule.measure.campaign.drive_bench import DriveBench, job_of, target_of
 from iojoule.measure.campaign.estimate import Cost, cost
 from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
@@ -168,6 +168,7 @@ def run_campaign(
     say: Say,
     observer: Observer,
     resume: bool = False,
+    way: Conduct = conduct,
 ) -> Summary:
     """Begin a campaign, or go on with one; restores everything on every way out.
 
@@ -179,6 +180,7 @@ def run_campaign(
         say: Tells people what is going on.
         observer: Follows the runs.
         resume: Whether the campaign was begun before.
+        way: How it is conducted.
 
     Raises:
         IojouleError: What went wrong; what was measured is stored, and the host is restored.
@@ -209,7 +211,7 @@ def run_campaign(
                 rig = Rig(opened.drive, opened.controller, host_facts(), fio, sensors, state, say)
                 points = [run.point for run in opened.expansion.runs]
                 bench = DriveBench(plan, points, rig)
-                return conduct(plan, opened.expansion.runs, folder, bench, observer)
+                return way(plan, opened.expansion.runs, folder, bench, observer)
             except Interrupted as interrupted:
                 say(
                     f"{interrupted}: what was measured is stored; go on with `iojoule measure "

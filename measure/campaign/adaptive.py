@@ -1,0 +1,292 @@
+"""Conducts a campaign that decides as it goes: a first design, then whatever an advisor asks for.
+
+Every choice is stored in the campaign's folder (adaptive.json) before it is run, so that an
+interrupted campaign goes on with what was chosen. Hours are those of the drive: from the first
+purge to the last run, waits and preconditioning included.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pydantic import ConfigDict, Field
+
+from iojoule.datasets.provenance import Provenance
+from iojoule.datasets.schema import Section
+from iojoule.datasets.store import Dataset
+from iojoule.measure.campaign.bench import Bench
+from iojoule.measure.campaign.conduct import Conductor, Observer, Summary, counts
+from iojoule.measure.campaign.estimate import run_seconds
+from iojoule.measure.campaign.folder import CampaignFolder
+from iojoule.measure.campaign.plan import Plan
+from iojoule.measure.campaign.points import Run
+from iojoule.measure.campaign.space_filling import space_filling
+from iojoule.measure.errors import CampaignError
+from iojoule.measure.point import Point
+from iojoule.model.coordinates import coordinates
+
+ADAPTIVE_FILE = "adaptive.json"
+
+FIRST_PER_KNOB = 2
+FIRST_BESIDES = 4
+"""The first design has so many runs per knob that varies, and so many besides."""
+
+SETTLED_TIMES = 2
+"""The regret bound must be low so often in a row: one low bound may be luck."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What an advisor says.
+
+    Attributes:
+        points: What to measure next, in order; a point may come again, as a repeat.
+        regret_bound: How much more the present recommendation costs than the best one at most,
+            as a fraction; infinite where nothing can be said.
+        why: In words.
+    """
+
+    points: tuple[Point, ...]
+    regret_bound: float
+    why: str
+
+
+class Advisor(Protocol):
+    """Says what to measure next."""
+
+    def next_points(self, dataset: Dataset, failed: Sequence[Point]) -> Advice:
+        """Advice on the grounds of what was measured.
+
+        Args:
+            dataset: All runs that are done.
+            failed: Points whose runs fail; not to be asked for again.
+        """
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When an adaptive campaign ends.
+
+    Attributes:
+        hours: Of the drive's time, preparation included.
+        regret: Ends it earlier once the bound on the regret is below this fraction; 0 = never.
+        first: Runs of the first design; None = by the number of knobs.
+    """
+
+    hours: float
+    regret: float = 0.0
+    first: int | None = None
+
+
+class Chosen(Section):
+    """A run that was chosen."""
+
+    point: str
+    repeat: int
+
+
+class Progress(Section):
+    """What was chosen and why, and how much time it took: the file adaptive.json.
+
+    Attributes:
+        seconds_used: Of the budget.
+        chosen: Run 1, 2 and so on.
+        regret_bounds: Of every advice; None = nothing could be said.
+        told: Its words.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=False, validate_assignment=True)
+
+    schema_version: int = 1
+    seconds_used: float = 0.0
+    chosen: list[Chosen] = Field(default_factory=list)
+    regret_bounds: list[float | None] = Field(default_factory=list)
+    told: list[str] = Field(default_factory=list)
+
+
+def conduct_adaptively(
+    plan: Plan,
+    runs: Sequence[Run],
+    folder: CampaignFolder,
+    bench: Bench,
+    observer: Observer,
+    *,
+    advisor: Advisor,
+    budget: Budget,
+    clock: Callable[[], float] = time.monotonic,
+) -> Summary:
+    """Make a first design and then what the advisor asks for, until the budget ends it.
+
+    Args:
+        plan: The plan.
+        runs: Its runs, of which every point is a candidate once.
+        folder: Of the campaign; what was chosen before is in it.
+        bench: Makes the runs.
+        observer: Is told.
+        advisor: Says what to measure next.
+        budget: When to end.
+        clock: Seconds; simulated drives have their own.
+
+    Raises:
+        RunsFailedError: Some runs failed, or were stopped; the others are stored.
+        DriveError: The drive has vanished; what was measured is stored.
+        CampaignError: The folder cannot be written, or was begun with other points.
+    """
+    return _Adaptive(plan, runs, folder, bench, observer, advisor, budget, clock).conduct()
+
+
+class _Adaptive:
+    def __init__(
+        self,
+        plan: Plan,
+        runs: Sequence[Run],
+        folder: CampaignFolder,
+        bench: Bench,
+        observer: Observer,
+        advisor: Advisor,
+        budget: Budget,
+        clock: Callable[[], float],
+    ) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._advisor = advisor
+        self._budget = budget
+        self._clock = clock
+        self._candidates: dict[str, Run] = {}
+        for run in runs:
+            self._candidates.setdefault(run.point.key, run)
+        self._progress = _read(folder)
+        self._used_before = self._progress.seconds_used
+        self._began = clock()
+        self._chosen = [self._run(number) for number in range(1, len(self._progress.chosen) + 1)]
+        known = {
+            run.number: record for run in self._chosen if (record := folder.record(run)) is not None
+        }
+        self._conductor = Conductor(plan, folder, bench, observer, known)
+        states = {run.point.configuration.power_state for run in runs}
+        self._last_seconds = len(states) * plan.settle.baseline_seconds
+
+    def conduct(self) -> Summary:
+        conductor = self._conductor
+        left = [run for run in self._chosen if not counts(conductor.known.get(run.number))]
+        stopped: str | None = None
+        told = self._ended()
+        try:
+            if left or told is None:
+                conductor.prepare()
+                self._store()
+                stopped, told = self._all(left)
+                conductor.finish()
+                self._store()
+        finally:
+            conductor.write_measurements()
+        words = ". ".join(one for one in (told, *self._progress.told[-1:]) if one)
+        summary = conductor.summary(stopped, len(self._chosen))
+        return Summary(summary.done, summary.failed, summary.stopped, words)
+
+    def _all(self, left: Sequence[Run]) -> tuple[str | None, str | None]:
+        """Why it had to stop, and why it ended."""
+        while True:
+            for run in left:
+                stopped = self._conductor.must_stop()
+                if stopped is not None:
+                    return stopped, None
+                if run_seconds(self._plan, run) > self._seconds_left():
+                    return None, f"the {self._budget.hours:g} hours are used up"
+                before = self._conductor.known
+                total = len(before) + self._runs_left(run)
+                self._conductor.make(run, total, self._seconds_left())
+                self._store()
+            told = self._ended()
+            if told is not None:
+                return None, told
+            left = self._choose()
+            if not left:
+                return "every point that is asked for fails", None
+
+    def _choose(self) -> list[Run]:
+        """What to run next, stored before it is run."""
+        points: Sequence[Point] = self._first() if not self._chosen else ()
+        if not points:
+            failed = self._failed()
+            advice = self._advisor.next_points(self._dataset(), failed)
+            keys = {point.key for point in failed}
+            points = [one for one in advice.points if one.key not in keys]
+            bound = advice.regret_bound
+            self._progress.regret_bounds.append(bound if math.isfinite(bound) else None)
+            self._progress.told.append(advice.why)
+        begin = len(self._chosen)
+        for point in points:
+            if point.key not in self._candidates:
+                raise CampaignError(
+                    f"{self._folder.path}: the advisor asks for a point that the plan does not have"
+                )
+            repeat = sum(one.point == point.key for one in self._progress.chosen)
+            self._progress.chosen.append(Chosen(point=point.key, repeat=repeat))
+            self._chosen.append(self._run(len(self._progress.chosen)))
+        self._store()
+        return self._chosen[begin:]
+
+    def _first(self) -> list[Point]:
+        points = [run.point for run in self._candidates.values()]
+        count = self._budget.first
+        if count is None:
+            _, knobs = coordinates([one.configuration for one in points])
+            count = FIRST_PER_KNOB * len(knobs) + FIRST_BESIDES
+        places = space_filling(points, min(count, len(points)), self._plan.seed)
+        return [points[place] for place in places]
+
+    def _ended(self) -> str | None:
+        """Whether the recommendation is good enough by now."""
+        last = self._progress.regret_bounds[-SETTLED_TIMES:]
+        low = [one is not None and one < self._budget.regret for one in last]
+        if len(low) == SETTLED_TIMES and all(low):
+            return f"the recommendation is within {self._budget.regret:.1%} of the best"
+        return None
+
+    def _dataset(self) -> Dataset:
+        return Dataset.from_measurements(self._conductor.measured(), Provenance(importer="measure"))
+
+    def _failed(self) -> list[Point]:
+        """Points none of whose runs ever counted."""
+        done = {
+            run.point.key for run in self._chosen if counts(self._conductor.known.get(run.number))
+        }
+        tried = {
+            run.point.key: run.point for run in self._chosen if run.number in self._conductor.known
+        }
+        return [point for key, point in tried.items() if key not in done]
+
+    def _run(self, number: int) -> Run:
+        chosen = self._progress.chosen[number - 1]
+        like = self._candidates.get(chosen.point)
+        if like is None:
+            raise CampaignError(
+                f"{self._folder.path / ADAPTIVE_FILE}: run {number} measures a point that the plan "
+                "does not have; the plan or the question was changed since"
+            )
+        return Run(number, like.sweep, like.point, chosen.repeat, like.seconds, like.ramp_seconds)
+
+    def _seconds_left(self) -> float:
+        """Of the budget, less what is measured after the last run."""
+        return self._budget.hours * 3600.0 - self._seconds_used() - self._last_seconds
+
+    def _seconds_used(self) -> float:
+        return self._used_before + self._clock() - self._began
+
+    def _runs_left(self, run: Run) -> int:
+        return max(1, int(self._seconds_left() / run_seconds(self._plan, run)))
+
+    def _store(self) -> None:
+        self._progress.seconds_used = self._seconds_used()
+        self._folder.write(ADAPTIVE_FILE, self._progress)
+
+
+def _read(folder: CampaignFolder) -> Progress:
+    if not (folder.path / ADAPTIVE_FILE).is_file():
+        return Progress()
+    return folder.read(ADAPTIVE_FILE, Progress)

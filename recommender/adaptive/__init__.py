@@ -1,0 +1,1 @@
+"""Which configuration to measure next, so that the recommendation gets better soonest?"""

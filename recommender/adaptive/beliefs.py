@@ -1,0 +1,162 @@
+"""What measurements say of every candidate: costs, chances to keep the SLA, and how far off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.recommender.adaptive.aims import Aims
+from iojoule.recommender.adaptive.gaussian_process import GaussianProcess, Hyperparameters
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+JOINT_MAX = 1_500
+"""Candidates whose joint distribution is kept; of more, those that may be the best."""
+OPTIMISM = 3.0
+"""A candidate may be the best where its cost less so many sd is low, and its chance is not nil."""
+_LEAST_CHANCE = 1e-3
+_LEAST_VARIANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A recommended candidate.
+
+    Attributes:
+        row: Of the candidates.
+        cost: Predicted, in the units of the objective.
+        probability: That it keeps every bound.
+        feasible: Whether each bound is kept with the stated confidence; if not, this is merely
+            the candidate that most probably keeps them.
+    """
+
+    row: int
+    cost: float
+    probability: float
+    feasible: bool
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Joint normal distributions of the outputs, independent of each other.
+
+    Attributes:
+        rows: The candidates that it is about, shape (k,).
+        means: Shape (q, k).
+        covariances: Shape (q, k, k).
+    """
+
+    rows: Rows
+    means: Floats
+    covariances: Floats
+
+    @property
+    def variances(self) -> Floats:
+        """Shape (q, k)."""
+        return np.maximum(np.diagonal(self.covariances, axis1=1, axis2=2), _LEAST_VARIANCE)
+
+    def only(self, kept: NDArray[np.bool_]) -> Normal:
+        """The same without some candidates."""
+        return Normal(self.rows[kept], self.means[:, kept], self.covariances[:, kept][:, :, kept])
+
+    def samples(self, count: int, source: np.random.Generator) -> Floats:
+        """Draws of the outputs, shape (q, k, count)."""
+        size = len(self.rows)
+        found = []
+        for mean, covariance in zip(self.means, self.covariances, strict=True):
+            # rounding makes the matrix slightly indefinite where candidates hardly differ
+            ridge = 1e-9 + 1e-8 * float(np.diag(covariance).max())
+            factor = np.linalg.cholesky(covariance + ridge * np.eye(size))
+            found.append(mean[:, None] + factor @ source.standard_normal((size, count)))
+        return np.stack(found)
+
+
+class Beliefs:
+    """Gaussian processes of all outputs of a question, fitted to what was measured.
+
+    Each process' standard deviations are widened by how much it was surprised at measurements
+    that it was not shown, one at a time.
+
+    Args:
+        aims: The question.
+        inputs: Coordinates of the candidates, shape (m, d).
+        rows: Measured candidates, shape (n,).
+        values: Logs of their outputs, shape (n, q).
+        start: Hyperparameters of an earlier fit by output.
+    """
+
+    def __init__(
+        self,
+        aims: Aims,
+        inputs: Floats,
+        rows: Rows,
+        values: Floats,
+        start: Mapping[str, Hyperparameters] | None = None,
+    ) -> None:
+        self.aims = aims
+        self.measured = rows
+        self._inputs = inputs
+        begin = start or {}
+        self._processes = [
+            GaussianProcess(inputs[rows], values[:, place], begin.get(name))
+            for place, name in enumerate(aims.outputs)
+        ]
+        self._widened = np.array([max(1.0, one.surprise()) ** 2 for one in self._processes])
+        found = [one.marginal(inputs) for one in self._processes]
+        self.means = np.stack([mean for mean, _ in found])
+        self.variances = np.maximum(
+            np.stack([variance for _, variance in found]) * self._widened[:, None],
+            _LEAST_VARIANCE,
+        )
+
+    @property
+    def hyperparameters(self) -> dict[str, Hyperparameters]:
+        """By output, to begin the next fit at."""
+        pairs = zip(self.aims.outputs, self._processes, strict=True)
+        return {name: one.hyperparameters for name, one in pairs}
+
+    @property
+    def noise(self) -> Floats:
+        """Standard deviation of the log of one measured output, shape (q,)."""
+        return np.array([one.noise for one in self._processes])
+
+    def choice(self) -> Choice:
+        """The cheapest candidate of those that keep each bound with the stated confidence."""
+        costs = self.aims.log_costs(self.means)
+        allowed = np.ones(len(costs), dtype=bool)
+        margin = NormalDist().inv_cdf(self.aims.question.sla.confidence)
+        sds = np.sqrt(self.variances)
+        for bound in self.aims.bounds:
+            worst = bound.sign * self.means[bound.output] + margin * sds[bound.output]
+            allowed &= worst <= bound.limits
+        chances = self.aims.chances(self.means, self.variances)
+        row = int(np.where(allowed, costs, np.inf).argmin() if allowed.any() else chances.argmax())
+        return Choice(row, float(np.exp(costs[row])), float(chances[row]), bool(allowed[row]))
+
+    def joint(self) -> Normal:
+        """The joint distribution over the candidates that may be the best."""
+        rows = self._contenders()
+        found = [one.posterior(self._inputs[rows]) for one in self._processes]
+        wide = self._widened[:, None, None]
+        return Normal(
+            rows,
+            np.stack([mean for mean, _ in found]),
+            np.stack([covariance for _, covariance in found]) * wide,
+        )
+
+    def _contenders(self) -> Rows:
+        count = self._inputs.shape[0]
+        if count <= JOINT_MAX:
+            return np.arange(count)
+        costs = self.aims.log_costs(self.means)
+        sds = np.sqrt(np.square(self.aims.weights) @ self.variances)
+        chances = self.aims.chances(self.means, self.variances)
+        hopeless = np.where(chances < _LEAST_CHANCE, 1e3, 0.0)
+        order = np.argsort(costs - OPTIMISM * sds + hopeless, kind="stable")
+        keep = np.union1d(order[: JOINT_MAX - 1], [self.choice().row])
+        return keep.astype(np.intp)

@@ -1,0 +1,184 @@
+"""Gaussian-process regression over a finite set of candidates.
+
+Matern-5/2 covariance with one length per input, plus a constant and a straight line in every
+input with wide priors, plus noise (Rasmussen and Williams, Gaussian Processes for Machine
+Learning, 2006, 2.7 and 4.2). Lengths, amplitude and noise are the mode of their posterior:
+weak priors keep a handful of measurements from pretending to know them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.optimize import minimize
+
+Floats = NDArray[np.float64]
+
+CONSTANT_SD = 3.0
+"""Prior of the level, in standard deviations of the values."""
+SLOPE_SD = 1.0
+"""Prior of the slope across the whole range of an input, likewise."""
+LENGTH_PRIOR = (0.0, 1.0)
+"""Mean and sd of the log of a length, where an input's range is 1."""
+AMPLITUDE_PRIOR = (-0.5, 1.0)
+NOISE_PRIOR = (np.log(0.03), 0.7)
+"""Mean and sd of the log of the noise, in the units of the values: a few per cent of a log."""
+SEARCH_MAX = 300
+"""Hyperparameters are searched with so many measurements at the most, spread over all of them:
+the time goes with the cube, and more of them change little."""
+_JITTER = 1e-8
+_SQRT5 = np.sqrt(5.0)
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """Logs of amplitude and lengths (of scaled values), and of noise in units of the values."""
+
+    amplitude: float
+    lengths: tuple[float, ...]
+    noise: float
+
+    def as_array(self) -> Floats:
+        """Amplitude, lengths, noise."""
+        return np.array([self.amplitude, *self.lengths, self.noise])
+
+
+class GaussianProcess:
+    """A fitted Gaussian process.
+
+    Args:
+        inputs: Shape (n, d), each column about 0 to 1.
+        values: Shape (n,).
+        start: Hyperparameters to begin the search at, for instance those of fewer data.
+    """
+
+    def __init__(
+        self, inputs: Floats, values: Floats, start: Hyperparameters | None = None
+    ) -> None:
+        self._x = inputs
+        self._level = float(values.mean())
+        self._scale = max(float(values.std()), 1e-3)
+        self._y = (values - self._level) / self._scale
+        noise_prior = (NOISE_PRIOR[0] - np.log(self._scale), NOISE_PRIOR[1])
+        step = -(-len(values) // SEARCH_MAX)
+        theta = _Search(inputs[::step], self._y[::step], noise_prior).mode(start, self._scale)
+        self._theta = theta
+        self.hyperparameters = Hyperparameters(
+            float(theta[0]), tuple(theta[1:-1].tolist()), float(theta[-1] + np.log(self._scale))
+        )
+        covariance = self._prior(inputs, inputs)
+        covariance[np.diag_indices_from(covariance)] += np.exp(2 * theta[-1]) + _JITTER
+        self._factor = cho_factor(covariance, lower=True)
+        self._alpha = cho_solve(self._factor, self._y)
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of one measurement, in the units of the values."""
+        return float(np.exp(self.hyperparameters.noise))
+
+    def posterior(self, inputs: Floats) -> tuple[Floats, Floats]:
+        """Mean, shape (m,), and covariance, shape (m, m), of the noise-free values."""
+        mean, half = self._seen(inputs)
+        own = self._prior(inputs, inputs) - half.T @ half
+        return mean, self._scale**2 * own
+
+    def marginal(self, inputs: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance of the noise-free values, each of shape (m,)."""
+        mean, half = self._seen(inputs)
+        own = np.exp(2 * self._theta[0]) + CONSTANT_SD**2
+        own = own + SLOPE_SD**2 * ((inputs - 0.5) ** 2).sum(axis=1)
+        return mean, self._scale**2 * (own - (half**2).sum(axis=0))
+
+    def _prior(self, a: Floats, b: Floats) -> Floats:
+        smooth = _matern(_distance(a, b, np.exp(self._theta[1:-1])))
+        return np.asarray(np.exp(2 * self._theta[0]) * smooth + _linear(a, b))
+
+    def _seen(self, inputs: Floats) -> tuple[Floats, Floats]:
+        """Mean, and the factor whose square the data take off the prior covariance."""
+        cross = self._prior(inputs, self._x)
+        half = solve_triangular(self._factor[0], cross.T, lower=True)
+        return self._level + self._scale * (cross @ self._alpha), half
+
+    def surprise(self) -> float:
+        """Root mean square of the leave-one-out errors over their predicted sd; 1 is as stated.
+
+        Rasmussen and Williams, equations 5.10 to 5.12.
+        """
+        inverse = np.diag(cho_solve(self._factor, np.eye(len(self._y))))
+        return float(np.sqrt(np.mean(self._alpha**2 / inverse)))
+
+
+class _Search:
+    """The posterior density of the hyperparameters, and its mode."""
+
+    def __init__(self, x: Floats, y: Floats, noise_prior: tuple[float, float]) -> None:
+        self._y = y
+        self._linear = _linear(x, x)
+        self._squares = (x[:, None, :] - x[None, :, :]) ** 2
+        d = x.shape[1]
+        priors = [AMPLITUDE_PRIOR, *[LENGTH_PRIOR] * d, noise_prior]
+        self._centre, self._width = np.array(priors).T
+        self._bounds = [(-3.0, 3.0), *[(-3.5, 4.0)] * d, (np.log(1e-4), np.log(0.7))]
+
+    def mode(self, start: Hyperparameters | None, scale: float) -> Floats:
+        """Amplitude, lengths and noise, all of scaled values."""
+        begin = self._centre
+        if start is not None and len(start.lengths) == len(begin) - 2:
+            begin = start.as_array()
+            begin[-1] -= np.log(scale)
+        lows, highs = np.array(self._bounds).T
+        found = minimize(
+            self._loss,
+            np.clip(begin, lows, highs),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=self._bounds,
+            options={"maxiter": 60},
+        )
+        return np.asarray(found.x, dtype=float)
+
+    def _covariance(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        lengths = np.exp(theta[1:-1])
+        distance = np.sqrt(self._squares @ lengths**-2.0)
+        smooth = np.exp(2 * theta[0]) * _matern(distance)
+        total = smooth + self._linear
+        total[np.diag_indices_from(total)] += np.exp(2 * theta[-1]) + _JITTER
+        return total, smooth, distance
+
+    def _loss(self, theta: Floats) -> tuple[float, Floats]:
+        """Negative log posterior density and its gradient."""
+        total, smooth, distance = self._covariance(theta)
+        factor = cho_factor(total, lower=True)
+        alpha = cho_solve(factor, self._y)
+        inverse = cho_solve(factor, np.eye(len(alpha)))
+        weight = inverse - np.outer(alpha, alpha)  # gradient is half its product with dK
+        loss = 0.5 * self._y @ alpha + np.log(np.diag(factor[0])).sum()
+        gradient = np.empty_like(theta)
+        gradient[0] = np.sum(weight * smooth)
+        slope = np.exp(2 * theta[0]) * (5 / 3) * (1 + _SQRT5 * distance)
+        slope *= np.exp(-_SQRT5 * distance) * weight
+        gradient[1:-1] = (
+            0.5 * np.einsum("ij,ijd->d", slope, self._squares) * np.exp(-2 * theta[1:-1])
+        )
+        gradient[-1] = np.exp(2 * theta[-1]) * np.trace(weight)
+        off = (theta - self._centre) / self._width
+        return float(loss + 0.5 * off @ off), gradient + off / self._width
+
+
+def _distance(a: Floats, b: Floats, lengths: Floats) -> Floats:
+    a, b = a / lengths, b / lengths
+    squares = (a**2).sum(1)[:, None] + (b**2).sum(1)[None, :] - 2 * a @ b.T
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+
+def _matern(distance: Floats) -> Floats:
+    scaled = _SQRT5 * distance
+    return np.asarray((1 + scaled + scaled**2 / 3) * np.exp(-scaled))
+
+
+def _linear(a: Floats, b: Floats) -> Floats:
+    """Covariance of a level and of a straight line in every input."""
+    return np.asarray(CONSTANT_SD**2 + SLOPE_SD**2 * (a - 0.5) @ (b - 0.5).T)
