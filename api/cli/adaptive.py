@@ -26,6 +26,15 @@ AdaptiveOption = Annotated[
         help="Measure at most so long, and only what --workload needs.",
     ),
 ]
+MoreHoursOption = Annotated[
+    float | None,
+    typer.Option(
+        "--adaptive",
+        metavar="HOURS",
+        min=0.0,
+        help="Hours of an adaptive campaign in all; default: those it was begun with.",
+    ),
+]
 QuestionOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="The question that --adaptive is to answer (.toml, .json)."),
@@ -88,6 +97,24 @@ def show_adaptive(opened: Opened, options: AdaptiveOptions) -> None:
     table.add_row("runs", f"about {min(runs, len(opened.expansion.runs))} of those above")
     table.add_row("time", f"at most {options.hours:g} h, all included")
     console.emit_table(table)
+
+
+def with_hours(options: CampaignOptions, hours: float | None) -> CampaignOptions:
+    """The options of a campaign that is resumed, with other hours where some are given.
+
+    Raises:
+        InputError: The campaign makes every run of its plan.
+    """
+    if hours is None:
+        return options
+    if options.adaptive is None:
+        raise InputError(
+            "--adaptive: this campaign was begun without it and makes every run of its plan; "
+            "begin another one in a new folder",
+            field="adaptive",
+        )
+    adaptive = options.adaptive.model_copy(update={"hours": hours})
+    return options.model_copy(update={"adaptive": adaptive})
 
 
 def way_of(options: CampaignOptions) -> Conduct:

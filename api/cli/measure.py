@@ -12,11 +12,13 @@ from iojoule.api.cli import console, measure_command
 from iojoule.api.cli.adaptive import (
     DEFAULT_REGRET,
     AdaptiveOption,
+    MoreHoursOption,
     QuestionOption,
     RegretOption,
     adaptive_options_of,
     show_adaptive,
     way_of,
+    with_hours,
 )
 
 if TYPE_CHECKING:
@@ -142,6 +144,7 @@ def resume(
     controller: ControllerOption = None,
     power: PowerOption = None,
     rapl_root: RaplOption = None,
+    adaptive: MoreHoursOption = None,
 ) -> None:
     """Go on with a campaign at the run that was interrupted; failed runs are made again.
 
@@ -158,7 +161,7 @@ def resume(
         changed["controller"] = str(controller)
     if power or rapl_root:
         changed["sensors"] = [*(power or []), *_rapl(rapl_root)]
-    options = options.model_copy(update=changed)
+    options = with_hours(options.model_copy(update=changed), adaptive)
     _conduct(folder, folder.plan_text(), options, None, resume=True)
 
 

@@ -97,6 +97,8 @@ class Progress(Section):
         chosen: Run 1, 2 and so on.
         regret_bounds: Of every advice; None = nothing could be said.
         told: Its words.
+        answer: Its latest words, on all runs that were made.
+        last_bound: Its latest bound.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=False, validate_assignment=True)
@@ -106,6 +108,8 @@ class Progress(Section):
     chosen: list[Chosen] = Field(default_factory=list)
     regret_bounds: list[float | None] = Field(default_factory=list)
     told: list[str] = Field(default_factory=list)
+    answer: str = ""
+    last_bound: float | None = None
 
 
 def conduct_adaptively(
@@ -174,18 +178,20 @@ class _Adaptive:
         conductor = self._conductor
         left = [run for run in self._chosen if not counts(conductor.known.get(run.number))]
         stopped: str | None = None
-        told = self._ended()
+        told = self._ended() or self._used_up(left)
         try:
-            if left or told is None:
+            if told is None:
                 conductor.prepare()
                 self._store()
                 stopped, told = self._all(left)
                 conductor.finish()
+                if conductor.measured():
+                    self._ask()
                 self._store()
         finally:
             conductor.write_measurements()
-        words = ". ".join(one for one in (told, *self._progress.told[-1:]) if one)
         summary = conductor.summary(stopped, len(self._chosen))
+        words = ". ".join(one for one in (told, self._progress.answer) if one)
         return Summary(summary.done, summary.failed, summary.stopped, words)
 
     def _all(self, left: Sequence[Run]) -> tuple[str | None, str | None]:
@@ -195,10 +201,10 @@ class _Adaptive:
                 stopped = self._conductor.must_stop()
                 if stopped is not None:
                     return stopped, None
-                if run_seconds(self._plan, run) > self._seconds_left():
-                    return None, f"the {self._budget.hours:g} hours are used up"
-                before = self._conductor.known
-                total = len(before) + self._runs_left(run)
+                told = self._used_up([run])
+                if told is not None:
+                    return None, told
+                total = len(self._conductor.known) + self._runs_left(run)
                 self._conductor.make(run, total, self._seconds_left())
                 self._store()
             told = self._ended()
@@ -212,12 +218,9 @@ class _Adaptive:
         """What to run next, stored before it is run."""
         points: Sequence[Point] = self._first() if not self._chosen else ()
         if not points:
-            failed = self._failed()
-            advice = self._advisor.next_points(self._dataset(), failed)
-            keys = {point.key for point in failed}
-            points = [one for one in advice.points if one.key not in keys]
-            bound = advice.regret_bound
-            self._progress.regret_bounds.append(bound if math.isfinite(bound) else None)
+            advice, failed = self._ask(), {point.key for point in self._failed()}
+            points = [one for one in advice.points if one.key not in failed]
+            self._progress.regret_bounds.append(self._progress.last_bound)
             self._progress.told.append(advice.why)
         begin = len(self._chosen)
         for point in points:
@@ -230,6 +233,13 @@ class _Adaptive:
             self._chosen.append(self._run(len(self._progress.chosen)))
         self._store()
         return self._chosen[begin:]
+
+    def _ask(self) -> Advice:
+        advice = self._advisor.next_points(self._dataset(), self._failed())
+        bound = advice.regret_bound
+        self._progress.answer = advice.why
+        self._progress.last_bound = bound if math.isfinite(bound) else None
+        return advice
 
     def _first(self) -> list[Point]:
         points = [run.point for run in self._candidates.values()]
@@ -247,6 +257,13 @@ class _Adaptive:
         if len(low) == SETTLED_TIMES and all(low):
             return f"the recommendation is within {self._budget.regret:.1%} of the best"
         return None
+
+    def _used_up(self, left: Sequence[Run]) -> str | None:
+        """Whether the hours end before the next run would."""
+        run = left[0] if left else next(iter(self._candidates.values()))
+        if run_seconds(self._plan, run) <= self._seconds_left():
+            return None
+        return f"the {self._budget.hours:g} hours are used up"
 
     def _dataset(self) -> Dataset:
         return Dataset.from_measurements(self._conductor.measured(), Provenance(importer="measure"))

@@ -1,11 +1,15 @@
-"""What a question wants of a measured candidate: its cost, its bounds, as sums of logs.
+"""What a question wants of a measured candidate: its cost and its bounds, as what is modelled.
 
 Everything that is measured is positive and varies by factors, so it is modelled by its log. The
-objective and every bound are then sums of modelled logs, and stay normally distributed:
+objective is a sum of such logs, and stays normally distributed:
 
     joules per useful GB = watts / (requests a second x useful bytes)
     watts                = watts, at a demand that the runs carry
     energy-delay product = watts / requests a second x mean latency
+
+A bound is modelled by the log of how far it is missed (negative: kept). A drive that cannot keep up
+with a demand misses it by factors of thousands, and how many does not matter: beyond a factor of e
+either way the log is taken once more, so that such cliffs do not rule the model.
 """
 
 from __future__ import annotations
@@ -57,12 +61,29 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Bound:
-    """One bound: the log of an output, times `sign`, must not exceed `limits` (shape (m,))."""
+    """One bound.
+
+    Attributes:
+        name: Of the SLA's field, or `demand`.
+        quantity: What it bounds.
+        sign: 1 where it bounds from above, -1 from below.
+        limits: Its value for each candidate, shape (m,).
+    """
 
     name: str
-    output: int
+    quantity: str
     sign: float
     limits: Floats
+
+    def missed(self, value: float, row: int) -> float:
+        """How far it is missed by an observed value, as it is modelled; negative: it is kept."""
+        return tempered(self.sign * float(np.log(value / self.limits[row])))
+
+
+def tempered(distance: float) -> float:
+    """The distance itself up to 1, from there on 1 and its log."""
+    far = abs(distance)
+    return distance if far <= 1.0 else float(np.copysign(1.0 + np.log(far), distance))
 
 
 class Aims:
@@ -73,10 +94,10 @@ class Aims:
         candidates: What may be recommended, all of one workload but for the demand.
 
     Attributes:
-        outputs: What is modelled, each by its log.
-        weights: Log cost = weights x outputs + offset; shape (q,).
+        outputs: Names of what is modelled: the quantities of the objective, then the bounds.
+        weights: Log cost = weights x outputs + offset; shape (q,), 0 for the bounds.
         offset: Shape (m,).
-        bounds: What must hold.
+        bounds: What must hold; their outputs are the last ones.
 
     Raises:
         InputError: There is no candidate, or a bound cannot be judged from such runs.
@@ -92,11 +113,10 @@ class Aims:
         self.candidates = tuple(candidates)
         self.useful_bytes = _useful(question, candidates)
         objective = question.effective_objective
-        self._outputs: list[str] = [WATTS]
         weights = {WATTS: 1.0}
         self.offset = np.zeros(len(candidates))
         if objective is not Objective.WATTS:
-            weights[self._output(REQUESTS)] = -1.0
+            weights[REQUESTS] = -1.0
         elif question.as_fast_as_possible:
             raise InputError(
                 "objective: watts at full speed favour the slowest configuration; state a demand, "
@@ -106,53 +126,58 @@ class Aims:
         if objective is Objective.JOULES_PER_USEFUL_GB:
             self.offset = -np.log(self.useful_bytes / 1e9)
         if objective is Objective.EDP:
-            weights[self._output("latency_mean_ns")] = 1.0
+            weights["latency_mean_ns"] = 1.0
             self.offset = np.full(len(candidates), np.log(1e-9))
+        self._quantities = tuple(weights)
         self.bounds = tuple(self._bounds())
-        self.outputs = tuple(self._outputs)
+        self.outputs = (*self._quantities, *(one.name for one in self.bounds))
         self.weights = np.array([weights.get(name, 0.0) for name in self.outputs])
         self._rows = {one.key: row for row, one in enumerate(self.candidates)}
 
     def observed(self, dataset: Dataset) -> tuple[Rows, Floats]:
-        """Which candidates were measured, and the logs of their outputs.
+        """Which candidates were measured, and their outputs.
 
         Returns:
-            The candidate of every usable row, shape (n,), and its logs, shape (n, q). Rows of
+            The candidate of every usable row, shape (n,), and its outputs, shape (n, q). Rows of
             other points, and rows that lack an output, are left out.
         """
         rows: list[int] = []
         values: list[list[float]] = []
         for one in dataset.measurements():
             row = self._rows.get((one.workload, one.configuration))
-            if row is None:
+            seen = one.observations.model_dump()
+            costs = [self._value(name, seen) for name in self._quantities]
+            bounded = [self._value(bound.quantity, seen) for bound in self.bounds]
+            if row is None or not all(each is not None and each > 0 for each in costs + bounded):
                 continue
-            seen = one.observations
-            found = [self._value(name, seen.model_dump()) for name in self.outputs]
-            if all(each is not None and each > 0 for each in found):
-                rows.append(row)
-                values.append([float(np.log(each)) for each in found if each is not None])
+            pairs = zip(self.bounds, bounded, strict=True)
+            rows.append(row)
+            values.append(
+                [float(np.log(each)) for each in costs if each is not None]
+                + [bound.missed(each, row) for bound, each in pairs if each is not None]
+            )
         return np.array(rows, dtype=np.intp), np.array(values).reshape(-1, len(self.outputs))
 
     def missing(self, dataset: Dataset) -> list[str]:
-        """Outputs that no row of the dataset has, so that the question cannot be answered."""
+        """Quantities that no row of the dataset has, so that the question cannot be answered."""
         seen = [one.observations.model_dump() for one in dataset.measurements()]
-        return [
-            name for name in self.outputs if all(self._value(name, row) is None for row in seen)
-        ]
+        wanted = dict.fromkeys((*self._quantities, *(one.quantity for one in self.bounds)))
+        return [name for name in wanted if all(self._value(name, row) is None for row in seen)]
 
     def log_costs(self, means: Floats, rows: Rows | None = None) -> Floats:
         """Log cost from mean outputs of shape (q, ..., k) about `rows` (None: all)."""
         offset = self.offset if rows is None else self.offset[rows]
         return np.asarray(np.tensordot(self.weights, means, axes=1) + offset)
 
-    def chances(self, means: Floats, variances: Floats, rows: Rows | None = None) -> Floats:
-        """Probability that all bounds are kept, for outputs of shape (q, ..., k) about `rows`."""
-        found = np.ones(means.shape[1:])
-        for bound in self.bounds:
-            limits = bound.limits if rows is None else bound.limits[rows]
-            room = limits - bound.sign * means[bound.output]
-            found = found * ndtr(room / np.sqrt(variances[bound.output]))
-        return np.asarray(found)
+    def chances(self, means: Floats, variances: Floats) -> Floats:
+        """Probability that all bounds are kept, for outputs of shape (q, ...)."""
+        first = len(self._quantities)
+        kept = ndtr(-means[first:] / np.sqrt(variances[first:]))
+        return np.asarray(np.prod(kept, axis=0))
+
+    def keeps(self, outputs: Floats) -> NDArray[np.bool_]:
+        """Whether all bounds are kept where the outputs, shape (q, ...), are these."""
+        return np.asarray((outputs[len(self._quantities) :] <= 0).all(axis=0))
 
     def _value(self, name: str, seen: dict[str, float | None]) -> float | None:
         if name != WATTS:
@@ -161,32 +186,23 @@ class Aims:
         known = [part for part in parts if part is not None]
         return sum(known) if len(known) == len(parts) else None
 
-    def _output(self, name: str) -> str:
-        if name not in self._outputs:
-            self._outputs.append(name)
-        return name
-
-    def _bound(self, name: str, output: str, sign: float, limits: Floats) -> Bound:
-        place = self._outputs.index(self._output(output))
-        return Bound(name, place, sign, sign * np.log(limits))
-
     def _bounds(self) -> list[Bound]:
         ones = np.ones(len(self.candidates))
         found: list[Bound] = []
         demanded = _demanded(self.question, self.useful_bytes)
         if demanded is not None:
-            found.append(self._bound("demand", REQUESTS, -1.0, DEMAND_MET * demanded))
+            found.append(Bound("demand", REQUESTS, -1.0, DEMAND_MET * demanded))
         for name, value in self.question.sla.bounds().items():
             if name in LATENCY_MAXIMA:
-                found.append(self._bound(name, LATENCY_MAXIMA[name], 1.0, value * ones))
+                found.append(Bound(name, LATENCY_MAXIMA[name], 1.0, value * ones))
             elif name in POWER_MAXIMA:
-                found.append(self._bound(name, POWER_MAXIMA[name], 1.0, value * ones))
+                found.append(Bound(name, POWER_MAXIMA[name], 1.0, value * ones))
             else:
                 operation = self.useful_operation
                 least = value if name == "iops_min" else value / operation
                 needed = least * operation / self.useful_bytes
                 if demanded is None:
-                    found.append(self._bound(name, REQUESTS, -1.0, needed))
+                    found.append(Bound(name, REQUESTS, -1.0, needed))
                 elif np.any(needed > demanded * (1 + 1e-9)):
                     raise InputError(
                         f"sla.{name}: is more than the demand, and runs at a demand do not show "

@@ -128,12 +128,8 @@ class Beliefs:
     def choice(self) -> Choice:
         """The cheapest candidate of those that keep each bound with the stated confidence."""
         costs = self.aims.log_costs(self.means)
-        allowed = np.ones(len(costs), dtype=bool)
         margin = NormalDist().inv_cdf(self.aims.question.sla.confidence)
-        sds = np.sqrt(self.variances)
-        for bound in self.aims.bounds:
-            worst = bound.sign * self.means[bound.output] + margin * sds[bound.output]
-            allowed &= worst <= bound.limits
+        allowed = self.aims.keeps(self.means + margin * np.sqrt(self.variances))
         chances = self.aims.chances(self.means, self.variances)
         row = int(np.where(allowed, costs, np.inf).argmin() if allowed.any() else chances.argmax())
         return Choice(row, float(np.exp(costs[row])), float(chances[row]), bool(allowed[row]))

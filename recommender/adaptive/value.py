@@ -22,6 +22,9 @@ Floats = NDArray[np.float64]
 
 INFEASIBLE = 1.0
 """Log of the factor by which an infeasible configuration counts as dearer."""
+DOUBT = 3.0
+"""Every other choice is made as if the model were so many times as unsure as it says: lengths
+and amplitudes that were estimated wrongly make it blind, and only a look elsewhere shows that."""
 OUTCOMES = 32
 SHORTLIST = 30
 """Candidates that are looked at closely: the best so many by each of two quick measures."""
@@ -61,9 +64,7 @@ def regrets(
     """What recommending the candidate at `place` of `joint.rows` would lose, in joint draws."""
     outputs = joint.samples(count, source)
     costs = np.tensordot(aims.weights, outputs, axes=1) + aims.offset[joint.rows, None]
-    kept = np.ones(costs.shape, dtype=bool)
-    for bound in aims.bounds:
-        kept &= bound.sign * outputs[bound.output] <= bound.limits[joint.rows, None]
+    kept = aims.keeps(outputs)
     priced = np.where(kept, costs, np.inf)
     winners = priced.argmin(axis=0)
     best = priced.min(axis=0)
@@ -99,11 +100,13 @@ def batch(
     """
     chosen: list[int] = []
     seconds = np.array([aims.candidates[row].seconds for row in joint.rows])
-    for _ in range(count):
+    for index in range(count):
+        doubt = DOUBT if index % 2 else 1.0
+        doubted = replace(joint, covariances=joint.covariances * doubt**2)
         places = _shortlist(aims, joint, expected)
         outcomes = qmc.Sobol(len(joint.means), scramble=True, rng=source).random(OUTCOMES)
         shifts = norm.ppf(np.clip(outcomes, 1e-6, 1 - 1e-6))
-        worth = _worth(aims, joint, noise, places, shifts) / seconds[places]
+        worth = _worth(aims, doubted, noise, places, shifts) / seconds[places]
         place = int(places[worth.argmax()])
         chosen.append(int(joint.rows[place]))
         joint = _measured(joint, noise, place)
@@ -126,7 +129,7 @@ def _shortlist(aims: Aims, joint: Normal, expected: Regrets) -> NDArray[np.intp]
 
 def _prices(aims: Aims, joint: Normal) -> Floats:
     """Log cost, dearer by the chance to break the SLA, shape (k,)."""
-    chances = aims.chances(joint.means, joint.variances, joint.rows)
+    chances = aims.chances(joint.means, joint.variances)
     return aims.log_costs(joint.means, joint.rows) + INFEASIBLE * (1 - chances)
 
 
@@ -144,7 +147,7 @@ def _worth(
         step = _step(joint, noise, int(place))[:, rivals]
         means = joint.means[:, rivals][:, None, :] + shifts.T[:, :, None] * step[:, None, :]
         left = np.maximum(variances[:, rivals] - step**2, 1e-12)[:, None, :]
-        chances = aims.chances(means, left, rows)
+        chances = aims.chances(means, left)
         after = aims.log_costs(means, rows) + INFEASIBLE * (1 - chances)
         worth[index] = prices.min() - after.min(axis=1).mean()
     return worth

@@ -171,9 +171,8 @@ def adaptive(case: Case, hours: float, folder: Path, seed: int = 1, regret: floa
         budget=Budget(hours, regret),
         clock=bench.clock,
     )
-    bounds = kept.read(ADAPTIVE_FILE, Progress).regret_bounds
+    last = kept.read(ADAPTIVE_FILE, Progress).last_bound
     measured = [one.measurement for one in kept.records() if one.measurement is not None]
-    last = bounds[-1] if bounds else None
     return _outcome(case, measured, bench, float("inf") if last is None else last)
 
 
