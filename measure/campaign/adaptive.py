@@ -136,7 +136,7 @@ def conduct_adaptively(
         clock: Seconds; simulated drives have their own.
 
     Raises:
-        RunsFailedError: Some runs failed, or were stopped; the others are stored.
+        RunsFailedError: No run counts, or so many failed that it stopped; the others are stored.
         DriveError: The drive has vanished; what was measured is stored.
         CampaignError: The folder cannot be written, or was begun with other points.
     """
@@ -190,9 +190,8 @@ class _Adaptive:
                 self._store()
         finally:
             conductor.write_measurements()
-        summary = conductor.summary(stopped, len(self._chosen))
         words = ". ".join(one for one in (told, self._progress.answer) if one)
-        return Summary(summary.done, summary.failed, summary.stopped, words)
+        return conductor.summary(stopped, len(self._chosen), words, all_needed=False)
 
     def _all(self, left: Sequence[Run]) -> tuple[str | None, str | None]:
         """Why it had to stop, and why it ended."""

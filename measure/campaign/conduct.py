@@ -135,15 +135,26 @@ class Conductor:
         self._dataset_at = time.monotonic()
         self._folder.write_measurements(self._records(), self._plan.name)
 
-    def summary(self, stopped: str | None, total: int) -> Summary:
+    def summary(
+        self, stopped: str | None, total: int, told: str = "", *, all_needed: bool = True
+    ) -> Summary:
         """How it ended.
 
+        Args:
+            stopped: Why it ended before its time; None = it did not.
+            total: Runs that there should be.
+            told: What else is to be said.
+            all_needed: Whether the campaign is incomplete when a run failed.
+
         Raises:
-            RunsFailedError: Some runs failed, or it was stopped; the others are stored.
+            RunsFailedError: Runs that are needed failed, or it was stopped; the others are stored.
         """
         failed = [one for one in self._records() if one.status is Status.FAILED]
-        summary = Summary(len(self.known) - len(failed), len(failed), stopped)
-        if failed or stopped:
+        done = len(self.known) - len(failed)
+        if failed and not all_needed:
+            told = f"{told}. {len(failed)} runs failed ({_reasons(failed)})"
+        summary = Summary(done, len(failed), stopped, told)
+        if (failed and (all_needed or not done)) or stopped:
             raise RunsFailedError(_story(self._folder, summary, failed, total))
         return summary
 
@@ -194,21 +205,24 @@ def counts(record: RunRecord | None) -> bool:
     return record is not None and record.status is Status.DONE
 
 
-def _story(
-    folder: CampaignFolder, summary: Summary, failed: Sequence[RunRecord], total: int
-) -> str:
+def _reasons(failed: Sequence[RunRecord]) -> str:
     reasons: dict[str, list[int]] = {}
     for record in failed:
         reasons.setdefault(record.reason or "unknown", []).append(record.number)
-    told = "; ".join(
+    return "; ".join(
         f"run{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers[:5]))}"
         f"{' ...' if len(numbers) > 5 else ''}: {reason}"
         for reason, numbers in reasons.items()
     )
+
+
+def _story(
+    folder: CampaignFolder, summary: Summary, failed: Sequence[RunRecord], total: int
+) -> str:
     stopped = f" It stopped early: {summary.stopped}." if summary.stopped else ""
     return (
         f"{folder.path}: {summary.done} of {total} runs are done and stored, {summary.failed} "
-        f"failed ({told}).{stopped} Mend the cause and make what is missing with "
+        f"failed ({_reasons(failed)}).{stopped} Mend the cause and make what is missing with "
         f"`iojoule measure resume {folder.path}`"
     )
 

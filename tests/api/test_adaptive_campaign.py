@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from iojoule.api.adaptive_campaign import adaptive_conduct, adaptive_options, candidates_of
@@ -12,7 +14,10 @@ from iojoule.datasets.errors import InputError
 from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
 from iojoule.measure.campaign.plan import parse_plan
 from iojoule.measure.campaign.points import Abilities, Run, expand
+from iojoule.measure.campaign.record import RunRecord, Status
+from iojoule.recommender.adaptive.aims import Candidate
 from iojoule.recommender.workload import parse_workload
+from tests.recommender.adaptive.analytic import measured
 
 PLAN = """
 schema_version = 1
@@ -95,3 +100,51 @@ def test_the_question_is_kept_in_the_campaigns_folder(tmp_path: Path) -> None:
     assert kept == options
     assert parse_workload(kept.question) == question
     adaptive_conduct(kept)
+
+
+class AnalyticBench:
+    """Every run takes 40 s and obeys formulas."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.source = np.random.default_rng(1)
+
+    def prepare(self, state: object, store: object) -> None: ...
+
+    def before(self, run: Run, state: object, store: object) -> None: ...
+
+    def finish(self, state: object, store: object) -> None: ...
+
+    def begin(self, run: Run, done: int, total: int, seconds_left: float) -> None: ...
+
+    def end(self, run: Run, record: RunRecord) -> None: ...
+
+    def perform(self, run: Run, folder: Path, state: object) -> RunRecord:
+        self.seconds += 40.0
+        point = Candidate(run.point.workload, run.point.configuration, 40.0)
+        return RunRecord(
+            number=run.number,
+            sweep=run.sweep,
+            repeat=run.repeat,
+            point=run.point.key,
+            status=Status.DONE,
+            started_utc=datetime.now(UTC),
+            wall_seconds=40.0,
+            measurement=measured([point], self.source).measurements()[0],
+        )
+
+
+def test_a_campaign_conducted_by_a_question_ends_with_the_answer(tmp_path: Path) -> None:
+    asked = QUESTION.replace("demand_operations_per_second = 20000\n", "")
+    (tmp_path / "question.toml").write_text(asked)
+    options, _ = adaptive_options(tmp_path / "question.toml", 2.0, 0.1)
+    folder = CampaignFolder(tmp_path / "campaign")
+    folder.create(PLAN, CampaignOptions(drive="/dev/x", serial="S", adaptive=options))
+    plan, bench = parse_plan(PLAN, "plan"), AnalyticBench()
+    way = adaptive_conduct(options)
+    told = way(
+        plan, expand(plan, Abilities()).runs, folder, bench, bench, clock=lambda: bench.seconds
+    ).told
+    assert "within 10.0% of the best" in told
+    assert "request_bytes=16384" in told
+    assert bench.seconds < 3600
