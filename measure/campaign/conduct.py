@@ -93,8 +93,12 @@ class Conductor:
         self._bench.prepare(self.state, self._store)
 
     def finish(self) -> None:
-        """Measure what is measured after the last run."""
-        self._bench.finish(self.state, self._store)
+        """Measure what is measured after the last run, unless that failed.
+
+        What failed a run would fail the last look at idle power too, and hide the reason.
+        """
+        if self._in_a_row == 0:
+            self._bench.finish(self.state, self._store)
 
     def make(self, run: Run, total: int, seconds_left: float) -> RunRecord:
         """Make one run; `total` and `seconds_left` are for the observer."""
@@ -110,11 +114,6 @@ class Conductor:
         if time.monotonic() - self._dataset_at >= _DATASET_EVERY_SECONDS:
             self.write_measurements()
         return record
-
-    @property
-    def last_failed(self) -> bool:
-        """Whether the latest run failed."""
-        return self._in_a_row > 0
 
     def must_stop(self) -> str | None:
         """Why no further run may be made; None = it may."""
@@ -192,8 +191,7 @@ def conduct(
             if stopped is not None:
                 break
             clock.made(conductor.make(run, len(runs), clock.seconds_left()))
-        # what failed a run would fail the last look at idle power too
-        if left and not conductor.last_failed:
+        if left:
             conductor.finish()
     finally:
         conductor.write_measurements()
