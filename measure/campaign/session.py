@@ -57,14 +57,13 @@ class Opened:
     cost: Cost
 
 
-def look(plan: Plan, drive: Path, controller: Path | None) -> Opened:
-    """Look at a drive and work out what a plan would do to it; changes nothing.
+def look_at(drive: Path, controller: Path | None) -> tuple[DriveFacts, NvmeController | None]:
+    """Look at a drive and its controller; changes nothing.
 
     Raises:
         DriveError: The drive or its controller does not answer.
         UnsafeDriveError: It is no whole drive.
         HostStateError: A permission or a program is missing.
-        CampaignError: The plan does not fit the drive.
     """
     device = open_block_device(drive)
     node = controller or device.controller_node()
@@ -74,6 +73,19 @@ def look(plan: Plan, drive: Path, controller: Path | None) -> Opened:
         nvme.identify() if nvme is not None else None,
         _namespace(nvme) if nvme is not None else None,
     )
+    return facts, nvme
+
+
+def look(plan: Plan, drive: Path, controller: Path | None) -> Opened:
+    """Look at a drive and work out what a plan would do to it; changes nothing.
+
+    Raises:
+        DriveError: The drive or its controller does not answer.
+        UnsafeDriveError: It is no whole drive.
+        HostStateError: A permission or a program is missing.
+        CampaignError: The plan does not fit the drive.
+    """
+    facts, nvme = look_at(drive, controller)
     expansion = expand(plan, _abilities(facts))
     for run in expansion.runs:
         job_of(run, plan, facts)  # whatever cannot be written as a job is found now
@@ -199,7 +211,7 @@ def run_campaign(
         serial = opened.drive.serial
         consent = options.serial if resume else typed_serial
         require_consent(opened.drive.device, serial, consent, options.overwrite)
-    sensors = open_sensors(options.sensors, opened)
+    sensors = open_sensors(options.sensors, opened.drive)
     if not resume:
         folder.create(plan_text, options.model_copy(update={"serial": opened.drive.serial}))
         folder.write(measured_drive.FILE_NAME, opened.drive.record())
@@ -226,14 +238,14 @@ def run_campaign(
             state.restore()
 
 
-def open_sensors(wanted: Sequence[str], opened: Opened) -> list[Sensor]:
+def open_sensors(wanted: Sequence[str], drive: DriveFacts) -> list[Sensor]:
     """Open the instruments: those asked for, and what every host has.
 
     Raises:
         SensorError: One is not there or may not be read.
     """
     # what every host has: whether somebody else used the drive, and what the CPU did
-    own = [f"diskstats:{opened.drive.device.carrier}", "cpu"]
+    own = [f"diskstats:{drive.device.carrier}", "cpu"]
     kinds = {name.partition(":")[0] for name in wanted}
     names = [*wanted, *(name for name in own if name.partition(":")[0] not in kinds)]
     sensors = [open_sensor(name) for name in names]
