@@ -20,12 +20,14 @@ from iojoule.api.cli.adaptive import (
     way_of,
     with_hours,
 )
+from iojoule.api.cli.characterise import characterise
 
 if TYPE_CHECKING:
     from iojoule.measure.campaign.session import Opened
 
 app = typer.Typer(help="Measure a drive: plan, run, resume, check.", no_args_is_help=True)
 app.command("command", context_settings=measure_command.SETTINGS)(measure_command.command)
+app.command()(characterise)
 
 DriveOption = Annotated[
     Path,

@@ -1,0 +1,171 @@
+"""`iojoule measure characterise`: what a drive is like where no data sheet says it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from iojoule.api.cli import console
+from iojoule.measure.characterise.scope import ScaleName
+
+if TYPE_CHECKING:
+    from iojoule.datasets.characteristics import Characteristics
+    from iojoule.measure.characterise.session import Considered
+
+
+def characterise(
+    drive: Annotated[
+        Path, typer.Option(metavar="/dev/X", help="The block device of a whole drive.")
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder; one that was begun before is gone on with.")
+    ],
+    controller: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="/dev/Y",
+            help="Its NVMe controller; default: found for an NVMe drive, else none.",
+        ),
+    ] = None,
+    power: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--power",
+            metavar="SENSOR",
+            help="An instrument, for instance powersensor3:/dev/ttyACM0,pairs=0+1. "
+            "May be repeated.",
+        ),
+    ] = None,
+    rapl_root: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Root of the powercap tree; read where it is there."),
+    ] = None,
+    serial: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SERIAL", help="Agrees to overwrite the drive with this serial number."
+        ),
+    ] = None,
+    overwrite: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SIGNATURE", help="A signature on the drive that is worthless."),
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="NAME,...", help="These questions alone; `all` lists them."),
+    ] = None,
+    scale: Annotated[
+        ScaleName, typer.Option(help="`quick` shows the big effects, `full` takes hours.")
+    ] = ScaleName.FULL,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PRESET|FILE.toml",
+            help="The simulated drive that the preset takes from what was not found.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the plan and every job, and do nothing.")
+    ] = False,
+) -> None:
+    """Ask a drive what no data sheet says: cache, units, saturation, idle and background watts."""
+    from iojoule.measure.characterise.folder import CharacteriseFolder
+    from iojoule.measure.characterise.preset import DEFAULT_BASE
+    from iojoule.measure.characterise.registry import QUESTIONS, chosen
+    from iojoule.measure.characterise.rehearsal import commands
+    from iojoule.measure.characterise.session import Asked, consider
+    from iojoule.measure.characterise.session import characterise as ask
+
+    if only == "all":
+        _list()
+        return
+    questions = chosen([one.strip() for one in only.split(",")] if only else [])
+    considered = consider(questions, drive, controller, scale, has_power=bool(power))
+    _show(considered)
+    if dry_run:
+        lines = commands(considered.steps, considered.scope, considered.drive.device.path)
+        console.emit("\n".join(lines) + "\n")
+        return
+    if considered.bytes_written and serial is None:
+        serial = _ask(considered)
+    sensors = [*(power or []), *([f"rapl:{rapl_root}"] if rapl_root is not None else [])]
+    found = ask(
+        considered,
+        CharacteriseFolder(out),
+        Asked(sensors, overwrite or [], serial, base or DEFAULT_BASE),
+        console.note,
+    )
+    _tell(found, [one.name for one in QUESTIONS])
+    console.emit(f"{out}: characteristics.json, report.md and preset.toml are written\n")
+
+
+def _list() -> None:
+    from iojoule.measure.characterise.registry import QUESTIONS
+
+    table = console.new_table(["question", "what it asks", "what it is good for"])
+    for one in QUESTIONS:
+        table.add_row(one.name, one.title, one.purpose)
+    console.emit_table(table)
+
+
+def _show(considered: Considered) -> None:
+    facts, scope = considered.drive, considered.scope
+    table = console.new_table(["question", "what it asks", "runs", "writes", "at least"])
+    if considered.fills:
+        table.add_row("", "the area is written in order first", "1", _megabytes(scope.area_bytes))
+    for step in considered.steps:
+        name, title = step.question.name, step.question.title
+        if step.obstacle is not None:
+            table.add_row(name, f"left out: {step.obstacle}")
+            continue
+        written = _megabytes(step.bytes_written) if step.bytes_written else "nothing"
+        table.add_row(name, title, str(len(step.jobs)), written, _duration(step.seconds))
+    console.emit_table(
+        f"{facts.device.path}: {facts.model}, serial {facts.serial}; the first "
+        f"{_megabytes(scope.area_bytes)} are used",
+        table,
+        f"written in all: {_megabytes(considered.bytes_written)}"
+        if considered.bytes_written
+        else "nothing is written; what the drive holds is read, and blocks that were never "
+        "written answer faster than others",
+        f"time: at least {_duration(considered.seconds)}, more where writes are slow or the "
+        "drive works on after them",
+    )
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def _ask(considered: Considered) -> str | None:
+    """Read the serial number from standard input: typed, or piped by a script that means it."""
+    device = considered.drive.device
+    console.warn(
+        f"this overwrites {device.path} ({considered.drive.model}, "
+        f"{device.size_bytes / 1e9:.1f} GB); everything on it will be lost"
+    )
+    sys.stderr.write("Type its serial number to go on: ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip() or None
+
+
+def _tell(found: Characteristics, order: list[str]) -> None:
+    from iojoule.measure.characterise.report import interval
+
+    table = console.new_table(["question", "what", "found"])
+    for name in order:
+        answer = found.answers.get(name)
+        if answer is None:
+            continue
+        if not answer.estimates:
+            table.add_row(name, answer.status.value, answer.reason or "")
+        for label, one in answer.estimates.items():
+            table.add_row(name, label, interval(one))
+    console.emit_table(table)

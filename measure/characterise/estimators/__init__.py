@@ -1,0 +1,1 @@
+"""From observations to numbers with intervals; pure functions, known answers in the tests."""

@@ -1,0 +1,173 @@
+"""The folder of one characterisation.
+
+characterise.json     drive, sensors, scale: what a later call must agree with
+drive.json            what the drive says of itself
+questions/NAME/       answer.json, written last: from then on the question is answered;
+                      measurements.json, runs/ with job files and results, series/
+plots/NAME.svg
+characteristics.json, report.md, preset.toml, measurements.parquet    made of all answers
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, Field, ValidationError
+
+from iojoule.datasets.characteristics import Answer, Status
+from iojoule.datasets.schema import Measurement, Section, validation_error
+from iojoule.measure.characterise.scope import ScaleName
+from iojoule.measure.errors import CampaignError
+
+OPTIONS_FILE = "characterise.json"
+ANSWER_FILE = "answer.json"
+MEASUREMENTS_FILE = "measurements.json"
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class Options(Section):
+    """What it was begun with; a later call goes on only with the same drive and scale."""
+
+    schema_version: int = 1
+    drive: str
+    controller: str | None = None
+    serial: str
+    scale: ScaleName
+    sensors: list[str] = Field(default_factory=list)
+    began_utc: str
+
+
+class Measured(Section):
+    """The runs of one question that fit the schema of measurements."""
+
+    schema_version: int = 1
+    measurements: list[Measurement] = Field(default_factory=list)
+
+
+class CharacteriseFolder:
+    """The folder.
+
+    Args:
+        path: Where it is or will be.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def begin(self, options: Options) -> Options:
+        """Begin here, or go on with what was begun with the same drive and scale.
+
+        Returns:
+            The options it was begun with.
+
+        Raises:
+            CampaignError: Another drive or scale was begun here, or something else is here.
+        """
+        if (self.path / OPTIONS_FILE).is_file():
+            before = self.read(OPTIONS_FILE, Options)
+            if (before.serial, before.scale) != (options.serial, options.scale):
+                raise CampaignError(
+                    f"{self.path}: drive {before.serial} was begun here at scale "
+                    f"{before.scale.value}; name another folder for drive {options.serial} at "
+                    f"scale {options.scale.value}"
+                )
+            return before
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if any(self.path.iterdir()):
+                raise CampaignError(f"{self.path}: is not empty; name a new folder with --out")
+        except OSError as error:
+            raise CampaignError(f"{self.path}: cannot be made ({error.strerror})") from None
+        self.write(OPTIONS_FILE, options)
+        return options
+
+    def question(self, name: str) -> Path:
+        """The folder of a question."""
+        return self.path / "questions" / name
+
+    def fresh(self, name: str) -> Path:
+        """The folder of a question that is about to be asked, empty.
+
+        What an interrupted attempt left is removed: it holds no answer.
+        """
+        folder = self.question(name)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder
+
+    def answer(self, name: str) -> Answer | None:
+        """The answer to a question; None where it is still to be asked."""
+        if not (self.question(name) / ANSWER_FILE).is_file():
+            return None
+        return self.read(f"questions/{name}/{ANSWER_FILE}", Answer)
+
+    def is_answered(self, name: str) -> bool:
+        """Whether it need not be asked again."""
+        answer = self.answer(name)
+        return answer is not None and answer.status is Status.ANSWERED
+
+    def keep(self, name: str, answer: Answer, measurements: Sequence[Measurement]) -> None:
+        """Store an answer: from now on the question is answered."""
+        self.question(name).mkdir(parents=True, exist_ok=True)
+        found = Measured(measurements=list(measurements))
+        self.write(f"questions/{name}/{MEASUREMENTS_FILE}", found)
+        self.write(f"questions/{name}/{ANSWER_FILE}", answer)
+
+    def measurements(self, name: str) -> list[Measurement]:
+        """The measurements of a question."""
+        path = f"questions/{name}/{MEASUREMENTS_FILE}"
+        if not (self.path / path).is_file():
+            return []
+        return self.read(path, Measured).measurements
+
+    def write(self, name: str, content: BaseModel) -> None:
+        """Write a JSON file atomically."""
+        data = content.model_dump(mode="json")
+        self.write_text(name, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a text file atomically.
+
+        Raises:
+            CampaignError: The disk is full or the folder cannot be written.
+        """
+        path = self.path / name
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        try:
+            with temporary.open("w", encoding="utf-8") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(path)
+        except OSError as error:
+            raise CampaignError(
+                f"{path}: cannot be written ({error.strerror}); nothing measured so far is lost: "
+                "make room and give the same command again"
+            ) from None
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def read(self, name: str, kind: type[M]) -> M:
+        """Read a JSON file of the folder.
+
+        Raises:
+            CampaignError: It is missing, damaged or of a newer version.
+        """
+        path = self.path / name
+        try:
+            data = json.loads(path.read_text())
+        except (OSError, ValueError) as error:
+            raise CampaignError(f"{path}: cannot be read ({error})") from None
+        if isinstance(data, dict) and data.get("schema_version", 1) != 1:
+            raise CampaignError(f"{path}: was written by a newer iojoule; upgrade")
+        try:
+            return kind.model_validate(data)
+        except ValidationError as error:
+            raise CampaignError(validation_error(error, str(path)).message) from None

@@ -1,0 +1,1 @@
+"""The questions: one module each, listed in `registry.py` of the package above."""

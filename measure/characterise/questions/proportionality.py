@@ -1,0 +1,114 @@
+"""Whether power follows the work: from idle to the peak rate in steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.characteristics import Estimate, Evidence, Row
+from iojoule.datasets.vocabulary import Operation
+from iojoule.measure.characterise.estimators.intervals import Z, between, missing
+from iojoule.measure.characterise.estimators.proportionality import proportionality
+from iojoule.measure.characterise.question import Bench, Estimates, Job
+from iojoule.measure.characterise.scope import Scope
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+REQUEST_BYTES = 4096
+_DEPTH = 64
+_RANGE = "1 - idle watts over watts at the peak rate of random reads of 4 KiB, depth 64"
+_INDEX = "1 - (area below power over rate - 1/2) / (1/2), both over their peak (EP)"
+_BEND = "of the quadratic through power over the share of the peak rate (003, figure 3)"
+
+
+class EnergyProportionality:
+    """Energy proportionality."""
+
+    name = "proportionality"
+    title = "Energy proportionality"
+    purpose = "what is saved at part load: all of it, or next to nothing"
+    sources = ("003 Observation 4", "thesis 3 (dynamic power range)")
+    writes = False
+    needs_power = True
+    needs_controller = False
+
+    def measure(self, bench: Bench, scope: Scope) -> list[Row]:
+        """Make the observations."""
+        rows = []
+        for repeat in range(scope.repeats):
+            peak = bench.run(_job(f"share 1.00 {repeat}", scope, None))
+            rows.append(peak)
+            for share in scope.shares:
+                if share < 1.0:
+                    asked = max(1.0, share * peak["iops"])
+                    rows.append(bench.run(_job(f"share {share:.2f} {repeat}", scope, asked)))
+        return rows
+
+    def answer(self, evidence: Evidence) -> Estimates:
+        """Estimate from the evidence."""
+        shares, watts, errors = _points(evidence)
+        told = proportionality(shares, watts, errors)
+        if told is None:
+            reason = "no power meter, or fewer than three loads"
+            return {
+                "dynamic_range": missing(reason, "1", _RANGE),
+                "proportionality_index": missing(reason, "1", _INDEX),
+                "curvature_watts": missing(reason, "W", _BEND),
+            }
+        return {
+            "dynamic_range": between(*told.dynamic_range, "1", _RANGE),
+            "proportionality_index": between(*told.index, "1", _INDEX),
+            "curvature_watts": between(*told.curvature, "W", _BEND),
+        }
+
+    def draw(self, axes: Axes, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
+        """Draw evidence and estimates."""
+        shares, watts, errors = _points(evidence)
+        if not len(shares):
+            return
+        axes.errorbar(shares, watts, yerr=Z * errors, fmt="o-", color="#0072B2", label="measured")
+        axes.plot([0, 1], [0, watts[-1]], "--", color="#7F7F7F", label="proportional")
+        axes.set_xlim(0, 1.05)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("share of the peak rate")
+        axes.set_ylabel("power (W)")
+        axes.legend()
+
+
+def _job(label: str, scope: Scope, rate: float | None) -> Job:
+    return Job(
+        label,
+        Operation.READ,
+        REQUEST_BYTES,
+        queue_depth=_DEPTH,
+        seconds=2 * scope.run_seconds,
+        operations_per_second=rate,
+    )
+
+
+Floats = NDArray[np.float64]
+
+
+def _points(evidence: Evidence) -> tuple[Floats, Floats, Floats]:
+    """Share, watts and standard error, idle first; the share is the one that was reached."""
+    idle = evidence.one("idle")
+    rows = [row for row in evidence.named("share ") if "power_watts" in row.values]
+    if idle is None or "power_watts" not in idle.values or not rows:
+        return np.empty(0), np.empty(0), np.empty(0)
+    peak = max(row["iops"] for row in rows)
+    labels = sorted({row.label.split()[1] for row in rows})
+    shares, watts, errors = [0.0], [idle["power_watts"]], [idle["power_error_watts"]]
+    for label in labels:
+        own = [row for row in rows if row.label.split()[1] == label]
+        share = float(np.mean([row["iops"] for row in own])) / peak
+        if share <= shares[-1]:
+            continue  # a rate that was not reached
+        shares.append(share)
+        watts.append(float(np.mean([row["power_watts"] for row in own])))
+        each = np.array([row["power_error_watts"] for row in own])
+        errors.append(float(np.sqrt((each**2).sum()) / len(own)))
+    return np.array(shares), np.array(watts), np.array(errors)

@@ -1,0 +1,154 @@
+"""At which depth a drive is busy, for every request size, and where a joule goes furthest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from iojoule.datasets.characteristics import Estimate, Evidence, Row
+from iojoule.datasets.vocabulary import Operation
+from iojoule.measure.characterise.estimators.intervals import Z, between, missing
+from iojoule.measure.characterise.estimators.saturation import SHARE, Saturation, fit_saturation
+from iojoule.measure.characterise.question import Bench, Estimates, Job
+from iojoule.measure.characterise.scope import Scope
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_KNEE = "R0 Xmax of the closed-loop law fitted to random reads over depth"
+_GREEN = "the depth of most operations per joule among those measured; the interval holds all that "
+_GREEN_REST = "are not worse beyond chance"
+
+
+class SaturationDepth:
+    """Saturation depth per request size."""
+
+    name = "saturation"
+    title = "Saturation depth per request size"
+    purpose = "the depth beyond which more requests in flight only wait, and cost power for nothing"
+    sources = ("002 sections 3.3.1 and 5.1", "003 Observations 6 and 7")
+    writes = False
+    needs_power = False
+    needs_controller = False
+
+    def measure(self, bench: Bench, scope: Scope) -> list[Row]:
+        """Make the observations."""
+        return [
+            bench.run(
+                Job(
+                    f"read {size} depth {depth} {repeat}",
+                    Operation.READ,
+                    size,
+                    queue_depth=depth,
+                    seconds=scope.run_seconds,
+                )
+            )
+            for repeat in range(scope.repeats)
+            for size in scope.request_sizes
+            for depth in scope.depths
+        ]
+
+    def answer(self, evidence: Evidence) -> Estimates:
+        """Estimate from the evidence."""
+        estimates: Estimates = {}
+        for size in _sizes(evidence):
+            rows = evidence.named(f"read {size} ")
+            estimates |= _of_size(size, rows)
+        return estimates
+
+    def draw(self, axes: Axes, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
+        """Draw evidence and estimates."""
+        for place, size in enumerate(_sizes(evidence)):
+            rows = evidence.named(f"read {size} ")
+            colour = f"C{place}"
+            axes.errorbar(
+                [row["queue_depth"] for row in rows],
+                [row["iops"] for row in rows],
+                yerr=[Z * row["relative_error"] * row["iops"] for row in rows],
+                fmt="o",
+                color=colour,
+                label=f"{size // 1024} KiB",
+            )
+            knee = estimates.get(f"saturation_depth_{size}")
+            if knee is not None and knee.value is not None:
+                axes.axvline(knee.value, color=colour, linestyle="--", alpha=0.6)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xlabel("requests in flight")
+        axes.set_ylabel("operations per second")
+        axes.legend(title="random reads of")
+
+
+def _sizes(evidence: Evidence) -> list[int]:
+    return sorted({int(row["request_bytes"]) for row in evidence.named("read ")})
+
+
+def _of_size(size: int, rows: list[Row]) -> Estimates:
+    deepest = max(row["queue_depth"] for row in rows)
+    law = fit_saturation(
+        [row["queue_depth"] for row in rows],
+        [row["iops"] for row in rows],
+        [row["relative_error"] for row in rows],
+    )
+    return {
+        f"saturation_depth_{size}": _knee(law, deepest),
+        f"depth_of_95_percent_{size}": _nearly(law, deepest),
+        f"iops_max_{size}": _most(law, deepest),
+        f"unloaded_latency_seconds_{size}": _unloaded(law),
+        f"green_depth_{size}": _green(rows),
+    }
+
+
+def _knee(law: Saturation | None, deepest: float) -> Estimate:
+    if law is None:
+        return missing("fewer than three depths were measured", "1", _KNEE)
+    if law.knee > deepest:
+        return missing(f"not saturated at {deepest:g} requests in flight", "1", _KNEE, low=deepest)
+    spread = math.exp(Z * law.knee_log_error)
+    return between(law.knee, law.knee / spread, law.knee * spread, "1", _KNEE)
+
+
+def _nearly(law: Saturation | None, deepest: float) -> Estimate:
+    method = f"depth at which the law reaches {SHARE:.0%} of its maximum"
+    if law is None or law.depth_of_share() > deepest:
+        return missing(f"beyond {deepest:g} requests in flight", "1", method, low=deepest)
+    depth = law.depth_of_share()
+    spread = math.exp(Z * (law.knee_log_error + law.rate_log_error))
+    return between(depth, depth / spread, depth * spread, "1", method)
+
+
+def _most(law: Saturation | None, deepest: float) -> Estimate:
+    method = "Xmax of the closed-loop law"
+    if law is None or law.knee > deepest:
+        return missing(f"not saturated at {deepest:g} requests in flight", "1/s", method)
+    spread = math.exp(Z * law.rate_log_error)
+    return between(law.rate_max, law.rate_max / spread, law.rate_max * spread, "1/s", method)
+
+
+def _unloaded(law: Saturation | None) -> Estimate:
+    method = "R0 of the closed-loop law"
+    if law is None:
+        return missing("fewer than three depths were measured", "s", method)
+    spread = math.exp(Z * law.unloaded_log_error)
+    value = law.unloaded_seconds
+    return between(value, value / spread, value * spread, "s", method)
+
+
+def _green(rows: list[Row]) -> Estimate:
+    """The depth of most operations per joule (003, Observation 7)."""
+    method = _GREEN + _GREEN_REST
+    known = [row for row in rows if row.get("power_watts")]
+    if not known:
+        return missing("no power meter", "1", method)
+    told = [
+        (
+            row["iops"] / row["power_watts"],
+            math.hypot(row["relative_error"], row["power_error_watts"] / row["power_watts"]),
+            row["queue_depth"],
+        )
+        for row in known
+    ]
+    best, error, depth = max(told)
+    near = [one[2] for one in told if one[0] > best * (1 - 3 * math.hypot(error, one[1]))]
+    return between(depth, min(near), max(near), "1", method)

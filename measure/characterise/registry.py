@@ -1,0 +1,50 @@
+"""The questions, in the order in which they are asked: a new one is one line here.
+
+The write cache comes early, on a drive that is as it was found but for its first area, and what it
+writes in order is what the others read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iojoule.measure.characterise.question import Question
+from iojoule.measure.characterise.questions.alignment import Alignment
+from iojoule.measure.characterise.questions.asymmetry import Asymmetry
+from iojoule.measure.characterise.questions.background import Background
+from iojoule.measure.characterise.questions.idle_states import IdleStates
+from iojoule.measure.characterise.questions.locality import Locality
+from iojoule.measure.characterise.questions.proportionality import EnergyProportionality
+from iojoule.measure.characterise.questions.saturation import SaturationDepth
+from iojoule.measure.characterise.questions.slc_cache import SlcCache
+from iojoule.measure.characterise.questions.write_pattern import WritePattern
+from iojoule.measure.errors import CampaignError
+
+QUESTIONS: tuple[Question, ...] = (
+    IdleStates(),
+    SlcCache(),
+    SaturationDepth(),
+    Locality(),
+    EnergyProportionality(),
+    Alignment(),
+    WritePattern(),
+    Background(),
+    Asymmetry(),
+)
+
+
+def chosen(names: Sequence[str]) -> tuple[Question, ...]:
+    """The questions of these names in the order of the registry; no names = all.
+
+    Raises:
+        CampaignError: There is no question of a name.
+    """
+    known = {one.name for one in QUESTIONS}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise CampaignError(
+            f"--only {unknown[0]}: there is no such question; questions are "
+            f"{', '.join(one.name for one in QUESTIONS)}",
+            field="only",
+        )
+    return tuple(one for one in QUESTIONS if not names or one.name in names)

@@ -1,0 +1,66 @@
+"""The report people read: one table of estimates per question, with what it is good for."""
+
+from __future__ import annotations
+
+from iojoule.datasets.characteristics import Characteristics, Estimate, Status
+
+_PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
+_BINARY = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def shown(value: float, unit: str) -> str:
+    """A number with its unit, as people write it."""
+    if unit == "bytes":
+        for size, name in _BINARY:
+            if abs(value) >= size:
+                return f"{value / size:.4g} {name}"
+        return f"{value:.0f} bytes"
+    if unit == "1":
+        return f"{value:.3g}"
+    for scale, prefix in _PREFIXES:
+        if abs(value) >= scale:
+            return f"{value / scale:.3g} {prefix}{unit}"
+    return f"{value:.3g} {unit}"
+
+
+def interval(one: Estimate) -> str:
+    """The estimate in words: value and interval, a bound, or that there is none."""
+    if one.value is not None and one.low is not None and one.high is not None:
+        low, high = shown(one.low, one.unit), shown(one.high, one.unit)
+        return f"{shown(one.value, one.unit)} ({low} to {high})"
+    if one.low is not None:
+        return f"not found; at least {shown(one.low, one.unit)}"
+    if one.high is not None:
+        return f"not found; at most {shown(one.high, one.unit)}"
+    return "not found"
+
+
+def report(found: Characteristics) -> str:
+    """The report as Markdown."""
+    drive = found.drive
+    lines = [
+        f"# {drive.model}",
+        "",
+        f"Firmware {drive.firmware or 'unknown'}, {drive.capacity_bytes / 1e9:,.1f} GB, asked on",
+        f"{found.began_utc[:10]} at scale {found.scale}. Intervals hold with",
+        f"{found.confidence:.0%}; where nothing was found the reason is stated.",
+        "",
+    ]
+    for name, answer in found.answers.items():
+        lines += [f"## {answer.title}", "", f"`{name}`: {answer.purpose}.", ""]
+        if answer.status is not Status.ANSWERED:
+            lines += [f"{answer.status.value}: {answer.reason}.", ""]
+            continue
+        lines += ["| what | estimate | how |", "|---|---|---|"]
+        for label, one in answer.estimates.items():
+            how = one.method if one.reason is None else f"{one.reason}; {one.method}"
+            lines.append(f"| `{label}` | {interval(one)} | {how} |")
+        lines += [
+            "",
+            f"{answer.bytes_written / 1e6:,.1f} MB written, {answer.seconds:.0f} s.",
+            f"After: {', '.join(answer.sources)}.",
+            "",
+        ]
+        if answer.plot is not None:
+            lines += [f"![{answer.title}]({answer.plot})", ""]
+    return "\n".join(lines)

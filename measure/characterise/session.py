@@ -1,0 +1,385 @@
+"""Asks a drive its questions, guarded as a campaign is, and resumes where it was interrupted.
+
+Order, as in `campaign.session`: restore what a killed session left; look at the drive; refuse one
+in use; ask for consent before anything destructive; hold the drive; open the instruments; only then
+change anything, and put it back on every way out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from iojoule import __version__
+from iojoule.datasets import measured_drive
+from iojoule.datasets.characteristics import (
+    FILE_NAME,
+    Answer,
+    Characteristics,
+    Evidence,
+    Row,
+    Status,
+)
+from iojoule.datasets.errors import IojouleError
+from iojoule.datasets.provenance import Provenance, SourceFile
+from iojoule.datasets.schema import Measurement
+from iojoule.datasets.store import Dataset, write_dataset
+from iojoule.datasets.vocabulary import Operation, Pattern
+from iojoule.measure.campaign import idle, settings
+from iojoule.measure.campaign.bench import Say
+from iojoule.measure.campaign.conditions import DriveFacts
+from iojoule.measure.campaign.plan import Settle
+from iojoule.measure.campaign.rig import Rig
+from iojoule.measure.campaign.session import look_at, open_sensors
+from iojoule.measure.characterise.folder import OPTIONS_FILE, CharacteriseFolder, Options
+from iojoule.measure.characterise.pictures import draw
+from iojoule.measure.characterise.preset import preset_text
+from iojoule.measure.characterise.question import Job, Question
+from iojoule.measure.characterise.registry import QUESTIONS
+from iojoule.measure.characterise.rehearsal import Step, fills_first, rehearse
+from iojoule.measure.characterise.report import report
+from iojoule.measure.characterise.scope import ScaleName, Scope, scope_of
+from iojoule.measure.characterise.workbench import Workbench
+from iojoule.measure.drive.nvme_cli import NvmeController
+from iojoule.measure.drive.safety import held, require_consent, require_unused
+from iojoule.measure.errors import CampaignError, DriveError, RunsFailedError, SensorError
+from iojoule.measure.fio.program import find_fio
+from iojoule.measure.host.facts import host_facts
+from iojoule.measure.host.journal import HostState, restore_abandoned
+from iojoule.measure.host.signals import Interrupted, gate
+from iojoule.measure.recording import Recorder
+
+REPORT_FILE = "report.md"
+PRESET_FILE = "preset.toml"
+DATASET = "measurements"
+FILL_BYTES = 131072
+COUNTERS_EVERY_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Considered:
+    """A drive that was looked at, and what the questions would do to it.
+
+    Attributes:
+        drive: The drive and what it says of itself.
+        controller: Its controller; None = none.
+        scope: Times and sizes.
+        steps: One per question.
+        fills: Whether the area is written in order first.
+    """
+
+    drive: DriveFacts
+    controller: NvmeController | None
+    scope: Scope
+    steps: list[Step]
+    fills: bool
+
+    @property
+    def bytes_written(self) -> int:
+        """By all of it, exactly."""
+        filled = self.scope.area_bytes if self.fills else 0
+        return filled + sum(step.bytes_written for step in self.steps)
+
+    @property
+    def seconds(self) -> float:
+        """It takes at least."""
+        return sum(step.seconds for step in self.steps)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `characterise` was told.
+
+    Attributes:
+        sensors: Instruments, as the user wrote them.
+        overwrite: Signatures on the drive that the user named as worthless.
+        typed_serial: The serial number as typed; needed where something is written.
+        base: The preset that what is not known is carried from.
+        power: Whether one of the instruments is said to measure the drive.
+    """
+
+    sensors: Sequence[str]
+    overwrite: Sequence[str]
+    typed_serial: str | None
+    base: str
+
+
+def consider(
+    questions: Sequence[Question],
+    drive: Path,
+    controller: Path | None,
+    scale: ScaleName,
+    *,
+    has_power: bool,
+) -> Considered:
+    """Look at a drive and work out what the questions would do to it; changes nothing.
+
+    Raises:
+        IojouleError: The drive cannot be looked at, or is no whole drive.
+    """
+    facts, nvme = look_at(drive, controller)
+    scope = scope_of(scale, facts.device.size_bytes)
+    steps = rehearse(questions, scope, facts, has_power=has_power)
+    return Considered(facts, nvme, scope, steps, fills_first(steps))
+
+
+def characterise(
+    considered: Considered, folder: CharacteriseFolder, asked: Asked, say: Say
+) -> Characteristics:
+    """Ask every question that has no answer yet, and write what was found.
+
+    Raises:
+        IojouleError: What went wrong; answers so far are stored, and the host is restored.
+        Interrupted: A signal ended it; likewise.
+    """
+    for line in restore_abandoned():
+        say(line)
+    fio, drive = find_fio(), considered.drive
+    require_unused(drive.device)
+    if considered.bytes_written:
+        require_consent(drive.device, drive.serial, asked.typed_serial, asked.overwrite)
+    sensors = open_sensors([*asked.sensors, _counters(drive)], drive)
+    options = folder.begin(_options(considered, asked))
+    folder.write(measured_drive.FILE_NAME, drive.record())
+    with gate(say) as signals, ExitStack() as stack:
+        stack.enter_context(held(drive.device))
+        state = HostState(str(drive.device.path), note=say)
+        try:
+            try:
+                rig = Rig(drive, considered.controller, host_facts(), fio, sensors, state, say)
+                _Session(considered, folder, rig).ask()
+            except Interrupted as interrupted:
+                say(
+                    f"{interrupted}: answers so far are stored; give the same command again to go "
+                    "on with the question that was interrupted"
+                )
+                raise
+            finally:
+                signals.close()
+        finally:
+            # a signal between the two lines above was raised once and is never raised again
+            signals.close()
+            state.restore()
+    found = write_results(folder, options, asked.base, drive.record())
+    _refuse_failures(folder, found)
+    return found
+
+
+def write_results(
+    folder: CharacteriseFolder, options: Options, base: str, drive: measured_drive.MeasuredDrive
+) -> Characteristics:
+    """Make characteristics, report, preset and dataset of all answers there are."""
+    answers = {}
+    measurements: list[Measurement] = []
+    for question in QUESTIONS:
+        answer = folder.answer(question.name)
+        if answer is not None:
+            answers[question.name] = answer
+            measurements += folder.measurements(question.name)
+    found = Characteristics(
+        generator=f"iojoule {__version__}",
+        scale=options.scale.value,
+        began_utc=options.began_utc,
+        drive=drive,
+        answers=answers,
+    )
+    folder.write(FILE_NAME, found)
+    folder.write_text(REPORT_FILE, report(found))
+    folder.write_text(PRESET_FILE, preset_text(found, base))
+    if measurements:
+        source = SourceFile.of(folder.path / OPTIONS_FILE, name="characterise")
+        provenance = Provenance(importer="characterise", sources=(source,))
+        write_dataset(Dataset.from_measurements(measurements, provenance), folder.path / DATASET)
+    return found
+
+
+def _counters(drive: DriveFacts) -> str:
+    """The block layer's counters, read more often than a campaign does: traces are made of them."""
+    return f"diskstats:{drive.device.name},every={COUNTERS_EVERY_SECONDS:g}"
+
+
+def _options(considered: Considered, asked: Asked) -> Options:
+    node = considered.controller.node if considered.controller is not None else None
+    return Options(
+        drive=str(considered.drive.device.path),
+        controller=str(node) if node is not None else None,
+        serial=considered.drive.serial,
+        scale=considered.scope.scale,
+        sensors=list(asked.sensors),
+        began_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _refuse_failures(folder: CharacteriseFolder, found: Characteristics) -> None:
+    failed = {
+        name: answer.reason
+        for name, answer in found.answers.items()
+        if answer.status is Status.FAILED
+    }
+    if failed:
+        told = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
+        raise RunsFailedError(
+            f"{folder.path}: {len(failed)} questions failed ({told}); the others are stored. Mend "
+            "the cause and give the same command again"
+        )
+
+
+class _Session:
+    """The questions of one call on a drive that is held."""
+
+    def __init__(self, considered: Considered, folder: CharacteriseFolder, rig: Rig) -> None:
+        self._considered = considered
+        self._scope = considered.scope
+        self._folder = folder
+        self._rig = rig
+
+    def ask(self) -> None:
+        left = [
+            step
+            for step in self._considered.steps
+            if not self._folder.is_answered(step.question.name)
+        ]
+        for step in left:
+            if step.obstacle is not None:
+                answer = _answer(step.question, Status.SKIPPED, reason=step.obstacle)
+                self._folder.keep(step.question.name, answer, [])
+        left = [step for step in left if step.obstacle is None]
+        if not left:
+            return
+        self._settle()
+        baseline = self._baseline()
+        if self._considered.fills:
+            self._fill(baseline)
+        for number, step in enumerate(left, start=1):
+            self._rig.say(f"question {number} of {len(left)}: {step.question.title}")
+            self._one(step.question, baseline)
+
+    def _settle(self) -> None:
+        """Awake, in the first state, and it stays there."""
+        rig = self._rig
+        settings.wake(rig.drive.device)
+        told = rig.drive.controller
+        if rig.controller is None or told is None:
+            return
+        if told.has_apst:
+            change = settings.transitions(rig.controller)
+            rig.state.set(change, change.switched(False))
+        if told.operational_states:
+            first = told.operational_states[0].index
+            rig.state.set(settings.power_state(rig.controller), str(first))
+
+    def _baseline(self) -> Row | None:
+        scope = self._scope
+        self._rig.say(f"measuring idle power for {scope.idle_seconds:g} s")
+        settle = Settle(
+            baseline_seconds=scope.idle_seconds,
+            window_seconds=scope.quiet_seconds,
+            after_writes_seconds_max=scope.quiet_seconds_max,
+        )
+        found = idle.measure_baseline(lambda path: Recorder(self._rig.sensors, path), settle)
+        if found is None:
+            return None
+        return Row(
+            label="idle",
+            values={
+                "power_watts": found.mean_watts,
+                "power_error_watts": found.standard_error_watts,
+            },
+        )
+
+    def _fill(self, baseline: Row | None) -> None:
+        """Write the area once in order, so that reads find data."""
+        self._rig.say(f"writing the first {self._scope.area_bytes / 1e6:,.0f} MB in order")
+        with TemporaryDirectory(prefix="iojoule-fill-") as name:
+            bench = Workbench(self._rig, Path(name), self._scope, baseline)
+            bench.start()
+            try:
+                fill = Job(
+                    "fill",
+                    Operation.WRITE,
+                    FILL_BYTES,
+                    queue_depth=32,
+                    pattern=Pattern.SEQUENTIAL,
+                    bytes_total=self._scope.area_bytes,
+                )
+                bench.run(fill)
+                bench.quiet("after")
+            finally:
+                bench.stop()
+
+    def _one(self, question: Question, baseline: Row | None) -> None:
+        began = time.monotonic()
+        bench = Workbench(self._rig, self._folder.fresh(question.name), self._scope, baseline)
+        try:
+            bench.start()
+            try:
+                question.measure(bench, self._scope)
+            finally:
+                recording = bench.stop()
+            failed = bench.failed()
+            if failed is not None:
+                raise SensorError(failed)
+            evidence, measurements = bench.complete(recording)
+            estimates = question.answer(evidence)
+        except CampaignError:
+            raise
+        except IojouleError as error:
+            self._require_drive()
+            self._rig.say(f"{question.name} failed: {error.message}")
+            answer = _answer(
+                question,
+                Status.FAILED,
+                reason=error.message,
+                bytes_written=bench.bytes_written,
+                seconds=time.monotonic() - began,
+            )
+            self._folder.keep(question.name, answer, [])
+            return
+        answer = _answer(
+            question,
+            Status.ANSWERED,
+            bytes_written=bench.bytes_written,
+            seconds=time.monotonic() - began,
+        ).model_copy(
+            update={
+                "estimates": estimates,
+                "evidence": evidence,
+                "plot": f"plots/{question.name}.svg",
+            }
+        )
+        draw(question, answer, self._folder.path / f"plots/{question.name}.svg")
+        self._folder.keep(question.name, answer, measurements)
+
+    def _require_drive(self) -> None:
+        """Tell a failed question from a drive that is gone: then none other makes sense."""
+        device = self._rig.drive.device
+        if device.attribute("size") in (None, "0") or not device.path.exists():
+            raise DriveError(
+                f"{device.path}: has vanished; answers so far are stored. Look at dmesg, power "
+                "cycle the drive if need be, and give the same command again"
+            )
+
+
+def _answer(
+    question: Question,
+    status: Status,
+    *,
+    reason: str | None = None,
+    bytes_written: int = 0,
+    seconds: float = 0.0,
+) -> Answer:
+    return Answer(
+        title=question.title,
+        purpose=question.purpose,
+        sources=question.sources,
+        status=status,
+        reason=reason,
+        bytes_written=bytes_written,
+        seconds=seconds,
+        evidence=Evidence(),
+    )
