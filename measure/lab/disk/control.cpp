@@ -80,6 +80,7 @@ std::string status(Drive& drive) {
       .put("programmed_pages", totals.programmed_pages)
       .put("erased_blocks", totals.erased_blocks)
       .put("throttled_ns", totals.throttled_ns)
+      .put("dropped_bytes", drive.store().dropped_bytes())
       .put("blocks", drive.blocks())
       .put("erase_cycles_limit", drive.erase_cycles_limit())
       .line();

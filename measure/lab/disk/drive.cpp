@@ -7,17 +7,6 @@
 
 namespace iojoule::lab {
 
-namespace {
-
-constexpr std::uint64_t sector_bytes = 512;
-
-sim::DeviceConfig with_step(sim::DeviceConfig device, std::uint64_t step_ns) {
-  device.physical.energy.power_step_ns = step_ns;
-  return device;
-}
-
-}  // namespace
-
 std::uint64_t monotonic_ns() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -25,13 +14,11 @@ std::uint64_t monotonic_ns() {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-Drive::Drive(const sim::DeviceConfig& device)
-    : config_(with_step(device, power_step_ns)),
-      live_from_ns_(monotonic_ns()),
-      live_(std::make_unique<sim::physical::Live>(config_)),
-      store_(live_->sectors() * sector_bytes),
-      power_(live_from_ns_, power_step_ns, watts_kept),
-      operational_(config_.physical.power.initial_state) {}
+Drive::Drive(const std::string& path)
+    : model_(read_model(path, power_step_ns)),
+      model_from_ns_(monotonic_ns()),
+      store_(model_->sectors() * sector_bytes, model_->kept_bytes()),
+      power_(model_from_ns_, power_step_ns, watts_kept) {}
 
 // --- commands --------------------------------------------------------------------------------------
 
@@ -56,13 +43,13 @@ std::uint32_t Drive::submit(RequestKind kind, std::uint64_t offset, std::uint64_
   const bool flush = kind == RequestKind::flush;
   const std::uint64_t first = offset / sector_bytes;
   const std::uint64_t end = (offset + bytes + sector_bytes - 1) / sector_bytes;
-  live_->submit(kind, flush ? 0 : first, flush ? 0 : static_cast<std::uint32_t>(end - first),
-                ticket, live_ns(now_ns));
+  model_->submit(kind, flush ? 0 : first, flush ? 0 : static_cast<std::uint32_t>(end - first),
+                ticket, model_ns(now_ns));
   return ticket;
 }
 
 void Drive::let_pass(std::uint64_t now_ns) {
-  live_->advance(live_ns(now_ns), done_);
+  model_->advance(model_ns(now_ns), done_);
   for (const auto& each : done_) {
     const auto ticket = static_cast<std::uint32_t>(each.cookie);
     requests_[ticket].in_drive = false;
@@ -78,7 +65,7 @@ void Drive::catch_up() {
 
 void Drive::take_power() {
   steps_.clear();
-  live_->take_steps(steps_);
+  model_->take_steps(steps_);
   if (steps_.empty()) return;
   double joules = 0;
   for (const double step : steps_) {
@@ -121,42 +108,32 @@ void Drive::answered(const Reply& reply) {
 }
 
 std::uint64_t Drive::next_wake_ns() const {
-  const std::uint64_t now_ns = live_->now_ns();
-  if (!due_.empty()) return std::max(live_from_ns_ + now_ns, stalled_until_ns_);
-  return live_from_ns_ + std::min(live_->due_ns(), now_ns + rest_ns);
+  const std::uint64_t now_ns = model_->now_ns();
+  if (!due_.empty()) return std::max(model_from_ns_ + now_ns, stalled_until_ns_);
+  return model_from_ns_ + std::min(model_->due_ns(), now_ns + rest_ns);
 }
 
 Totals Drive::totals() const {
   Totals totals = totals_;
   if (under_way_ > 0) totals.busy_ns += monotonic_ns() - busy_since_ns_;
-  const sim::DeviceResult& counts = live_->counts();
-  totals.programmed_pages += counts.pages_programmed.total();
-  totals.erased_blocks += counts.blocks_erased.total();
-  totals.throttled_ns += counts.physical.throttled_ns;
+  const Model::Work work = model_->work();
+  totals.programmed_pages += work.programmed_pages;
+  totals.erased_blocks += work.erased_blocks;
+  totals.throttled_ns += work.throttled_ns;
   return totals;
-}
-
-std::uint32_t Drive::blocks() const {
-  return config_.channels * config_.chips_per_channel * config_.dies_per_chip *
-         config_.planes_per_die * config_.blocks_per_plane;
 }
 
 // --- the controller's side -------------------------------------------------------------------------
 
 void Drive::set_power_state(std::uint32_t state) {
-  live_->set_power_state(state, live_ns(monotonic_ns()));
-  if (config_.physical.power.states[state].operational) operational_ = state;
+  model_->set_power_state(state, model_ns(monotonic_ns()));
 }
 
 void Drive::set_transitions(const std::vector<sim::PowerTransition>& moves) {
-  live_->set_autonomous_transitions(moves, live_ns(monotonic_ns()));
-  config_.physical.power.autonomous_transitions = moves;
+  model_->set_transitions(moves, model_ns(monotonic_ns()));
 }
 
-void Drive::set_write_cache(bool on) {
-  write_cache_ = on;
-  live_->set_write_cache(on);
-}
+void Drive::set_write_cache(bool on) { model_->set_write_cache(on); }
 
 void Drive::format() {
   catch_up();
@@ -168,10 +145,8 @@ void Drive::format() {
   Totals totals = this->totals();
   totals.busy_ns = totals_.busy_ns;  // what is under way still counts from its beginning
   totals_ = totals;
-  config_.physical.power.initial_state = operational_;
-  live_from_ns_ = power_.end_ns();  // where the power series goes on
-  live_ = std::make_unique<sim::physical::Live>(config_);
-  live_->set_write_cache(write_cache_);
+  model_from_ns_ = power_.end_ns();  // where the power series goes on
+  model_->format();
   store_.discard(0, store_.bytes());
 }
 

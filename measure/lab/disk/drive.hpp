@@ -1,20 +1,18 @@
-// The lab's drive: the simulator's live device in step with CLOCK_MONOTONIC, its data, its record
-// and its faults. Not for several threads at once.
+// The lab's drive: a model in step with CLOCK_MONOTONIC, its data, its record and its faults. Not for
+// several threads at once.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "config.hpp"
-#include "physical/live.hpp"
+#include "model.hpp"
 #include "record.hpp"
 #include "store.hpp"
 
 namespace iojoule::lab {
-
-inline constexpr std::uint64_t never_ns = UINT64_MAX;
 
 std::uint64_t monotonic_ns();
 
@@ -34,7 +32,8 @@ class Drive {
     int error;  // an errno, or 0
   };
 
-  explicit Drive(const sim::DeviceConfig& device);
+  // The drive in a file that read_model knows; throws as that does.
+  explicit Drive(const std::string& path);
 
   std::uint64_t bytes() const { return store_.bytes(); }
   Store& store() { return store_; }
@@ -53,7 +52,7 @@ class Drive {
 
   // --- what the controller is told
   void set_power_state(std::uint32_t state);
-  std::uint32_t power_state() const { return live_->power_state(); }
+  std::uint32_t power_state() const { return model_->power_state(); }
   void set_transitions(const std::vector<sim::PowerTransition>& moves);
   void set_write_cache(bool on);
   // Data and mapping are gone, all blocks are free; what was under way fails.
@@ -70,10 +69,10 @@ class Drive {
   const PowerRecord& power() const { return power_; }
   const Ring<Entry>& entries() const { return entries_; }
   Totals totals() const;
-  std::uint32_t blocks() const;
-  std::uint32_t erase_cycles_limit() const { return config_.pe_cycles_limit; }
+  std::uint32_t blocks() const { return model_->blocks(); }
+  std::uint32_t erase_cycles_limit() const { return model_->erase_cycles_limit(); }
   double temperature_celsius() const { return celsius_; }
-  bool active() const { return live_->active(); }
+  bool active() const { return model_->active(); }
   std::uint64_t outstanding() const { return under_way_; }
 
  private:
@@ -90,26 +89,24 @@ class Drive {
   static constexpr std::size_t entries_kept = std::size_t{1} << 22U;  // 64 MiB
   static constexpr double ambient_celsius = 30, celsius_per_watt = 6, warming_seconds = 20;
 
-  std::uint64_t live_ns(std::uint64_t now_ns) const { return now_ns - live_from_ns_; }
+  std::uint64_t model_ns(std::uint64_t now_ns) const { return now_ns - model_from_ns_; }
   void let_pass(std::uint64_t now_ns);
   void take_power();
 
-  sim::DeviceConfig config_;
-  std::uint64_t live_from_ns_;
-  std::unique_ptr<sim::physical::Live> live_;
+  std::unique_ptr<Model> model_;
+  std::uint64_t model_from_ns_;
   Store store_;
   PowerRecord power_;
   Ring<Entry> entries_{entries_kept};
   std::vector<Request> requests_;
   std::vector<std::uint32_t> free_;
-  std::vector<sim::physical::Live::Done> done_;
+  std::vector<Model::Done> done_;
   std::vector<Reply> due_;  // the model is through with them
   std::vector<double> steps_;
   Totals totals_;
   std::uint64_t under_way_ = 0, busy_since_ns_ = 0;
   std::uint64_t to_fail_ = 0, stalled_until_ns_ = 0;
-  bool vanished_ = false, write_cache_ = true;
-  std::uint32_t operational_;
+  bool vanished_ = false;
   double celsius_ = ambient_celsius;
 };
 

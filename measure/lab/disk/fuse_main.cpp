@@ -53,7 +53,8 @@ class Server {
       if (each.error != 0) {
         fuse_reply_err(waiting.request, each.error);
       } else if (waiting.kind == RequestKind::read) {
-        fuse_reply_buf(waiting.request, drive_.store().at(waiting.offset), waiting.bytes);
+        const char* data = drive_.store().at(waiting.offset, waiting.bytes);
+        fuse_reply_buf(waiting.request, data, waiting.bytes);
       } else if (waiting.kind == RequestKind::write) {
         fuse_reply_write(waiting.request, waiting.bytes);
       } else {
@@ -238,7 +239,7 @@ void serve(fuse_session* session, Server& server, Reactor& reactor) {
 
 int run(const std::string& drive_file, const std::string& mount_point,
         const std::string& control_path) {
-  Drive drive(read_drive_file(drive_file));
+  Drive drive(drive_file);
   Server server(drive);
   const fuse_lowlevel_ops ops = operations();
   std::vector<std::string> words = {"iojoule-lab-disk", "-o", "fsname=iojoule-lab,subtype=iojoule"};

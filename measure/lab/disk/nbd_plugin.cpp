@@ -35,7 +35,7 @@ struct Job {
 class Service {
  public:
   Service(const std::string& drive_file, const std::string& control_path)
-      : drive_(read_drive_file(drive_file)),
+      : drive_(drive_file),
         reactor_(drive_, control_path),
         wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
         thread_([this] { serve(); }) {}
@@ -153,7 +153,7 @@ int told(int error) {
 
 int on_pread(void*, void* buffer, std::uint32_t bytes, std::uint64_t offset, std::uint32_t) {
   const int error = service->run(RequestKind::read, offset, bytes);
-  if (error == 0) std::memcpy(buffer, service->store().at(offset), bytes);
+  if (error == 0) std::memcpy(buffer, service->store().at(offset, bytes), bytes);
   return told(error);
 }
 

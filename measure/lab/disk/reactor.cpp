@@ -10,22 +10,9 @@
 
 #include <array>
 #include <cerrno>
-#include <fstream>
-#include <sstream>
-#include <stdexcept>
 #include <system_error>
 
-#include "config_text.hpp"
-
 namespace iojoule::lab {
-
-sim::DeviceConfig read_drive_file(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) throw std::runtime_error(path + ": cannot be read");
-  return sim::read_drive_text(text.str());
-}
 
 void be_prompt() {
   prctl(PR_SET_TIMERSLACK, 1UL);

@@ -11,9 +11,6 @@
 
 namespace iojoule::lab {
 
-// Reads a drive written by write_drive_text. Throws ConfigError or std::runtime_error.
-sim::DeviceConfig read_drive_file(const std::string& path);
-
 // Real-time priority where the system lets us, else the best nice value; timers without slack.
 void be_prompt();
 
