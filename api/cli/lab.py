@@ -39,6 +39,20 @@ def up(
             metavar="NAME|FILE", help="The lab's own drive, a simulator's preset, a file."
         ),
     ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|ID",
+            help="Instead of a preset: behave as this fitted profile says, in slow motion.",
+        ),
+    ] = None,
+    slow_down: Annotated[
+        float | None,
+        typer.Option(
+            metavar="TIMES",
+            help="With --profile: so many times slower. Default: the fastest request takes 4 ms.",
+        ),
+    ] = None,
     directory: FolderOption = None,
     backend: Annotated[
         str | None, typer.Option(help="fuse (a real block device, root) or nbdkit.")
@@ -50,7 +64,18 @@ def up(
     """Begin a lab and print where everything is."""
     from iojoule.measure.lab import drives, life
 
-    lab = life.up(_folder(directory), preset or drives.DEFAULT, backend)
+    if profile is not None and preset is not None:
+        raise typer.BadParameter("is another drive than that of --profile", param_hint="--preset")
+    if profile is None and slow_down is not None:
+        raise typer.BadParameter("needs --profile", param_hint="--slow-down")
+    lab = life.up(
+        _folder(directory), preset or drives.DEFAULT, backend, profile=profile, slow_down=slow_down
+    )
+    if (played := lab.state.get("rehearsal")) is not None:
+        console.note(
+            f"a rehearsal of {played['device']}: {played['slow_down']:g} times slower than its "
+            "profile, watts as they are; lab.json says what stands in for what is not known"
+        )
     if shell:
         exports = lab.environment() | {
             "IOJOULE_LAB_DRIVE": lab.state["drive"],

@@ -70,6 +70,8 @@ class LabClient:
         }
         told: dict[str, Any] = {"folder": str(self.places.folder), "running": processes}
         told |= {key: self.state[key] for key in ("drive", "controller", "powersensor3", "serial")}
+        if "rehearsal" in self.state:
+            told["rehearsal"] = self.state["rehearsal"]
         if processes.get("disk"):
             told["disk"] = self.disk.status()
         return told

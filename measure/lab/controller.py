@@ -18,8 +18,7 @@ from iojoule.measure.errors import LabError
 from iojoule.measure.lab import nvme_bytes
 from iojoule.measure.lab.disk_control import DiskControl
 from iojoule.measure.lab.nvme_bytes import Health, Identity
-from iojoule.sim.device import DeviceConfig
-from iojoule.sim.physical_options import PowerTransition
+from iojoule.sim.physical_options import PowerOptions, PowerTransition
 
 # Status field without phase, as the driver returns it (NVMe Base Specification 2.0c, figures 94 to
 # 97); 4000h is Do Not Retry.
@@ -77,16 +76,16 @@ class Controller:
     """The controller of the drive behind `control`.
 
     Args:
-        device: The simulated drive: power states, autonomous transitions, largest transfer.
+        power: The drive's power states and autonomous transitions.
         control: The daemon that does what the controller is told.
         identity: What Identify says; the capacity is the daemon's.
     """
 
-    def __init__(self, device: DeviceConfig, control: DiskControl, identity: Identity) -> None:
+    def __init__(self, power: PowerOptions, control: DiskControl, identity: Identity) -> None:
         self.identity = identity
         self.fault = ControllerFault.NONE
         self._control = control
-        self._power = device.physical.power
+        self._power = power
         self._states = self._power.states
         self._began = time.monotonic()
         self._lock = threading.Lock()

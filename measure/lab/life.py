@@ -18,6 +18,7 @@ from iojoule.measure.lab import block, drives, programs
 from iojoule.measure.lab.client import LabClient
 from iojoule.measure.lab.disk_control import DiskControl
 from iojoule.measure.lab.places import Places, Process
+from iojoule.measure.lab.rehearsal import find_profile, rehearsal
 
 START_SECONDS = 40.0
 BACKENDS = ("fuse", "nbdkit")
@@ -25,7 +26,14 @@ _OWN_FILES = ("drive.txt", "lab.json", "lab.part", "nvme0", "nvme0n1", "powersen
 _OWN_FOLDERS = ("powercap", "powercap.hidden")
 
 
-def up(folder: Path, drive_name: str = drives.DEFAULT, backend: str | None = None) -> LabClient:
+def up(
+    folder: Path,
+    drive_name: str = drives.DEFAULT,
+    backend: str | None = None,
+    *,
+    profile: str | None = None,
+    slow_down: float | None = None,
+) -> LabClient:
     """Set a lab up in `folder`, which may not exist yet, and wait until it is ready.
 
     What a lab whose processes were killed has left in the folder is cleaned away first.
@@ -34,13 +42,22 @@ def up(folder: Path, drive_name: str = drives.DEFAULT, backend: str | None = Non
         folder: Its place; there can be several labs in several places.
         drive_name: One of `drives.names()`, a preset of the simulator, or a drive's file.
         backend: One of `BACKENDS`; None: fuse where it can be had, else nbdkit.
+        profile: Instead of `drive_name`: the file or the shipped id of a profile to rehearse.
+        slow_down: How many times slower than the profile; see `rehearsal`.
 
     Raises:
         LabError: There is a lab already, the folder holds other files, or a part does not start;
             then nothing is left behind.
-        InputError: There is no such drive.
+        InputError: There is no such drive or profile.
     """
-    drives.find(drive_name)
+    if profile is not None:
+        slow_down = rehearsal(find_profile(profile), profile, slow_down).facts["rehearsal"][
+            "slow_down"
+        ]
+        words = ["profile", _place(profile), str(slow_down)]
+    else:
+        drives.find(drive_name)
+        words = ["preset", _place(drive_name)]
     chosen = backend or default_backend()
     if chosen not in BACKENDS:
         raise LabError(f"{chosen} is no backend; there are {', '.join(BACKENDS)}")
@@ -55,7 +72,7 @@ def up(folder: Path, drive_name: str = drives.DEFAULT, backend: str | None = Non
         _clear(folder)
         _refuse_others(folder)
         try:
-            return _start(folder.resolve(), drive_name, chosen)
+            return _start(folder.resolve(), [chosen, *words])
         except BaseException:
             _clear(folder)
             raise
@@ -79,13 +96,17 @@ def default_backend() -> str:
     return "fuse" if os.getuid() == 0 else "nbdkit"
 
 
-def _start(folder: Path, drive_name: str, backend: str) -> LabClient:
+def _place(name: str) -> str:
+    """A file where it is, seen from everywhere; another name as it is."""
+    path = Path(name)
+    return str(path.absolute()) if path.exists() else name
+
+
+def _start(folder: Path, words: list[str]) -> LabClient:
     places = Places(folder)
-    path = Path(drive_name)
-    drive_word = str(path.absolute()) if path.exists() else drive_name
     with places.log("server").open("wb") as log:
         server = subprocess.Popen(
-            [sys.executable, "-m", "iojoule.measure.lab.server", str(folder), drive_word, backend],
+            [sys.executable, "-m", "iojoule.measure.lab.server", str(folder), *words],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/",
         )  # fmt: skip
     until = time.monotonic() + START_SECONDS

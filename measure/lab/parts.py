@@ -13,7 +13,7 @@ from iojoule.measure.lab.host_power import RaplTree
 from iojoule.measure.lab.nvme_bytes import Identity
 from iojoule.measure.lab.places import Places
 from iojoule.measure.lab.powersensor3 import EmulatedPair, EmulatedPowerSensor3
-from iojoule.sim.device import DeviceConfig
+from iojoule.sim.physical_options import PowerOptions
 
 M2_PAIRS = (EmulatedPair("m2-3v3", 3.3, gain=0.3),)
 """An SSD in an M.2 slot draws from this rail alone."""
@@ -32,10 +32,10 @@ FAULTS: dict[str, tuple[str, ...]] = {
 class Parts:
     """Everything beside the disk, started at once; `close` ends it."""
 
-    def __init__(self, places: Places, device: DeviceConfig, identity: Identity) -> None:
+    def __init__(self, places: Places, power: PowerOptions, identity: Identity) -> None:
         control = DiskControl(places.socket("disk"))
         self._control = control
-        self.controller = Controller(device, control, identity)
+        self.controller = Controller(power, control, identity)
         self._socket = ControllerSocket(places.socket("controller"), self.controller)
         self.rapl = RaplTree(places.rapl, DiskControl(places.socket("disk")))
         self.rapl.start()

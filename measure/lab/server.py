@@ -1,9 +1,9 @@
 """The lab's background process: starts the disk, keeps the other parts, plays their faults.
 
-`python -m iojoule.measure.lab.server FOLDER DRIVE BACKEND`, started by `life.up`. It writes
-lab.json as soon as there is something to clean up, and again when the lab is ready or has failed.
-It ends on SIGTERM; what it started is taken down by `life.down`, which also cleans up after a lab
-whose processes were killed.
+`python -m iojoule.measure.lab.server FOLDER BACKEND preset NAME`, or `... profile FILE SLOW_DOWN`,
+started by `life.up`. It writes lab.json as soon as there is something to clean up, and again when
+the lab is ready or has failed. It ends on SIGTERM; what it started is taken down by `life.down`,
+which also cleans up after a lab whose processes were killed.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from typing import Any
 
 from iojoule.datasets.errors import IojouleError
 from iojoule.measure.errors import LabError
-from iojoule.measure.lab import block, drives
+from iojoule.measure.lab import block
 from iojoule.measure.lab.disk_control import DiskControl
 from iojoule.measure.lab.nvme_bytes import Identity
 from iojoule.measure.lab.parts import Parts
 from iojoule.measure.lab.places import Places, Process
 from iojoule.measure.lab.programs import DISK, NBD_PLUGIN, PRELOAD, built, program
-from iojoule.sim import _core
-from iojoule.sim.engines.embedded import native
+from iojoule.measure.lab.rehearsal import find_profile, rehearsal
+from iojoule.measure.lab.served import ServedDrive, simulated
 
 FIRMWARE = "LAB1.0"
 START_SECONDS = 15.0
@@ -41,16 +41,15 @@ START_SECONDS = 15.0
 class Lab:
     """One lab while it is being served."""
 
-    def __init__(self, places: Places, drive_name: str, backend: str) -> None:
+    def __init__(self, places: Places, backend: str, drive: ServedDrive) -> None:
         self.places = places
         self.backend = backend
-        self.drive_name = drive_name
-        self.drive = drives.find(drive_name)
+        self.drive = drive
         self.parts: Parts | None = None
         self.state: dict[str, Any] = {
             "status": "starting",
-            "preset": drive_name,
             "backend": backend,
+            **drive.facts,
             "processes": {"server": Process.of(os.getpid()).as_json()},
         }
         self._faults: _FaultServer | None = None
@@ -63,8 +62,7 @@ class Lab:
         """
         self.places.write_state(self.state)
         preload = built(PRELOAD)
-        text = _core.drive_text(native(self.drive.device))
-        self.places.drive_text.write_text(text, encoding="utf-8")
+        self.places.drive_text.write_text(self.drive.text, encoding="utf-8")
         self._start_disk()
         self._status = self._wait_for(DiskControl(self.places.socket("disk")))
         self._identity = self._identify(int(self._status["capacity_bytes"]))
@@ -72,7 +70,7 @@ class Lab:
 
     def start_parts(self) -> None:
         """Start everything else, in threads of this process."""
-        self.parts = Parts(self.places, self.drive.device, self._identity)
+        self.parts = Parts(self.places, self.drive.power, self._identity)
         for stand_in in (self.places.controller, self.places.namespace):
             stand_in.touch(mode=0o600)
         self._faults = _FaultServer(self.places.socket("server"), self.parts)
@@ -123,10 +121,10 @@ class Lab:
         place = hashlib.sha256(str(self.places.folder).encode()).hexdigest()
         return Identity(
             serial=f"LAB{place[:12].upper()}",
-            model=self.drive.drive.title or self.drive_name,
+            model=self.drive.model,
             firmware=FIRMWARE,
             capacity_bytes=capacity_bytes,
-            max_transfer_bytes=self.drive.device.physical.controller.max_transfer_bytes,
+            max_transfer_bytes=self.drive.max_transfer_bytes,
         )
 
     def _describe(self, preload: Path) -> None:
@@ -153,7 +151,7 @@ class Lab:
             "firmware": identity.firmware,
             "capacity_bytes": identity.capacity_bytes,
             "max_transfer_bytes": identity.max_transfer_bytes,
-            "power_states": len(self.drive.device.physical.power.states),
+            "power_states": len(self.drive.power.states),
             "environment": {
                 "LD_PRELOAD": str(preload),
                 "IOJOULE_LAB": str(places.folder),
@@ -195,8 +193,12 @@ class _FaultServer:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve one lab until SIGTERM."""
-    folder, drive_name, backend = arguments or sys.argv[1:]
-    lab = Lab(Places(Path(folder)), drive_name, backend)
+    folder, backend, kind, name, *slow_down = arguments or sys.argv[1:]
+    if kind == "profile":
+        drive = rehearsal(find_profile(name), name, *map(float, slow_down))
+    else:
+        drive = simulated(name)
+    lab = Lab(Places(Path(folder)), backend, drive)
     signals = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
     signal.signal(signal.SIGCHLD, lambda *_: None)
     try:

@@ -56,7 +56,8 @@ def disk() -> FakeDisk:
 @pytest.fixture
 def controller(disk: FakeDisk) -> Controller:
     identity = Identity("LAB42", "iojoule lab NVMe", "LAB1.0", 576 << 20, 128 << 10)
-    return Controller(drives.find(drives.DEFAULT).device, disk, identity)  # type: ignore[arg-type]
+    power = drives.find(drives.DEFAULT).device.physical.power
+    return Controller(power, disk, identity)  # type: ignore[arg-type]
 
 
 def identify(controller: Controller, cns: int = 1, namespace: int = 0) -> bytes:
