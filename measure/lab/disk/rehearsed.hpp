@@ -29,7 +29,7 @@ class Streams {
     std::uint32_t in_a_row = 0;
   };
   // more than one large random request is split into
-  static constexpr std::uint32_t enough = 16;
+  static constexpr std::uint32_t enough = 8;
   // commands may overtake each other by so many
   static constexpr std::uint64_t slack = 8;
 

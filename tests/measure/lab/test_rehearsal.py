@@ -154,14 +154,14 @@ def played(lab: LabClient, columns: dict[str, Any], seconds: float) -> dict[str,
         ["fio", "--name=x", f"--filename={lab.state['drive']}", "--direct=1", "--norandommap",
          f"--rw={order}{columns['operation']}", "--ioengine=io_uring", "--time_based",
          f"--bs={columns['request_bytes']}", f"--iodepth={columns['queue_depth']}",
-         f"--runtime={seconds}s", "--ramp_time=1s", "--allow_file_create=0",
+         f"--runtime={seconds}s", "--ramp_time=2s", "--allow_file_create=0",
          "--output-format=json"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     seen = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0][columns["operation"]]
     found = lab.disk.completions(begin_ns, time.monotonic_ns())
     first_ns = int((found["done_ns"] - (found["packed"] >> 24)).min())
-    true = lab.record(first_ns + 1_200_000_000, first_ns + round(1e9 * (seconds + 0.8)))
+    true = lab.record(first_ns + 2_200_000_000, first_ns + round(1e9 * (seconds + 1.8)))
     return {
         "latency_mean_ns": seen["lat_ns"]["mean"],
         "iops": seen["iops"],
@@ -173,7 +173,7 @@ def played(lab: LabClient, columns: dict[str, Any], seconds: float) -> dict[str,
 @pytest.mark.parametrize(
     ("operation", "pattern", "size", "depth", "state"),
     [("read", "random", 4096, 4, 0), ("read", "random", 4096, 64, 0),
-     ("read", "random", 65536, 8, 0), ("read", "random", 4096, 16, 2),
+     ("read", "random", 65536, 8, 0), ("read", "random", 4096, 4, 2),
      ("write", "random", 4096, 16, 0), ("write", "sequential", 131072, 4, 0)],
 )  # fmt: skip
 def test_fio_sees_the_profile(
@@ -183,9 +183,11 @@ def test_fio_sees_the_profile(
                "queue_depth": depth, "power_state": state}  # fmt: skip
     expected = predicted(rehearsed, columns)
     tolerances = {"latency_mean_ns": 0.05, "iops": 0.05, "watts": 0.03}
+    # fio waits for what is in flight at the end, which with long tails takes many mean latencies
+    seconds = max(8, round(100e-9 * expected["latency_mean_ns"])) if state else 8
     tries = []
     for _ in range(4):  # it may meet a busy machine
-        seen = played(rehearsed, columns, seconds=5)
+        seen = played(rehearsed, columns, seconds)
         tries.append({name: seen[name] / expected[name] - 1 for name in tolerances})
         if all(abs(tries[-1][name]) <= most for name, most in tolerances.items()):
             return
