@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from iojoule.datasets.catalogue import Drive, load_catalogue
+from iojoule.datasets.characteristics import Characteristics, read_characteristics
 from iojoule.datasets.errors import InputError, UnknownDeviceError
 from iojoule.datasets.measured_drive import MeasuredDrive, read_measured_drive
 from iojoule.datasets.profile import DeviceProfile, SourceRecord
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset, read_dataset
+from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fitting.build import fit_profile, load_measurements
 from iojoule.model.fitting.recipe import (
+    Figure,
     HostRecipe,
     Recipe,
     generic_recipe,
@@ -132,6 +135,9 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
             f"{len(unverified)} measurements are left out: nobody verified their power state"
         )
     recipe = recipe.model_copy(update={"host": _host(recipe.host, measurements)})
+    found = _characteristics(paths)
+    if found is not None:
+        recipe = recipe.model_copy(update={"idle_watts": _idle_watts(found)})
     profile = fit_profile(recipe, measurements, [_source(*one) for one in named])
     return Fitted(profile, notes)
 
@@ -193,6 +199,30 @@ def _measured_drive(paths: Sequence[Path]) -> MeasuredDrive | None:
     """What the drive said of itself when it was measured, if that was kept."""
     folders = [path if path.is_dir() else path.parent for path in paths]
     return next((told for one in folders if (told := read_measured_drive(one)) is not None), None)
+
+
+def _characteristics(paths: Sequence[Path]) -> Characteristics | None:
+    """What `iojoule measure characterise` found of the drive, if that was kept."""
+    folders = [path if path.is_dir() else path.parent for path in paths]
+    return next((found for one in folders if (found := read_characteristics(one))), None)
+
+
+def _idle_watts(found: Characteristics) -> dict[int, Figure]:
+    """Idle power of every state that was measured for itself."""
+    watts = {}
+    for state in found.drive.power_states:
+        one = found.estimate("idle", f"idle_watts_ps{state.index}")
+        if one is None or one.value is None or one.low is None or one.high is None:
+            continue
+        watts[state.index] = Figure(
+            value=one.value,
+            # what a session differs from another by is more than what a minute's mean may err
+            sd=max((one.high - one.low) / 4, 0.005 * one.value),
+            unit="W",
+            source="idle power measured for itself (iojoule measure characterise)",
+            evidence=Evidence.MEASURED,
+        )
+    return watts
 
 
 def _told(drive: MeasuredDrive | None) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def characterise(
     ] = None,
     only: Annotated[
         str | None,
-        typer.Option(metavar="NAME,...", help="These questions alone; `all` lists them."),
+        typer.Option(metavar="NAME,...", help="These alone; see `measure questions`."),
     ] = None,
     scale: Annotated[
         ScaleName, typer.Option(help="`quick` shows the big effects, `full` takes hours.")
@@ -79,11 +79,8 @@ def characterise(
     from iojoule.measure.characterise.session import Asked, consider
     from iojoule.measure.characterise.session import characterise as ask
 
-    if only == "all":
-        _list()
-        return
-    questions = chosen([one.strip() for one in only.split(",")] if only else [])
-    considered = consider(questions, drive, controller, scale, has_power=bool(power))
+    asked = chosen([one.strip() for one in only.split(",")] if only else [])
+    considered = consider(asked, drive, controller, scale, has_power=bool(power))
     _show(considered)
     if dry_run:
         lines = commands(considered.steps, considered.scope, considered.drive.device.path)
@@ -102,7 +99,8 @@ def characterise(
     console.emit(f"{out}: characteristics.json, report.md and preset.toml are written\n")
 
 
-def _list() -> None:
+def questions() -> None:
+    """List the questions that `measure characterise` asks."""
     from iojoule.measure.characterise.registry import QUESTIONS
 
     table = console.new_table(["question", "what it asks", "what it is good for"])

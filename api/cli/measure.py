@@ -20,7 +20,8 @@ from iojoule.api.cli.adaptive import (
     way_of,
     with_hours,
 )
-from iojoule.api.cli.characterise import characterise
+from iojoule.api.cli.characterise import characterise, questions
+from iojoule.api.cli.measure_report import app as report_app
 
 if TYPE_CHECKING:
     from iojoule.measure.campaign.session import Opened
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Measure a drive: plan, run, resume, check.", no_args_is_help=True)
 app.command("command", context_settings=measure_command.SETTINGS)(measure_command.command)
 app.command()(characterise)
+app.command()(questions)
+app.add_typer(report_app, name="report")
 
 DriveOption = Annotated[
     Path,

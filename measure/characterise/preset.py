@@ -117,7 +117,10 @@ def _units(builder: _Builder, found: Characteristics) -> None:
 def _cache(builder: _Builder, found: Characteristics) -> None:
     flat = builder.flat
     bits = _CELL_BITS.get(str(flat["flash_technology"]), 3)
-    size = found.estimate("slc-cache", "cache_bytes")
+    # by power it is the flash alone; by rate it holds what the write buffer still takes
+    size = found.estimate("slc-cache", "cache_bytes_by_power") or found.estimate(
+        "slc-cache", "cache_bytes"
+    )
     block = flat["pages_per_block"] // bits * flat["page_bytes"]
     planes = (
         flat["channels"]

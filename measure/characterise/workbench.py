@@ -26,6 +26,7 @@ _LOOK_SECONDS = 0.1
 _MARGIN = 0.03
 """Quiet is who draws at most so much more than idle, and three of its standard errors."""
 LEAST_RELATIVE_ERROR = 0.005
+_RAGGED_ENDS = 0.3  # of a uniform distribution over one in-flight window: 1 / sqrt(12)
 
 
 class Workbench:
@@ -94,7 +95,7 @@ class Workbench:
         to_monotonic = time.monotonic_ns() - time.time_ns()
         values = {
             **_setting(job),
-            **_performance(outcome, folder),
+            **_performance(outcome, folder, job),
             "begin_ns": float(outcome.begin_unix_ns + to_monotonic),
             "end_ns": float(outcome.end_unix_ns + to_monotonic),
             "span_begin_ns": float(begin),
@@ -184,18 +185,20 @@ def _setting(job: Job) -> dict[str, float]:
     return found
 
 
-def _performance(outcome: Outcome, folder: Path) -> dict[str, float]:
+def _performance(outcome: Outcome, folder: Path, job: Job) -> dict[str, float]:
     """What fio measured, and the standard error of a rate in a closed loop.
 
     There X = N / R, so that the rate errs as the mean latency does: its scatter over the root of
-    the number of requests.
+    the number of requests. What is in flight at the ends, N of all requests, adds a part of it.
     """
     kept = ("throughput_bytes_per_second", "iops", "latency_mean_ns", "latency_p50_ns",
             "latency_p99_ns", "cpu_utilisation")  # fmt: skip
     values = {name: outcome.observations[name] for name in kept if name in outcome.observations}
     values["requests"] = float(outcome.requests)
     stats = _stats(folder)
-    error = LEAST_RELATIVE_ERROR
+    error = math.hypot(
+        LEAST_RELATIVE_ERROR, _RAGGED_ENDS * job.queue_depth / max(outcome.requests, 1)
+    )
     if stats is not None and stats.bins and stats.mean_ns:
         total = sum(stats.bins.values())
         spread = sum(count * (ns - stats.mean_ns) ** 2 for ns, count in stats.bins.items()) / total

@@ -321,7 +321,11 @@ def complete(recipe: Recipe, measurements: list[Measurement]) -> Recipe:
     """Let measured power speak where the recipe says nothing about it."""
     found: dict[str, object] = {}
     if recipe.device_power is None:
-        found["device_power"] = device_power_recipe(measurements, recipe.cap_watts)
+        power = device_power_recipe(measurements, recipe.cap_watts)
+        if power is not None and recipe.idle_watts:
+            known = [recipe.idle_watts.get(*one) for one in enumerate(power.idle_watts)]
+            power = power.model_copy(update={"idle_watts": known})
+        found["device_power"] = power
     if recipe.host_power is None:
         found["host_power"] = host_power_recipe(measurements, recipe.host.cpu_cores)
     if recipe.system_power is None:

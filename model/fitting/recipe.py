@@ -199,7 +199,8 @@ class Recipe(Section):
     """Everything a fit needs besides the measurements themselves.
 
     `cap_watts` holds the declared caps of the operational power states, for drives whose power
-    laws have no recipe: they are then fitted to whatever power was measured.
+    laws have no recipe: they are then fitted to whatever power was measured. `idle_watts` holds
+    idle power by state where it was measured for itself; it wins over what runs report.
     """
 
     schema_version: Literal[1]
@@ -212,6 +213,7 @@ class Recipe(Section):
     capacity_bytes: int | None = None
     endurance_bytes_written: Figure | None = None
     cap_watts: list[Positive] = Field(default_factory=list)
+    idle_watts: dict[int, Figure] = Field(default_factory=dict)
     between_drives: Figure
     host: HostRecipe
     defaults: dict[str, str | int]

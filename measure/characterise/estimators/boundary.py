@@ -28,48 +28,59 @@ class Shifted:
 
 
 def find_unit(rows: Sequence[Shifted], request_bytes: int, method: str) -> Estimate:
-    """The unit U: requests shifted by a multiple of it cost nothing, all others do.
+    """The unit U: requests shifted by a multiple of it cost nothing, all others cost the same.
 
     A request of r bytes, a multiple of U, covers r / U units, shifted by anything else one more. So
-    the costs end at U, and with offsets that are powers of two U is the least free one, provided
-    that all larger ones are free too. An offset neither clearly costly nor clearly free widens
-    the interval. Where even the largest offset costs, U is at least the request.
+    with offsets that are powers of two the costs end at U. The least offset says what
+    straddling costs; any other is costly where it costs more than half of that, and told
+    neither way where half lies within its interval, which widens that of the unit. Where even the
+    largest offset costs, U is at least the request.
 
     Args:
         rows: Of one request size; several of one offset are averaged.
         request_bytes: That size.
         method: For the estimate.
+
+    Returns:
+        The least offset that is free; the interval begins behind the largest that is not.
     """
     offsets = sorted({row.offset_bytes for row in rows})
     if not offsets or offsets[0] != 0 or len(offsets) < 3:
         return missing("too few offsets were measured", "bytes", method)
     aligned = _mean([row for row in rows if row.offset_bytes == 0])
-    largest_costly, least_free = 0, request_bytes
-    for offset in offsets[1:]:
-        rate, error = _mean([row for row in rows if row.offset_bytes == offset])
-        cost = 1 - rate / aligned[0]
-        spread = Z * (rate / aligned[0]) * (error**2 + aligned[1] ** 2) ** 0.5
-        if cost - spread > 0 and cost > LEAST_COST:
-            largest_costly, least_free = offset, request_bytes
-        elif cost + spread < 2 * LEAST_COST and least_free == request_bytes:
-            least_free = offset
-    if not largest_costly:
+    costs = {
+        offset: _cost(_mean([row for row in rows if row.offset_bytes == offset]), aligned)
+        for offset in offsets[1:]
+    }
+    straddling, spread = costs[offsets[1]]
+    if straddling < LEAST_COST or straddling - spread < 0:
         return missing(
-            f"no offset costs more than {LEAST_COST:.0%}: the unit is {offsets[1]} bytes or less, "
-            f"larger than {request_bytes}, or the drive hides it",
+            f"a shift by {offsets[1]} bytes costs no more than {LEAST_COST:.0%} or chance: the "
+            f"unit is no larger than that, or larger than {request_bytes}, or the drive hides it",
             "bytes",
             method,
         )
-    if least_free == request_bytes:
+    half = straddling / 2
+    costly = max(offset for offset, (cost, wide) in costs.items() if cost - wide > half or
+                 offset == offsets[1])  # fmt: skip
+    free = [
+        offset for offset, (cost, wide) in costs.items() if offset > costly and cost + wide < half
+    ]
+    if not free:
         return missing(
-            f"even {largest_costly} bytes behind the boundary costs, so the unit is larger; "
-            "measure with larger requests",
+            f"no offset beyond {costly} bytes is free for certain, so the unit is larger; measure "
+            "with larger requests, or longer",
             "bytes",
             method,
-            low=2 * largest_costly,
+            low=2 * costly,
         )
-    value = 2 * largest_costly
-    return between(value, value, least_free, "bytes", method)
+    return between(min(free), 2 * costly, min(free), "bytes", method)
+
+
+def _cost(shifted: tuple[float, float], aligned: tuple[float, float]) -> tuple[float, float]:
+    """Lost share of the throughput, and the half width of its interval."""
+    left = shifted[0] / aligned[0]
+    return 1 - left, Z * left * (shifted[1] ** 2 + aligned[1] ** 2) ** 0.5
 
 
 def _mean(rows: Sequence[Shifted]) -> tuple[float, float]:

@@ -14,14 +14,14 @@ from iojoule.measure.characterise.scope import ScaleName, Scope
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-REQUEST_BYTES = 32768
-_READ_DEPTH, _WRITE_DEPTH = 32, 16
-_WRITE_SHARE = 1 / 18
+READ_BYTES, WRITE_BYTES = 32768, 16384
+_READ_DEPTH, _WRITE_DEPTH = 16, 16
+_WRITE_SHARE = 1 / 12
 _OFFSETS = {
     ScaleName.QUICK: (0, 512, 2048, 4096, 8192, 16384),
     ScaleName.FULL: (0, 512, 1024, 2048, 4096, 8192, 16384),
 }
-_MAPPING = "least offset at which writes of 32 KiB lose no throughput against aligned ones"
+_MAPPING = "least offset at which writes of 16 KiB lose no throughput against aligned ones"
 _READING = "least offset at which reads of 32 KiB lose no throughput against aligned ones"
 
 
@@ -47,7 +47,7 @@ class Alignment:
             for place, offset in enumerate((*offsets, 0)):
                 rows.append(bench.run(_read(f"read {place} {repeat}", offset, scope)))
         for repeat in range(scope.repeats):
-            for place, offset in enumerate(offsets[:-1]):
+            for place, offset in enumerate([one for one in offsets if one < WRITE_BYTES]):
                 rows.append(bench.run(_write(f"write {place} {repeat}", offset, scope)))
             rows.append(bench.quiet(f"after {repeat}"))
         return rows
@@ -57,8 +57,8 @@ class Alignment:
         reads = _shifted(evidence.named("read "))
         writes = _shifted(evidence.named("write "))
         return {
-            "mapping_unit_bytes": find_unit(writes, REQUEST_BYTES, _MAPPING),
-            "read_unit_bytes": find_unit(reads, REQUEST_BYTES, _READING),
+            "mapping_unit_bytes": find_unit(writes, WRITE_BYTES, _MAPPING),
+            "read_unit_bytes": find_unit(reads, READ_BYTES, _READING),
         }
 
     def draw(self, axes: Axes, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
@@ -74,7 +74,7 @@ class Alignment:
             )
         axes.set_xscale("log", base=2)
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("bytes behind a multiple of 32 KiB (leftmost: aligned)")
+        axes.set_xlabel("bytes behind a multiple of the request (leftmost: aligned)")
         axes.set_ylabel("throughput (MB/s)")
         axes.legend()
 
@@ -83,9 +83,9 @@ def _read(label: str, offset: int, scope: Scope) -> Job:
     return Job(
         label,
         Operation.READ,
-        REQUEST_BYTES,
+        READ_BYTES,
         queue_depth=_READ_DEPTH,
-        seconds=scope.run_seconds,
+        seconds=1.5 * scope.run_seconds,
         offset_bytes=offset,
     )
 
@@ -94,7 +94,7 @@ def _write(label: str, offset: int, scope: Scope) -> Job:
     return Job(
         label,
         Operation.WRITE,
-        REQUEST_BYTES,
+        WRITE_BYTES,
         queue_depth=_WRITE_DEPTH,
         bytes_total=scope.share_bytes(_WRITE_SHARE),
         offset_bytes=offset,

@@ -16,12 +16,13 @@ from iojoule.measure.characterise.estimators.housekeeping import (
 )
 from iojoule.measure.characterise.estimators.intervals import found, missing
 from iojoule.measure.characterise.question import Bench, Estimates, Job
-from iojoule.measure.characterise.scope import Scope
+from iojoule.measure.characterise.questions.slc_cache import after_writes
+from iojoule.measure.characterise.scope import ScaleName, Scope
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SHARES = (1 / 36, 1 / 9, 1 / 4)
+_SHARES = {ScaleName.QUICK: (1 / 18, 1 / 6), ScaleName.FULL: (1 / 36, 1 / 18, 1 / 9, 1 / 4)}
 """Of the area: bursts of growing size."""
 _ENERGY = "slope of the energy above idle after the last write over the bytes written"
 _TIME = "slope of the time until idle power is back over the bytes written"
@@ -42,7 +43,7 @@ class Background:
         """Make the observations."""
         rows = []
         for repeat in range(scope.repeats):
-            for number, share in enumerate(_SHARES):
+            for number, share in enumerate(_SHARES[scope.scale]):
                 job = Job(
                     f"burst {number} {repeat}",
                     Operation.WRITE,
@@ -105,17 +106,12 @@ def _works(evidence: Evidence) -> list[tuple[float, Housekeeping]] | str:
         return "idle power is not known"
     found_work = []
     for row, after in zip(evidence.named("burst "), evidence.named("after "), strict=False):
-        watts = np.asarray(evidence.series.get(f"{row.label} watts", ()))
-        seconds = np.asarray(evidence.series.get(f"{row.label} seconds", ()))
+        since, watts = after_writes(evidence, row)
         if not len(watts):
             return "the power meter is too slow to see it"
         if after.get("quiet") != 1.0:
             continue  # its work is not over, so that it tells only a lower bound
-        since = seconds - (row["span_end_ns"] - row["span_begin_ns"]) * 1e-9
-        rest = since > float(np.median(np.diff(seconds)))
-        work = housekeeping(
-            since[rest], watts[rest], idle["power_watts"], idle["power_error_watts"]
-        )
+        work = housekeeping(since, watts, idle["power_watts"], idle["power_error_watts"])
         found_work.append((row["bytes_written"], work))
     if len({size for size, _ in found_work}) < 2:
         return "the drive did not come to rest after at least two bursts of different size"

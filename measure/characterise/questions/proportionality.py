@@ -87,6 +87,7 @@ def _job(label: str, scope: Scope, rate: float | None) -> Job:
         queue_depth=_DEPTH,
         seconds=2 * scope.run_seconds,
         operations_per_second=rate,
+        effects=rate is not None,
     )
 
 

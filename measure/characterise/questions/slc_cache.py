@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation, Pattern
-from iojoule.measure.characterise.estimators.change_point import Drop, find_drop
+from iojoule.measure.characterise.estimators.change_point import Change, find_change, find_drop
 from iojoule.measure.characterise.estimators.housekeeping import housekeeping
 from iojoule.measure.characterise.estimators.intervals import between, found, missing
 from iojoule.measure.characterise.question import Bench, Estimates, Job
@@ -18,7 +19,11 @@ from iojoule.measure.characterise.scope import Scope
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SIZE = "bytes written when the rate falls: one change of mean, profile-likelihood interval"
+_SIZE = (
+    "bytes written when the rate falls, so with what the write buffer still takes: one change of "
+    "mean, profile-likelihood interval"
+)
+_POWER = "bytes written when the watts change: before the rate falls the write buffer still fills"
 _RATE = "mean rate on this side of the change, batch means"
 _FOLD = "watts above idle after the last write, at 95 % of the energy of the work seen"
 _SKIP_BINS = 2
@@ -62,6 +67,7 @@ class SlcCache:
             reason = f"the rate does not fall within {written:.4g} bytes written in a row"
             return {
                 "cache_bytes": missing(reason, "bytes", _SIZE, low=written),
+                "cache_bytes_by_power": missing(reason, "bytes", _POWER, low=written),
                 **_fold(evidence),
             }
         place = float(np.mean([one.place for one in known]))
@@ -70,6 +76,7 @@ class SlcCache:
         first = known[0]
         return {
             "cache_bytes": between(place, max(low, 0.0), high, "bytes", _SIZE),
+            "cache_bytes_by_power": _by_power(evidence, high),
             "write_fast_bytes_per_second": found(
                 first.before, first.before_error, "bytes/s", _RATE, least=0.0
             ),
@@ -92,8 +99,30 @@ class SlcCache:
         axes.set_ylabel("write rate (MB/s)")
 
 
-def _series(evidence: Evidence, row: Row) -> tuple[np.ndarray, np.ndarray]:
-    """Bytes so far and rate of every bin while the run wrote."""
+def _by_power(evidence: Evidence, fell_at: float) -> Estimate:
+    """The flash changes its mode, and its watts, when the cache is full; the host sees it later."""
+    changes = []
+    for row in evidence.named("fill "):
+        places, watts = _series(evidence, row, "watts")
+        # what comes after the fall is its consequence
+        until = int(np.searchsorted(places, 1.1 * fell_at)) + 2
+        change = find_change(places[:until], watts[:until])
+        if change is not None and change.place <= fell_at:
+            changes.append(change)
+    if not changes:
+        return missing("the watts do not change before the rate falls", "bytes", _POWER)
+    place = float(np.mean([one.place for one in changes]))
+    # the dies fill up one after the other, so that the change takes a bin or two
+    bin_bytes = max(one.high - one.low for one in changes) / 2
+    low = min(one.low for one in changes) - bin_bytes
+    high = max(one.high for one in changes) + bin_bytes
+    return between(place, max(low, 0.0), high, "bytes", _POWER)
+
+
+def _series(
+    evidence: Evidence, row: Row, what: str = "bytes"
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Bytes so far, and rate or watts, of every bin while the run wrote."""
     seconds = np.asarray(evidence.series.get(f"{row.label} seconds", ()))
     moved = np.asarray(evidence.series.get(f"{row.label} bytes", ()))
     if len(seconds) < 2:
@@ -103,12 +132,27 @@ def _series(evidence: Evidence, row: Row) -> tuple[np.ndarray, np.ndarray]:
     if len(busy) < 2 * _SKIP_BINS + 1:
         return np.empty(0), np.empty(0)
     used = slice(int(busy[0]) + _SKIP_BINS, int(busy[-1]) - _SKIP_BINS + 1)
-    return np.cumsum(moved)[used], (moved / step)[used]
+    if what == "bytes":
+        return np.cumsum(moved)[used], (moved / step)[used]
+    watts = np.asarray(evidence.series.get(f"{row.label} watts", ()))
+    return (np.cumsum(moved)[used], watts[used]) if len(watts) else (np.empty(0), np.empty(0))
 
 
-def _drop(evidence: Evidence, row: Row) -> Drop | None:
+def _drop(evidence: Evidence, row: Row) -> Change | None:
     places, rates = _series(evidence, row)
     return find_drop(places, rates)
+
+
+def after_writes(evidence: Evidence, row: Row) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Seconds since the last byte was written, and watts from then on."""
+    seconds = np.asarray(evidence.series.get(f"{row.label} seconds", ()))
+    moved = np.asarray(evidence.series.get(f"{row.label} bytes", ()))
+    watts = np.asarray(evidence.series.get(f"{row.label} watts", ()))
+    busy = np.flatnonzero(moved > 0)
+    if not len(watts) or not len(busy):
+        return np.empty(0), np.empty(0)
+    last = int(busy[-1])
+    return seconds[last + 1 :] - seconds[last], watts[last + 1 :]
 
 
 def _fold(evidence: Evidence) -> Estimates:

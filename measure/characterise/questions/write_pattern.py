@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 WRITE_BYTES = 4096
 READ_BYTES = 65536
-_REGION_SHARE = 1 / 12
+_REGION_SHARE = 1 / 18
+_REGION_BYTES_MAX = 1 << 30
+"""Requests are replayed one by one from a file; so many suffice beyond any cache of reads."""
 _DEPTH = 4
 _SPEED = "throughput of reads in order of data written at random over that of data written in order"
 _ENERGY = "joules per byte of these reads, gross, in the same order"
@@ -36,7 +38,7 @@ class WritePattern:
 
     def measure(self, bench: Bench, scope: Scope) -> list[Row]:
         """Make the observations."""
-        region = scope.share_bytes(_REGION_SHARE)
+        region = min(scope.share_bytes(_REGION_SHARE), _REGION_BYTES_MAX)
         count = region // WRITE_BYTES
         rows = []
         for repeat in range(scope.repeats):

@@ -1,0 +1,1 @@
+"""Reports on finished campaigns: one module per report."""
