@@ -19,6 +19,7 @@ from iojoule.measure.lab.client import LabClient
 from iojoule.measure.lab.drives import find
 from tests.measure.lab.conftest import missing_for_a_disk, need
 
+IOJOULE = str(Path(sys.executable).parent / "iojoule")
 ROOT = Path(__file__).resolve().parents[2]
 MEBIBYTE = 1 << 20
 TRUTH = find("lab-nvme").device
@@ -40,17 +41,15 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabClient]:
         life.down(folder)
 
 
-def run(lab: LabClient, out: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def characterise(lab: LabClient, out: Path, *words: str) -> subprocess.CompletedProcess[str]:
     state = lab.state
     return subprocess.run(
-        [sys.executable, "-m", "iojoule.api.cli", "measure", *words]
-        if words[0] != "characterise"
-        else [
-            sys.executable, "-m", "iojoule.api.cli", "measure", "characterise",
+        [
+            IOJOULE, "measure", "characterise",
             "--drive", state["drive"], "--controller", state["controller"],
             "--power", f"powersensor3:{state['powersensor3']}",
             "--rapl-root", state["rapl_root"], "--serial", state["serial"],
-            "--scale", "quick", "--out", str(out), *words[1:],
+            "--scale", "quick", "--out", str(out), *words,
         ],
         env={**os.environ, **lab.environment(), "IOJOULE_STATE": str(out.parent / "state")},
         capture_output=True,
@@ -63,10 +62,10 @@ def run(lab: LabClient, out: Path, *words: str) -> subprocess.CompletedProcess[s
 def out(lab: LabClient, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("characteristics") / "out"
     # in two calls: the second one goes on where the first one ended
-    first = run(lab, folder, "characterise", "--only", "idle")
+    first = characterise(lab, folder, "--only", "idle")
     assert first.returncode == 0, first.stderr[-3000:]
     before = (folder / "questions/idle/answer.json").stat().st_mtime_ns
-    second = run(lab, folder, "characterise")
+    second = characterise(lab, folder)
     assert second.returncode == 0, second.stderr[-3000:]
     assert (folder / "questions/idle/answer.json").stat().st_mtime_ns == before
     assert "question 1 of 8" in second.stderr
@@ -143,7 +142,7 @@ def test_power_follows_load_from_idle_to_the_peak(found: Characteristics) -> Non
 def test_what_was_written_is_what_was_said_beforehand(
     lab: LabClient, found: Characteristics, out: Path
 ) -> None:
-    said = run(lab, out.parent / "other", "characterise", "--dry-run")
+    said = characterise(lab, out.parent / "other", "--dry-run")
     assert said.returncode == 0
     total = sum(one.bytes_written for one in found.answers.values()) / 1e6
     assert f"written in all: {total:,.1f} MB" in said.stdout
@@ -162,7 +161,7 @@ def test_the_files_are_of_use(lab: LabClient, out: Path, tmp_path: Path) -> None
          str(ROOT / "examples/simulator/oltp.toml")),
     ):  # fmt: skip
         done = subprocess.run(
-            [sys.executable, "-m", "iojoule.api.cli", *words],
+            [IOJOULE, *words],
             capture_output=True,
             text=True,
             check=False,
