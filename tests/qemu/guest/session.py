@@ -47,6 +47,7 @@ def main() -> None:
         "LD_PRELOAD": str(root / "measure/lab/built/iojoule-lab-nvme.so"),
         "IOJOULE_LAB_NODES": f"{controller(target)}::",
         "IOJOULE_LAB_CONTROLLER": str(LAB / "controller.sock"),
+        "IOJOULE_FIO": str(counting_fio(root)),
     }
     states = ("--drive", target, "--plan", str(plans / "true-driver.toml"))
     words = (*states, "--serial", "iojoule-qemu-target", "--out", str(RESULTS / "true-driver"))
@@ -112,6 +113,13 @@ def commands() -> Callable[..., int]:
         return code
 
     return command
+
+
+def counting_fio(root: Path) -> Path:
+    path = LAB / "fio"
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} -I {root}/tests/qemu/guest/fio.py "$@"\n')
+    path.chmod(0o755)
+    return path
 
 
 def queue(drive: str) -> Path:
