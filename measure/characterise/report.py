@@ -19,7 +19,7 @@ def shown(value: float, unit: str) -> str:
         return f"{value:.3g}"
     for scale, prefix in _PREFIXES:
         if abs(value) >= scale:
-            return f"{value / scale:.3g} {prefix}{unit}"
+            return f"{value / scale:.4g} {prefix}{unit}"
     return f"{value:.3g} {unit}"
 
 
