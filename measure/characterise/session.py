@@ -100,7 +100,6 @@ class Asked:
         overwrite: Signatures on the drive that the user named as worthless.
         typed_serial: The serial number as typed; needed where something is written.
         base: The preset that what is not known is carried from.
-        power: Whether one of the instruments is said to measure the drive.
     """
 
     sensors: Sequence[str]
