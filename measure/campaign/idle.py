@@ -58,7 +58,9 @@ def wait_until_back(
         previous = recent.mean_watts
         if level is None:
             continue
-        margin = settle.tolerance * level + 3 * recent.standard_error_watts
+        margin = settle.tolerance * level
+        # noise widens the margin, but not work that begins inside the window and scatters it
+        margin += min(3 * recent.standard_error_watts, margin)
         low_enough = recent.mean_watts <= level + margin
         if low_enough and (baseline is not None or recent.mean_watts >= level - margin):
             return Waited(time.monotonic() - began, True)

@@ -143,12 +143,33 @@ def _started(fio: Fio, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    """End fio, then, if it hangs, kill it with its jobs, which are in sessions of their own."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_TERMINATE_SECONDS)
+        return
+    for number in [*_descendants(process.pid), process.pid]:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_TERMINATE_SECONDS)
-            return
+            os.kill(number, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_TERMINATE_SECONDS)
+
+
+def _descendants(number: int) -> list[int]:
+    """Every process that a process began, directly or not (proc(5), stat: field 4)."""
+    parents: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            parents.setdefault(int(fields[1]), []).append(int(folder.name))
+    found: list[int] = []
+    left = [number]
+    while left:
+        own = parents.get(left.pop(), [])
+        found += own
+        left += own
+    return found
 
 
 def _status(code: int) -> str:

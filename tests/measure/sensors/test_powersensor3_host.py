@@ -12,6 +12,7 @@ from iojoule.measure.lab.powersensor3 import EmulatedPowerSensor3
 from iojoule.measure.sensors import open_sensor
 from iojoule.measure.sensors.protocol import Sensor
 from tests.measure.powersensors import Readings, finish, read_until
+from tests.pressure import CpuPressure, skip_if_busy
 
 STAND_IN = Path(__file__).with_name("psrun_stand_in.py")
 WATTS = (1.5, 4.0)
@@ -44,11 +45,14 @@ def started(device: EmulatedPowerSensor3, options: str = "") -> tuple[Sensor, Re
 
 @pytest.mark.usefixtures("psrun")
 def test_it_measures_what_our_own_reader_does(device: EmulatedPowerSensor3) -> None:
+    pressure = CpuPressure()
     sensor, readings = started(device, ",pairs=1+0,names=12v+3v3")
     delivery = finish(sensor, readings)
     assert [rail.name for rail in sensor.probe().rails] == ["12v", "3v3"]
     assert readings.values.mean(axis=0) == pytest.approx([4.0, 1.5], abs=0.05)
     assert delivery.samples == len(readings)
+    if delivery.lost:  # a busy host reads too late, and the pseudo-terminal holds but 4 KiB
+        skip_if_busy(pressure.share())
     assert delivery.lost == device.frames_dropped == 0
     assert not delivery.errors
 
