@@ -35,7 +35,7 @@ def lives(number: int) -> bool:
 
 def test_a_failing_fio_is_quoted_with_a_hint(stand_in, tmp_path: Path) -> None:
     bad = stand_in("#!/bin/sh\necho 'fio: pid=7, err=13/file:x, error=Permission denied'\nexit 1\n")
-    with pytest.raises(FioError, match="status 1: .*give this user read and write permission"):
+    with pytest.raises(FioError, match=r"status 1: .*give this user read and write permission"):
         run_fio(bad, tmp_path, 1.0)
 
 
