@@ -13,7 +13,7 @@ BIN := .venv/bin
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup core demo lab-demo test test-slow test-qemu test-fresh fuzz bench lint format profiles figures serve lock clean
+.PHONY: help setup core demo lab-demo test test-slow test-lab test-qemu test-fresh fuzz bench lint format profiles figures serve lock clean
 
 help: ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +37,9 @@ test: setup ## linters, types, import layers and all tests but the slow ones
 
 test-slow: setup ## the tests that take longer than 20 s each
 	$(BIN)/python -m pytest -m slow || [ $$? -eq 5 ] # 5: there is no slow test
+
+test-lab: setup ## the virtual drive at length: fio against its record, rehearsals, characterising (6 min)
+	$(BIN)/python -m pytest -m soak
 
 test-qemu: setup ## a campaign on an emulated NVMe drive under Linux' own driver (installs QEMU)
 	@scripts/qemu_lab.sh

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MEBIBYTE = 1 << 20
 TRUTH = find("lab-nvme").device
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.soak
 
 
 @pytest.fixture(scope="module")

@@ -125,7 +125,7 @@ def test_fio_sees_what_happened(
     assert tries[-1].within(0.10), tries
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_fio_sees_it_to_three_percent_in_the_median(lab: LabClient) -> None:
     pressure = CpuPressure()
     seen = [

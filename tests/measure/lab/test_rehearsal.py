@@ -169,7 +169,7 @@ def played(lab: LabClient, columns: dict[str, Any], seconds: float) -> dict[str,
     }
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("operation", "pattern", "size", "depth", "state"),
     [("read", "random", 4096, 4, 0), ("read", "random", 4096, 64, 0),
@@ -194,7 +194,7 @@ def test_fio_sees_the_profile(
     raise AssertionError(tries)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_asleep_it_draws_less_and_wakes_up_late(rehearsed: LabClient) -> None:
     rehearsed.disk.ask("state", 3)
     begin_ns = time.monotonic_ns()
@@ -210,7 +210,7 @@ def test_asleep_it_draws_less_and_wakes_up_late(rehearsed: LabClient) -> None:
     assert rehearsed.disk.status()["power_state"] != 3
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_what_is_written_is_read_and_trimmed(rehearsed: LabClient) -> None:
     drive = rehearsed.state["drive"]
     data = os.urandom(8192)
