@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from iojoule.measure.host.journal import process_start
 from tests.pressure import CpuPressure, skip_if_busy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,5 +80,5 @@ def test_nothing_is_left_behind(demo: Path) -> None:
     assert folder not in Path("/proc/self/mountinfo").read_text()
     assert not Path(folder).exists()
     for process in lab["processes"].values():
-        assert not Path(f"/proc/{process['pid']}").exists()
+        assert process_start(process["pid"]) is None
     assert not list((demo / "state").glob("restore-*.json"))
