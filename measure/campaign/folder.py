@@ -14,31 +14,27 @@ is simply made again.
 
 from __future__ import annotations
 
-import json
-import os
-import secrets
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile
-from iojoule.datasets.schema import NonNegative, Positive, Section, validation_error
+from iojoule.datasets.schema import NonNegative, Positive, Section
 from iojoule.datasets.store import Dataset, write_dataset
 from iojoule.measure.campaign.points import Run
 from iojoule.measure.campaign.record import RunRecord, Status
 from iojoule.measure.errors import CampaignError
+from iojoule.measure.json_folder import JsonFolder
 
 PLAN_FILE = "plan.toml"
 CAMPAIGN_FILE = "campaign.json"
 STATE_FILE = "state.json"
 RUN_FILE = "run.json"
 DATASET = "measurements"
-
-M = TypeVar("M", bound=BaseModel)
 
 
 class AdaptiveOptions(Section):
@@ -111,7 +107,7 @@ class CampaignState(Section):
     bytes_written: int = 0
 
 
-class CampaignFolder:
+class CampaignFolder(JsonFolder):
     """The folder of one campaign.
 
     Args:
@@ -119,7 +115,7 @@ class CampaignFolder:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path, f"go on with `iojoule measure resume {path}`")
 
     @property
     def exists(self) -> bool:
@@ -219,48 +215,3 @@ class CampaignFolder:
                 f"{error.message}; the runs themselves are stored: make room and go on with "
                 f"`iojoule measure resume {self.path}`"
             ) from None
-
-    def write(self, name: str, content: BaseModel | dict[str, Any]) -> None:
-        """Write a JSON file atomically."""
-        data = content.model_dump(mode="json") if isinstance(content, BaseModel) else content
-        self.write_text(name, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
-
-    def write_text(self, name: str, text: str) -> None:
-        """Write a text file atomically.
-
-        Raises:
-            CampaignError: The disk is full or the folder cannot be written.
-        """
-        path = self.path / name
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        try:
-            with temporary.open("w", encoding="utf-8") as stream:
-                stream.write(text)
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(path)
-        except OSError as error:
-            raise CampaignError(
-                f"{path}: cannot be written ({error.strerror}); nothing measured so far is lost: "
-                f"make room and go on with `iojoule measure resume {self.path}`"
-            ) from None
-        finally:
-            temporary.unlink(missing_ok=True)
-
-    def read(self, name: str, kind: type[M]) -> M:
-        """Read a JSON file of the folder.
-
-        Raises:
-            CampaignError: It is missing, damaged or of a newer version.
-        """
-        path = self.path / name
-        try:
-            data = json.loads(path.read_text())
-        except (OSError, ValueError) as error:
-            raise CampaignError(f"{path}: cannot be read ({error})") from None
-        if isinstance(data, dict) and data.get("schema_version", 1) != 1:
-            raise CampaignError(f"{path}: was written by a newer iojoule; upgrade")
-        try:
-            return kind.model_validate(data)
-        except ValidationError as error:
-            raise CampaignError(validation_error(error, str(path)).message) from None

@@ -10,26 +10,21 @@ characteristics.json, report.md, preset.toml, measurements.parquet    made of al
 
 from __future__ import annotations
 
-import json
-import os
-import secrets
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field
 
 from iojoule.datasets.characteristics import Answer, Status
-from iojoule.datasets.schema import Measurement, Section, validation_error
+from iojoule.datasets.schema import Measurement, Section
 from iojoule.measure.characterise.scope import ScaleName
 from iojoule.measure.errors import CampaignError
+from iojoule.measure.json_folder import JsonFolder
 
 OPTIONS_FILE = "characterise.json"
 ANSWER_FILE = "answer.json"
 MEASUREMENTS_FILE = "measurements.json"
-
-M = TypeVar("M", bound=BaseModel)
 
 
 class Options(Section):
@@ -51,7 +46,7 @@ class Measured(Section):
     measurements: list[Measurement] = Field(default_factory=list)
 
 
-class CharacteriseFolder:
+class CharacteriseFolder(JsonFolder):
     """The folder.
 
     Args:
@@ -59,7 +54,7 @@ class CharacteriseFolder:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path, "give the same command again")
 
     def begin(self, options: Options) -> Options:
         """Begin here, or go on with what was begun with the same drive and scale.
@@ -126,48 +121,3 @@ class CharacteriseFolder:
         if not (self.path / path).is_file():
             return []
         return self.read(path, Measured).measurements
-
-    def write(self, name: str, content: BaseModel) -> None:
-        """Write a JSON file atomically."""
-        data = content.model_dump(mode="json")
-        self.write_text(name, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
-
-    def write_text(self, name: str, text: str) -> None:
-        """Write a text file atomically.
-
-        Raises:
-            CampaignError: The disk is full or the folder cannot be written.
-        """
-        path = self.path / name
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        try:
-            with temporary.open("w", encoding="utf-8") as stream:
-                stream.write(text)
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(path)
-        except OSError as error:
-            raise CampaignError(
-                f"{path}: cannot be written ({error.strerror}); nothing measured so far is lost: "
-                "make room and give the same command again"
-            ) from None
-        finally:
-            temporary.unlink(missing_ok=True)
-
-    def read(self, name: str, kind: type[M]) -> M:
-        """Read a JSON file of the folder.
-
-        Raises:
-            CampaignError: It is missing, damaged or of a newer version.
-        """
-        path = self.path / name
-        try:
-            data = json.loads(path.read_text())
-        except (OSError, ValueError) as error:
-            raise CampaignError(f"{path}: cannot be read ({error})") from None
-        if isinstance(data, dict) and data.get("schema_version", 1) != 1:
-            raise CampaignError(f"{path}: was written by a newer iojoule; upgrade")
-        try:
-            return kind.model_validate(data)
-        except ValidationError as error:
-            raise CampaignError(validation_error(error, str(path)).message) from None

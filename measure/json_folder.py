@@ -1,0 +1,74 @@
+"""A folder whose JSON and text files are written atomically and read with a schema."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from iojoule.datasets.schema import validation_error
+from iojoule.measure.errors import CampaignError
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class JsonFolder:
+    """The files of one campaign or characterisation.
+
+    Args:
+        path: Where it is or will be.
+        go_on: How people go on once what kept a file from being written is mended.
+    """
+
+    def __init__(self, path: Path, go_on: str) -> None:
+        self.path = path
+        self._go_on = go_on
+
+    def write(self, name: str, content: BaseModel | dict[str, Any]) -> None:
+        """Write a JSON file atomically; raises as `write_text`."""
+        data = content.model_dump(mode="json") if isinstance(content, BaseModel) else content
+        self.write_text(name, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a text file atomically.
+
+        Raises:
+            CampaignError: The disk is full or the folder cannot be written.
+        """
+        path = self.path / name
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        try:
+            with temporary.open("w", encoding="utf-8") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(path)
+        except OSError as error:
+            raise CampaignError(
+                f"{path}: cannot be written ({error.strerror}); nothing measured so far is lost: "
+                f"make room and {self._go_on}"
+            ) from None
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def read(self, name: str, kind: type[M]) -> M:
+        """Read a JSON file of the folder.
+
+        Raises:
+            CampaignError: It is missing, damaged or of a newer version.
+        """
+        path = self.path / name
+        try:
+            data = json.loads(path.read_text())
+        except (OSError, ValueError) as error:
+            raise CampaignError(f"{path}: cannot be read ({error})") from None
+        if isinstance(data, dict) and data.get("schema_version", 1) != 1:
+            raise CampaignError(f"{path}: was written by a newer iojoule; upgrade")
+        try:
+            return kind.model_validate(data)
+        except ValidationError as error:
+            raise CampaignError(validation_error(error, str(path)).message) from None
