@@ -9,7 +9,6 @@ from __future__ import annotations
 import mmap
 import re
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,12 +27,12 @@ from iojoule.measure.campaign.settings import of_campaign, of_run
 from iojoule.measure.drive.block_device import BlockDevice, open_block_device
 from iojoule.measure.drive.identify import Namespace
 from iojoule.measure.drive.nvme_cli import NvmeController
-from iojoule.measure.drive.safety import held, require_consent, require_unused
+from iojoule.measure.drive.safety import require_consent, require_unused
 from iojoule.measure.errors import CampaignError, DriveError, UnsafeDriveError
 from iojoule.measure.fio.program import JOB_FILE, OLDEST_FOR_URING_CMD, Fio, find_fio
 from iojoule.measure.host.facts import host_facts
+from iojoule.measure.host.guard import guarded
 from iojoule.measure.host.journal import HostState, restore_abandoned
-from iojoule.measure.host.signals import Interrupted, gate
 from iojoule.measure.sensors import open_sensor
 from iojoule.measure.sensors.protocol import Sensor
 
@@ -215,27 +214,15 @@ def run_campaign(
     if not resume:
         folder.create(plan_text, options.model_copy(update={"serial": opened.drive.serial}))
         folder.write(measured_drive.FILE_NAME, opened.drive.record())
-    with gate(say) as signals, ExitStack() as stack:
-        stack.enter_context(held(opened.drive.device))
-        state = HostState(options.drive, note=say)
-        try:
-            try:
-                rig = Rig(opened.drive, opened.controller, host_facts(), fio, sensors, state, say)
-                points = [run.point for run in opened.expansion.runs]
-                bench = DriveBench(plan, points, rig)
-                return way(plan, opened.expansion.runs, folder, bench, observer)
-            except Interrupted as interrupted:
-                say(
-                    f"{interrupted}: what was measured is stored; go on with `iojoule measure "
-                    f"resume {folder.path}`"
-                )
-                raise
-            finally:
-                signals.close()
-        finally:
-            # a signal between the two lines above was raised once and is never raised again
-            signals.close()
-            state.restore()
+
+    def work(state: HostState) -> Summary:
+        rig = Rig(opened.drive, opened.controller, host_facts(), fio, sensors, state, say)
+        runs = opened.expansion.runs
+        bench = DriveBench(plan, [run.point for run in runs], rig)
+        return way(plan, runs, folder, bench, observer)
+
+    stored = f"what was measured is stored; go on with `iojoule measure resume {folder.path}`"
+    return guarded(opened.drive.device, say, stored, work)
 
 
 def open_sensors(wanted: Sequence[str], drive: DriveFacts) -> list[Sensor]:

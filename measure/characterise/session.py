@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,12 +45,12 @@ from iojoule.measure.characterise.report import report
 from iojoule.measure.characterise.scope import ScaleName, Scope, scope_of
 from iojoule.measure.characterise.workbench import Workbench
 from iojoule.measure.drive.nvme_cli import NvmeController
-from iojoule.measure.drive.safety import held, require_consent, require_unused
+from iojoule.measure.drive.safety import require_consent, require_unused
 from iojoule.measure.errors import CampaignError, DriveError, RunsFailedError, SensorError
 from iojoule.measure.fio.program import find_fio
 from iojoule.measure.host.facts import host_facts
+from iojoule.measure.host.guard import guarded
 from iojoule.measure.host.journal import HostState, restore_abandoned
-from iojoule.measure.host.signals import Interrupted, gate
 from iojoule.measure.recording import Recorder
 
 REPORT_FILE = "report.md"
@@ -145,25 +144,16 @@ def characterise(
     sensors = open_sensors([*asked.sensors, _counters(drive)], drive)
     options = folder.begin(_options(considered, asked))
     folder.write(measured_drive.FILE_NAME, drive.record())
-    with gate(say) as signals, ExitStack() as stack:
-        stack.enter_context(held(drive.device))
-        state = HostState(str(drive.device.path), note=say)
-        try:
-            try:
-                rig = Rig(drive, considered.controller, host_facts(), fio, sensors, state, say)
-                _Session(considered, folder, rig).ask()
-            except Interrupted as interrupted:
-                say(
-                    f"{interrupted}: answers so far are stored; give the same command again to go "
-                    "on with the question that was interrupted"
-                )
-                raise
-            finally:
-                signals.close()
-        finally:
-            # a signal between the two lines above was raised once and is never raised again
-            signals.close()
-            state.restore()
+
+    def work(state: HostState) -> None:
+        rig = Rig(drive, considered.controller, host_facts(), fio, sensors, state, say)
+        _Session(considered, folder, rig).ask()
+
+    stored = (
+        "answers so far are stored; give the same command again to go on with the question that "
+        "was interrupted"
+    )
+    guarded(drive.device, say, stored, work)
     found = write_results(folder, options, asked.base, drive.record())
     _refuse_failures(folder, found)
     return found
