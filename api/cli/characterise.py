@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from iojoule.api.cli import console
+from iojoule.api.cli.drive_options import (
+    ControllerOption,
+    DriveOption,
+    OverwriteOption,
+    PowerOption,
+    RaplOption,
+    SerialOption,
+    ask_serial,
+    sensors_of,
+)
 from iojoule.measure.characterise.scope import ScaleName
 
 if TYPE_CHECKING:
@@ -17,42 +26,15 @@ if TYPE_CHECKING:
 
 
 def characterise(
-    drive: Annotated[
-        Path, typer.Option(metavar="/dev/X", help="The block device of a whole drive.")
-    ],
+    drive: DriveOption,
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder; one that was begun before is gone on with.")
     ],
-    controller: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="/dev/Y",
-            help="Its NVMe controller; default: found for an NVMe drive, else none.",
-        ),
-    ] = None,
-    power: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--power",
-            metavar="SENSOR",
-            help="An instrument, for instance powersensor3:/dev/ttyACM0,pairs=0+1. "
-            "May be repeated.",
-        ),
-    ] = None,
-    rapl_root: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Root of the powercap tree; read where it is there."),
-    ] = None,
-    serial: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SERIAL", help="Agrees to overwrite the drive with this serial number."
-        ),
-    ] = None,
-    overwrite: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SIGNATURE", help="A signature on the drive that is worthless."),
-    ] = None,
+    controller: ControllerOption = None,
+    power: PowerOption = None,
+    rapl_root: RaplOption = None,
+    serial: SerialOption = None,
+    overwrite: OverwriteOption = None,
     only: Annotated[
         str | None,
         typer.Option(metavar="NAME,...", help="These alone; see `measure questions`."),
@@ -87,12 +69,11 @@ def characterise(
         console.emit("\n".join(lines) + "\n")
         return
     if considered.bytes_written and serial is None:
-        serial = _ask(considered)
-    sensors = [*(power or []), *([f"rapl:{rapl_root}"] if rapl_root is not None else [])]
+        serial = ask_serial(considered.drive, "this")
     found = ask(
         considered,
         CharacteriseFolder(out),
-        Asked(sensors, overwrite or [], serial, base or DEFAULT_BASE),
+        Asked(sensors_of(power, rapl_root), overwrite or [], serial, base or DEFAULT_BASE),
         console.note,
     )
     _tell(found, [one.name for one in QUESTIONS])
@@ -140,18 +121,6 @@ def _megabytes(size: int) -> str:
 
 def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
-
-
-def _ask(considered: Considered) -> str | None:
-    """Read the serial number from standard input: typed, or piped by a script that means it."""
-    device = considered.drive.device
-    console.warn(
-        f"this overwrites {device.path} ({considered.drive.model}, "
-        f"{device.size_bytes / 1e9:.1f} GB); everything on it will be lost"
-    )
-    sys.stderr.write("Type its serial number to go on: ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip() or None
 
 
 def _tell(found: Characteristics, order: list[str]) -> None:

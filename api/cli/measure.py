@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +20,16 @@ from iojoule.api.cli.adaptive import (
     with_hours,
 )
 from iojoule.api.cli.characterise import characterise, questions
+from iojoule.api.cli.drive_options import (
+    ControllerOption,
+    DriveOption,
+    OverwriteOption,
+    PowerOption,
+    RaplOption,
+    SerialOption,
+    ask_serial,
+    sensors_of,
+)
 from iojoule.api.cli.measure_report import app as report_app
 
 if TYPE_CHECKING:
@@ -32,32 +41,7 @@ app.command()(characterise)
 app.command()(questions)
 app.add_typer(report_app, name="report")
 
-DriveOption = Annotated[
-    Path,
-    # whether it may be read is said where the remedy is known
-    typer.Option(metavar="/dev/X", help="The block device of a whole drive.", readable=False),
-]
-ControllerOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="/dev/Y",
-        help="Its NVMe controller; default: found for an NVMe drive, else none.",
-        readable=False,
-    ),
-]
 PlanOption = Annotated[str, typer.Option(metavar="NAME|FILE.toml", help="A shipped plan or yours.")]
-PowerOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--power",
-        metavar="SENSOR",
-        help="An instrument, for instance powersensor3:/dev/ttyACM0,pairs=0+1. May be repeated.",
-    ),
-]
-RaplOption = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Root of the powercap tree; read where it is there."),
-]
 
 
 @app.command("plan")
@@ -89,16 +73,8 @@ def run(
     controller: ControllerOption = None,
     power: PowerOption = None,
     rapl_root: RaplOption = None,
-    serial: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SERIAL", help="Agrees to overwrite the drive with this serial number."
-        ),
-    ] = None,
-    overwrite: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SIGNATURE", help="A signature on the drive that is worthless."),
-    ] = None,
+    serial: SerialOption = None,
+    overwrite: OverwriteOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print every command and do nothing.")
     ] = False,
@@ -122,13 +98,13 @@ def run(
     if asked is not None:
         show_adaptive(opened, asked)
     if loaded.writes and serial is None:
-        serial = _ask(opened)
+        serial = ask_serial(opened.drive, "this plan")
     node = controller or (opened.controller.node if opened.controller else None)
     options = CampaignOptions(
         drive=str(drive),
         controller=str(node) if node is not None else None,
         serial=opened.drive.serial,
-        sensors=[*(power or []), *_rapl(rapl_root)],
+        sensors=sensors_of(power, rapl_root),
         overwrite=overwrite or [],
         adaptive=asked,
     )
@@ -165,7 +141,7 @@ def resume(
     if controller is not None:
         changed["controller"] = str(controller)
     if power or rapl_root:
-        changed["sensors"] = [*(power or []), *_rapl(rapl_root)]
+        changed["sensors"] = sensors_of(power, rapl_root)
     options = with_hours(options.model_copy(update=changed), adaptive)
     _conduct(folder, folder.plan_text(), options, None, resume=True)
 
@@ -226,23 +202,6 @@ def _conduct(
     console.emit(f"{folder.path}: {summary.done} runs are done\n")
     if summary.told:
         console.emit(f"{summary.told}\n")
-
-
-def _rapl(root: Path | None) -> list[str]:
-    return [f"rapl:{root}"] if root is not None else []
-
-
-def _ask(opened: Opened) -> str | None:
-    """Read the serial number from standard input: typed, or piped by a script that means it."""
-    device = opened.drive.device
-    console.warn(
-        f"this plan overwrites {device.path} ({opened.drive.model}, "
-        f"{device.size_bytes / 1e9:.1f} GB); everything on it will be lost"
-    )
-    sys.stderr.write("Type its serial number to go on: ")
-    sys.stderr.flush()
-    line = sys.stdin.readline()
-    return line.strip() or None
 
 
 def _show(opened: Opened) -> None:
