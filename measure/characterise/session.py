@@ -189,7 +189,7 @@ def write_results(
 
 def _counters(drive: DriveFacts) -> str:
     """The block layer's counters, read more often than a campaign does: traces are made of them."""
-    return f"diskstats:{drive.device.name},every={COUNTERS_EVERY_SECONDS:g}"
+    return f"diskstats:{drive.device.carrier},every={COUNTERS_EVERY_SECONDS:g}"
 
 
 def _options(considered: Considered, asked: Asked) -> Options:
