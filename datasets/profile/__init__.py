@@ -1,0 +1,72 @@
+"""The device profile: everything fitted for one SSD model, as numbers in one JSON file.
+
+A profile holds fitted parameters, knots and published figures with their sources; never raw
+rows and never pickled objects. `iojoule.model` evaluates it with numpy alone. A new kind of
+knowledge is a file here and a field of `DeviceProfile` that older profiles lack.
+"""
+
+from iojoule.datasets.profile.document import (
+    DeviceProfile,
+    SourceRecord,
+    ValidFor,
+)
+from iojoule.datasets.profile.drive import (
+    DevicePower,
+    WriteState,
+)
+from iojoule.datasets.profile.files import (
+    PROFILE_SCHEMA_VERSION,
+    load_shipped_profile,
+    parse_profile,
+    read_profile,
+    shipped_profiles,
+    write_profile,
+)
+from iojoule.datasets.profile.host import (
+    HostPath,
+    HostPerformance,
+    HostPower,
+    SchedulerCost,
+    SystemPower,
+    path_key,
+)
+from iojoule.datasets.profile.numbers import (
+    Parameter,
+)
+from iojoule.datasets.profile.performance import (
+    Hull,
+    IntervalWidth,
+    MixedEffect,
+    PowerStateEffect,
+    ResidualTable,
+    Surface,
+    Tail,
+)
+
+__all__ = [
+    "PROFILE_SCHEMA_VERSION",
+    "DevicePower",
+    "DeviceProfile",
+    "HostPath",
+    "HostPerformance",
+    "HostPower",
+    "Hull",
+    "IntervalWidth",
+    "MixedEffect",
+    "Parameter",
+    "PowerStateEffect",
+    "ResidualTable",
+    "SchedulerCost",
+    "SourceRecord",
+    "Surface",
+    "SystemPower",
+    "Tail",
+    "ValidFor",
+    "WriteState",
+    "load_shipped_profile",
+    "parse_profile",
+    "path_key",
+    "read_profile",
+    "shipped_profiles",
+    "write_profile",
+]

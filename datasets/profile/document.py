@@ -1,0 +1,69 @@
+"""The device profile as one document: what was fitted, on what, and where it holds."""
+
+from __future__ import annotations
+
+from iojoule.datasets.profile.drive import DevicePower, WriteState
+from iojoule.datasets.profile.host import HostPerformance, HostPower, SystemPower
+from iojoule.datasets.profile.numbers import Parameter
+from iojoule.datasets.profile.performance import MixedEffect, PowerStateEffect, Surface
+from iojoule.datasets.schema import Section
+from iojoule.datasets.vocabulary import Operation, Pattern
+
+
+class ValidFor(Section):
+    """Outside these conditions an answer widens or says stale."""
+
+    firmware: list[str]
+    pcie_generation: list[int]
+    aspm_policy: str | None = None
+    temperature_celsius: tuple[float, float] | None = None
+    power_loss_protection: bool | None = None
+    notes: list[str]
+
+
+class SourceRecord(Section):
+    """One source of the fit: a file or a publication."""
+
+    name: str
+    citation: str
+    licence: str
+    rows_used: int
+    rows_excluded: int
+    sha256: str | None
+    notes: list[str]
+
+
+class DeviceProfile(Section):
+    """Everything fitted for one SSD model; the JSON file is this, field by field."""
+
+    schema_version: int
+    device: str
+    model_name: str
+    profile_version: str
+    generator: str
+    recipe: str
+    sources: list[SourceRecord]
+    valid_for: ValidFor
+    defaults: dict[str, str | int | float | bool]
+    default_sources: dict[str, str]
+    max_transfer_bytes: int
+    link_bytes_per_second: Parameter | None = None
+    capacity_bytes: int | None
+    endurance_bytes_written: Parameter | None
+    between_drives_relative_sd: Parameter
+    surfaces: list[Surface]
+    host: HostPerformance
+    power_state_effects: list[PowerStateEffect]
+    mixed: list[MixedEffect]
+    device_power: DevicePower | None
+    write_state: WriteState | None
+    host_power: HostPower | None
+    system_power: SystemPower | None
+    gaps: list[str]
+
+    def surface(self, operation: Operation | str, pattern: Pattern | str) -> Surface | None:
+        """Return the surface of one operation and pattern, or None where nothing is known."""
+        for surface in self.surfaces:
+            if surface.operation == operation and surface.pattern == pattern:
+                return surface
+        return None

@@ -1,0 +1,110 @@
+"""Reading and writing profiles, and those that ship."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from iojoule.datasets.errors import InputError, NoProfileError, SchemaVersionError
+from iojoule.datasets.profile.document import DeviceProfile
+from iojoule.datasets.schema import validation_error
+
+PROFILE_SCHEMA_VERSION = 1
+"""Version of the profile's JSON layout; a reader refuses anything newer."""
+
+
+def write_profile(profile: DeviceProfile, path: Path) -> None:
+    """Write a profile atomically as indented JSON.
+
+    Raises:
+        InputError: The folder does not exist or cannot be written.
+    """
+    text = json.dumps(profile.model_dump(mode="json"), indent=1, sort_keys=True) + "\n"
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.chmod(0o644)
+        part.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def parse_profile(text: bytes, where: str) -> DeviceProfile:
+    """Read a profile from JSON bytes.
+
+    Raises:
+        SchemaVersionError: Written by a newer version of iojoule.
+        InputError: Not JSON, truncated, or not a profile; the message names file and field.
+    """
+    try:
+        data = json.loads(text)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{where}: not a complete JSON file ({error}); fit it again or restore a copy"
+        ) from None
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise InputError(f"{where}: not a device profile: no schema_version")
+    if version > PROFILE_SCHEMA_VERSION:
+        raise SchemaVersionError(
+            f"{where}: profile schema {version} is newer than {PROFILE_SCHEMA_VERSION}, the newest "
+            "this iojoule reads; upgrade iojoule or fit the profile again"
+        )
+    if version < 1:
+        raise SchemaVersionError(f"{where}: profile schema {version} never existed")
+    try:
+        return DeviceProfile.model_validate_json(text)
+    except ValidationError as error:
+        raise validation_error(error, where) from None
+
+
+def read_profile(path: Path) -> DeviceProfile:
+    """Read a profile file; raises as `parse_profile`, and InputError where it is unreadable."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    return parse_profile(text, str(path))
+
+
+def shipped_profiles() -> tuple[str, ...]:
+    """Return the ids of the SSD models whose profile ships with iojoule, sorted."""
+    folder = resources.files("iojoule.datasets").joinpath("profiles")
+    if not folder.is_dir():
+        return ()
+    return tuple(
+        sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".json"))
+    )
+
+
+@cache
+def load_shipped_profile(device: str) -> DeviceProfile:
+    """Load the shipped profile of a catalogue id.
+
+    Raises:
+        NoProfileError: No profile ships for it.
+    """
+    if device not in shipped_profiles():
+        raise NoProfileError(
+            f"{device}: no profile ships for this model; profiles ship for "
+            f"{', '.join(shipped_profiles())}. Measure it (random and sequential, read and write, "
+            "4 KiB to 1 MiB, depth 1 to 256, with device power), import the results and run "
+            "`iojoule fit DATASET -o PROFILE.json`, then use --profile PROFILE.json"
+        )
+    entry = resources.files("iojoule.datasets").joinpath("profiles", f"{device}.json")
+    return parse_profile(entry.read_bytes(), entry.name)

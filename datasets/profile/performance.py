@@ -1,0 +1,105 @@
+"""How fast: the surfaces of operations and patterns, and what mixes and power states do to them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from iojoule.datasets.profile.numbers import Parameter
+from iojoule.datasets.schema import Section
+from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
+
+
+class Hull(Section):
+    """Convex hull of measured points in log2(queue depth, jobs, request bytes).
+
+    A point x lies inside where `normals @ x <= offsets` for every facet and where each fixed
+    coordinate (one that never varied) has its one value.
+    """
+
+    normals: list[tuple[float, float, float]]
+    offsets: list[float]
+    fixed: tuple[float | None, float | None, float | None]
+
+
+class ResidualTable(Section):
+    """What the curve misses, learned from measurements, as knots to interpolate linearly.
+
+    Shapes: every list in `values` is flattened from (path, depth, jobs, bytes) in C order.
+    `latency` is the residual of log mean latency; `latency_sd` its standard deviation;
+    `p50`, `p99`, `p999` are residuals of log(percentile / mean) and `*_sd` their deviations;
+    `measured` is 1 at knots that were measured, else 0.
+    """
+
+    log2_queue_depth: list[float]
+    log2_jobs: list[float]
+    log2_request_bytes: list[float]
+    paths: list[str]
+    values: dict[str, list[float]]
+
+
+class Tail(Section):
+    """A latency percentile as mean + unloaded latency x excess (see `model.tails`)."""
+
+    quantile: Literal["p50", "p99", "p999"]
+    intrinsic: float
+    collision: list[float]
+    exponent: float
+    saturation: float
+    host_damping: float
+
+
+class IntervalWidth(Section):
+    """Conformal quantile: the 90 % half width in log space is `factor` x the local sd."""
+
+    quantity: Literal["latency", "p50", "p99", "p999"]
+    region: Literal["inside", "outside"]
+    factor: Annotated[float, Field(gt=0)]
+    floor_sd: Annotated[float, Field(ge=0)]
+    sd_per_octave: Annotated[float, Field(ge=0)]
+    scores: Annotated[int, Field(ge=0)]
+
+
+class Surface(Section):
+    """Closed-loop performance for one operation and pattern (see `model.curve`)."""
+
+    operation: Literal[Operation.READ, Operation.WRITE]
+    pattern: Pattern
+    evidence: Evidence
+    source: str
+    log2_request_bytes: list[float]
+    unloaded_latency_ns: list[float]
+    capacity_operations_per_second: list[float]
+    sharpness: list[float]
+    transfer_bytes_per_second: float
+    access_unit_bytes: int
+    relative_sd: float
+    tails: list[Tail]
+    residual: ResidualTable | None
+    hulls: dict[str, Hull]
+    widths: list[IntervalWidth]
+
+
+class PowerStateEffect(Section):
+    """What a power state below PS0 does to one direction of I/O.
+
+    A request of s bytes takes `ceiling_seconds_per_operation` + s / `ceiling_bytes_per_second` of
+    the drive's time at the cap; absent, the first is 0. The factors have their sd in log units, and
+    so has the ceiling in bytes, whose sd is that of the sum.
+    """
+
+    power_state: int
+    operation: Literal[Operation.READ, Operation.WRITE]
+    ceiling_bytes_per_second: Parameter
+    ceiling_seconds_per_operation: Parameter | None = None
+    latency_factor: Parameter
+    tail_factor: Parameter
+
+
+class MixedEffect(Section):
+    """How interleaved reads and writes differ from taking turns."""
+
+    pattern: Pattern
+    latency_factor: Parameter
+    tail_factor: Parameter
