@@ -1,0 +1,66 @@
+"""Recipes: what a device profile is fitted from, with every assumption and its source.
+
+A recipe names measurements (a file and the column map that reads it), published figures with
+their sources, and priors for what data cannot tell. `common.toml` holds what holds for every
+drive until its own recipe or data say otherwise.
+"""
+
+from iojoule.model.fitting.recipe.document import (
+    MeasurementFile,
+    Recipe,
+)
+from iojoule.model.fitting.recipe.drive import (
+    DevicePowerRecipe,
+    PowerPoint,
+    WriteStateRecipe,
+)
+from iojoule.model.fitting.recipe.files import (
+    generic_recipe,
+    load_recipe,
+    parse_recipe,
+    shipped_recipes,
+)
+from iojoule.model.fitting.recipe.host import (
+    HostAnchor,
+    HostPathRecipe,
+    HostPowerRecipe,
+    HostRecipe,
+    SchedulerRecipe,
+    SystemAnchor,
+    SystemPowerRecipe,
+)
+from iojoule.model.fitting.recipe.performance import (
+    MixedRecipe,
+    PowerStateRecipe,
+    PublishedPoint,
+    SurfaceRecipe,
+)
+from iojoule.model.fitting.recipe.sourced import (
+    Figure,
+    Sourced,
+)
+
+__all__ = [
+    "DevicePowerRecipe",
+    "Figure",
+    "HostAnchor",
+    "HostPathRecipe",
+    "HostPowerRecipe",
+    "HostRecipe",
+    "MeasurementFile",
+    "MixedRecipe",
+    "PowerPoint",
+    "PowerStateRecipe",
+    "PublishedPoint",
+    "Recipe",
+    "SchedulerRecipe",
+    "Sourced",
+    "SurfaceRecipe",
+    "SystemAnchor",
+    "SystemPowerRecipe",
+    "WriteStateRecipe",
+    "generic_recipe",
+    "load_recipe",
+    "parse_recipe",
+    "shipped_recipes",
+]
