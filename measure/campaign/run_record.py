@@ -21,16 +21,10 @@ from iojoule.measure.campaign.watched_run import Watched
 from iojoule.measure.errors import DriveError, SensorError
 from iojoule.measure.fio.outcome import Outcome, read_outcome
 from iojoule.measure.recording import IdlePower, PowerStatistics, WindowPower
-from iojoule.measure.sensors.protocol import Kind, Scope
+from iojoule.measure.sensors.protocol import POWER_FIELDS, Kind, Scope
 
 _FOREIGN_SHARE = 0.05
 _DISAGREE_SHARE = 0.1
-_POWER_FIELDS = {
-    Scope.DEVICE: "device_power_watts",
-    Scope.CPU: "cpu_power_watts",
-    Scope.DRAM: "dram_power_watts",
-    Scope.SYSTEM: "system_power_watts",
-}
 _COUNTED_BY_BLOCK_LAYER = {
     "device_commands_per_second": ("disk-reads", "disk-writes"),
     "merged_requests_per_second": ("disk-reads-merged", "disk-writes-merged"),
@@ -103,7 +97,7 @@ def _power(watched: Watched, begin: int, end: int) -> dict[Scope, PowerStatistic
     recording = watched.recording
     if recording is None:
         return {}
-    found = {scope: recording.power(scope, begin, end) for scope in _POWER_FIELDS}
+    found = {scope: recording.power(scope, begin, end) for scope in POWER_FIELDS}
     known = {scope: one for scope, one in found.items() if one is not None}
     device = known.get(Scope.DEVICE)
     if device is not None and device.mean_watts is None and device.samples == 0:
@@ -167,7 +161,7 @@ def _window_record(one: WindowPower | None) -> WindowRecord | None:
 def _observed_power(watched: Watched, power: dict[Scope, PowerStatistics]) -> dict[str, float]:
     """Power as observed; the 99th percentile of the drive is that of windows of 1 ms."""
     found = {
-        name: power[scope].mean_watts for scope, name in _POWER_FIELDS.items() if scope in power
+        name: power[scope].mean_watts for scope, name in POWER_FIELDS.items() if scope in power
     }
     device = power.get(Scope.DEVICE)
     if device is not None and device.over_1_ms is not None:

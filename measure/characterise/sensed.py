@@ -17,17 +17,12 @@ from iojoule.measure.errors import DriveError, SensorError
 from iojoule.measure.fio.outcome import Outcome
 from iojoule.measure.point import Point
 from iojoule.measure.recording import Recording
+from iojoule.measure.sensors.protocol import POWER_FIELDS
 from iojoule.measure.sensors.protocol import Scope as PowerScope
 
 TRACE_STEP_SECONDS = 0.1
 TRACE_BINS_MAX = 400
 _FOREIGN_SHARE = 0.08
-_SCOPES = {
-    PowerScope.DEVICE: "device_power_watts",
-    PowerScope.CPU: "cpu_power_watts",
-    PowerScope.DRAM: "dram_power_watts",
-    PowerScope.SYSTEM: "system_power_watts",
-}
 
 
 @dataclass(frozen=True)
@@ -147,7 +142,7 @@ def _measurement(one: Observed, recording: Recording, rig: Rig, idle: Row | None
     assert one.outcome is not None
     begin, end = int(one.row["begin_ns"]), int(one.row["end_ns"])
     power: dict[str, Any] = {}
-    for scope, name in _SCOPES.items():
+    for scope, name in POWER_FIELDS.items():
         told = recording.power(scope, begin, end)
         if told is not None and told.mean_watts is not None:
             power[name] = max(0.0, told.mean_watts)

@@ -34,6 +34,13 @@ class Scope(StrEnum):
     HOST = "host"  # not power: load, frequency, block layer counters
 
 
+POWER_FIELDS = {
+    scope: f"{scope.value}_power_watts"
+    for scope in (Scope.DEVICE, Scope.CPU, Scope.DRAM, Scope.SYSTEM)
+}
+"""The observation that holds the mean watts of a scope."""
+
+
 class Flag(IntFlag):
     """What is to be known of one sample."""
 
