@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,10 @@ class Frame:
     def __len__(self) -> int:
         return len(self.request_bytes)
 
+    def rows(self, start: int, stop: int) -> Frame:
+        """Questions `start` to `stop`, as views."""
+        return Frame(*(getattr(self, field.name)[start:stop] for field in fields(self)))
+
 
 def used_columns(profile: DeviceProfile) -> tuple[str, ...]:
     """Columns that change a prediction of this profile."""
@@ -115,18 +119,11 @@ def make_frame(
     """
     used: dict[str, Any] = {}
 
-    def column(name: str, default: Any) -> NDArray[np.object_]:
-        given = columns.get(name)
-        values = np.empty(rows, dtype=object)
-        values[:] = (
-            given
-            if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)
-            else [given] * rows
-        )
-        missing = np.array([v is None or (isinstance(v, float) and v != v) for v in values])
-        if missing.any() and default is not None:
-            values[missing] = default
+    def column(name: str, default: Any) -> NDArray[Any]:
+        values, missing = _column(columns.get(name), rows)
+        if default is not None and missing.any():
             used[name] = default
+            values = _filled(values, missing, default)
         return values
 
     defaults = profile.defaults
@@ -135,21 +132,20 @@ def make_frame(
     engine = _codes("engine", column("engine", defaults["engine"]), ENGINES)
     spdk = engine == ENGINES.index(Engine.SPDK)
     given = column("completion", None)
-    completion_default = np.where(spdk, Completion.POLLED.value, str(defaults["completion"]))
-    left_out = np.array([value is None for value in given])
+    left_out = _missing(given)
+    completion = np.where(
+        spdk,
+        COMPLETIONS.index(Completion.POLLED),
+        COMPLETIONS.index(str(defaults["completion"])),
+    )
     if left_out.any():
         used["completion"] = "polled with spdk, else " + str(defaults["completion"])
-    completion = _codes("completion", np.where(left_out, completion_default, given), COMPLETIONS)
+    if not left_out.all():
+        stated = ~left_out
+        known = np.where(left_out, str(defaults["completion"]), given)
+        completion[stated] = _codes("completion", known, COMPLETIONS)[stated]
     state = column("device_state", None)
-    collecting = np.array(
-        [np.nan if v is None else float(v in ("collecting", "steady")) for v in state]
-    )
-    _refuse(
-        np.array([v is not None and v not in STATES for v in state]),
-        "device_state",
-        state,
-        f"is not one of {', '.join(STATES)}",
-    )
+    collecting = _collecting(state)
     frame = Frame(
         fraction,
         _codes("pattern", column("pattern", defaults["pattern"]), PATTERNS),
@@ -162,12 +158,7 @@ def make_frame(
         _codes("scheduler", column("scheduler", "none"), SCHEDULERS),
         _numbers("power_state", column("power_state", 0), 0, 31).astype(np.intp),
         collecting,
-        np.array(
-            [
-                np.nan if v is None else float(v)
-                for v in column("host_bytes_written_since_purge", None)
-            ]
-        ),
+        _numbers_or_nan(column("host_bytes_written_since_purge", None)),
         _cores(column("cpu_cores_available", None)),
     )
     check_frame(frame, profile)
@@ -176,21 +167,23 @@ def make_frame(
 
 def check_frame(frame: Frame, profile: DeviceProfile) -> None:
     """Refuse configurations that cannot exist on this drive, naming the first row."""
+    shape = (len(ENGINES), len(COMPLETIONS), 2, len(SCHEDULERS), 2)
     path = (frame.engine, frame.completion, frame.submission_polling, frame.scheduler)
-    kinds, rows = np.unique(
-        np.stack([*path, frame.queue_depth > 1]).astype(np.intp), axis=1, return_index=True
-    )
-    for place in np.argsort(rows):
-        engine, completion, polling, scheduler, deep = kinds[:, place]
+    deep = frame.queue_depth > 1
+    kind = np.ravel_multi_index([part.astype(np.intp) for part in (*path, deep)], shape)
+    present = np.flatnonzero(np.bincount(kind, minlength=int(np.prod(shape))))
+    first = {int(np.argmax(kind == one)): one for one in present}
+    for row in sorted(first):
+        engine, completion, polling, scheduler, is_deep = np.unravel_index(first[row], shape)
         reason = impossible(
             ENGINES[engine],
             COMPLETIONS[completion],
-            queue_depth=1 + int(deep),
+            queue_depth=1 + int(is_deep),
             scheduler=SCHEDULERS[scheduler],
             submission_polling=bool(polling),
         )
         if reason:
-            raise InputError(f"row {rows[place] + 1}: {reason[0]}: {reason[1]}", field=reason[0])
+            raise InputError(f"row {row + 1}: {reason[0]}: {reason[1]}", field=reason[0])
     states = operational_states(profile)
     _refuse(
         ~np.isin(frame.power_state, states),
@@ -212,19 +205,59 @@ def _refuse(bad: NDArray[np.bool_], field: str, values: Any, reason: str) -> Non
         raise InputError(f"row {row + 1}: {field}: {values[row]} {reason}", field=field)
 
 
+def _column(given: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """A column as an array of n values, and which of them are left out (None, NaN).
+
+    One value for all rows becomes a view without copies, which the readers below recognise.
+    """
+    if isinstance(given, np.ndarray) and given.dtype != object:
+        values = given
+    elif isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):
+        values = np.empty(rows, dtype=object)
+        values[:] = given
+    else:
+        one = np.empty((), dtype=object)
+        one[()] = given
+        values = np.broadcast_to(one, (rows,))
+    return values, _missing(values)
+
+
+def _filled(values: NDArray[Any], missing: NDArray[np.bool_], default: Any) -> NDArray[Any]:
+    """The column with `default` where a value is missing."""
+    if missing.all():
+        return _column(default, len(values))[0]
+    if values.dtype != object and isinstance(default, int | float):
+        return np.where(missing, default, values)
+    return np.where(missing, np.array(default, dtype=object), values.astype(object))
+
+
+def _is_constant(values: NDArray[Any]) -> bool:
+    return values.strides == (0,) and len(values) > 0
+
+
+def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    if _is_constant(values):
+        return np.broadcast_to(_missing(values[:1].copy()), values.shape)
+    if values.dtype == object:
+        return np.equal(values, None).astype(bool) | (values != values).astype(bool)
+    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
+
+
 def _codes(field: str, values: NDArray[Any], words: tuple[str, ...]) -> Codes:
-    lookup = {word: index for index, word in enumerate(words)}
-    try:
-        return np.array([lookup[str(value)] for value in values], dtype=np.intp)
-    except KeyError:
-        bad = np.array([str(value) not in lookup for value in values])
-        _refuse(bad, field, values, f"is not one of {', '.join(words)}")
-        raise
+    if _is_constant(values):
+        return np.full(len(values), _codes(field, values[:1].copy(), words)[0], dtype=np.intp)
+    codes = np.full(len(values), -1, dtype=np.intp)
+    for code, word in enumerate(words):
+        codes[values == word] = code
+    _refuse(codes < 0, field, values, f"is not one of {', '.join(words)}")
+    return codes
 
 
 def _numbers(field: str, values: NDArray[Any], low: float, high: float) -> Floats:
+    if _is_constant(values):
+        return np.full(len(values), _numbers(field, values[:1].copy(), low, high)[0])
     try:
-        numbers = np.array([float(value) for value in values])
+        numbers = values.astype(np.float64)
     except (TypeError, ValueError):
         bad = np.array([not _is_number(value) for value in values])
         _refuse(bad, field, values, "is not a number")
@@ -235,9 +268,17 @@ def _numbers(field: str, values: NDArray[Any], low: float, high: float) -> Float
     return numbers
 
 
-def _cores(values: NDArray[np.object_]) -> Floats:
+def _numbers_or_nan(values: NDArray[Any]) -> Floats:
+    """Numbers as they are, NaN where left out."""
+    missing = _missing(values)
+    if missing.all():
+        return np.full(len(values), np.nan)
+    return _filled(values, missing, np.nan).astype(np.float64)
+
+
+def _cores(values: NDArray[Any]) -> Floats:
     """Infinite where nothing is said: the whole reference host."""
-    stated = np.array([value is not None for value in values])
+    stated = ~_missing(values)
     cores = np.full(len(values), np.inf)
     if stated.any():
         cores[stated] = _numbers("cpu_cores_available", values[stated], 1, 65535)
@@ -252,10 +293,23 @@ def _is_number(value: Any) -> bool:
     return True
 
 
-def _read_fraction(operation: Codes, given: NDArray[np.object_]) -> Floats:
+def _collecting(state: NDArray[Any]) -> Floats:
+    """1 where the drive is said to collect garbage, 0 where not, NaN where nothing is said."""
+    stated = ~_missing(state)
+    collecting = np.full(len(state), np.nan)
+    if stated.any():
+        codes = _codes("device_state", np.where(stated, state, STATES[0]), STATES)
+        busy = [STATES.index(DeviceState.COLLECTING), STATES.index(DeviceState.STEADY)]
+        collecting[stated] = np.isin(codes[stated], busy)
+    return collecting
+
+
+def _read_fraction(operation: Codes, given: NDArray[Any]) -> Floats:
     implied = np.array([1.0, 0.0, np.nan])[operation]
-    values = np.array([np.nan if v is None else float(v) for v in given])
+    values = _numbers_or_nan(given)
     stated = np.isfinite(values)
+    if not stated.any() and not np.isnan(implied).any():
+        return implied
     outside = stated & ((values < 0) | (values > 1))
     _refuse(outside, "read_fraction", values, "lies outside 0 to 1")
     contradicts = stated & np.isfinite(implied) & (values != implied)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,9 @@ QUANTITIES = (
 
 DEVICE_VALUE = "device_power_watts without interval"
 """Among the quantities wanted: spares the interval of the drive's power, and its evidence."""
+
+BLOCK_ROWS = 32_768
+"""Rows evaluated at a time: their arrays stay in the caches, which halves the time of many rows."""
 
 _HOST_POWER = frozenset({"cpu_power_watts", "dram_power_watts", "system_power_watts"})
 
@@ -138,6 +141,13 @@ class Predictor:
             only: Quantities wanted; throughput, IOPS and mean latency come in any case. Leaving
                 percentiles and the host's power out saves about a third of the time.
         """
+        block = max(BLOCK_ROWS // runs, 1) * runs
+        if len(frame) > block:
+            starts = range(0, len(frame), block)
+            parts = (
+                self.predict(frame.rows(at, at + block), runs=runs, only=only) for at in starts
+            )
+            return _joined(parts, len(frame))
         tails = [name for name in ("p50", "p99", "p999") if f"latency_{name}_ns" in only]
         points, code = self.performance.points(frame)
         mixed, fraction = self._directions(frame, points, code, runs, ("latency", *tails))
@@ -328,6 +338,40 @@ def _power_evidence(
     evidence = np.where(known, INTERPOLATED, EXTRAPOLATED)
     evidence = np.where(frame.power_state > 0, np.maximum(evidence, PUBLISHED), evidence)
     return np.maximum(evidence, performance * (performance > INTERPOLATED)).astype(np.intp)
+
+
+def _joined(parts: Iterable[Prediction], rows: int) -> Prediction:
+    """Predictions below each other; every part is let go once it is copied."""
+    whole: Prediction | None = None
+    start = 0
+    for part in parts:
+        whole = whole or _roomy(part, rows)
+        for target, source in zip(_arrays(whole), _arrays(part), strict=True):
+            target[start : start + len(source)] = source
+        start += len(part.evidence)
+    assert whole is not None
+    return whole
+
+
+def _roomy(part: Prediction, rows: int) -> Prediction:
+    """A prediction like `part` with room for `rows` rows."""
+
+    def room(array: NDArray[Any]) -> NDArray[Any]:
+        return np.empty((rows, *array.shape[1:]), array.dtype)
+
+    def roomy(item: Any) -> Any:
+        return type(item)(*[room(getattr(item, field.name)) for field in fields(item)])
+
+    bands = {name: roomy(band) for name, band in part.bands.items()}
+    return Prediction(bands, room(part.evidence), roomy(part.activity))
+
+
+def _arrays(prediction: Prediction) -> Iterator[NDArray[Any]]:
+    """Every array of a prediction, always in one order."""
+    for item in (*prediction.bands.values(), prediction.activity):
+        for field in fields(item):
+            yield getattr(item, field.name)
+    yield prediction.evidence
 
 
 def _band(log_value: Floats, log_low: Floats, log_high: Floats, evidence: Codes) -> Band:
