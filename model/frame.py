@@ -237,10 +237,13 @@ def _is_constant(values: NDArray[Any]) -> bool:
 
 def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     if _is_constant(values):
-        return np.broadcast_to(_missing(values[:1].copy()), values.shape)
+        return np.full(len(values), _missing(values[:1].copy())[0])
     if values.dtype == object:
-        return np.equal(values, None).astype(bool) | (values != values).astype(bool)
-    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
+        nothing = np.asarray(values == np.array(None, dtype=object), dtype=bool)
+        return nothing | np.asarray(values != values, dtype=bool)
+    if values.dtype.kind == "f":
+        return np.asarray(np.isnan(values))
+    return np.zeros(len(values), dtype=bool)
 
 
 def _codes(field: str, values: NDArray[Any], words: tuple[str, ...]) -> Codes:

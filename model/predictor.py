@@ -368,7 +368,8 @@ def _roomy(part: Prediction, rows: int) -> Prediction:
 
 def _arrays(prediction: Prediction) -> Iterator[NDArray[Any]]:
     """Every array of a prediction, always in one order."""
-    for item in (*prediction.bands.values(), prediction.activity):
+    items: tuple[Band | Activity, ...] = (*prediction.bands.values(), prediction.activity)
+    for item in items:
         for field in fields(item):
             yield getattr(item, field.name)
     yield prediction.evidence
