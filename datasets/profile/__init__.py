@@ -5,6 +5,12 @@ rows and never pickled objects. `iojoule.model` evaluates it with numpy alone. A
 knowledge is a file here and a field of `DeviceProfile` that older profiles lack.
 """
 
+from iojoule.datasets.profile.assessment import (
+    Assessment,
+    HeldOut,
+    PerformancePoints,
+    PowerPoints,
+)
 from iojoule.datasets.profile.document import (
     DeviceProfile,
     SourceRecord,
@@ -45,8 +51,10 @@ from iojoule.datasets.profile.performance import (
 
 __all__ = [
     "PROFILE_SCHEMA_VERSION",
+    "Assessment",
     "DevicePower",
     "DeviceProfile",
+    "HeldOut",
     "HostPath",
     "HostPerformance",
     "HostPower",
@@ -54,6 +62,8 @@ __all__ = [
     "IntervalWidth",
     "MixedEffect",
     "Parameter",
+    "PerformancePoints",
+    "PowerPoints",
     "PowerStateEffect",
     "ResidualTable",
     "SchedulerCost",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iojoule.datasets.profile.assessment import Assessment
 from iojoule.datasets.profile.drive import DevicePower, WriteState
 from iojoule.datasets.profile.host import HostPerformance, HostPower, SystemPower
 from iojoule.datasets.profile.numbers import Parameter
@@ -59,6 +60,7 @@ class DeviceProfile(Section):
     write_state: WriteState | None
     host_power: HostPower | None
     system_power: SystemPower | None
+    assessment: Assessment | None = None
     gaps: list[str]
 
     def surface(self, operation: Operation | str, pattern: Pattern | str) -> Surface | None:

@@ -151,28 +151,40 @@ class IntervalVerdict:
 
 
 def judge_intervals(outcomes: list[Outcome], method: str) -> IntervalVerdict:
+    """Judge intervals of `interval_scores` together."""
+    scores = [one for one in interval_scores(outcomes, method) if one is not None]
+    mean = float(np.mean([score for _, score in scores])) if scores else np.nan
+    return IntervalVerdict(sum(covered for covered, _ in scores), len(scores), mean)
+
+
+def interval_scores(outcomes: list[Outcome], method: str) -> list[tuple[bool, float] | None]:
     """Judge intervals whose width comes from the other folds only.
 
     Every outcome's interval is the prediction times or over exp(q s); q is the conformal
     quantile of the scores of all other folds of its region, sessions and quantity, and s the
     model's own local sd or, for a baseline, 1. The score is the width plus 2 / 0.1 times the
     distance of what lies outside (Gneiting and Raftery 2007).
+
+    Returns:
+        For each outcome whether it is covered, and its score; None where fewer than nine others
+        say how wide the interval is.
     """
-    scores, covered = [], 0
-    scale = {id(o): o.sd if method == "model" else 1.0 for o in outcomes}
-    for one in outcomes:
-        others = np.array(
-            [
-                o.log_error(method) / scale[id(o)]
-                for o in outcomes
-                if (o.axis, o.fold) != (one.axis, one.fold)
-                and (o.region, o.sessions, o.quantity) == (one.region, one.sessions, one.quantity)
-            ]
-        )
-        if len(others) < 9:
-            continue
-        half = conformal_factor(others) * scale[id(one)]
-        miss = max(one.log_error(method) - half, 0.0)
-        covered += miss == 0.0
-        scores.append(2 * half + 2 / (1 - CONFIDENCE) * miss)
-    return IntervalVerdict(covered, len(scores), float(np.mean(scores)) if scores else np.nan)
+    errors = np.array([one.log_error(method) for one in outcomes])
+    scale = np.array([one.sd if method == "model" else 1.0 for one in outcomes])
+    places: dict[tuple[str, str, str], list[int]] = {}
+    for place, one in enumerate(outcomes):
+        places.setdefault((one.region, one.sessions, one.quantity), []).append(place)
+    judged: list[tuple[bool, float] | None] = [None] * len(outcomes)
+    for group in places.values():
+        fold = [(outcomes[place].axis, outcomes[place].fold) for place in group]
+        for own in set(fold):
+            others = [p for p, other in zip(group, fold, strict=True) if other != own]
+            if len(others) < 9:
+                continue
+            factor = conformal_factor(errors[others] / scale[others])
+            for place in (p for p, other in zip(group, fold, strict=True) if other == own):
+                half = factor * scale[place]
+                miss = max(errors[place] - half, 0.0)
+                score = float(2 * half + 2 / (1 - CONFIDENCE) * miss)
+                judged[place] = (miss == 0.0, score)
+    return judged

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,6 @@ from iojoule.datasets.profile import (
     DeviceProfile,
     HostPath,
     HostPerformance,
-    IntervalWidth,
     MixedEffect,
     PowerStateEffect,
     SchedulerCost,
@@ -29,6 +29,7 @@ from iojoule.datasets.profile import (
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset
 from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.fitting.assessment import assess
 from iojoule.model.fitting.export import export_surface, rounded
 from iojoule.model.fitting.generic_power import (
     device_power_recipe,
@@ -48,11 +49,12 @@ from iojoule.model.fitting.power import (
     fit_system_power,
     fit_write_state,
     parameter,
+    power_rows,
     write_series,
 )
 from iojoule.model.fitting.recipe import MeasurementFile, PublishedPoint, Recipe, SurfaceRecipe
 from iojoule.model.fitting.rows import PUBLISHED, Rows, average_repeats, join, rows_of
-from iojoule.model.fitting.widths import conformal_widths
+from iojoule.model.fitting.widths import Fold, conformal_widths, held_out
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,13 @@ class SurfaceFit:
     recipe: SurfaceRecipe
     rows: Rows
     fitted: FittedSurface
+
+    @cached_property
+    def without(self) -> list[tuple[Fold, FittedSurface]]:
+        """Every depth and size left out, with the fit to the rest; none where nothing is learned."""
+        if self.fitted.latency_residual is None:
+            return []
+        return held_out(self.rows, self.fitted)
 
 
 def load_measurements(recipe: Recipe, folder: Path) -> tuple[list[Measurement], list[SourceRecord]]:
@@ -258,9 +267,10 @@ def _fit_profile(
         else None
     )
     surfaces = [
-        export_surface(fit.fitted, fit.rows, fit.recipe, _widths(recipe, fit)) for fit in fits
+        export_surface(fit.fitted, fit.rows, fit.recipe, conformal_widths(fit.rows, fit.without))
+        for fit in fits
     ]
-    return DeviceProfile(
+    profile = DeviceProfile(
         schema_version=PROFILE_SCHEMA_VERSION,
         device=recipe.device,
         model_name=recipe.model_name,
@@ -315,6 +325,11 @@ def _fit_profile(
         system_power=fit_system_power(recipe.system_power) if recipe.system_power else None,
         gaps=list(recipe.gaps),
     )
+    held = [(fit.rows, fit.without) for fit in fits]
+    points = power_rows(measurements, recipe.max_transfer_bytes, state)
+    return profile.model_copy(
+        update={"assessment": assess(profile, [fit.recipe for fit in fits], held, points)}
+    )
 
 
 def complete(recipe: Recipe, measurements: list[Measurement]) -> Recipe:
@@ -337,12 +352,6 @@ def complete(recipe: Recipe, measurements: list[Measurement]) -> Recipe:
 
 def _surface_order(surface: Surface) -> tuple[str, str]:
     return surface.operation.value, surface.pattern.value
-
-
-def _widths(recipe: Recipe, fit: SurfaceFit) -> list[IntervalWidth]:
-    if fit.fitted.latency_residual is None:
-        return []
-    return conformal_widths(fit.rows, fit.fitted)
 
 
 def _host(recipe: Recipe, primary: SurfaceFit) -> HostPerformance:

@@ -8,7 +8,7 @@ the interval cover 90 %.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,11 +83,22 @@ def same_series(train: Rows, test: Rows, index: int, axis: str) -> NDArray[np.bo
     return same & polling
 
 
-def conformal_widths(rows: Rows, fitted: FittedSurface) -> list[IntervalWidth]:
-    """Widths by quantity and region; a region with fewer than nine scores takes the other's."""
+def held_out(rows: Rows, fitted: FittedSurface) -> list[tuple[Fold, FittedSurface]]:
+    """Every fold with the surface as it is fitted without its rows."""
+    return [(fold, refit(fitted, rows.take(fold.train))) for fold in folds(rows)]
+
+
+def conformal_widths(
+    rows: Rows, without: Iterable[tuple[Fold, FittedSurface]]
+) -> list[IntervalWidth]:
+    """Widths by quantity and region; a region with fewer than nine scores takes the other's.
+
+    Args:
+        rows: What the surface was fitted on.
+        without: What `held_out` says of them.
+    """
     scores: dict[tuple[str, str], list[float]] = {}
-    for fold in folds(rows):
-        model = refit(fitted, rows.take(fold.train))
+    for fold, model in without:
         test = rows.take(~fold.train)
         predicted = model.evaluate(test)
         away, octaves = outside(rows, fold)
