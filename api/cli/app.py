@@ -17,6 +17,7 @@ from iojoule.api.cli import (
     lab,
     measure,
     predict,
+    profile,
     recommend,
     serve,
     sim,
@@ -45,6 +46,7 @@ app.add_typer(imports.app, name="import")
 app.add_typer(measure.app, name="measure")
 app.command()(fit.fit)
 app.command()(predict.predict)
+app.add_typer(profile.app, name="profile")
 app.command()(recommend.recommend)
 app.command()(serve.serve)
 app.add_typer(lab.app, name="lab")

@@ -1,0 +1,281 @@
+"""The card's drawings: saturation curves, residuals, and the power law, each with its points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.api.model_card.content import Picture
+from iojoule.api.model_card.drawing import COLOURS, INK, STYLES, panels, picture
+from iojoule.api.quantities import quantity, size
+from iojoule.datasets.profile import (
+    Assessment,
+    DevicePower,
+    DeviceProfile,
+    PerformancePoints,
+    PowerPoints,
+    Surface,
+)
+from iojoule.model import device_power
+from iojoule.model.predictor import NORMAL_90, Prediction, Predictor
+
+Floats = NDArray[np.float64]
+
+SIZES_MAX = len(COLOURS)
+"""More curves in one panel are not told apart."""
+DEPTHS = np.unique(np.round(2 ** np.arange(0, 8.01, 0.25)))
+LAW_BYTES = (4096, 131072)
+"""Command sizes for which the power law is drawn."""
+
+
+def saturation_picture(profile: DeviceProfile, surface: Surface) -> Picture:
+    """Throughput and mean latency over requests in flight, by request size."""
+    points = _points_of(profile.assessment, surface)
+    seen = _Seen.of(profile, points) if points is not None and points.latency else None
+    sizes = _sizes(surface, seen)
+    predictor = Predictor(profile)
+    kind = f"{surface.pattern} {surface.operation}"
+    with panels(2) as (figure, (left, right)):
+        for place, request_bytes in enumerate(sizes):
+            colour, style = COLOURS[place], STYLES[place]
+            answer = _answer(predictor, surface, seen, request_bytes)
+            for axes, name, scale in (
+                (left, "throughput_bytes_per_second", 1e-6),
+                (right, "latency_mean_ns", 1e-3),
+            ):
+                band = answer[name]
+                axes.fill_between(DEPTHS, band.low * scale, band.high * scale,
+                                  color=colour, alpha=0.13, linewidth=0)  # fmt: skip
+                axes.plot(DEPTHS, band.value * scale, color=colour, linestyle=style,
+                          linewidth=1.5, label=size(request_bytes))  # fmt: skip
+            if seen is not None:
+                seen.draw(left, right, request_bytes, colour)
+        for axes, label in ((left, "throughput (MB/s)"), (right, "mean latency (µs)")):
+            axes.set(xscale="log", yscale="log", xlabel="requests in flight", ylabel=label)
+            _plain_ticks(axes)
+        left.legend(title="request", title_fontsize=8.5)
+        drawn = (
+            f"Lines: the profile's answer for one job at PS0 ({_path(seen)}); shaded: its 90 % "
+            "interval. "
+        )
+        drawn += (
+            "Dots: measured with one job; rings: with several jobs, for which the lines are not "
+            "drawn; crosses: sessions that stand apart."
+            if seen is not None
+            else "No measured points are stored."
+        )
+        return picture(
+            figure,
+            f"{profile.device}-saturation-{surface.pattern}-{surface.operation}",
+            f"Saturation of {kind}s, {profile.model_name}",
+            drawn,
+        )
+
+
+def _path(seen: _Seen | None) -> str:
+    return f"host path {seen.path}" if seen is not None else "the default host path"
+
+
+class _Seen:
+    """Stored points on the host path that has most of them, at their observed values."""
+
+    def __init__(self, points: PerformancePoints, path: str, answer: Prediction) -> None:
+        keep = np.array([one == path for one in points.path])
+        self.path = path
+        self.bytes = np.array(points.request_bytes)[keep]
+        self.jobs = np.array(points.jobs)[keep]
+        self.requests = np.array(points.queue_depth)[keep] * self.jobs
+        self.apart = np.array(points.apart)[keep]
+        factor = np.exp(np.array(points.latency)[keep])
+        self.latency = answer["latency_mean_ns"].value[keep] * factor
+        self.throughput = answer["throughput_bytes_per_second"].value[keep] / factor
+
+    @classmethod
+    def of(cls, profile: DeviceProfile, points: PerformancePoints) -> _Seen:
+        paths = sorted(set(points.path), key=lambda one: (-points.path.count(one), one))
+        columns = {
+            name: getattr(points, name) for name in ("request_bytes", "queue_depth", "jobs")
+        } | _columns(points.path, points.operation, points.pattern)
+        answer, _ = Predictor(profile).predict_columns(columns, len(points.path))
+        return cls(points, paths[0], answer)
+
+    def draw(self, left: Any, right: Any, request_bytes: int, colour: str) -> None:
+        own = self.bytes == request_bytes
+        single = own & ~self.apart & (self.jobs == 1)
+        several = own & ~self.apart & (self.jobs > 1)
+        for axes, values, scale in ((left, self.throughput, 1e-6), (right, self.latency, 1e-3)):
+            for chosen, marker, face in (
+                (single, "o", colour),
+                (several, "o", "none"),
+                (own & self.apart, "x", colour),
+            ):
+                axes.scatter(self.requests[chosen], values[chosen] * scale, marker=marker, s=20,
+                             facecolors=face, edgecolors=None if marker == "x" else colour,
+                             linewidths=1.0, zorder=4)  # fmt: skip
+
+
+def _columns(paths: list[str], operation: str, pattern: str) -> dict[str, list[Any]]:
+    """The fields that the names of host paths stand for (see `path_key`)."""
+    parts = [one.split("/") for one in paths]
+    return {
+        "operation": [str(operation)] * len(paths),
+        "pattern": [str(pattern)] * len(paths),
+        "engine": [one[0] for one in parts],
+        "completion": [one[1] for one in parts],
+        "submission_polling": ["sqpoll" in one for one in parts],
+        "scheduler": [one[-1] for one in parts],
+    }
+
+
+def _points_of(assessment: Assessment | None, surface: Surface) -> PerformancePoints | None:
+    for one in assessment.performance if assessment else []:
+        if (one.operation, one.pattern) == (surface.operation, surface.pattern):
+            return one
+    return None
+
+
+def _sizes(surface: Surface, seen: _Seen | None) -> list[int]:
+    """Request sizes to draw: those most often measured, else some of the surface's knots."""
+    if seen is not None:
+        values, counts = np.unique(seen.bytes, return_counts=True)
+        order = np.lexsort((values, -counts))[:SIZES_MAX]
+        return sorted(int(value) for value in values[order])
+    knots = [int(round(2**octave / 512)) * 512 for octave in surface.log2_request_bytes]
+    places = np.linspace(0, len(knots) - 1, min(SIZES_MAX, len(knots))).astype(int)
+    return [knots[place] for place in places]
+
+
+def _answer(
+    predictor: Predictor, surface: Surface, seen: _Seen | None, request_bytes: int
+) -> Prediction:
+    count = len(DEPTHS)
+    columns: dict[str, Any] = {
+        "operation": [surface.operation.value] * count,
+        "pattern": [surface.pattern.value] * count,
+    }
+    if seen is not None:
+        columns = _columns([seen.path] * count, surface.operation.value, surface.pattern.value)
+    columns |= {
+        "request_bytes": [request_bytes] * count,
+        "queue_depth": DEPTHS,
+        "jobs": [1] * count,
+    }
+    return predictor.predict_columns(columns, count)[0]
+
+
+def _plain_ticks(axes: Any) -> None:
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def residual_picture(profile: DeviceProfile, assessment: Assessment) -> Picture:
+    """Observed over answered, over requests in flight."""
+    with panels(2) as (figure, axes):
+        for one, name, title in zip(
+            axes, ("latency", "p99"), ("mean latency", "p99 latency"), strict=True
+        ):
+            one.axhline(0.0, color=INK, linewidth=0.8)
+            for apart, colour, marker, label in (
+                (False, COLOURS[0], "o", "steady"),
+                (True, COLOURS[1], "x", "apart"),
+            ):
+                x, y = _residuals(assessment, name, apart)
+                if len(x):
+                    one.scatter(x, 100 * np.expm1(y), s=16, color=colour, marker=marker,
+                                alpha=0.75, linewidths=1.0, label=label)  # fmt: skip
+            one.set(xscale="log", xlabel="requests in flight",
+                    ylabel=f"{title}: observed over answered (%)")  # fmt: skip
+            _plain_ticks(one)
+        if axes[0].get_legend_handles_labels()[1]:
+            axes[0].legend()
+        return picture(
+            figure,
+            f"{profile.device}-residuals",
+            f"Residuals, {profile.model_name}",
+            "How far the observed latency of each fitted point lies above (positive) or below what "
+            "the profile answers there. Steady sessions are what it answers for.",
+        )
+
+
+def _residuals(assessment: Assessment, name: str, apart: bool) -> tuple[Floats, Floats]:
+    x, y = [], []
+    for one in assessment.performance:
+        column: list[float | None] = getattr(one, name)
+        for place, value in enumerate(column):
+            if value is not None and one.apart[place] is apart:
+                x.append(one.queue_depth[place] * one.jobs[place])
+                y.append(value)
+    return np.array(x, dtype=float), np.array(y, dtype=float)
+
+
+def power_picture(name: str, law: DevicePower, points: PowerPoints | None) -> Picture:
+    """Watts over throughput, reads and writes apart, with the measured points."""
+    x, seen = _power_points(law, points)
+    with panels(2) as (figure, axes):
+        for panel, first, title in zip(axes, (1, 3), ("reads", "writes"), strict=True):
+            # a mixed run belongs to neither panel's line
+            own = (x[:, first] > 0) & (x[:, 4 - first] == 0)
+            most = max(x[own, first].max(initial=0.0) * 1.1, 1e9 if not own.any() else 0.0)
+            for place, command in enumerate(LAW_BYTES):
+                _law_line(panel, law, first, most, command, 0.0, place)
+            if first == 3 and (x[own, 5] > 0).any():
+                _law_line(panel, law, first, most, LAW_BYTES[0], 1.0, 2)
+            panel.scatter(x[own, first] * 1e-6, seen[own], s=16, color=INK, zorder=4,
+                          linewidths=0, label="measured" if own.any() else None)  # fmt: skip
+            panel.set(xlabel=f"{title} (MB/s)", ylabel="drive (W)", xlim=(0, most * 1e-6))
+            panel.set_ylim(bottom=0)
+            panel.legend()
+        return picture(
+            figure,
+            f"{name}-power",
+            f"Power law of the drive, {name}",
+            "Lines: the law at PS0 for commands of one size; shaded: its 90 % interval. Dots: "
+            f"measured points, of any size: {_ranges(x)}.",
+        )
+
+
+def _ranges(x: Floats) -> str:
+    parts = []
+    for first, title in ((1, "reads"), (3, "writes")):
+        own = (x[:, first] > 0) & (x[:, 4 - first] == 0)
+        if own.any():
+            most = quantity("bytes_per_second", float(x[own, first].max()))
+            parts.append(f"{int(own.sum())} of {title} up to {most}")
+    return ", ".join(parts) or "none are stored"
+
+
+def _power_points(law: DevicePower, points: PowerPoints | None) -> tuple[Floats, Floats]:
+    """Regressors (n, 6) and observed watts of the stored points."""
+    if points is None or not points.watts:
+        return np.zeros((0, 6)), np.zeros(0)
+    x = device_power.regressors(
+        np.array(points.read_bytes_per_second),
+        np.array(points.read_operations_per_second),
+        np.array(points.write_bytes_per_second),
+        np.array(points.write_operations_per_second),
+        np.array(points.collecting),
+    )
+    answer = device_power.active_value(law, x, np.zeros(len(x), dtype=np.intp))
+    return x, answer * np.exp(points.watts)
+
+
+def _law_line(
+    axes: Any, law: DevicePower, first: int, most: float, command: int, collecting: float, place: int
+) -> None:
+    rate = np.linspace(0.0, most, 60)
+    zero = np.zeros_like(rate)
+    pair, none = (rate, rate / command), (zero, zero)
+    rates = (*pair, *none) if first == 1 else (*none, *pair)
+    x = device_power.regressors(*rates, np.full_like(rate, collecting))
+    value, sd = device_power.active_watts(law, x, np.zeros(len(rate), dtype=np.intp))
+    half = NORMAL_90 * sd
+    label = f"{size(command)} commands" + (", collecting" if collecting else "")
+    axes.fill_between(rate * 1e-6, value - half, value + half, color=COLOURS[place], alpha=0.13,
+                      linewidth=0)  # fmt: skip
+    axes.plot(rate * 1e-6, value, color=COLOURS[place], linestyle=STYLES[place], linewidth=1.5,
+              label=label)  # fmt: skip
