@@ -1,0 +1,122 @@
+"""The learned prior as one document, and the assumptions that it was learned from."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib import resources
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.schema import Section, validation_error
+
+EFFECTS = ("centre", "sata", "datacentre", "xpoint")
+"""What moves the mean of a quantity: the consumer NVMe drive of flash, and what groups add."""
+
+FLOWS = ("read_random", "read_sequential", "write_random", "write_sequential")
+"""Operation and pattern of a surface; each has the five parameters below."""
+
+CURVE = (
+    "latency_ns",
+    "transfer_bytes_per_second",
+    "operations_per_second",
+    "bytes_per_second",
+    "sharpness",
+)
+"""Parameters of the physical curve: unloaded latency = a + bytes / b, capacity = min(I, B / bytes)
+and the bend k (see `model.curve`)."""
+
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+
+
+class Quantity(Section):
+    """A quantity before the catalogue speaks; group effects and sd in log units."""
+
+    unit: str
+    centre: Positive
+    sd: Positive
+    sata: float = 0.0
+    datacentre: float = 0.0
+    xpoint: float = 0.0
+    loadings: tuple[float, float, float]
+
+
+class Kind(Section):
+    """How a kind of fact tells of a quantity (log units)."""
+
+    offset: float = 0.0
+    offset_sd: NonNegative = 0.0
+    sd: Positive
+    why: str
+
+
+class Assumptions(Section):
+    """The stated hyperpriors (`assumptions.toml`)."""
+
+    schema_version: Literal[1]
+    centre_sd: Positive
+    effect_sd: Positive
+    spread_drives: Positive
+    sata_share: Annotated[float, Field(gt=0, lt=1)]
+    datacentre_share: Annotated[float, Field(gt=0, lt=1)]
+    xpoint_share: Annotated[float, Field(gt=0, lt=1)]
+    quantities: dict[str, Quantity]
+    kinds: dict[str, Kind]
+
+
+class LearnedSource(Section):
+    """One source of the prior: how many drives and figures came from it."""
+
+    name: str
+    drives: int
+    figures: int
+
+
+class LearnedPrior(Section):
+    """Group means, spread and offsets as learned; everything in log units.
+
+    Attributes:
+        quantities: Names in the order of every array below.
+        effects: Mean of a quantity by EFFECTS, shape (quantities, 4).
+        effect_covariance: Its covariance, shape (quantities, 4, 4).
+        spread: Covariance of drives around their group, shape (quantities, quantities).
+        offsets: By kind of fact: learned offset and its sd.
+        drives: How many drives told of each quantity.
+    """
+
+    schema_version: Literal[1]
+    generator: str
+    quantities: list[str]
+    effects: list[list[float]]
+    effect_covariance: list[list[list[float]]]
+    spread: list[list[float]]
+    offsets: dict[str, tuple[float, float]]
+    drives: list[int]
+    sources: list[LearnedSource]
+
+
+@cache
+def load_assumptions() -> Assumptions:
+    """The stated hyperpriors that ship."""
+    text = resources.files("iojoule.model.prior").joinpath("assumptions.toml").read_text("utf-8")
+    return Assumptions.model_validate(tomllib.loads(text))
+
+
+@cache
+def load_prior() -> LearnedPrior:
+    """The learned prior that ships.
+
+    Raises:
+        InputError: The file is damaged.
+    """
+    where = "model/prior/learned.json"
+    data = resources.files("iojoule.model.prior").joinpath("learned.json").read_bytes()
+    try:
+        return LearnedPrior.model_validate_json(data)
+    except ValidationError as error:
+        raise validation_error(error, where) from None
+    except ValueError as error:
+        raise InputError(f"{where}: {error}; install iojoule again") from None

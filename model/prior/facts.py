@@ -1,0 +1,313 @@
+"""What identify data and data sheets say of a drive, as observations of the prior's quantities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from iojoule.datasets.catalogue import Drive, Fact
+from iojoule.datasets.measured_drive import MeasuredDrive
+from iojoule.datasets.profile.evidence import FactUsed
+from iojoule.model.prior.document import load_assumptions
+
+LANE_BYTES_PER_SECOND = {
+    1: 2.5e9 * 8 / 10 / 8,
+    2: 5e9 * 8 / 10 / 8,
+    3: 8e9 * 128 / 130 / 8,
+    4: 16e9 * 128 / 130 / 8,
+    5: 32e9 * 128 / 130 / 8,
+}
+"""Bytes per second of a PCIe lane by generation: transfers a second times the line code (PCI
+Express Base specification)."""
+
+SATA_BYTES_PER_SECOND = 6e9 * 8 / 10 / 8
+"""Serial ATA at 6 Gbit/s with its 8b/10b code."""
+
+LEAST_CAP_WATTS = 0.5
+"""A lower cap of an operational state is no cap of a real drive (emulated drives say 0.01 W)."""
+
+_READ, _WRITE = {"read_watts": 1.0}, {"write_watts": 1.0}
+_ACTIVE = {"read_watts": 0.5, "write_watts": 0.5}
+_WRITE_LATENCY = {"write_random_latency_ns": 0.5, "write_sequential_latency_ns": 0.5}
+
+
+def _one(quantity: str) -> dict[str, float]:
+    return {quantity: 1.0}
+
+
+METRICS: Mapping[str, tuple[Mapping[str, float], str]] = {
+    "capacity": (_one("capacity_bytes"), "declared"),
+    "sequential_read_throughput": (_one("read_sequential_bytes_per_second"), "rated"),
+    "sequential_read_throughput_64k": (_one("read_sequential_bytes_per_second"), "rated"),
+    "sequential_read_throughput_128k": (_one("read_sequential_bytes_per_second"), "rated"),
+    "sequential_read_throughput_max": (_one("read_sequential_bytes_per_second"), "rated_up_to"),
+    "sequential_read_throughput_128k_max": (
+        _one("read_sequential_bytes_per_second"),
+        "rated_up_to",
+    ),
+    "sequential_write_throughput": (_one("write_sequential_bytes_per_second"), "rated"),
+    "sequential_write_throughput_u2": (_one("write_sequential_bytes_per_second"), "rated"),
+    "sequential_write_throughput_64k": (_one("write_sequential_bytes_per_second"), "rated"),
+    "sequential_write_throughput_128k": (_one("write_sequential_bytes_per_second"), "rated"),
+    "sequential_write_throughput_max": (_one("write_sequential_bytes_per_second"), "rated_up_to"),
+    "sequential_write_throughput_128k_max": (
+        _one("write_sequential_bytes_per_second"),
+        "rated_up_to",
+    ),
+    "random_read_iops": (_one("read_random_operations_per_second"), "rated"),
+    "random_read_4k_iops": (_one("read_random_operations_per_second"), "rated"),
+    "random_read_4k_qd16_iops": (_one("read_random_operations_per_second"), "rated"),
+    "random_read_4k_iops_max": (_one("read_random_operations_per_second"), "rated_up_to"),
+    "random_write_iops": (_one("write_random_operations_per_second"), "rated_steady_write"),
+    "random_write_iops_u2": (_one("write_random_operations_per_second"), "rated_steady_write"),
+    "random_write_iops_3dwpd": (_one("write_random_operations_per_second"), "rated_steady_write"),
+    "random_write_4k_iops": (_one("write_random_operations_per_second"), "rated_steady_write"),
+    "random_write_4k_iops_p5600": (
+        _one("write_random_operations_per_second"),
+        "rated_steady_write",
+    ),
+    "random_write_4k_qd16_iops": (_one("write_random_operations_per_second"), "rated"),
+    "linear_cost_read_throughput": (_one("read_sequential_bytes_per_second"), "linear_cost"),
+    "linear_cost_random_read_rate": (
+        _one("read_random_operations_per_second"),
+        "linear_cost_operations",
+    ),
+    "linear_cost_sequential_read_rate": (
+        _one("read_sequential_operations_per_second"),
+        "linear_cost_operations",
+    ),
+    "linear_cost_write_throughput": (
+        _one("write_sequential_bytes_per_second"),
+        "linear_cost_write",
+    ),
+    "linear_cost_random_write_rate": (
+        _one("write_random_operations_per_second"),
+        "linear_cost_write",
+    ),
+    "linear_cost_sequential_write_rate": (
+        _one("write_sequential_operations_per_second"),
+        "linear_cost_write",
+    ),
+    "read_latency": (_one("read_random_latency_ns"), "rated_latency"),
+    "read_latency_random": (_one("read_random_latency_ns"), "rated_latency"),
+    "read_latency_qd1_min": (_one("read_random_latency_ns"), "rated_latency"),
+    "read_latency_sequential": (_one("read_sequential_latency_ns"), "rated_latency"),
+    "sequential_latency_typical": (_one("read_sequential_latency_ns"), "rated_latency"),
+    "typical_latency_rw_max": (
+        {"read_random_latency_ns": 0.5, "write_random_latency_ns": 0.5},
+        "rated_latency",
+    ),
+    "write_latency": (_WRITE_LATENCY, "rated_latency"),
+    "write_latency_qd1": (_WRITE_LATENCY, "rated_latency"),
+    "write_latency_random": (_one("write_random_latency_ns"), "rated_latency"),
+    "write_latency_sequential": (_one("write_sequential_latency_ns"), "rated_latency"),
+    "idle_power": (_one("idle_watts"), "rated_idle"),
+    "idle_power_typical": (_one("idle_watts"), "rated_idle"),
+    "idle_power_max": (_one("idle_watts"), "rated_idle_max"),
+    "active_power_read": (_READ, "rated_watts"),
+    "typical_read_power": (_READ, "rated_watts"),
+    "active_power_write": (_WRITE, "rated_watts"),
+    "typical_write_power": (_WRITE, "rated_watts"),
+    "max_mean_active_write_power": (_WRITE, "rated_watts"),
+    "active_power": (_ACTIVE, "rated_watts"),
+    "active_power_typical": (_ACTIVE, "rated_watts"),
+    "declared_active_power_ps0": (_ACTIVE, "declared_watts"),
+    "rated_power": (_ACTIVE, "label"),
+    "tdp": (_one("cap_watts"), "declared"),
+    "max_power": (_one("cap_watts"), "declared"),
+    "max_power_ps0": (_one("cap_watts"), "declared"),
+    "declared_ps0_max_power": (_one("cap_watts"), "declared"),
+    "power_limited_mode": (_one("cap_watts"), "declared"),
+}
+"""Metric of the catalogue -> the quantities it tells of, and the kind of fact it is."""
+
+MEASURED_METRICS: Mapping[str, tuple[Mapping[str, float], str]] = {
+    "measured_random_read_4k_qd1_latency_mean": (
+        _one("read_random_latency_ns"),
+        "measured_latency",
+    ),
+    "measured_random_write_4k_qd1_latency_mean": (
+        _one("write_random_latency_ns"),
+        "measured_latency",
+    ),
+    "measured_idle_power_ps0": (_one("idle_watts"), "rated_idle"),
+    "idle_power_by_difference": (_one("idle_watts"), "rated_idle_max"),
+    "measured_peak_power": (_ACTIVE, "measured_watts"),
+    "measured_power_max": (_ACTIVE, "measured_watts"),
+    "measured_power_min": (_one("idle_watts"), "measured_least_watts"),
+}
+"""Likewise for what somebody measured of the drive: it is learned from, and answers for the drive
+itself, but no data sheet says it."""
+
+_IN_SI = {"s": ("ns", 1e9), "MB/s": ("bytes/s", 1e6)}
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One fact: its logarithm is a weighted sum of quantities, plus its kind's offset and error."""
+
+    weights: Mapping[str, float]
+    log_value: float
+    sd: float
+    kind: str
+    fact: FactUsed
+    measured: bool = False
+
+
+@dataclass(frozen=True)
+class DriveFacts:
+    """What is known of one drive; None = it does not say.
+
+    Attributes:
+        caps_watts: Caps of the operational states from PS0 on.
+        link_bytes_per_second: Rate of the link, where it is known.
+        fact_sources: Where capacity, caps and link come from.
+    """
+
+    device: str
+    model: str
+    sata: bool | None
+    datacentre: bool | None
+    xpoint: bool | None
+    observations: list[Observation] = field(default_factory=list)
+    caps_watts: list[float] = field(default_factory=list)
+    capacity_bytes: int | None = None
+    max_transfer_bytes: int | None = None
+    link_bytes_per_second: float | None = None
+    endurance: Fact | None = None
+    firmware: str | None = None
+
+    def without_measurements(self) -> DriveFacts:
+        """The same drive, known by identify data and data sheet only."""
+        kept = [one for one in self.observations if not one.measured]
+        return _replace(self, observations=kept)
+
+    def having(self, more: list[Observation]) -> DriveFacts:
+        """The same drive with more observations."""
+        return _replace(self, observations=[*self.observations, *more])
+
+
+def _replace(drive: DriveFacts, *, observations: list[Observation]) -> DriveFacts:
+    values = {name: getattr(drive, name) for name in DriveFacts.__dataclass_fields__}
+    return DriveFacts(**(values | {"observations": observations}))
+
+
+def observation(
+    weights: Mapping[str, float], kind: str, fact: FactUsed, *, own_sd: float = 0.0, measured: bool
+) -> Observation:
+    """An observation with the error of its kind; `own_sd` comes on top (log units)."""
+    sd = math.hypot(load_assumptions().kinds[kind].sd, own_sd)
+    return Observation(weights, math.log(fact.value), sd, kind, fact, measured)
+
+
+def facts_of(drive: Drive) -> DriveFacts:
+    """What the catalogue says of a drive."""
+    caps = [state.max_power_watts for state in drive.operational_states]
+    first = [state.index for state in drive.operational_states] == list(range(len(caps)))
+    usable = first and bool(caps) and min(caps) >= LEAST_CAP_WATTS
+    link = _link(drive)
+    found = list(_catalogue_observations(drive))
+    if usable:
+        state = drive.operational_states[0]
+        found = [one for one in found if "cap_watts" not in one.weights]
+        found += list(_declared(caps[0], state.active_power_watts, None, state.source))
+    if link is not None:
+        found.append(_of("link_bytes_per_second", link[0], "bytes/s", "link", link[1]))
+    capacity, transfer = drive.fact("capacity"), drive.fact("max_transfer_size")
+    tells = drive.drive_class not in ("unknown", "emulated")
+    return DriveFacts(
+        device=drive.id,
+        model=drive.model,
+        sata=drive.interface == "sata",
+        datacentre=drive.drive_class == "datacentre" if tells else None,
+        xpoint=_xpoint(drive.model, known=tells),
+        observations=found,
+        caps_watts=caps if usable else [],
+        capacity_bytes=int(float(capacity.value)) if capacity is not None else None,
+        max_transfer_bytes=int(float(transfer.value)) if transfer is not None else None,
+        link_bytes_per_second=link[0] if link is not None else None,
+        endurance=drive.fact("endurance_bytes_written"),
+    )
+
+
+def facts_of_measured(drive: MeasuredDrive, device: str) -> DriveFacts:
+    """What a drive says of itself; its class shows in its caps only."""
+    source = "the drive's identify data"
+    found = [_of("capacity_bytes", drive.capacity_bytes, "bytes", "capacity", source)]
+    caps = drive.caps_watts
+    if caps and min(caps) >= LEAST_CAP_WATTS:
+        state = drive.power_states[0]
+        found += list(
+            _declared(caps[0], state.active_power_watts, state.idle_power_watts, source)
+        )
+    else:
+        caps = []
+    return DriveFacts(
+        device=device,
+        model=drive.model,
+        sata=False if drive.power_states else None,  # only NVMe has power states
+        datacentre=None,
+        xpoint=_xpoint(drive.model, known=True),
+        observations=found,
+        caps_watts=caps,
+        capacity_bytes=drive.capacity_bytes,
+        max_transfer_bytes=drive.max_transfer_bytes,
+        firmware=drive.firmware,
+    )
+
+
+def _xpoint(model: str, *, known: bool) -> bool | None:
+    """Whether the memory is no flash: product lines of such drives say so in their names."""
+    name = model.casefold()
+    if "optane" in name or "low-latency" in name:
+        return True
+    return False if known else None
+
+
+def _catalogue_observations(drive: Drive) -> Iterator[Observation]:
+    seen: set[tuple[str, ...]] = set()
+    for fact in drive.facts:
+        measured = fact.metric in MEASURED_METRICS
+        known = MEASURED_METRICS.get(fact.metric) or METRICS.get(fact.metric)
+        if known is None or isinstance(fact.value, str) or fact.value <= 0:
+            continue
+        weights, kind = known
+        key = (*weights, kind)
+        if key in seen:  # the preferred figure comes first
+            continue
+        seen.add(key)
+        unit, scale = _IN_SI.get(fact.unit, (fact.unit, 1.0))
+        used = FactUsed(
+            name=fact.metric, value=float(fact.value) * scale, unit=unit, source=fact.source
+        )
+        yield observation(weights, kind, used, measured=measured)
+
+
+def _declared(
+    cap: float, active: float | None, idle: float | None, source: str
+) -> Iterator[Observation]:
+    """What the descriptor of PS0 says; an active power equal to the cap, or absurd, says nothing."""
+    yield _of("cap_watts", cap, "W", "max_power_ps0", source)
+    if active is not None and 0.3 * cap < active < 0.95 * cap:
+        used = FactUsed(name="declared_active_power_ps0", value=active, unit="W", source=source)
+        yield observation(_ACTIVE, "declared_watts", used, measured=False)
+    if idle is not None and 0.02 * cap < idle < cap:
+        used = FactUsed(name="declared_idle_power_ps0", value=idle, unit="W", source=source)
+        yield observation(_one("idle_watts"), "rated_idle", used, measured=False)
+
+
+def _of(quantity: str, value: float, unit: str, name: str, source: str) -> Observation:
+    used = FactUsed(name=name, value=float(value), unit=unit, source=source)
+    return observation(_one(quantity), "declared", used, measured=False)
+
+
+def _link(drive: Drive) -> tuple[float, str] | None:
+    """Rate of the link and its source; an NVMe drive that names no lanes has four."""
+    if drive.interface == "sata":
+        return SATA_BYTES_PER_SECOND, "Serial ATA, 6 Gbit/s"
+    fact, lanes = drive.fact("pcie_generation"), drive.fact("pcie_lanes")
+    if fact is None or isinstance(fact.value, str):
+        return None
+    count = 4 if lanes is None else int(float(lanes.value))
+    return LANE_BYTES_PER_SECOND[int(fact.value)] * count, fact.source

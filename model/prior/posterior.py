@@ -1,0 +1,131 @@
+"""A drive's own point in the learned prior, given the facts that are known of it.
+
+Everything is Gaussian in logarithms, so facts are taken in by one linear update. Where class or
+memory are unknown each possibility is taken in turn, weighed by its share and by how well it
+explains the facts, and the mixture is summed up by its mean and covariance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.model.prior.document import LearnedPrior, load_assumptions
+from iojoule.model.prior.facts import DriveFacts, Observation
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What is expected of one drive.
+
+    Attributes:
+        prior: Names the quantities.
+        mean: Logarithms, shape (q,).
+        covariance: Shape (q, q).
+        observations: The facts that were taken in.
+    """
+
+    prior: LearnedPrior
+    mean: Floats
+    covariance: Floats
+    observations: tuple[Observation, ...]
+
+    def index(self, quantity: str) -> int:
+        """Place of a quantity."""
+        return self.prior.quantities.index(quantity)
+
+    def value(self, quantity: str) -> float:
+        """Median of a quantity, in its unit."""
+        return float(np.exp(self.mean[self.index(quantity)]))
+
+    def sd(self, quantity: str) -> float:
+        """Standard deviation of its logarithm."""
+        place = self.index(quantity)
+        return float(np.sqrt(self.covariance[place, place]))
+
+    def part(self, quantities: Sequence[str]) -> tuple[Floats, Floats]:
+        """Mean and covariance of some quantities."""
+        places = [self.index(name) for name in quantities]
+        return self.mean[places], self.covariance[np.ix_(places, places)]
+
+    def moved(self, mean: Floats, covariance: Floats) -> Posterior:
+        """The same drive after more was learned of it."""
+        return Posterior(self.prior, mean, covariance, self.observations)
+
+
+def condition(prior: LearnedPrior, drive: DriveFacts) -> Posterior:
+    """Take in what is known of a drive."""
+    parts = []
+    for group, share in _groups(drive):
+        mean, covariance = _group_prior(prior, group)
+        mean, covariance, log_likelihood = _update(prior, mean, covariance, drive.observations)
+        parts.append((np.log(share) + log_likelihood, mean, covariance))
+    log_weight = np.array([part[0] for part in parts])
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    mean = sum((w * part[1] for w, part in zip(weight, parts, strict=True)), np.zeros(1))
+    covariance = np.zeros((len(mean), len(mean)))
+    for w, (_, own, own_covariance) in zip(weight, parts, strict=True):
+        covariance += w * (own_covariance + np.outer(own - mean, own - mean))
+    return Posterior(prior, mean, covariance, tuple(drive.observations))
+
+
+def _groups(drive: DriveFacts) -> list[tuple[Floats, float]]:
+    """Every group that the drive may belong to, as regressors of EFFECTS, with its share."""
+    shares = load_assumptions()
+    options = []
+    for known, share in (
+        (drive.sata, shares.sata_share),
+        (drive.datacentre, shares.datacentre_share),
+        (drive.xpoint, shares.xpoint_share),
+    ):
+        if known is None:
+            options.append([(0.0, 1.0 - share), (1.0, share)])
+        else:
+            options.append([(float(known), 1.0)])
+    return [
+        (np.array([1.0, *(value for value, _ in chosen)]), float(np.prod([s for _, s in chosen])))
+        for chosen in product(*options)
+    ]
+
+
+def _group_prior(prior: LearnedPrior, group: Floats) -> tuple[Floats, Floats]:
+    mean = np.array(prior.effects) @ group
+    doubt = np.einsum("i,qij,j->q", group, np.array(prior.effect_covariance), group)
+    return mean, np.array(prior.spread) + np.diag(doubt)
+
+
+def _update(
+    prior: LearnedPrior, mean: Floats, covariance: Floats, observations: Sequence[Observation]
+) -> tuple[Floats, Floats, float]:
+    """Mean, covariance and log likelihood after observations."""
+    if not observations:
+        return mean, covariance, 0.0
+    h = design(prior.quantities, observations)
+    offsets = np.array([prior.offsets[one.kind] for one in observations])
+    noise = np.diag([one.sd**2 for one in observations])
+    for kind in {one.kind for one in observations}:  # facts of a kind share its unknown offset
+        same = np.array([one.kind == kind for one in observations], dtype=float)
+        noise += prior.offsets[kind][1] ** 2 * np.outer(same, same)
+    miss = np.array([one.log_value for one in observations]) - offsets[:, 0] - h @ mean
+    total = h @ covariance @ h.T + noise
+    gain = np.linalg.solve(total, h @ covariance).T
+    _, log_det = np.linalg.slogdet(total)
+    log_likelihood = -0.5 * float(miss @ np.linalg.solve(total, miss) + log_det)
+    after = covariance - gain @ h @ covariance
+    return mean + gain @ miss, 0.5 * (after + after.T), log_likelihood
+
+
+def design(quantities: Sequence[str], observations: Sequence[Observation]) -> Floats:
+    """Which quantities each observation tells of, shape (observations, quantities)."""
+    h = np.zeros((len(observations), len(quantities)))
+    for row, one in enumerate(observations):
+        for name, weight in one.weights.items():
+            h[row, list(quantities).index(name)] = weight
+    return h
