@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile, Surface
 from iojoule.datasets.vocabulary import Evidence, Operation
+from iojoule.model import doubt
 from iojoule.model.curve import log_smooth_max, split_commands
 from iojoule.model.frame import PATTERNS, Codes, Frame
 from iojoule.model.host_paths import HostPaths, code_of, host_paths
 from iojoule.model.surface import (
+    CurveTerms,
     Knots,
     Points,
     TableLookup,
@@ -294,6 +296,8 @@ class _LoadedSurface:
         half = {}
         for name in names:
             width = self._width(name, learned.get(f"{name}_sd"), distance, inside)
+            if self.surface.doubt is not None:
+                width = self._doubtful(name, width, points, terms, inside)
             half[name] = np.sqrt(width * width + apart * apart)
         return Direction(
             {name: value[name] for name in names},
@@ -315,6 +319,23 @@ class _LoadedSurface:
         spread = np.sqrt(local * local + within.floor_sd**2) + beyond.sd_per_octave * distance
         return np.asarray(np.where(inside, within.factor, beyond.factor) * spread)
 
+    def _doubtful(
+        self, name: str, width: Floats, points: Points, terms: CurveTerms, inside: NDArray[np.bool_]
+    ) -> Floats:
+        """Half width where the prior of other drives carries the curve: all but what was measured.
+
+        A percentile's own doubt (`widths`) comes on top of that of the mean.
+        """
+        doubted = self.surface.doubt
+        if doubted is None:
+            return width
+        spread = doubt.latency_sd(doubted, self.knots, points, terms)
+        stated = self.widths.get((name, "outside"))
+        if stated is not None and not stated.scores:
+            spread = np.hypot(spread, stated.floor_sd)
+        known = inside & (self.surface.evidence is Evidence.MEASURED)
+        return np.asarray(np.where(known, width, doubted.factor * spread))
+
     def _distance(self, points: Points, code: Codes) -> Floats:
         distance = np.full(len(code), 4.0)
         chosen = self.hull_index[code]
@@ -327,6 +348,8 @@ class _LoadedSurface:
     def _evidence(self, learned: dict[str, Floats], inside: NDArray[np.bool_]) -> Codes:
         if self.borrowed:
             return np.full(len(inside), EXTRAPOLATED, dtype=np.intp)
+        if self.surface.evidence is Evidence.DATASHEET:
+            return np.full(len(inside), DATASHEET, dtype=np.intp)
         if self.surface.evidence != Evidence.MEASURED:
             return np.where(inside, PUBLISHED, EXTRAPOLATED).astype(np.intp)
         evidence = np.where(inside, INTERPOLATED, EXTRAPOLATED)

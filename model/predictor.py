@@ -14,6 +14,7 @@ from iojoule.datasets.vocabulary import Completion, Engine
 from iojoule.model import device_power, host_power, system_power
 from iojoule.model.frame import COMPLETIONS, ENGINES, PATTERNS, Codes, Frame, make_frame
 from iojoule.model.performance import (
+    DATASHEET,
     EVIDENCE,
     EXTRAPOLATED,
     INTERPOLATED,
@@ -287,10 +288,11 @@ class Predictor:
             bands["device_power_watts"] = Band(device, unknown, unknown, bands["iops"].evidence)
         elif profile.device_power is not None:
             device, device_sd = self._device_watts(profile.device_power, frame, activity, half)
-            bands["device_power_watts"] = _linear(
-                device,
-                device_sd,
-                _power_evidence(profile.device_power, frame, bands["iops"].evidence, activity),
+            said = _power_evidence(profile.device_power, frame, bands["iops"].evidence, activity)
+            bands["device_power_watts"] = (
+                _expected_watts(profile.device_power, frame, device, device_sd)
+                if device_power.is_expected(profile.device_power)
+                else _linear(device, device_sd, said)
             )
         if profile.host_power is not None and not _HOST_POWER.isdisjoint(only):
             cpu, cpu_sd = host_power.watts(
@@ -373,6 +375,14 @@ def _arrays(prediction: Prediction) -> Iterator[NDArray[Any]]:
         for field in fields(item):
             yield getattr(item, field.name)
     yield prediction.evidence
+
+
+def _expected_watts(power: DevicePower, frame: Frame, value: Floats, sd: Floats) -> Band:
+    """Power of a drive that nobody measured: wide, so in ratios; never above the declared cap."""
+    ratio = np.exp(NORMAL_90 * np.sqrt(np.log1p((sd / value) ** 2)))
+    cap = np.array(power.cap_watts)[frame.power_state]
+    evidence = np.full(len(frame), DATASHEET, dtype=np.intp)
+    return Band(value, value / ratio, np.maximum(np.minimum(value * ratio, cap), value), evidence)
 
 
 def _band(log_value: Floats, log_low: Floats, log_high: Floats, evidence: Codes) -> Band:

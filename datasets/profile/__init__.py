@@ -20,6 +20,12 @@ from iojoule.datasets.profile.drive import (
     DevicePower,
     WriteState,
 )
+from iojoule.datasets.profile.evidence import (
+    CurveDoubt,
+    FactUsed,
+    Ladder,
+    LadderEntry,
+)
 from iojoule.datasets.profile.files import (
     PROFILE_SCHEMA_VERSION,
     load_shipped_profile,
@@ -52,14 +58,18 @@ from iojoule.datasets.profile.performance import (
 __all__ = [
     "PROFILE_SCHEMA_VERSION",
     "Assessment",
+    "CurveDoubt",
     "DevicePower",
     "DeviceProfile",
+    "FactUsed",
     "HeldOut",
     "HostPath",
     "HostPerformance",
     "HostPower",
     "Hull",
     "IntervalWidth",
+    "Ladder",
+    "LadderEntry",
     "MixedEffect",
     "Parameter",
     "PerformancePoints",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from iojoule.datasets.profile.assessment import Assessment
 from iojoule.datasets.profile.drive import DevicePower, WriteState
+from iojoule.datasets.profile.evidence import Ladder
 from iojoule.datasets.profile.host import HostPerformance, HostPower, SystemPower
 from iojoule.datasets.profile.numbers import Parameter
 from iojoule.datasets.profile.performance import MixedEffect, PowerStateEffect, Surface
@@ -61,6 +62,7 @@ class DeviceProfile(Section):
     host_power: HostPower | None
     system_power: SystemPower | None
     assessment: Assessment | None = None
+    ladder: Ladder | None = None
     gaps: list[str]
 
     def surface(self, operation: Operation | str, pattern: Pattern | str) -> Surface | None:

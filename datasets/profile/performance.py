@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from iojoule.datasets.profile.evidence import CurveDoubt
 from iojoule.datasets.profile.numbers import Parameter
 from iojoule.datasets.schema import Section
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
@@ -79,6 +80,7 @@ class Surface(Section):
     residual: ResidualTable | None
     hulls: dict[str, Hull]
     widths: list[IntervalWidth]
+    doubt: CurveDoubt | None = None
 
 
 class PowerStateEffect(Section):

@@ -118,12 +118,14 @@ def with_measurements(
 
 
 def _unseen(flow: str, rows: Rows) -> list[str]:
-    """Parameters that runs of these sizes cannot show: small ones no bytes, large ones no rate."""
+    """Parameters that runs of these sizes and depths cannot show: small ones no bytes, shallow ones no end."""
     names = []
     if rows.request_bytes.max() < 16384:
         names += ["transfer_bytes_per_second", "bytes_per_second"]
     if rows.request_bytes.min() > 16384:
         names += ["operations_per_second"]
+    if (rows.queue_depth * rows.jobs).max() < 4:
+        names += ["operations_per_second", "bytes_per_second", "sharpness"]
     return [f"{flow}_{name}" for name in names]
 
 

@@ -1,0 +1,177 @@
+"""A complete device profile of a drive that nobody measured: the lowest rung of the ladder."""
+
+from __future__ import annotations
+
+from iojoule import __version__
+from iojoule.datasets.profile import (
+    PROFILE_SCHEMA_VERSION,
+    DeviceProfile,
+    HostPath,
+    HostPerformance,
+    Ladder,
+    MixedEffect,
+    Parameter,
+    SchedulerCost,
+    SourceRecord,
+)
+from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.fitting.recipe import Figure, Recipe, generic_recipe
+from iojoule.model.prior.document import FLOWS, LearnedPrior, load_prior
+from iojoule.model.prior.facts import DriveFacts
+from iojoule.model.prior.ladder import prior_entries
+from iojoule.model.prior.posterior import Posterior, condition
+from iojoule.model.prior.power import prior_power, state_effects
+from iojoule.model.prior.surfaces import HOST_SD, prior_surface
+
+HOST_SHARPNESS = 6.0
+"""Of the host's bend where no host was measured (`model.fitting.parameters.Priors`)."""
+
+SOURCE = "expected of drives with its facts: the prior learned over the catalogue"
+
+
+def build_profile(drive: DriveFacts, prior: LearnedPrior | None = None) -> DeviceProfile:
+    """Everything that can be said of a drive known by its facts alone, with wide intervals.
+
+    Args:
+        drive: What identify data, data sheet or the catalogue say of it.
+        prior: The learned prior; None takes the one that ships.
+    """
+    return profile_of(drive, condition(prior or load_prior(), drive))
+
+
+def profile_of(drive: DriveFacts, posterior: Posterior) -> DeviceProfile:
+    """The profile of a drive at its point of the prior."""
+    recipe = generic_recipe(drive.device, drive.model)
+    link, endurance = drive.link_bytes_per_second, drive.endurance
+    return DeviceProfile(
+        schema_version=PROFILE_SCHEMA_VERSION,
+        device=drive.device,
+        model_name=drive.model,
+        profile_version="1",
+        generator=f"iojoule {__version__}",
+        recipe="facts",
+        sources=_sources(posterior),
+        valid_for=recipe.valid_for.model_copy(
+            update={"firmware": [drive.firmware] if drive.firmware else []}
+        ),
+        defaults=dict(recipe.defaults),
+        default_sources=dict(recipe.default_sources),
+        max_transfer_bytes=drive.max_transfer_bytes or recipe.max_transfer_bytes,
+        link_bytes_per_second=_number("link_bytes_per_second", link, "bytes/s") if link else None,
+        capacity_bytes=drive.capacity_bytes,
+        endurance_bytes_written=Parameter(
+            name="endurance_bytes_written",
+            value=float(endurance.value),
+            sd=0.0,
+            unit="bytes",
+            evidence=Evidence.DATASHEET,
+            source=endurance.source,
+        )
+        if endurance is not None
+        else None,
+        between_drives_relative_sd=_stated("between_drives_relative_sd", recipe.between_drives),
+        surfaces=[prior_surface(posterior, flow, link, SOURCE) for flow in sorted(FLOWS)],
+        host=expected_host(recipe),
+        power_state_effects=state_effects(posterior, drive, SOURCE),
+        mixed=[
+            MixedEffect(
+                pattern=effect.pattern,
+                latency_factor=_stated("latency_factor", effect.latency_factor),
+                tail_factor=_stated("tail_factor", effect.tail_factor),
+            )
+            for effect in recipe.mixed
+        ],
+        device_power=prior_power(posterior, drive, SOURCE),
+        write_state=None,
+        host_power=None,
+        system_power=None,
+        ladder=Ladder(entries=prior_entries(posterior)),
+        gaps=[
+            "nobody measured this drive: everything is expected of drives with its facts; measure "
+            "it (iojoule measure plan --plan quick) and fit",
+            "CPU and wall power: they belong to a host; measure it",
+            "the cache for writes and what follows when it is full: not in any data sheet",
+        ],
+    )
+
+
+def expected_host(recipe: Recipe) -> HostPerformance:
+    """The host as the common assumptions have it."""
+    return HostPerformance(
+        host_id=recipe.host.host_id,
+        cpu_cores=recipe.host.cpu_cores,
+        sharpness=HOST_SHARPNESS,
+        paths=[
+            HostPath(
+                engine=path.engine,
+                completion=path.completion,
+                submission_polling=path.submission_polling,
+                added_latency_ns=path.added_latency_ns,
+                core_time_ns=path.core_time_ns,
+                wakeup_ns=path.wakeup_ns,
+                # beyond what every unknown host may differ by (the surfaces' doubt)
+                relative_sd=0.3 * max(path.log_sd - HOST_SD, 0.0),
+                evidence=Evidence.EXTRAPOLATED,
+                source=path.source,
+            )
+            for path in recipe.host_paths
+        ],
+        schedulers=[
+            SchedulerCost(
+                scheduler=cost.scheduler,
+                added_latency_ns=cost.added_latency_ns,
+                added_core_time_ns=cost.added_core_time_ns,
+                serial_ns=cost.serial_ns,
+                relative_sd=0.3 * cost.log_sd,
+                evidence=Evidence.EXTRAPOLATED,
+                source=cost.source,
+            )
+            for cost in recipe.schedulers
+        ],
+    )
+
+
+def _sources(posterior: Posterior) -> list[SourceRecord]:
+    """The facts by where they stand, and the prior."""
+    names = sorted({one.fact.source for one in posterior.observations})
+    learned = "; ".join(f"{one.name} ({one.drives} drives)" for one in posterior.prior.sources)
+    return [
+        *(
+            SourceRecord(
+                name="catalogue fact",
+                citation=name,
+                licence="facts",
+                rows_used=0,
+                rows_excluded=0,
+                sha256=None,
+                notes=[],
+            )
+            for name in names
+        ),
+        SourceRecord(
+            name="learned prior",
+            citation=learned,
+            licence="facts and fitted parameters",
+            rows_used=0,
+            rows_excluded=0,
+            sha256=None,
+            notes=[posterior.prior.generator],
+        ),
+    ]
+
+
+def _number(name: str, value: float, unit: str) -> Parameter:
+    return Parameter(
+        name=name, value=value, sd=0.0, unit=unit, evidence=Evidence.DATASHEET, source="catalogue"
+    )
+
+
+def _stated(name: str, figure: Figure) -> Parameter:
+    return Parameter(
+        name=name,
+        value=figure.value,
+        sd=figure.sd,
+        unit=figure.unit,
+        evidence=figure.evidence,
+        source=figure.source,
+    )

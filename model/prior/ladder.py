@@ -1,0 +1,119 @@
+"""Writing down what each quantity of a profile rests on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from iojoule.datasets.profile import DevicePower, LadderEntry
+from iojoule.datasets.profile.evidence import FactUsed, Rung
+from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.prior.document import CURVE, FLOWS, load_assumptions
+from iojoule.model.prior.posterior import Posterior
+from iojoule.model.prior.surfaces import FACTOR
+
+NORMAL_90 = 1.6448536269514722
+
+TELLING_SHARE = 0.02
+"""A fact is listed with a quantity where it takes at least this share off its variance."""
+
+
+def prior_entries(posterior: Posterior, flows: tuple[str, ...] = FLOWS) -> list[LadderEntry]:
+    """One entry a quantity of the prior: its value, its interval and the facts that moved it."""
+    units = {name: one.unit for name, one in load_assumptions().quantities.items()}
+    wanted = [f"{flow}_{name}" for flow in flows for name in CURVE]
+    wanted += ["idle_watts", "read_watts", "write_watts"]
+    told = _facts_by_quantity(posterior, wanted)
+    return [
+        LadderEntry(
+            quantity=name,
+            rung="datasheet",
+            evidence=Evidence.DATASHEET,
+            unit=units[name],
+            value=_digits(posterior.value(name)),
+            relative_half_width=_digits(FACTOR * posterior.sd(name)),
+            facts=told[name],
+            prior_drives=posterior.prior.drives[posterior.index(name)],
+            next=what_next(name),
+        )
+        for name in wanted
+    ]
+
+
+def power_entries(power: DevicePower, rows: int) -> list[LadderEntry]:
+    """The parameters of a power law that was fitted or taken from publications."""
+    measured = rows > 0
+    return [
+        LadderEntry(
+            quantity=one.name,
+            rung="datasheet"
+            if one.evidence is Evidence.DATASHEET and not measured
+            else rung_of(rows)
+            if measured
+            else "published",
+            evidence=one.evidence,
+            unit=one.unit,
+            value=one.value,
+            relative_half_width=_digits(NORMAL_90 * one.sd / one.value) if one.value > 0 else None,
+            rows=rows,
+            facts=[] if measured else [_as_fact(one.name, one.value, one.unit, one.source)],
+            next=what_next(one.name),
+        )
+        for one in [*power.parameters, *power.idle_watts]
+    ]
+
+
+CAMPAIGN_ROWS = 20
+"""So many measurements of a flow are no handful any more: enough for intervals from left-out rows."""
+
+
+def rung_of(rows: int) -> Rung:
+    """The rung of a quantity by its measurements."""
+    return "campaign" if rows >= CAMPAIGN_ROWS else "few_measurements" if rows else "datasheet"
+
+
+def what_next(quantity: str) -> str:
+    """The measurement that narrows a quantity most."""
+    if quantity.startswith("idle"):
+        return "ten minutes idle with a power sensor (iojoule measure characterise)"
+    if quantity.endswith(("watts", "joules_per_byte", "joules_per_operation")):
+        work = "writes" if quantity.startswith("write") else "reads"
+        return f"{work} of 4 KiB and 128 KiB at full rate, with a power sensor"
+    for flow in FLOWS:
+        if quantity.startswith(flow):
+            operation, pattern = flow.split("_")
+            return f"{pattern} {operation}s: {_POINTS[quantity.removeprefix(flow + '_')]}"
+    return "a campaign: iojoule measure plan --plan quick"
+
+
+_POINTS = {
+    "latency_ns": "4 KiB at depth 1",
+    "transfer_bytes_per_second": "64 KiB and 1 MiB at depth 1",
+    "operations_per_second": "4 KiB at depth 256, several jobs",
+    "bytes_per_second": "128 KiB at depth 64",
+    "sharpness": "4 KiB at depths 8 and 32",
+}
+
+
+def _facts_by_quantity(posterior: Posterior, names: list[str]) -> dict[str, list[FactUsed]]:
+    """Facts that alone would take a visible share off a quantity's variance."""
+    spread = np.array(posterior.prior.spread)
+    found: dict[str, list[FactUsed]] = {name: [] for name in names}
+    for one in posterior.observations:
+        h = np.zeros(len(spread))
+        for name, weight in one.weights.items():
+            h[posterior.index(name)] = weight
+        offset_sd = posterior.prior.offsets[one.kind][1]
+        total = float(h @ spread @ h) + one.sd**2 + offset_sd**2
+        gone = (spread @ h) ** 2 / total / np.diag(spread)
+        for name in names:
+            if gone[posterior.index(name)] >= TELLING_SHARE:
+                found[name].append(one.fact)
+    return found
+
+
+def _as_fact(name: str, value: float, unit: str, source: str) -> FactUsed:
+    return FactUsed(name=name, value=value, unit=unit, source=source)
+
+
+def _digits(value: float) -> float:
+    return float(f"{value:.6g}")
