@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.datasets.profile import Hull, Surface
+from iojoule.datasets.profile import Hull, IntervalWidth, Surface, Tail
 from iojoule.datasets.profile.evidence import CurveDoubt
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
 from iojoule.model.curve import log_smooth_max
-from iojoule.model.fitting.tails import prior_tail, prior_widths
+from iojoule.model.fitting.tails import prior_tail
 from iojoule.model.prior.document import CURVE
 from iojoule.model.prior.posterior import Posterior
 
@@ -27,6 +27,10 @@ HOST_SD = 0.4
 FACTOR = 1.782
 """Standard deviations on each side of 90 %: Student's t with 12 degrees of freedom, the weight of
 the stated spread (assumptions.toml, spread_drives)."""
+
+TAIL_FORM_SD = {"p50": 0.15, "p99": 0.3, "p999": 0.5}
+"""Log sd of a percentile around the tail law within one drive: what the law misses on the rows of
+the 980 PRO and the 860 PRO once its factor fits the drive."""
 
 LINK_SHARE = 0.95
 """Share of a link's rate that data can take: headers of PCIe packets of 256 bytes leave about
@@ -57,7 +61,7 @@ def prior_surface(
     capacity = -log_smooth_max(
         np.full_like(size, -operations), np.log(size) - rate, CAPACITY_SHARPNESS
     )
-    tails = [prior_tail(name, len(KNOTS)) for name in ("p50", "p99", "p999")]
+    tails = [prior_tail_of(posterior, operation, name) for name in ("p50", "p99", "p999")]
     return Surface(
         operation=Operation(operation),  # type: ignore[arg-type]
         pattern=Pattern(pattern),
@@ -73,8 +77,38 @@ def prior_surface(
         tails=tails,
         residual=None,
         hulls={"none": Hull(normals=[], offsets=[], fixed=(None, None, None))},
-        widths=[w for tail in tails for w in prior_widths(tail.quantile, 0.0)],
+        widths=[tail_width(posterior, operation, tail) for tail in tails],
         doubt=curve_doubt(mean, covariance),
+    )
+
+
+def prior_tail_of(posterior: Posterior, operation: str, name: str) -> Tail:
+    """The tail law of other drives with this drive's expected factor on the excess."""
+    law = prior_tail(name, len(KNOTS))
+    if name == "p50":
+        return law
+    factor = posterior.value(f"{operation}_tail")
+    return law.model_copy(
+        update={
+            "intrinsic": _digits(np.array([factor * law.intrinsic]))[0],
+            "collision": _digits(factor * np.array(law.collision)),
+        }
+    )
+
+
+def tail_width(posterior: Posterior, operation: str, tail: Tail) -> IntervalWidth:
+    """What a percentile's own doubt adds to the mean's: the factor's, and the law's within a drive.
+
+    The excess moves the percentile by less than its own factor, so this errs on the wide side.
+    """
+    between = 0.0 if tail.quantile == "p50" else posterior.sd(f"{operation}_tail")
+    return IntervalWidth(
+        quantity=tail.quantile,
+        region="outside",
+        factor=FACTOR,
+        floor_sd=_digits(np.hypot([between], TAIL_FORM_SD[tail.quantile]))[0],
+        sd_per_octave=0.0,
+        scores=0,
     )
 
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from scipy.stats import binomtest
 
 from iojoule.datasets.schema import Measurement
-from iojoule.model.fitting.prior.measured import flow_rows, measured_drives
+from iojoule.model.fitting.prior.measured import flow_rows, measured_drives, predict_rows
 from iojoule.model.fitting.prior.rebuild import known_drive, prior_without
 from iojoule.model.fitting.rows import Rows
 from iojoule.model.performance import EVIDENCE, DATASHEET
@@ -117,19 +117,7 @@ def score_drive(device: str, measurements: dict[str, list[Measurement]]) -> list
 
 
 def _score_flow(device: str, flow: str, rows: Rows, predictor: Predictor) -> list[Scored]:
-    operation, pattern = flow.split("_")
-    columns = {
-        "operation": [operation] * len(rows),
-        "pattern": [pattern] * len(rows),
-        "cpu_cores_available": rows.cores.astype(int).tolist(),
-    } | {
-        name: getattr(rows, name).astype(int).tolist()
-        for name in ("request_bytes", "queue_depth", "jobs")
-    } | {
-        name: getattr(rows, name).tolist()
-        for name in ("engine", "completion", "submission_polling", "scheduler")
-    }
-    answer, _ = predictor.predict_columns(columns, len(rows))
+    answer = predict_rows(predictor, flow, rows)
     if any(word != EVIDENCE[DATASHEET] for word in answer.evidence_words()):
         raise AssertionError("a drive known by its facts alone answered with better evidence")
     fields = (

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from iojoule.datasets.importers.column_map import public_map
 from iojoule.datasets.importers.csv import import_csv
@@ -15,9 +16,13 @@ from iojoule.model.fitting.build import path_priors, scheduler_priors
 from iojoule.model.fitting.prior.curve_update import HostPrior, update
 from iojoule.model.fitting.recipe import Recipe, generic_recipe
 from iojoule.model.fitting.rows import Rows, average_repeats, rows_of, stands_apart
+from iojoule.model.predictor import Prediction, Predictor
+from iojoule.model.prior.build import profile_of
 from iojoule.model.prior.document import FLOWS, LearnedPrior
 from iojoule.model.prior.facts import DriveFacts, Observation, observation
 from iojoule.model.prior.posterior import Posterior, condition
+
+Floats = NDArray[np.float64]
 
 SETS = (
     "980pro_fio_randread",
@@ -31,6 +36,10 @@ KNOWN_SD = 0.6
 """A parameter that the rows leave more uncertain than this (log) is not taken over."""
 
 VAGUE_SD = 2.0
+TAIL_FACTORS = np.exp2(np.arange(-3.0, 4.01, 0.25))
+LEAST_TAILS = 3
+"""Rows with a p99 that tell of a drive's tails, and the factors that are tried."""
+
 UNSEEN_SD = 0.3
 """Log sd before the rows: of what they may show, and of what runs of their sizes cannot."""
 
@@ -113,8 +122,59 @@ def with_measurements(
                 {quantity: 1.0}, "fitted", fact, own_sd=found.sd(quantity), measured=True
             )
         )
+    fitted += _tails(drive, found, rows)
     own = [one for one in drive.observations if not (one.measured and _of_curve(one))]
     return _with(drive, [*own, *fitted])
+
+
+def _tails(drive: DriveFacts, found: Posterior, rows: dict[str, Rows]) -> list[Observation]:
+    """The factor on the excess of p99 over the mean that fits each direction's rows best."""
+    out = []
+    for operation in ("read", "write"):
+        own = {flow: part for flow, part in rows.items() if flow.startswith(operation)}
+        own = {flow: part.take(np.isfinite(part.p99)) for flow, part in own.items()}
+        own = {flow: part for flow, part in own.items() if len(part) >= LEAST_TAILS}
+        if not own:
+            continue
+        place = found.index(f"{operation}_tail")
+        misses = []
+        for factor in TAIL_FACTORS:
+            mean = found.mean.copy()
+            mean[place] = np.log(factor)
+            predictor = Predictor(profile_of(drive, found.moved(mean, found.covariance)))
+            ratios = [_tail_misses(predictor, flow, part) for flow, part in own.items()]
+            misses.append(float(np.median(np.abs(np.concatenate(ratios)))))
+        fact = FactUsed(
+            name=f"fitted_{operation}_tail",
+            value=float(TAIL_FACTORS[int(np.argmin(misses))]),
+            unit="1",
+            source="public fio runs",
+        )
+        out.append(
+            observation({f"{operation}_tail": 1.0}, "fitted", fact, own_sd=0.15, measured=True)
+        )
+    return out
+
+
+def _tail_misses(predictor: Predictor, flow: str, rows: Rows) -> Floats:
+    answer = predict_rows(predictor, flow, rows)
+    said = np.log(answer["latency_p99_ns"].value / answer["latency_mean_ns"].value)
+    return np.asarray(np.log(rows.p99 / rows.latency_ns) - said)
+
+
+def predict_rows(predictor: Predictor, flow: str, rows: Rows) -> Prediction:
+    """What a profile says of rows of one operation and pattern."""
+    operation, pattern = flow.split("_")
+    numbers = ("request_bytes", "queue_depth", "jobs")
+    words = ("engine", "completion", "submission_polling", "scheduler")
+    columns: dict[str, list[object]] = {
+        "operation": [operation] * len(rows),
+        "pattern": [pattern] * len(rows),
+        "cpu_cores_available": rows.cores.astype(int).tolist(),
+    }
+    columns |= {name: getattr(rows, name).astype(int).tolist() for name in numbers}
+    columns |= {name: getattr(rows, name).tolist() for name in words}
+    return predictor.predict_columns(columns, len(rows))[0]
 
 
 def _unseen(flow: str, rows: Rows) -> list[str]:
