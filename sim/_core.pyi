@@ -67,6 +67,18 @@ class NandOptions:
     def ecc_decode_ns(self, arg: int, /) -> None: ...
 
     @property
+    def partial_read_bytes(self) -> int: ...
+
+    @partial_read_bytes.setter
+    def partial_read_bytes(self, arg: int, /) -> None: ...
+
+    @property
+    def partial_read_share(self) -> float: ...
+
+    @partial_read_share.setter
+    def partial_read_share(self, arg: float, /) -> None: ...
+
+    @property
     def read_command_ns(self) -> int: ...
 
     @read_command_ns.setter
@@ -148,6 +160,12 @@ class LinkOptions:
 
     @latency_ns.setter
     def latency_ns(self, arg: int, /) -> None: ...
+
+    @property
+    def further_page_ns(self) -> int: ...
+
+    @further_page_ns.setter
+    def further_page_ns(self, arg: int, /) -> None: ...
 
 class ControllerOptions:
     """The drive's controller."""

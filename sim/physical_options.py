@@ -107,6 +107,12 @@ class NandOptions(Options):
     codeword_bytes: Count = 512
     """Least that is corrected and moved at once."""
     ecc_decode_ns: Nanoseconds = 0
+    partial_read_bytes: Uint32 = 0
+    """Reads of at most so many bytes of a page sense only a part of it (snap read); 0: none."""
+    partial_read_share: Annotated[
+        StrictFloat, between(0.01, 1.0, "a part of a page is not sensed later than the whole")
+    ] = 1.0
+    """Of the page's time, for such a read."""
     read_command_ns: Nanoseconds = 290
     """Channel time of a read's command and address cycles (mqsim.md 3.7, as those below)."""
     read_command_plane_ns: Nanoseconds = 650
@@ -134,6 +140,9 @@ class LinkOptions(Options):
     """Framing, sequence number, header and checksums of a packet with 64-bit address."""
     latency_ns: Nanoseconds = 0
     """One way, besides the time the bytes take."""
+    further_page_ns: Nanoseconds = 0
+    """Added for each 4 KiB of host memory beyond the first in one transfer: an entry of the PRP list
+    and its translation by the IOMMU."""
 
 
 class ControllerOptions(Options):

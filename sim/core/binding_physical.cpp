@@ -24,6 +24,8 @@ void bind_nand_options(nb::module_& module, Choices& choices) {
   FIELD(transfer_metadata);
   FIELD(codeword_bytes);
   FIELD(ecc_decode_ns);
+  FIELD(partial_read_bytes);
+  FIELD(partial_read_share);
   FIELD(read_command_ns);
   FIELD(read_command_plane_ns);
   FIELD(program_command_ns);
@@ -45,6 +47,7 @@ void bind_link_options(nb::module_& module) {
   FIELD(max_payload_bytes);
   FIELD(packet_overhead_bytes);
   FIELD(latency_ns);
+  FIELD(further_page_ns);
 #undef FIELD
 }
 

@@ -22,7 +22,7 @@ template <class Io>
 void visit(Io& io, NandOptions& record) {
   FIELD(write_allocation); FIELD(multi_plane); FIELD(unwritten_reads); FIELD(initial_state);
   FIELD(mapping_unit_bytes); FIELD(cache_register); FIELD(transfer_metadata); FIELD(codeword_bytes);
-  FIELD(ecc_decode_ns); FIELD(read_command_ns); FIELD(read_command_plane_ns);
+  FIELD(ecc_decode_ns); FIELD(partial_read_bytes); FIELD(partial_read_share); FIELD(read_command_ns); FIELD(read_command_plane_ns);
   FIELD(program_command_ns); FIELD(program_command_plane_ns); FIELD(erase_command_ns);
   FIELD(erase_command_plane_ns); FIELD(resume_ns); FIELD(suspends_max); FIELD(suspended_max_ns);
   FIELD(write_wait_max_ns);
@@ -31,6 +31,7 @@ void visit(Io& io, NandOptions& record) {
 template <class Io>
 void visit(Io& io, LinkOptions& record) {
   FIELD(max_payload_bytes); FIELD(packet_overhead_bytes); FIELD(latency_ns);
+  FIELD(further_page_ns);
 }
 
 template <class Io>

@@ -39,6 +39,10 @@ void check_nand(const DeviceConfig& device) {
   check.within("codeword_bytes", nand.codeword_bytes, 1U, 1U << 20U,
                "at least a byte is corrected at once");
   check.step("ecc_decode_ns", nand.ecc_decode_ns);
+  check.within("partial_read_bytes", nand.partial_read_bytes, 0U, device.page_bytes,
+               "it is a part of a page");
+  check.within("partial_read_share", nand.partial_read_share, 0.01, 1.0,
+               "a part of a page is not sensed later than the whole");
   check.step("read_command_ns", nand.read_command_ns);
   check.step("read_command_plane_ns", nand.read_command_plane_ns);
   check.step("program_command_ns", nand.program_command_ns);
@@ -57,6 +61,7 @@ void check_link_and_controller(const DeviceConfig& device) {
   of_link.within("packet_overhead_bytes", link.packet_overhead_bytes, 0U, 1U << 20U,
                  "headers have some dozen bytes");
   of_link.step("latency_ns", link.latency_ns);
+  of_link.step("further_page_ns", link.further_page_ns);
 
   const ControllerOptions& controller = device.physical.controller;
   const PhysicalCheck check("physical.controller.");

@@ -161,6 +161,7 @@ class Flash {
   std::uint32_t new_read();
   bool begin_reads(std::uint32_t die);
   void begin_class(std::uint32_t die, std::size_t queue_class);
+  std::uint64_t sensing_ns(std::uint64_t page_ns, std::uint32_t bytes) const;
   void sense(std::uint32_t die, std::uint32_t chain, std::uint32_t count);
   void move_out(std::uint32_t die);
   bool reads_waiting(const Die& die) const;

@@ -150,6 +150,12 @@ void Flash::begin_moved_reads(std::uint32_t die_index, std::uint32_t lead) {
   sense(die_index, chain, count);
 }
 
+// Small reads may sense a part of the page only, which takes less time.
+std::uint64_t Flash::sensing_ns(std::uint64_t page_ns, std::uint32_t bytes) const {
+  if (bytes == 0 || bytes > nand_.partial_read_bytes) return page_ns;
+  return static_cast<std::uint64_t>(static_cast<double>(page_ns) * nand_.partial_read_share);
+}
+
 void Flash::sense(std::uint32_t die_index, std::uint32_t chain, std::uint32_t count) {
   Die& die = dies_[die_index];
   const Layout& layout = context_.layout;
@@ -164,8 +170,9 @@ void Flash::sense(std::uint32_t die_index, std::uint32_t chain, std::uint32_t co
     PageRead& read = reads_[i];
     const bool slc = read.written && context_.blocks.is_slc(layout.block_of_page(read.page));
     const std::uint32_t kind = layout.page_kind(read.page);
-    const std::uint64_t array_ns =
+    const std::uint64_t page_ns =
         slc ? context_.options.slc.page_read_ns : context_.device.page_read_ns[kind];
+    const std::uint64_t array_ns = sensing_ns(page_ns, read.bytes);
     longest_ns = std::max(longest_ns, array_ns);
     joules += (slc ? energy_.slc_page_read_joules : energy_.page_read_joules[kind]) +
               energy_.array_read_watts * static_cast<double>(array_ns) * 1e-9;

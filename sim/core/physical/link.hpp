@@ -15,12 +15,15 @@ namespace iojoule::sim::physical {
 inline constexpr std::uint64_t submission_entry_bytes = 64, completion_entry_bytes = 16,
                                doorbell_bytes = 4;
 
+inline constexpr std::uint64_t host_page_bytes = 4096;
+
 class Link {
  public:
   explicit Link(const DeviceConfig& device)
       : payload_(device.physical.link.max_payload_bytes),
         overhead_(device.physical.link.packet_overhead_bytes),
         latency_ps_(to_ps(device.physical.link.latency_ns)),
+        further_page_ps_(to_ps(device.physical.link.further_page_ns)),
         ps_per_byte_(1000.0 / (device.link_lane_gigabytes_per_second * device.link_lanes)) {}
 
   // Bytes on the wire for so many of payload; a request for data has none.
@@ -46,11 +49,11 @@ class Link {
 
   // When the last byte has left the drive, in ps; it arrives latency_ps later.
   std::uint64_t to_host(std::uint64_t ready_ps, std::uint64_t payload) {
-    return to_host_.serve(ready_ps, duration_ps(payload));
+    return to_host_.serve(ready_ps, transfer_ps(payload));
   }
   // When the last byte has arrived, in ps.
   std::uint64_t to_device(std::uint64_t ready_ps, std::uint64_t payload) {
-    return to_device_.serve(ready_ps, duration_ps(payload)) + latency_ps_;
+    return to_device_.serve(ready_ps, transfer_ps(payload)) + latency_ps_;
   }
 
   // Submission entries that have arrived by now; how long that took is in submission_ps.
@@ -66,7 +69,14 @@ class Link {
   }
 
  private:
-  std::uint64_t payload_, overhead_, latency_ps_;
+  // Data lie in pages of the host's memory, and every page but the first has its address looked up:
+  // an entry of the command's PRP list (NVMe Base Specification 2.1, 4.3.1), and the IOMMU.
+  std::uint64_t transfer_ps(std::uint64_t payload) const {
+    const std::uint64_t further = payload == 0 ? 0 : (payload - 1) / host_page_bytes;
+    return duration_ps(payload) + further * further_page_ps_;
+  }
+
+  std::uint64_t payload_, overhead_, latency_ps_, further_page_ps_;
   double ps_per_byte_;
   FifoServer to_device_, to_host_;
 };

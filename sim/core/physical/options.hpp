@@ -28,6 +28,9 @@ struct NandOptions {
   bool transfer_metadata = true;
   std::uint32_t codeword_bytes = 512;
   std::uint64_t ecc_decode_ns = 0;
+  // reads of so few bytes of a page sense it in this share of its time; 0 bytes: none does
+  std::uint32_t partial_read_bytes = 0;
+  double partial_read_share = 1;
   // channel time of a command, and of each further plane in it
   std::uint64_t read_command_ns = 290, read_command_plane_ns = 650;
   std::uint64_t program_command_ns = 361, program_command_plane_ns = 816;
@@ -42,6 +45,7 @@ struct LinkOptions {
   std::uint32_t max_payload_bytes = 128;
   std::uint32_t packet_overhead_bytes = 28;
   std::uint64_t latency_ns = 0;  // one way
+  std::uint64_t further_page_ns = 0;  // of host memory in one transfer
 };
 
 struct ControllerOptions {
