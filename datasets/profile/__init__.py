@@ -17,7 +17,11 @@ from iojoule.datasets.profile.document import (
     ValidFor,
 )
 from iojoule.datasets.profile.drive import (
+    BackgroundWork,
     DevicePower,
+    IdleBehaviour,
+    StateTransition,
+    WriteCache,
     WriteState,
 )
 from iojoule.datasets.profile.evidence import (
@@ -58,6 +62,7 @@ from iojoule.datasets.profile.performance import (
 __all__ = [
     "PROFILE_SCHEMA_VERSION",
     "Assessment",
+    "BackgroundWork",
     "CurveDoubt",
     "DevicePower",
     "DeviceProfile",
@@ -67,6 +72,7 @@ __all__ = [
     "HostPerformance",
     "HostPower",
     "Hull",
+    "IdleBehaviour",
     "IntervalWidth",
     "Ladder",
     "LadderEntry",
@@ -78,10 +84,12 @@ __all__ = [
     "ResidualTable",
     "SchedulerCost",
     "SourceRecord",
+    "StateTransition",
     "Surface",
     "SystemPower",
     "Tail",
     "ValidFor",
+    "WriteCache",
     "WriteState",
     "load_shipped_profile",
     "parse_profile",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iojoule.datasets.profile.assessment import Assessment
-from iojoule.datasets.profile.drive import DevicePower, WriteState
+from iojoule.datasets.profile.drive import DevicePower, IdleBehaviour, WriteState
 from iojoule.datasets.profile.evidence import Ladder
 from iojoule.datasets.profile.host import HostPerformance, HostPower, SystemPower
 from iojoule.datasets.profile.numbers import Parameter
@@ -63,6 +63,7 @@ class DeviceProfile(Section):
     system_power: SystemPower | None
     assessment: Assessment | None = None
     ladder: Ladder | None = None
+    idle: IdleBehaviour | None = None
     gaps: list[str]
 
     def surface(self, operation: Operation | str, pattern: Pattern | str) -> Surface | None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from iojoule.datasets.profile.numbers import Parameter
 from iojoule.datasets.schema import Section
 
@@ -25,8 +29,37 @@ class DevicePower(Section):
     condition: str
 
 
+class WriteCache(Section):
+    """How many bytes the drive takes before it slows down.
+
+    The fixed part is always there; the rest borrows free cells at one bit each, so that it
+    shrinks once fewer than its size times `bits_per_cell` bytes are free. The sd of
+    `capacity_bytes`, the size on an empty drive, is in log units.
+    """
+
+    capacity_bytes: Parameter
+    static_bytes: Parameter
+    bits_per_cell: Annotated[int, Field(ge=1, le=8)]
+
+
+class BackgroundWork(Section):
+    """What the drive does on its own behalf after sequential writes, in one power state.
+
+    The sd of `seconds_per_byte` (by bytes that the host wrote) is in log units.
+    """
+
+    power_state: int
+    seconds_per_byte: Parameter
+    watts_above_idle: Parameter
+
+
 class WriteState(Section):
-    """How the drive's state follows from the bytes written since it was purged."""
+    """How the drive's state follows from the bytes written since it was purged.
+
+    `background_joules_per_byte` holds at PS0; `background` has it by power state. The sd of
+    `random_factor`, background work after random writes over that after sequential ones, is in
+    log units, and so are those of the collecting rates.
+    """
 
     cached_bytes: Parameter
     transition_bytes: Parameter
@@ -34,3 +67,37 @@ class WriteState(Section):
     recovery_bytes_per_second_per_byte: Parameter
     background_joules_per_byte: Parameter
     background_seconds_after_write: dict[int, Parameter]
+    cache: WriteCache | None = None
+    background: list[BackgroundWork] = Field(default_factory=list)
+    random_factor: Parameter | None = None
+    sequential_collecting_bytes_per_second: Parameter | None = None
+
+
+class StateTransition(Section):
+    """One row of the power-state table: how long the drive takes into a state and out of it."""
+
+    power_state: int
+    operational: bool
+    entry_seconds: float | None
+    exit_seconds: float | None
+
+
+class IdleBehaviour(Section):
+    """What the drive does when no request comes.
+
+    It stays awake for `settle_seconds`, then falls to the idle power of its state; the next
+    request waits `wake_seconds`. With autonomous transitions it goes on to `apst_state` after
+    `apst_idle_seconds`, of whose saving a gap brings `apst_share`. The sds of the times are in
+    log units.
+
+    Attributes:
+        aspm_policy: Link policy under which idle and sleep power were measured; None: unknown.
+    """
+
+    settle_seconds: Parameter
+    wake_seconds: Parameter
+    apst_idle_seconds: Parameter | None = None
+    apst_state: int | None = None
+    apst_share: Parameter | None = None
+    transitions: list[StateTransition] = Field(default_factory=list)
+    aspm_policy: str | None = None

@@ -47,14 +47,13 @@ from iojoule.model.fitting.power import (
     fit_device_power,
     fit_host_power,
     fit_system_power,
-    fit_write_state,
     parameter,
     power_rows,
-    write_series,
 )
 from iojoule.model.fitting.recipe import MeasurementFile, PublishedPoint, Recipe, SurfaceRecipe
 from iojoule.model.fitting.rows import PUBLISHED, Rows, average_repeats, join, rows_of
 from iojoule.model.fitting.widths import Fold, conformal_widths, held_out
+from iojoule.model.fitting.write_state import fit_write_state, write_series
 
 
 @dataclass(frozen=True)
@@ -259,7 +258,7 @@ def _fit_profile(
     recipe: Recipe, measurements: list[Measurement], sources: list[SourceRecord]
 ) -> DeviceProfile:
     recipe = complete(recipe, measurements)
-    state = fit_write_state(write_series(measurements), recipe.write_state)
+    state = fit_write_state(write_series(measurements), recipe)
     fits = fit_surfaces(recipe, measurements, state)
     power = (
         fit_device_power(measurements, recipe.device_power, recipe.max_transfer_bytes, state)

@@ -25,7 +25,6 @@ from iojoule.model.fitting.recipe import (
     Figure,
     HostPowerRecipe,
     SystemPowerRecipe,
-    WriteStateRecipe,
 )
 
 Floats = NDArray[np.float64]
@@ -44,101 +43,6 @@ def parameter(name: str, figure: Figure) -> Parameter:
         evidence=figure.evidence,
         source=figure.source,
     )
-
-
-@dataclass(frozen=True)
-class Series:
-    """A drive's writes second by second since it was purged; arrays of one length.
-
-    Attributes:
-        bytes_written: Host bytes before each second.
-        bytes_per_second: Throughput in it.
-        watts: Mean device power in it.
-        request_bytes: Bytes a request.
-    """
-
-    bytes_written: Floats
-    bytes_per_second: Floats
-    watts: Floats
-    request_bytes: float
-
-
-def write_series(measurements: list[Measurement]) -> Series | None:
-    """Take out the rows that know bytes written, throughput and power; None where none do."""
-    rows = [
-        one
-        for one in measurements
-        if one.workload.operation is Operation.WRITE
-        and one.state.host_bytes_written_since_purge is not None
-        and one.observations.device_power_watts is not None
-        and one.observations.throughput_bytes_per_second is not None
-    ]
-    if len(rows) < 2 * BLOCK_SECONDS:
-        return None
-    rows.sort(key=lambda one: one.state.host_bytes_written_since_purge or 0.0)
-    return Series(
-        np.array([one.state.host_bytes_written_since_purge for one in rows], dtype=float),
-        np.array([one.observations.throughput_bytes_per_second for one in rows], dtype=float),
-        np.array([one.observations.device_power_watts for one in rows], dtype=float),
-        float(rows[0].configuration.request_bytes),
-    )
-
-
-def fit_write_state(series: Series | None, recipe: WriteStateRecipe | None) -> WriteState | None:
-    """Find where the cache is full and what the drive then takes; None where nothing tells.
-
-    The cache counts as filling up from the first three seconds in a row that draw 15 % more
-    than the median of the first quarter, and as full from the first three that take less than
-    60 % of its throughput. The rate afterwards is a line in the bytes written since.
-    """
-    if series is None or recipe is None:
-        return None
-    quarter = len(series.watts) // 4
-    busy = series.watts > 1.15 * np.median(series.watts[:quarter])
-    slow = series.bytes_per_second < 0.6 * np.median(series.bytes_per_second[:quarter])
-    filling, full = _first_run(busy), _first_run(slow)
-    if filling is None or full is None or full <= filling:
-        return None
-    past = series.bytes_written[full:] - series.bytes_written[full]
-    line = sm.RLM(series.bytes_per_second[full:], sm.add_constant(past)).fit()
-    start, slope = (float(value) for value in line.params)
-    rate = series.bytes_per_second[full:]
-    spread = float(np.std(rate / line.predict(sm.add_constant(past)) - 1.0))
-    source = "change of throughput and power in the write series"
-
-    def measured(name: str, value: float, sd: float, unit: str) -> Parameter:
-        return Parameter(
-            name=name,
-            value=rounded(value)[0],
-            sd=rounded(sd)[0],
-            unit=unit,
-            evidence=Evidence.MEASURED,
-            source=source,
-        )
-
-    cached, over = series.bytes_written[filling], series.bytes_written[full]
-    return WriteState(
-        cached_bytes=measured("cached_bytes", cached, 0.05 * cached, "bytes"),
-        transition_bytes=measured("transition_bytes", over, 0.05 * over, "bytes"),
-        collecting_bytes_per_second=measured(
-            "collecting_bytes_per_second", start, spread, "bytes/s, sd relative"
-        ),
-        recovery_bytes_per_second_per_byte=measured(
-            "recovery_bytes_per_second_per_byte", max(slope, 0.0), float(line.bse[1]), "1/s"
-        ),
-        background_joules_per_byte=parameter(
-            "background_joules_per_byte", recipe.background_joules_per_byte
-        ),
-        background_seconds_after_write={
-            state: parameter("background_seconds_after_write", figure)
-            for state, figure in sorted(recipe.background_seconds_after_write.items())
-        },
-    )
-
-
-def _first_run(flags: NDArray[np.bool_], length: int = 3) -> int | None:
-    run = np.convolve(flags, np.ones(length), "valid") == length
-    return int(np.argmax(run)) if run.any() else None
 
 
 def power_rows(

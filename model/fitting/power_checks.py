@@ -12,9 +12,10 @@ from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Operation
 from iojoule.model import device_power
 from iojoule.model.fitting.performance import FittedSurface, fit_surface
-from iojoule.model.fitting.power import Series, fit_device_power
+from iojoule.model.fitting.power import fit_device_power
 from iojoule.model.fitting.recipe import DevicePowerRecipe
 from iojoule.model.fitting.rows import rows_of
+from iojoule.model.fitting.write_state import Series
 
 Floats = NDArray[np.float64]
 

@@ -22,13 +22,7 @@ from iojoule.model.fitting.backtest import (
 )
 from iojoule.model.fitting.build import SurfaceFit, fit_surfaces, load_measurements
 from iojoule.model.fitting.performance import fit_surface
-from iojoule.model.fitting.power import (
-    Series,
-    fit_device_power,
-    fit_write_state,
-    power_rows,
-    write_series,
-)
+from iojoule.model.fitting.power import fit_device_power, power_rows
 from iojoule.model.fitting.power_checks import (
     Misfit,
     energy_from_totals,
@@ -37,6 +31,7 @@ from iojoule.model.fitting.power_checks import (
 )
 from iojoule.model.fitting.recipe import DevicePowerRecipe, Recipe, load_recipe, shipped_recipes
 from iojoule.model.fitting.widths import CONFIDENCE, Fold
+from iojoule.model.fitting.write_state import Series, fit_write_state, write_series
 
 Cells = list[str | int | float | None]
 
@@ -87,7 +82,7 @@ def _tables(name: str, folder: Path) -> list[Table]:
     recipe = load_recipe(name)
     measurements, _ = load_measurements(recipe, folder)
     series = write_series(measurements)
-    state = fit_write_state(series, recipe.write_state)
+    state = fit_write_state(series, recipe)
     fits = fit_surfaces(recipe, measurements, state)
     learned = [fit for fit in fits if fit.fitted.latency_residual is not None]
     outcomes = {

@@ -10,8 +10,15 @@ from iojoule.model.fitting.recipe.document import (
     Recipe,
 )
 from iojoule.model.fitting.recipe.drive import (
+    AfterWrites,
+    ApstSeen,
+    CacheSize,
+    CollectingRate,
     DevicePowerRecipe,
+    GapSeen,
+    IdleRecipe,
     PowerPoint,
+    WakeSeen,
     WriteStateRecipe,
 )
 from iojoule.model.fitting.recipe.files import (
@@ -41,12 +48,18 @@ from iojoule.model.fitting.recipe.sourced import (
 )
 
 __all__ = [
+    "AfterWrites",
+    "ApstSeen",
+    "CacheSize",
+    "CollectingRate",
     "DevicePowerRecipe",
     "Figure",
+    "GapSeen",
     "HostAnchor",
     "HostPathRecipe",
     "HostPowerRecipe",
     "HostRecipe",
+    "IdleRecipe",
     "MeasurementFile",
     "MixedRecipe",
     "PowerPoint",
@@ -58,6 +71,7 @@ __all__ = [
     "SurfaceRecipe",
     "SystemAnchor",
     "SystemPowerRecipe",
+    "WakeSeen",
     "WriteStateRecipe",
     "generic_recipe",
     "load_recipe",

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from iojoule.datasets.profile import ValidFor
 from iojoule.datasets.schema import Section
-from iojoule.model.fitting.recipe.drive import DevicePowerRecipe, WriteStateRecipe
+from iojoule.model.fitting.recipe.drive import DevicePowerRecipe, IdleRecipe, WriteStateRecipe
 from iojoule.model.fitting.recipe.host import (
     HostPathRecipe,
     HostPowerRecipe,
@@ -57,6 +57,8 @@ class Recipe(Section):
     mixed: list[MixedRecipe] = Field(default_factory=list)
     device_power: DevicePowerRecipe | None = None
     write_state: WriteStateRecipe | None = None
+    idle: IdleRecipe | None = None
+    drive_class: str = "unknown"
     host_power: HostPowerRecipe | None = None
     system_power: SystemPowerRecipe | None = None
     valid_for: ValidFor

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from iojoule.datasets.schema import Section
+from iojoule.datasets.vocabulary import Evidence, Pattern
 from iojoule.model.fitting.recipe.sourced import Figure, Positive, Sourced
 
 
@@ -32,8 +35,79 @@ class DevicePowerRecipe(Section):
     condition: str
 
 
-class WriteStateRecipe(Section):
-    """What is published about the cache for writes; the series fills in the rest."""
+class CacheSize(Sourced):
+    """A figure of how many bytes an empty drive takes before it slows down."""
 
-    background_joules_per_byte: Figure
-    background_seconds_after_write: dict[int, Figure]
+    bytes: Positive
+    log_sd: Positive
+    evidence: Evidence = Evidence.PUBLISHED
+
+
+class AfterWrites(Sourced):
+    """Work seen after writing `bytes_written`, at a host rate of `write_bytes_per_second`."""
+
+    power_state: int = 0
+    pattern: Pattern = Pattern.SEQUENTIAL
+    bytes_written: Positive
+    write_bytes_per_second: Positive | None = None
+    seconds: Positive
+    log_sd: Positive
+    evidence: Evidence = Evidence.PUBLISHED
+
+
+class CollectingRate(Sourced):
+    """A figure of what a full cache leaves of the rate, by pattern; in bytes a second."""
+
+    pattern: Pattern
+    bytes_per_second: Positive
+    log_sd: Positive
+
+
+class WriteStateRecipe(Section):
+    """What is published or was characterised about writes; a series fills in the rest.
+
+    `background_share` says where the power of background work lies between idle and the cap.
+    """
+
+    cache: list[CacheSize] = Field(default_factory=list)
+    static_bytes: Figure | None = None
+    bits_per_cell: int = 3
+    after_writes: list[AfterWrites] = Field(default_factory=list)
+    background_share: Figure | None = None
+    background_joules_per_byte: Figure | None = None
+    collecting: list[CollectingRate] = Field(default_factory=list)
+
+
+class GapSeen(Sourced):
+    """What the drive did in a gap of `seconds`: for how long it drew idle power, 0 for never."""
+
+    seconds: Positive
+    idle_seconds: float
+
+
+class WakeSeen(Sourced):
+    """How long the first request after a rest waited."""
+
+    seconds: Positive
+    log_sd: Positive
+
+
+class ApstSeen(Sourced):
+    """Power with autonomous transitions over that without, in a cycle of requests and gaps."""
+
+    power_ratio: Positive
+    gap_seconds: Positive
+    period_seconds: Positive
+    power_watts: Positive
+    sd: Positive
+
+
+class IdleRecipe(Section):
+    """What is published about gaps; the power-state table of the catalogue comes beside it."""
+
+    gaps: list[GapSeen] = Field(default_factory=list)
+    wakes: list[WakeSeen] = Field(default_factory=list)
+    apst_idle_seconds: Figure | None = None
+    apst_state: int | None = None
+    apst_seen: list[ApstSeen] = Field(default_factory=list)
+    aspm_policy: Literal["disabled", "enabled"] | None = None

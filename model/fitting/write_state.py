@@ -1,0 +1,470 @@
+"""Fitting how writes change the drive's state: the cache, the rate beyond it, the work afterwards.
+
+A series of writes says most; what it does not show is taken from what was characterised and from
+published figures, each weighted by how far it may be off.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import statsmodels.api as sm
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from iojoule.datasets.profile import BackgroundWork, Parameter, WriteCache, WriteState
+from iojoule.datasets.schema import Measurement
+from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
+from iojoule.model.fitting.export import rounded
+from iojoule.model.fitting.recipe import Recipe, WriteStateRecipe
+
+Floats = NDArray[np.float64]
+
+SERIES_ROWS_MIN = 30
+"""So many rows make a series."""
+
+LINE_ROWS_MIN = 30
+"""So many rows beyond the cliff show how the rate recovers; fewer only show the rate."""
+
+CLIFF_LOG_SD = 0.05
+"""How far a cliff seen once may be off: fill and wear differ from one run to the next."""
+
+SHARE_PRIOR = (0.094, 0.6)
+"""Cache of a consumer drive over its capacity, and its log sd: geometric mean and spread of 6.3 %,
+18 %, 6.1 % (002 5.4, bytes written before the cliff) and 11 % (000 4.1, declared)."""
+
+FOLDING_FROM = 0.9
+"""Share of the cache from which the drive folds beside the host's writes (980 PRO series: 0.91)."""
+
+RANDOM_RATE = (0.5, 0.7)
+"""Rate of random over that of sequential writes while the drive collects, and its log sd: an
+assumption where only sequential writes are known."""
+
+BACKGROUND_PRIOR = (-22.2, 1.5)
+"""Log seconds of background work per byte at PS0, and its sd: assumption, 0.25 s per GiB within a
+factor of four."""
+
+SLOWING_PRIOR = (1.5, 1.0)
+"""Exponent of background time over how much slower a power state writes: assumption. At 1 the
+state slows the drive's own work as much as the host's."""
+
+OWN_SD = 0.5
+"""Log sd of what a power state does differently from that rule: assumption."""
+
+RANDOM_PRIOR = (0.0, 0.5)
+"""Log of background time after random over that after sequential writes: assumption."""
+
+SHARE_OF_RANGE = (0.5, 0.15)
+"""Where background power lies between idle and the cap: it jumps between the two (000 5.1.2)."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """A drive's writes second by second since it was purged; arrays of one length.
+
+    Attributes:
+        bytes_written: Host bytes before each second.
+        bytes_per_second: Throughput in it.
+        watts: Mean device power in it.
+        request_bytes: Bytes a request.
+    """
+
+    bytes_written: Floats
+    bytes_per_second: Floats
+    watts: Floats
+    request_bytes: float
+
+    def until(self, rows: int) -> Series:
+        """The first rows alone."""
+        return Series(
+            self.bytes_written[:rows],
+            self.bytes_per_second[:rows],
+            self.watts[:rows],
+            self.request_bytes,
+        )
+
+
+def write_series(measurements: list[Measurement]) -> Series | None:
+    """The longest series that knows bytes written, throughput and power; None where none does.
+
+    Rows belong together where they share the series and everything the host set.
+    """
+    rows = [
+        one
+        for one in measurements
+        if one.workload.operation is Operation.WRITE
+        and one.state.host_bytes_written_since_purge is not None
+        and one.observations.device_power_watts is not None
+        and one.observations.throughput_bytes_per_second is not None
+    ]
+    keys = [(one.conditions.series_id, one.configuration.model_dump_json()) for one in rows]
+    if not keys:
+        return None
+    longest = Counter(keys).most_common(1)[0][0]
+    rows = [one for one, key in zip(rows, keys, strict=True) if key == longest]
+    if len(rows) < SERIES_ROWS_MIN:
+        return None
+    rows.sort(key=lambda one: one.state.host_bytes_written_since_purge or 0.0)
+    return Series(
+        np.array([one.state.host_bytes_written_since_purge for one in rows], dtype=float),
+        np.array([one.observations.throughput_bytes_per_second for one in rows], dtype=float),
+        np.array([one.observations.device_power_watts for one in rows], dtype=float),
+        float(rows[0].configuration.request_bytes),
+    )
+
+
+def cliff_of(series: Series) -> tuple[int, int] | None:
+    """First second of filling up and first second of a full cache; None where none is seen.
+
+    It fills up from the first three seconds in a row that draw 15 % more than the median of the
+    first quarter, and is full from the first three that take less than 60 % of its throughput.
+    """
+    quarter = len(series.watts) // 4
+    busy = series.watts > 1.15 * np.median(series.watts[:quarter])
+    slow = series.bytes_per_second < 0.6 * np.median(series.bytes_per_second[:quarter])
+    filling, full = _first_run(busy), _first_run(slow)
+    if filling is None or full is None or full <= filling:
+        return None
+    return filling, full
+
+
+def _first_run(flags: NDArray[np.bool_], length: int = 3) -> int | None:
+    run = np.convolve(flags, np.ones(length), "valid") == length
+    return int(np.argmax(run)) if run.any() else None
+
+
+def fit_write_state(series: Series | None, recipe: Recipe) -> WriteState | None:
+    """Find where the cache is full and what the drive then takes; None where nothing tells.
+
+    Args:
+        series: Writes over time, if there are any.
+        recipe: Published and characterised figures, capacity and power states of the drive.
+    """
+    told = recipe.write_state or WriteStateRecipe()
+    seen = cliff_of(series) if series is not None else None
+    if seen is None and not told.cache:
+        return None
+    if series is not None and seen is not None:
+        places = _measured_places(series, seen)
+        rate, recovery = _measured_rate(series, seen)
+    else:
+        places = _published_places(told, recipe, series)
+        rate, recovery = _published_rate(told)
+        if rate is None:
+            return None
+    background = _background(told, recipe)
+    joules = told.background_joules_per_byte
+    base = background[0]
+    from_time = base.seconds_per_byte.value * base.watts_above_idle.value
+    log_sd = np.hypot(
+        base.seconds_per_byte.sd, base.watts_above_idle.sd / base.watts_above_idle.value
+    )
+    return WriteState(
+        cached_bytes=places[0],
+        transition_bytes=places[1],
+        collecting_bytes_per_second=rate,
+        recovery_bytes_per_second_per_byte=recovery,
+        background_joules_per_byte=_number(
+            "background_joules_per_byte",
+            joules.value if joules else from_time,
+            joules.sd if joules else from_time * float(log_sd),
+            "J/B",
+            joules.source if joules else "seconds and watts of the background work at PS0",
+            joules.evidence if joules else base.seconds_per_byte.evidence,
+        ),
+        background_seconds_after_write={
+            one.power_state: _after_write(one, told) for one in background
+        },
+        cache=_cache(places[1], told),
+        background=background,
+        random_factor=_random_factor(told, recipe),
+        sequential_collecting_bytes_per_second=_sequential_rate(told),
+    )
+
+
+def _number(
+    name: str, value: float, sd: float, unit: str, source: str, evidence: Evidence
+) -> Parameter:
+    return Parameter(
+        name=name,
+        value=rounded(value)[0],
+        sd=rounded(sd)[0],
+        unit=unit,
+        evidence=evidence,
+        source=source,
+    )
+
+
+_CHANGE = "change of throughput and power in the write series"
+
+
+def _measured_places(series: Series, seen: tuple[int, int]) -> tuple[Parameter, Parameter]:
+    cached, over = (float(series.bytes_written[second]) for second in seen)
+    return (
+        _number(
+            "cached_bytes", cached, CLIFF_LOG_SD * cached, "bytes", _CHANGE, Evidence.MEASURED
+        ),
+        _number(
+            "transition_bytes", over, CLIFF_LOG_SD * over, "bytes", _CHANGE, Evidence.MEASURED
+        ),
+    )
+
+
+def _measured_rate(series: Series, seen: tuple[int, int]) -> tuple[Parameter, Parameter]:
+    """A robust line in the bytes written since; flat where too little of it was seen."""
+    full = seen[1]
+    rate = series.bytes_per_second[full:]
+    start, slope, slope_sd = float(np.median(rate)), 0.0, 0.0
+    spread = float(np.std(rate / start - 1.0))
+    if len(rate) >= LINE_ROWS_MIN:
+        past = sm.add_constant(series.bytes_written[full:] - series.bytes_written[full])
+        line = sm.RLM(rate, past).fit()
+        start, slope = (float(value) for value in line.params)
+        slope_sd = float(line.bse[1])
+        spread = float(np.std(rate / line.predict(past) - 1.0))
+    return (
+        _number(
+            "collecting_bytes_per_second",
+            start,
+            spread,
+            "bytes/s, sd relative",
+            _CHANGE,
+            Evidence.MEASURED,
+        ),
+        _number(
+            "recovery_bytes_per_second_per_byte",
+            max(slope, 0.0),
+            slope_sd,
+            "1/s",
+            _CHANGE,
+            Evidence.MEASURED,
+        ),
+    )
+
+
+def _published_places(
+    told: WriteStateRecipe, recipe: Recipe, series: Series | None
+) -> tuple[Parameter, Parameter]:
+    """The figures' weighted mean in logs; a series that saw no cliff cuts off what lies below."""
+    centres = [np.log(one.bytes) for one in told.cache]
+    sds = [one.log_sd for one in told.cache]
+    if recipe.capacity_bytes is not None and recipe.drive_class == "consumer":
+        centres.append(np.log(SHARE_PRIOR[0] * recipe.capacity_bytes))
+        sds.append(SHARE_PRIOR[1])
+    weights = np.array(sds) ** -2.0
+    centre, sd = float(np.average(centres, weights=weights)), float(weights.sum() ** -0.5)
+    if series is not None:
+        cut = norm.cdf(np.log(series.bytes_written[-1] + 1.0), centre, sd)
+        low, middle, high = norm.ppf(cut + (1.0 - cut) * np.array([0.16, 0.5, 0.84]), centre, sd)
+        centre, sd = float(middle), float(high - low) / 2
+    size = float(np.exp(centre))
+    source = "; ".join(one.source for one in told.cache)
+    words = [one.evidence for one in told.cache]
+    evidence = Evidence.MEASURED if Evidence.MEASURED in words else Evidence.PUBLISHED
+    return (
+        _number(
+            "cached_bytes", FOLDING_FROM * size, FOLDING_FROM * size * sd, "bytes", source, evidence
+        ),
+        _number("transition_bytes", size, size * sd, "bytes", source, evidence),
+    )
+
+
+def _published_rate(told: WriteStateRecipe) -> tuple[Parameter | None, Parameter]:
+    """Rate of random writes beyond the cliff: as published, else from that of sequential ones."""
+    nothing = _number(
+        "recovery_bytes_per_second_per_byte", 0.0, 0.0, "1/s", "not known", Evidence.PUBLISHED
+    )
+    for pattern, (factor, more) in ((Pattern.RANDOM, (1.0, 0.0)), (Pattern.SEQUENTIAL, RANDOM_RATE)):
+        for one in told.collecting:
+            if one.pattern is pattern:
+                return (
+                    _number(
+                        "collecting_bytes_per_second",
+                        factor * one.bytes_per_second,
+                        float(np.hypot(one.log_sd, more)),
+                        "bytes/s, sd relative",
+                        one.source,
+                        Evidence.PUBLISHED,
+                    ),
+                    nothing,
+                )
+    return None, nothing
+
+
+def _sequential_rate(told: WriteStateRecipe) -> Parameter | None:
+    for one in told.collecting:
+        if one.pattern is Pattern.SEQUENTIAL:
+            return _number(
+                "sequential_collecting_bytes_per_second",
+                one.bytes_per_second,
+                one.log_sd,
+                "bytes/s, sd relative",
+                one.source,
+                Evidence.PUBLISHED,
+            )
+    return None
+
+
+def _cache(over: Parameter, told: WriteStateRecipe) -> WriteCache:
+    static = told.static_bytes
+    return WriteCache(
+        capacity_bytes=_number(
+            "capacity_bytes",
+            over.value,
+            over.sd / over.value,
+            "bytes, sd of its log",
+            over.source,
+            over.evidence,
+        ),
+        static_bytes=_number(
+            "static_bytes",
+            min(static.value if static else 0.05 * over.value, over.value),
+            static.sd if static else 0.05 * over.value,
+            "bytes",
+            static.source if static else "assumption: a twentieth of the cache is fixed",
+            static.evidence if static else Evidence.DATASHEET,
+        ),
+        bits_per_cell=told.bits_per_cell,
+    )
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Log seconds of background work per byte, linear in `row`; its parameters' covariance."""
+
+    mean: Floats
+    covariance: Floats
+    slowness: dict[int, float]
+
+    def row(self, state: int, pattern: Pattern) -> Floats:
+        """Regressors: level at PS0, slowness of the state, random writes, each state's own."""
+        own = [float(state == other) for other in self.slowness if other]
+        random = float(pattern is Pattern.RANDOM)
+        return np.array([1.0, self.slowness.get(state, 0.0), random, *own])
+
+    def at(self, state: int) -> tuple[float, float]:
+        """After sequential writes in a state, and its sd."""
+        x = self.row(state, Pattern.SEQUENTIAL)
+        return float(x @ self.mean), float(np.sqrt(x @ self.covariance @ x))
+
+
+def _slowness(told: WriteStateRecipe, recipe: Recipe) -> dict[int, float]:
+    """How much slower each power state writes than PS0, as a logarithm.
+
+    From the rates of the runs whose background work was seen, else from the states' ceilings on
+    writes, else from the watts that their caps leave above idle.
+    """
+    rates = {
+        one.power_state: one.write_bytes_per_second
+        for one in told.after_writes
+        if one.write_bytes_per_second is not None and one.pattern is Pattern.SEQUENTIAL
+    }
+    for effect in recipe.power_states:
+        if effect.operation is Operation.WRITE:
+            rates.setdefault(effect.power_state, effect.ceiling_bytes_per_second.value)
+    found = {0: 0.0}
+    for state in sorted({*_states(recipe), *rates} - {0}):
+        if 0 in rates and state in rates:
+            found[state] = max(float(np.log(rates[0] / rates[state])), 0.0)
+            continue
+        ranges = [_range(recipe, one) for one in (0, state)]
+        found[state] = max(float(np.log(ranges[0] / ranges[1])), 0.0)
+    return found
+
+
+def _states(recipe: Recipe) -> list[int]:
+    return sorted({0, *(effect.power_state for effect in recipe.power_states)})
+
+
+def _range(recipe: Recipe, state: int) -> float:
+    """Watts between idle and what the state allows; 1 where nothing is known of the power."""
+    power = recipe.device_power
+    if power is None or state >= min(len(power.cap_watts), len(power.idle_watts)):
+        return 1.0
+    top = min(power.cap_watts[state], power.peak_watts.value)
+    return max(top - power.idle_watts[state].value, 0.05)
+
+
+def _fit_line(told: WriteStateRecipe, recipe: Recipe) -> _Line:
+    """Bayesian linear regression with the priors above (conjugate, known noise)."""
+    slow = _slowness(told, recipe)
+    priors = [BACKGROUND_PRIOR, SLOWING_PRIOR, RANDOM_PRIOR, *[(0.0, OWN_SD)] * (len(slow) - 1)]
+    centres, sds = np.array(priors).T
+    empty = _Line(centres, np.diag(sds**2), slow)
+    precision, right = np.diag(sds**-2), centres / sds**2
+    for one in told.after_writes:
+        x = empty.row(one.power_state, one.pattern)
+        precision += np.outer(x, x) / one.log_sd**2
+        right += x * np.log(one.seconds / one.bytes_written) / one.log_sd**2
+    covariance = np.linalg.inv(precision)
+    return _Line(covariance @ right, covariance, slow)
+
+
+def _background(told: WriteStateRecipe, recipe: Recipe) -> list[BackgroundWork]:
+    line = _fit_line(told, recipe)
+    share = told.background_share
+    middle, spread = (share.value, share.sd) if share else SHARE_OF_RANGE
+    told_by = "; ".join(one.source for one in told.after_writes)
+    source = told_by or "assumption: as a consumer drive within a factor of four"
+    seen = {one.power_state: one.evidence for one in told.after_writes}
+    noise = float(np.mean([one.log_sd for one in told.after_writes])) if seen else 0.2
+    out = []
+    for state in line.slowness:
+        centre, sd = line.at(state)
+        evidence = seen.get(state, Evidence.EXTRAPOLATED if seen else Evidence.DATASHEET)
+        watts = middle * _range(recipe, state)
+        joules = told.background_joules_per_byte
+        if joules is not None and state == 0:
+            watts = joules.value / float(np.exp(centre))
+        out.append(
+            BackgroundWork(
+                power_state=state,
+                seconds_per_byte=_number(
+                    "seconds_per_byte",
+                    float(np.exp(centre)),
+                    float(np.hypot(sd, noise)),
+                    "s/B, sd of its log",
+                    source,
+                    evidence,
+                ),
+                watts_above_idle=_number(
+                    "watts_above_idle",
+                    watts,
+                    watts * spread / middle,
+                    "W",
+                    share.source if share else "assumption: half way from idle to the cap",
+                    evidence,
+                ),
+            )
+        )
+    return out
+
+
+def _random_factor(told: WriteStateRecipe, recipe: Recipe) -> Parameter:
+    line = _fit_line(told, recipe)
+    seen = [one for one in told.after_writes if one.pattern is Pattern.RANDOM]
+    return _number(
+        "random_factor",
+        float(np.exp(line.mean[2])),
+        float(np.sqrt(line.covariance[2, 2])),
+        "1, sd of its log",
+        "; ".join(one.source for one in seen) or "assumption: as after sequential writes",
+        Evidence.PUBLISHED if seen else Evidence.DATASHEET,
+    )
+
+
+def _after_write(work: BackgroundWork, told: WriteStateRecipe) -> Parameter:
+    """Seconds after the bytes of the state's own published run, else after one GiB."""
+    own = [one.bytes_written for one in told.after_writes if one.power_state == work.power_state]
+    written = own[0] if own else float(1 << 30)
+    seconds = work.seconds_per_byte.value * written
+    return _number(
+        "background_seconds_after_write",
+        seconds,
+        seconds * work.seconds_per_byte.sd,
+        "s",
+        f"after {written:.4g} bytes: {work.seconds_per_byte.source}",
+        work.seconds_per_byte.evidence,
+    )
