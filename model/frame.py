@@ -45,12 +45,40 @@ USED = (
     "power_state",
     "device_state",
     "host_bytes_written_since_purge",
+    "fill_fraction",
+    "seconds_since_last_write",
+    "post_write_power_state",
+    "apst_enabled",
+    "aspm_policy",
+    "think_time_ns",
+    "idle_gap_seconds_p50",
+    "idle_gap_seconds_p99",
+    "burst_bytes",
     "cpu_cores_available",
 )
 """Columns that can change a prediction; the others of the schema are accepted and ignored here."""
 
-OF_WRITES = ("device_state", "host_bytes_written_since_purge")
+OF_WRITES = (
+    "device_state",
+    "host_bytes_written_since_purge",
+    "fill_fraction",
+    "seconds_since_last_write",
+    "post_write_power_state",
+)
 """Columns that change one only where the profile knows how writes change the drive's state."""
+
+OF_GAPS = (
+    "apst_enabled",
+    "aspm_policy",
+    "think_time_ns",
+    "idle_gap_seconds_p50",
+    "idle_gap_seconds_p99",
+    "burst_bytes",
+)
+"""Columns that change one only where the profile knows what the drive does in gaps."""
+
+P99_SIGMAS = 2.3263478740408408
+"""Standard deviations from the median to the 99th percentile of a normal distribution."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +99,13 @@ class Frame:
         collecting: 1 where the drive collects garbage for the host's writes, 0 where its cache
             takes them, NaN where `bytes_written` decides.
         bytes_written: Host bytes since the drive was purged, NaN where unknown.
+        fill_fraction: Share of the capacity that holds data, NaN where unknown.
+        seconds_idle: Seconds since the last write before this run; 0 where nothing is said.
+        background_state: Power state while the drive works on its own behalf after writes.
+        gap_seconds: Median pause of the host between bursts (think time where no gap is stated),
+            NaN where none is stated; `gap_log_sd` is the spread of its logarithm.
+        burst_bytes: Bytes between two gaps, NaN where unknown.
+        apst: 1 where the drive may change its power state by itself.
         cores: Cores that the jobs may run on; infinite where they may use the whole host.
     """
 
@@ -86,6 +121,13 @@ class Frame:
     power_state: Codes
     collecting: Floats
     bytes_written: Floats
+    fill_fraction: Floats
+    seconds_idle: Floats
+    background_state: Codes
+    gap_seconds: Floats
+    gap_log_sd: Floats
+    burst_bytes: Floats
+    apst: Floats
     cores: Floats
 
     def __len__(self) -> int:
@@ -98,7 +140,11 @@ class Frame:
 
 def used_columns(profile: DeviceProfile) -> tuple[str, ...]:
     """Columns that change a prediction of this profile."""
-    return tuple(n for n in USED if profile.write_state is not None or n not in OF_WRITES)
+    gone = {
+        *(OF_WRITES if profile.write_state is None else ()),
+        *(OF_GAPS if profile.idle is None else ()),
+    }
+    return tuple(name for name in USED if name not in gone)
 
 
 def make_frame(
@@ -146,6 +192,9 @@ def make_frame(
         completion[stated] = _codes("completion", known, COMPLETIONS)[stated]
     state = column("device_state", None)
     collecting = _collecting(state)
+    power_state = _numbers("power_state", column("power_state", 0), 0, 31).astype(np.intp)
+    habits = habits_of(columns, rows)
+    _check_link(profile, columns, habits["apst"])
     frame = Frame(
         fraction,
         _codes("pattern", column("pattern", defaults["pattern"]), PATTERNS),
@@ -156,10 +205,12 @@ def make_frame(
         completion,
         column("submission_polling", False).astype(bool),
         _codes("scheduler", column("scheduler", "none"), SCHEDULERS),
-        _numbers("power_state", column("power_state", 0), 0, 31).astype(np.intp),
+        power_state,
         collecting,
-        _numbers_or_nan(column("host_bytes_written_since_purge", None)),
-        _cores(column("cpu_cores_available", None)),
+        _optional("host_bytes_written_since_purge", columns, rows),
+        background_state=_background_state(columns, power_state),
+        cores=_cores(column("cpu_cores_available", None)),
+        **habits,
     )
     check_frame(frame, profile)
     return frame, used
@@ -240,7 +291,7 @@ def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
         return np.full(len(values), _missing(values[:1].copy())[0])
     if values.dtype == object:
         nothing = np.asarray(values == np.array(None, dtype=object), dtype=bool)
-        return nothing | np.asarray(values != values, dtype=bool)
+        return np.asarray(nothing | np.asarray(values != values, dtype=bool))
     if values.dtype.kind == "f":
         return np.asarray(np.isnan(values))
     return np.zeros(len(values), dtype=bool)
@@ -269,6 +320,88 @@ def _numbers(field: str, values: NDArray[Any], low: float, high: float) -> Float
         bad = ~((numbers >= low) & (numbers <= high) & (numbers == np.floor(numbers)))
     _refuse(bad, field, values, f"is not a whole number from {low:,.0f} to {high:,.0f}")
     return numbers
+
+
+def _optional(field: str, columns: Mapping[str, Any], rows: int, most: float = np.inf) -> Floats:
+    """A column of numbers from 0 to `most`, NaN where left out."""
+    values, missing = _column(columns.get(field), rows)
+    if missing.all():
+        return np.full(rows, np.nan)
+    try:
+        numbers = _filled(values, missing, np.nan).astype(np.float64)
+    except (TypeError, ValueError):
+        bad = ~missing & np.array([not _is_number(value) for value in values])
+        _refuse(bad, field, values, "is not a number")
+        raise
+    upper = "" if most == np.inf else f" or above {most:g}"
+    _refuse((numbers < 0) | (numbers > most), field, values, f"is below 0{upper}")
+    return numbers
+
+
+def _flags(field: str, columns: Mapping[str, Any], rows: int) -> Floats:
+    """1 where true, 0 where false or left out."""
+    values, missing = _column(columns.get(field), rows)
+    if missing.all():
+        return np.zeros(rows)
+    return np.asarray(_filled(values, missing, False).astype(bool).astype(np.float64))
+
+
+def habits_of(columns: Mapping[str, Any], rows: int) -> dict[str, Floats]:
+    """How the work arrives and what was done to the drive before, as fields of a frame.
+
+    Raises:
+        InputError: An impossible value; the message names row and field.
+    """
+    gap, gap_log_sd = _gaps(columns, rows)
+    return {
+        "fill_fraction": _optional("fill_fraction", columns, rows, 1.0),
+        "seconds_idle": np.nan_to_num(
+            _optional("seconds_since_last_write", columns, rows), nan=0.0
+        ),
+        "gap_seconds": gap,
+        "gap_log_sd": gap_log_sd,
+        "burst_bytes": _optional("burst_bytes", columns, rows),
+        "apst": _flags("apst_enabled", columns, rows),
+    }
+
+
+def _gaps(columns: Mapping[str, Any], rows: int) -> tuple[Floats, Floats]:
+    """Median gap in seconds, NaN where none is stated, and the sd of its logarithm."""
+    gap = _optional("idle_gap_seconds_p50", columns, rows)
+    think = _optional("think_time_ns", columns, rows) * 1e-9
+    gap = np.where(np.isnan(gap), think, gap)
+    gap[gap == 0] = np.nan
+    long = _optional("idle_gap_seconds_p99", columns, rows)
+    _refuse(
+        np.isfinite(long) & ~(long >= gap),
+        "idle_gap_seconds_p99",
+        long,
+        "needs a median gap that is not longer: state idle_gap_seconds_p50 or think_time_ns",
+    )
+    spread = np.log(np.where(np.isfinite(long), long, 1.0) / np.where(np.isfinite(long), gap, 1.0))
+    return gap, spread / P99_SIGMAS
+
+
+def _background_state(columns: Mapping[str, Any], power_state: Codes) -> Codes:
+    after = _optional("post_write_power_state", columns, len(power_state), 31.0)
+    return np.where(np.isnan(after), power_state, np.nan_to_num(after)).astype(np.intp)
+
+
+def _check_link(profile: DeviceProfile, columns: Mapping[str, Any], apst: Floats) -> None:
+    """Sleep power was taken at one link policy and is carried to no other."""
+    known, given = profile.idle, columns.get("aspm_policy")
+    if known is None or known.aspm_policy is None or given is None:
+        return
+    cells, missing = _column(given, len(apst))
+    other = ~missing & (cells != known.aspm_policy)
+    _refuse(
+        other & (apst > 0),
+        "aspm_policy",
+        cells,
+        f"is not the link policy of the measured sleep power ({known.aspm_policy}), which does "
+        "not hold for another: measure idle power there (iojoule measure characterise), or leave "
+        "apst_enabled out",
+    )
 
 
 def _numbers_or_nan(values: NDArray[Any]) -> Floats:

@@ -12,6 +12,7 @@ from iojoule.datasets.profile import DeviceProfile, Surface
 from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model import doubt
 from iojoule.model.curve import log_smooth_max, split_commands
+from iojoule.model.device_state import DeviceState
 from iojoule.model.frame import PATTERNS, Codes, Frame
 from iojoule.model.host_paths import HostPaths, code_of, host_paths
 from iojoule.model.surface import (
@@ -68,6 +69,7 @@ class PerformanceModel:
     def __init__(self, profile: DeviceProfile) -> None:
         self.profile = profile
         self.paths: HostPaths = host_paths(profile)
+        self.state = DeviceState(profile)
         self._surfaces = {
             (operation, pattern): _LoadedSurface(profile, operation, pattern, self.paths)
             for operation in ("read", "write")
@@ -196,39 +198,19 @@ class PerformanceModel:
         result.evidence[low] = np.maximum(result.evidence[low], told[low])
 
     def _apply_collecting(self, result: Direction, frame: Frame, points: Points) -> None:
-        state = self.profile.write_state
-        collecting = self.collecting(frame)
-        if state is None or not collecting.any():
+        slowed, unsure = self.state.slowed(frame)
+        if not (slowed.any() or unsure.any()):
             return
-        written = np.nan_to_num(frame.bytes_written, nan=0.0)
-        past = np.maximum(written - state.transition_bytes.value, 0.0)
-        rate = state.collecting_bytes_per_second.value + np.minimum(
-            state.recovery_bytes_per_second_per_byte.value * past,
-            state.collecting_bytes_per_second.value,
-        )
+        rate, rate_sd = self.state.collecting_rate(frame)
         queueing = points.log_requests + np.log(frame.request_bytes) - np.log(rate * 1e-9)
         before = result.log_value["latency"]
-        after = np.where(collecting > 0, log_smooth_max(before, queueing, 4.0), before)
-        sd = collecting * np.where(
-            np.isfinite(frame.bytes_written), state.collecting_bytes_per_second.sd, 0.25
-        )
+        slower = log_smooth_max(before, queueing, 4.0)
+        shift = slowed * (slower - before)
+        sd = np.hypot(slowed * rate_sd, unsure * (slower - before))
         for name in result.log_value:
-            tail = (name in ("p99", "p999")) * 0.7 * collecting
-            result.log_value[name] = result.log_value[name] + after - before + tail
+            tail = (name in ("p99", "p999")) * 0.7 * slowed
+            result.log_value[name] = result.log_value[name] + shift + tail
             result.half_width[name] = np.hypot(result.half_width[name], 1.645 * np.hypot(sd, tail))
-
-    def collecting(self, frame: Frame) -> Floats:
-        """Share of garbage collection, 0 to 1: as stated, else from the bytes written, else 0.
-
-        It rises linearly from the bytes that fill the cache to those that end the transition.
-        """
-        state = self.profile.write_state
-        if state is None:
-            return np.zeros(len(frame))
-        full, over = state.cached_bytes.value, state.transition_bytes.value
-        written = np.nan_to_num(frame.bytes_written, nan=0.0)
-        derived = np.clip((written - full) / (over - full), 0.0, 1.0)
-        return np.where(np.isfinite(frame.collecting), frame.collecting, derived)
 
 
 class _LoadedSurface:

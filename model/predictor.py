@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DevicePower, DeviceProfile
 from iojoule.datasets.vocabulary import Completion, Engine
-from iojoule.model import device_power, host_power, system_power
+from iojoule.model import aftermath, device_power, host_power, idle_gaps, system_power
+from iojoule.model.band import NORMAL_90, Band, linear_band
 from iojoule.model.frame import COMPLETIONS, ENGINES, PATTERNS, Codes, Frame, make_frame
 from iojoule.model.performance import (
     DATASHEET,
@@ -26,8 +27,7 @@ from iojoule.model.surface import Points
 
 Floats = NDArray[np.float64]
 
-NORMAL_90 = 1.6448536269514722
-"""Standard deviations on each side of a 90 % interval."""
+__all__ = ["NORMAL_90", "QUANTITIES", "Activity", "Band", "Prediction", "Predictor"]
 
 QUANTITIES = (
     "throughput_bytes_per_second",
@@ -44,6 +44,16 @@ QUANTITIES = (
 """Predicted quantities in the order of `iojoule predict`."""
 
 
+GAP_QUANTITIES = (
+    "wake_latency_ns",
+    "cycle_power_watts",
+    "idle_power_watts",
+    "background_seconds",
+    "background_energy_joules",
+)
+"""Predicted where they are asked for by name: what gaps and writes leave behind cost (see
+`model.aftermath`)."""
+
 DEVICE_VALUE = "device_power_watts without interval"
 """Among the quantities wanted: spares the interval of the drive's power, and its evidence."""
 
@@ -51,16 +61,6 @@ BLOCK_ROWS = 32_768
 """Rows evaluated at a time: their arrays stay in the caches, which halves the time of many rows."""
 
 _HOST_POWER = frozenset({"cpu_power_watts", "dram_power_watts", "system_power_watts"})
-
-
-@dataclass(frozen=True)
-class Band:
-    """A predicted quantity: value and 90 % interval, NaN where unknown; evidence codes."""
-
-    value: Floats
-    low: Floats
-    high: Floats
-    evidence: Codes
 
 
 @dataclass(frozen=True)
@@ -152,6 +152,7 @@ class Predictor:
         tails = [name for name in ("p50", "p99", "p999") if f"latency_{name}_ns" in only]
         points, code = self.performance.points(frame)
         mixed, fraction = self._directions(frame, points, code, runs, ("latency", *tails))
+        waits = self._wake(frame, mixed)
         half = np.hypot(mixed.half_width["latency"], NORMAL_90 * self._between)
         fastest = self._link_floor(frame, points)
         latency = np.maximum(mixed.log_value["latency"], fastest)
@@ -171,9 +172,24 @@ class Predictor:
             bands[f"latency_{name}_ns"] = _band(value, value - wide, value + wide, mixed.evidence)
         activity = self._activity(frame, points, code, bands["iops"].value, fraction)
         self._watts(frame, bands, activity, half, only)
+        asked = [name for name in GAP_QUANTITIES if name in only]
+        if asked:
+            bands |= aftermath.bands(self.profile, self.performance.state, frame, bands, waits)
         return Prediction(
-            {name: bands[name] for name in QUANTITIES if name in bands}, mixed.evidence, activity
+            {name: bands[name] for name in (*QUANTITIES, *asked) if name in bands},
+            mixed.evidence,
+            activity,
         )
+
+    def _wake(self, frame: Frame, mixed: Direction) -> idle_gaps.Wake | None:
+        """Add what the first requests after a gap wait; None where no gap is stated."""
+        if self.profile.idle is None or not np.isfinite(frame.gap_seconds).any():
+            return None
+        waits = idle_gaps.wake(self.profile.idle, frame)
+        idle_gaps.delay(waits, mixed.log_value, mixed.half_width)
+        known = waits.mean_seconds() > 0
+        mixed.evidence[known] = np.maximum(mixed.evidence[known], PUBLISHED)
+        return waits
 
     def _link_floor(self, frame: Frame, points: Points) -> Floats:
         """Log of the least mean latency that the link leaves: no bytes pass faster than it."""
@@ -257,7 +273,7 @@ class Predictor:
             commands * fraction,
             iops * (1 - fraction) * frame.request_bytes,
             commands * (1 - fraction),
-            self.performance.collecting(frame) * (fraction < 1),
+            self.performance.state.collecting(frame) * (fraction < 1),
         )
         return Activity(
             x,
@@ -292,7 +308,7 @@ class Predictor:
             bands["device_power_watts"] = (
                 _expected_watts(profile.device_power, frame, device, device_sd)
                 if device_power.is_expected(profile.device_power)
-                else _linear(device, device_sd, said)
+                else linear_band(device, device_sd, said)
             )
         if profile.host_power is not None and not _HOST_POWER.isdisjoint(only):
             cpu, cpu_sd = host_power.watts(
@@ -302,7 +318,7 @@ class Predictor:
                 activity.factor,
                 activity.factor_sd,
             )
-            bands["cpu_power_watts"] = _linear(
+            bands["cpu_power_watts"] = linear_band(
                 cpu, cpu_sd, np.full(len(frame), PUBLISHED, dtype=np.intp)
             )
         if (
@@ -314,7 +330,7 @@ class Predictor:
         ):
             parts_sd = np.hypot(device_sd, cpu_sd)
             wall, wall_sd = system_power.watts(profile.system_power, device + cpu, parts_sd)
-            bands["system_power_watts"] = _linear(
+            bands["system_power_watts"] = linear_band(
                 wall, wall_sd, np.full(len(frame), PUBLISHED, dtype=np.intp)
             )
 
@@ -325,7 +341,9 @@ class Predictor:
         value, sd = device_power.active_watts(power, activity.device_x, frame.power_state)
         base = power.parameters[0].value
         from_rate = np.maximum(value - base, 0.0) * half / NORMAL_90
-        return value, np.hypot(np.hypot(sd, from_rate), self._between * value)
+        unsure = self.performance.state.collecting_sd(frame) * (frame.read_fraction < 1)
+        from_state = power.parameters[5].value * unsure
+        return value, np.hypot(np.hypot(sd, from_rate), np.hypot(from_state, self._between * value))
 
 
 def _power_evidence(
@@ -387,8 +405,3 @@ def _expected_watts(power: DevicePower, frame: Frame, value: Floats, sd: Floats)
 
 def _band(log_value: Floats, log_low: Floats, log_high: Floats, evidence: Codes) -> Band:
     return Band(np.exp(log_value), np.exp(log_low), np.exp(log_high), evidence)
-
-
-def _linear(value: Floats, sd: Floats, evidence: Codes) -> Band:
-    half = NORMAL_90 * sd
-    return Band(value, np.maximum(value - half, 0.0), value + half, evidence)

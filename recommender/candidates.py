@@ -19,6 +19,7 @@ from iojoule.model.frame import (
     PATTERNS,
     SCHEDULERS,
     Codes,
+    habits_of,
     operational_states,
 )
 from iojoule.model.host_paths import HostPaths
@@ -106,6 +107,7 @@ def build_candidates(
         },
         tuple(name for name in Free.model_fields if getattr(free, name) is not None),
         _facts(workload),
+        _habits(workload),
     )  # fmt: skip
 
 
@@ -277,3 +279,13 @@ def _facts(workload: WorkloadProfile) -> tuple[float, int, float, float]:
         collecting,
         math.nan if written is None else float(written),
     )
+
+
+def _habits(workload: WorkloadProfile) -> dict[str, float]:
+    """How the work arrives and what was done to the drive, as the frame's fields."""
+    row = {
+        **workload.workload.model_dump(exclude_none=True),
+        **workload.state.model_dump(exclude_none=True),
+        "apst_enabled": workload.current.apst_enabled,
+    }
+    return {name: float(values[0]) for name, values in habits_of(row, 1).items()}

@@ -32,7 +32,16 @@ def write(
             f"nothing was said about free knobs: all modelled ones varied, engines {engines} and "
             "today's; other engines are candidates where free.engine lists them"
         )
-    kept = [name for name in UNMODELLED if getattr(workload.current, name) is not None]
+    known = {
+        "apst_enabled": profile.idle is not None,
+        "post_write_power_state": profile.write_state is not None
+        and bool(profile.write_state.background),
+    }
+    kept = [
+        name
+        for name in UNMODELLED
+        if getattr(workload.current, name) is not None and not known.get(name, False)
+    ]
     if kept:
         notes.append(f"no effect on the figures, the profile does not know it: {', '.join(kept)}")
     if (

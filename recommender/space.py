@@ -47,6 +47,8 @@ class Candidates:
         excluded: Combinations left out, by reason.
         free: The knobs that vary.
         facts: Read fraction, pattern code, collecting, bytes written: the same in every row.
+        habits: Fields of the frame that say how the work arrives and what was done to the drive;
+            the same in every row.
     """
 
     combos: Codes
@@ -58,6 +60,12 @@ class Candidates:
     excluded: dict[str, int]
     free: tuple[str, ...]
     facts: tuple[float, int, float, float]
+    habits: dict[str, float]
+
+    @property
+    def after(self) -> int | None:
+        """Power state that the host sets after writes; None keeps that of the row."""
+        return self.current.post_write_power_state
 
     @property
     def count(self) -> int:
@@ -104,6 +112,8 @@ class Candidates:
             power_state=states,
             collecting=np.full(rows, collecting),
             bytes_written=np.full(rows, written),
+            background_state=states if self.after is None else np.full(rows, self.after),
+            **{name: np.full(rows, value) for name, value in self.habits.items()},
             cores=np.full(rows, np.inf),
         )
 

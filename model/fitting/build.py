@@ -37,6 +37,7 @@ from iojoule.model.fitting.generic_power import (
     power_state_recipes,
     system_power_recipe,
 )
+from iojoule.model.fitting.idle import fit_idle
 from iojoule.model.fitting.parameters import PathKey, PathPrior, Priors
 from iojoule.model.fitting.performance import (
     FittedSurface,
@@ -322,6 +323,7 @@ def _fit_profile(
         write_state=state,
         host_power=fit_host_power(recipe.host_power) if recipe.host_power else None,
         system_power=fit_system_power(recipe.system_power) if recipe.system_power else None,
+        idle=fit_idle(recipe),
         gaps=list(recipe.gaps),
     )
     held = [(fit.rows, fit.without) for fit in fits]
