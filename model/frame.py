@@ -20,6 +20,7 @@ from iojoule.datasets.vocabulary import (
     Scheduler,
     impossible,
 )
+from iojoule.model import host_settings
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -55,6 +56,7 @@ USED = (
     "idle_gap_seconds_p99",
     "burst_bytes",
     "cpu_cores_available",
+    *host_settings.HOST,
 )
 """Columns that can change a prediction; the others of the schema are accepted and ignored here."""
 
@@ -107,6 +109,7 @@ class Frame:
         burst_bytes: Bytes between two gaps, NaN where unknown.
         apst: 1 where the drive may change its power state by itself.
         cores: Cores that the jobs may run on; infinite where they may use the whole host.
+        host: The host's settings, shape (n, 6); see `model.host_settings`.
     """
 
     read_fraction: Floats
@@ -129,6 +132,7 @@ class Frame:
     burst_bytes: Floats
     apst: Floats
     cores: Floats
+    host: Floats
 
     def __len__(self) -> int:
         return len(self.request_bytes)
@@ -210,6 +214,7 @@ def make_frame(
         _optional("host_bytes_written_since_purge", columns, rows),
         background_state=_background_state(columns, power_state),
         cores=_cores(column("cpu_cores_available", None)),
+        host=host_settings.read(column, rows),
         **habits,
     )
     check_frame(frame, profile)
@@ -235,6 +240,7 @@ def check_frame(frame: Frame, profile: DeviceProfile) -> None:
         )
         if reason:
             raise InputError(f"row {row + 1}: {reason[0]}: {reason[1]}", field=reason[0])
+    host_settings.check(frame.host, profile.host_operation, profile.host.host_id)
     states = operational_states(profile)
     _refuse(
         ~np.isin(frame.power_state, states),

@@ -15,6 +15,7 @@ from iojoule.model.curve import log_smooth_max, split_commands
 from iojoule.model.device_state import DeviceState
 from iojoule.model.frame import PATTERNS, Codes, Frame
 from iojoule.model.host_paths import HostPaths, code_of, host_paths
+from iojoule.model.operating_point import OperatingPoint
 from iojoule.model.surface import (
     CurveTerms,
     Knots,
@@ -94,13 +95,18 @@ class PerformanceModel:
                 effect.tail_factor.sd,
             )
 
-    def points(self, frame: Frame) -> tuple[Points, Codes]:
-        """Coordinates of the rows and their path codes."""
+    def points(
+        self, frame: Frame, operating: OperatingPoint | None = None
+    ) -> tuple[Points, Codes]:
+        """Coordinates of the rows and their path codes; None: the host is set as it was."""
         code = code_of(frame)
         commands, log2_bytes = split_commands(frame.request_bytes, self.profile.max_transfer_bytes)
         paths = self.paths
         log_depth, log_jobs = np.log(frame.queue_depth), np.log(frame.jobs)
         core = paths.core_ns[code] + paths.wakeup_ns[code] * np.exp(-WAKEUP_EXPONENT * log_depth)
+        added = paths.added_latency_ns[code]
+        if operating is not None:
+            core, added = operating.core_ns(core), operating.added_latency_ns(added)
         cores = np.minimum(frame.cores, self.profile.host.cpu_cores)
         # what is under one lock uses as many cores as take turns at it
         useful = np.minimum(cores, core / paths.serial_ns[code])
@@ -112,7 +118,7 @@ class PerformanceModel:
             log_depth / np.log(2.0),
             log_jobs / np.log(2.0),
             np.minimum(log_jobs, np.log(useful)),
-            np.maximum(paths.added_latency_ns[code], 1.0),
+            np.maximum(added, 1.0),
             core,
         ), code
 

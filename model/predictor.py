@@ -10,10 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DevicePower, DeviceProfile
-from iojoule.datasets.vocabulary import Completion, Engine
-from iojoule.model import aftermath, device_power, host_power, idle_gaps, system_power
+from iojoule.datasets.vocabulary import Engine
+from iojoule.model import (
+    aftermath,
+    device_power,
+    host_power,
+    host_work,
+    idle_gaps,
+    system_power,
+)
 from iojoule.model.band import NORMAL_90, Band, linear_band
-from iojoule.model.frame import COMPLETIONS, ENGINES, PATTERNS, Codes, Frame, make_frame
+from iojoule.model.frame import ENGINES, PATTERNS, Codes, Frame, make_frame
+from iojoule.model.operating_point import OperatingPoint, operating_point
 from iojoule.model.performance import (
     DATASHEET,
     EVIDENCE,
@@ -40,6 +48,10 @@ QUANTITIES = (
     "cpu_power_watts",
     "dram_power_watts",
     "system_power_watts",
+    "cpu_utilisation",
+    "context_switches_per_second",
+    "cpu_joules_per_operation",
+    "iops_per_core_max",
 )
 """Predicted quantities in the order of `iojoule predict`."""
 
@@ -60,7 +72,10 @@ DEVICE_VALUE = "device_power_watts without interval"
 BLOCK_ROWS = 32_768
 """Rows evaluated at a time: their arrays stay in the caches, which halves the time of many rows."""
 
-_HOST_POWER = frozenset({"cpu_power_watts", "dram_power_watts", "system_power_watts"})
+_HOST_POWER = frozenset(
+    {"cpu_power_watts", "dram_power_watts", "system_power_watts", "cpu_joules_per_operation"}
+)
+_HOST_WORK = ("cpu_utilisation", "context_switches_per_second", "iops_per_core_max")
 
 
 @dataclass(frozen=True)
@@ -74,6 +89,7 @@ class Activity:
         factor: Relative dynamic CPU power, and its sd.
         factor_sd: Standard deviation of `factor`.
         always_on: True where the host keeps polling although no request is in flight.
+        drawn: What else drives the law of CPU power.
     """
 
     device_x: Floats
@@ -82,6 +98,7 @@ class Activity:
     factor: Floats
     factor_sd: Floats
     always_on: NDArray[np.bool_]
+    drawn: host_power.Drawn
 
 
 @dataclass(frozen=True)
@@ -150,8 +167,13 @@ class Predictor:
             )
             return _joined(parts, len(frame))
         tails = [name for name in ("p50", "p99", "p999") if f"latency_{name}_ns" in only]
-        points, code = self.performance.points(frame)
+        operating = self._operating_point(frame, runs)
+        points, code = self.performance.points(frame, operating)
         mixed, fraction = self._directions(frame, points, code, runs, ("latency", *tails))
+        if self.profile.host.calibrated_apart:
+            mixed.evidence[:] = np.maximum(mixed.evidence, INTERPOLATED)
+        if operating is not None:
+            host_work.unsure(mixed, frame, points, operating)
         waits = self._wake(frame, mixed)
         half = np.hypot(mixed.half_width["latency"], NORMAL_90 * self._between)
         fastest = self._link_floor(frame, points)
@@ -170,8 +192,19 @@ class Predictor:
             wide = np.hypot(mixed.half_width[name], NORMAL_90 * self._between)
             value = mixed.log_value[name]
             bands[f"latency_{name}_ns"] = _band(value, value - wide, value + wide, mixed.evidence)
-        activity = self._activity(frame, points, code, bands["iops"].value, fraction)
-        self._watts(frame, bands, activity, half, only)
+        activity = self._activity(frame, points, code, bands["iops"].value, fraction, operating)
+        self._watts(frame, bands, activity, half, only, operating)
+        if not set(_HOST_WORK).isdisjoint(only):
+            found = host_work.bands(
+                points,
+                activity.busy_cores,
+                np.asarray(activity.drawn.wakeups_per_second),
+                half / NORMAL_90,
+                self.performance.paths.relative_sd[code],
+            )
+            for name, (value, sd) in found.items():
+                wide = np.exp(NORMAL_90 * sd)
+                bands[name] = Band(value, value / wide, value * wide, mixed.evidence)
         asked = [name for name in GAP_QUANTITIES if name in only]
         if asked:
             bands |= aftermath.bands(self.profile, self.performance.state, frame, bands, waits)
@@ -190,6 +223,16 @@ class Predictor:
         known = waits.mean_seconds() > 0
         mixed.evidence[known] = np.maximum(mixed.evidence[known], PUBLISHED)
         return waits
+
+    def _operating_point(self, frame: Frame, runs: int) -> OperatingPoint | None:
+        """What the host's settings do; those that follow the load take it from a first pass."""
+        point = operating_point(self.profile.host_operation, frame.host)
+        if point is None or not point.follows_load:
+            return point
+        points, code = self.performance.points(frame, point)
+        mixed, _ = self._directions(frame, points, code, runs, ("latency",))
+        iops = np.exp(points.log_requests - mixed.log_value["latency"]) * 1e9
+        return point.at_load(host_work.load(self.profile, frame, points, iops))
 
     def _link_floor(self, frame: Frame, points: Points) -> Floats:
         """Log of the least mean latency that the link leaves: no bytes pass faster than it."""
@@ -258,15 +301,16 @@ class Predictor:
         return Direction(value, half, evidence.astype(np.intp))
 
     def _activity(
-        self, frame: Frame, points: Points, code: Codes, iops: Floats, fraction: Floats
+        self,
+        frame: Frame,
+        points: Points,
+        code: Codes,
+        iops: Floats,
+        fraction: Floats,
+        operating: OperatingPoint | None,
     ) -> Activity:
         paths = self.performance.paths
-        polled = frame.completion == COMPLETIONS.index(Completion.POLLED)
-        cores = np.minimum(frame.cores, self.profile.host.cpu_cores)
-        active = np.minimum(frame.jobs, cores)
-        spent = np.minimum(iops * points.core_ns * 1e-9, active)
-        busy = np.where(polled, active, spent) + frame.submission_polling * active
-        busy = np.minimum(busy, cores)
+        load = host_work.load(self.profile, frame, points, iops)
         commands = iops * points.commands
         x = device_power.regressors(
             iops * fraction * frame.request_bytes,
@@ -277,11 +321,12 @@ class Predictor:
         )
         return Activity(
             x,
-            busy,
-            active,
+            load.busy_cores,
+            load.active_cores,
             paths.power_factor[code],
             paths.power_factor_sd[code],
             frame.engine == ENGINES.index(Engine.SPDK),
+            host_work.drawn(self.profile, load, operating),
         )
 
     def _watts(
@@ -291,12 +336,13 @@ class Predictor:
         activity: Activity,
         half: Floats,
         only: Collection[str],
+        operating: OperatingPoint | None,
     ) -> None:
         unknown = np.full(len(frame), np.nan)
         for name in QUANTITIES[6:]:
             bands[name] = Band(unknown, unknown, unknown, bands["iops"].evidence)
         profile = self.profile
-        device = device_sd = cpu = cpu_sd = None
+        device = device_sd = cpu = cpu_sd = dram = None
         if profile.device_power is not None and DEVICE_VALUE in only:
             device = device_power.active_value(
                 profile.device_power, activity.device_x, frame.power_state
@@ -317,10 +363,19 @@ class Predictor:
                 activity.active_cores,
                 activity.factor,
                 activity.factor_sd,
+                activity.drawn,
             )
-            bands["cpu_power_watts"] = linear_band(
-                cpu, cpu_sd, np.full(len(frame), PUBLISHED, dtype=np.intp)
+            told = host_work.power_evidence(profile.host_power, operating, len(frame))
+            bands["cpu_power_watts"] = linear_band(cpu, cpu_sd, told)
+            iops = bands["iops"].value
+            bands["cpu_joules_per_operation"] = linear_band(
+                cpu / iops, np.hypot(cpu_sd / iops, cpu / iops * half / NORMAL_90), told
             )
+            dram = host_power.dram_watts(
+                profile.host_power, bands["throughput_bytes_per_second"].value
+            )
+            if dram is not None:
+                bands["dram_power_watts"] = linear_band(*dram, told)
         if (
             profile.system_power is not None
             and device is not None
@@ -328,11 +383,12 @@ class Predictor:
             and device_sd is not None
             and cpu_sd is not None
         ):
-            parts_sd = np.hypot(device_sd, cpu_sd)
-            wall, wall_sd = system_power.watts(profile.system_power, device + cpu, parts_sd)
-            bands["system_power_watts"] = linear_band(
-                wall, wall_sd, np.full(len(frame), PUBLISHED, dtype=np.intp)
-            )
+            parts, parts_sd = device + cpu, np.hypot(device_sd, cpu_sd)
+            if dram is not None:
+                parts, parts_sd = parts + dram[0], np.hypot(parts_sd, dram[1])
+            wall, wall_sd = system_power.watts(profile.system_power, parts, parts_sd)
+            told = host_work.wall_evidence(profile.system_power, bands["cpu_power_watts"].evidence)
+            bands["system_power_watts"] = linear_band(wall, wall_sd, told)
 
     def _device_watts(
         self, power: DevicePower, frame: Frame, activity: Activity, half: Floats

@@ -13,6 +13,7 @@ from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import Completion, DeviceState, Engine, impossible
+from iojoule.model import host_settings
 from iojoule.model.frame import (
     COMPLETIONS,
     ENGINES,
@@ -139,6 +140,13 @@ def fill_current(
 def _check_current(
     profile: DeviceProfile, paths: HostPaths, workload: WorkloadProfile, current: Configuration
 ) -> None:
+    try:
+        settings = host_settings.row_of(current.model_dump())[None, :]
+        host_settings.check(settings, profile.host_operation, profile.host.host_id)
+    except InputError as error:
+        raise InputError(
+            error.message.replace("row 1: ", "current.", 1), field=f"current.{error.field}"
+        ) from None
     known = operational_states(profile)
     if current.power_state not in known:
         raise InputError(

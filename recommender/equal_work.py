@@ -15,7 +15,7 @@ full load. A host that polls without pause draws its active power all the time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,8 +166,17 @@ def watts_of(
     cpu = cpu_watts(profile, frame, prediction, work, rest)
     system = None
     if profile.system_power is not None and device is not None and cpu is not None:
-        system, _ = system_power.watts(profile.system_power, device + cpu, np.zeros(len(frame)))
+        parts = device + cpu + dram_watts(profile, frame, work)
+        system, _ = system_power.watts(profile.system_power, parts, np.zeros(len(frame)))
     return Watts(device, cpu, system)
+
+
+def dram_watts(profile: DeviceProfile, frame: Frame, work: Work) -> Floats | float:
+    """Mean power of a memory that is no part of the CPU's figure; 0 where it is, or unknown."""
+    if profile.host_power is None:
+        return 0.0
+    known = host_power.dram_watts(profile.host_power, work.requests * frame.request_bytes)
+    return 0.0 if known is None else known[0]
 
 
 def gap_watts(
@@ -198,7 +207,7 @@ def device_watts(
 
 
 def cpu_regressors(frame: Frame, prediction: Prediction, work: Work, rest: float) -> Floats:
-    """Regressors of mean CPU power, shape (n, 4).
+    """Regressors of mean CPU power, shape (n, 5).
 
     The law is linear in its parameters, so averaging over busy and idle time averages these.
     """
@@ -208,19 +217,22 @@ def cpu_regressors(frame: Frame, prediction: Prediction, work: Work, rest: float
     always = activity.always_on | frame.submission_polling
     parts: list[Floats] = []
     if rest > 0.0:
-        burst = host_power.regressors(cores, active, factor)
+        burst = host_power.regressors(cores, active, factor, activity.drawn)
         burst[:, 1:] *= np.where(always, 1.0, work.busy)[:, None]
         parts.append(rest * burst)
     if rest < 1.0:
         # evenly spread: the cores' average load; whoever polls spins while anything is in flight
         spinning = np.minimum(1.0, work.busy * frame.queue_depth)
         share = np.where(always, 1.0, np.where(polled, spinning, work.busy))
-        parts.append((1.0 - rest) * host_power.regressors(share * cores, active, factor))
+        drawn = replace(
+            activity.drawn, wakeups_per_second=share * activity.drawn.wakeups_per_second
+        )
+        parts.append((1.0 - rest) * host_power.regressors(share * cores, active, factor, drawn))
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
 def cpu_slope(frame: Frame, prediction: Prediction, work: Work, rest: float) -> Floats:
-    """Derivative of `cpu_regressors` by log capacity, shape (n, 4).
+    """Derivative of `cpu_regressors` by log capacity, shape (n, 5).
 
     In bursts twice as fast is half as long busy, while the interrupt-driven core time of a
     request stays; evenly spread the average load stays.
@@ -228,7 +240,9 @@ def cpu_slope(frame: Frame, prediction: Prediction, work: Work, rest: float) -> 
     activity = prediction.activity
     polled = (frame.completion == COMPLETIONS.index("polled")) | frame.submission_polling
     always = activity.always_on | frame.submission_polling
-    full = host_power.regressors(activity.busy_cores, activity.active_cores, activity.factor)
+    full = host_power.regressors(
+        activity.busy_cores, activity.active_cores, activity.factor, activity.drawn
+    )
     shrink = np.where(always, 0.0, work.busy * (work.elasticity - 1.0))
     slope = shrink[:, None] * full
     slope[:, 0] = 0.0
@@ -236,6 +250,7 @@ def cpu_slope(frame: Frame, prediction: Prediction, work: Work, rest: float) -> 
     ratio = activity.busy_cores / host_power.WAKE_CORES
     slope[:, 1] += growing * activity.factor * ratio * np.exp(-ratio)
     slope[:, 2] += growing * full[:, 2]
+    slope[:, 4] += growing * full[:, 4]
     return rest * slope
 
 
@@ -245,6 +260,6 @@ def cpu_watts(
     """Mean power of the CPU packages (and of DRAM where the profile's scope includes it)."""
     if profile.host_power is None:
         return None
-    theta = np.array([parameter.value for parameter in profile.host_power.parameters])
     x = cpu_regressors(frame, prediction, work, rest)
-    return linear_law.values(x, theta)
+    law = linear_law.values(x, host_power.theta(profile.host_power))
+    return np.asarray(law + prediction.activity.drawn.floor_watts)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InputError
+from iojoule.model import system_power
 from iojoule.model.frame import Frame
 from iojoule.model.predictor import DEVICE_VALUE, NORMAL_90, Prediction, Predictor
 from iojoule.recommender.equal_work import Demand, Watts, Work, watts_of, work_of
@@ -213,9 +214,8 @@ def check_answerable(question: Question, layout: Layout, sample: Prediction) -> 
     least, cpu = idle["device_power_watts_max"], idle["cpu_power_watts_max"]
     if system is not None and least is not None and cpu is not None:
         parts = least + cpu
-        idle["system_power_watts_max"] = max(
-            system.floor_watts.value + system.slope.value * parts, parts
-        )
+        drawn, _ = system_power.watts(system, np.array([parts]), np.zeros(1))
+        idle["system_power_watts_max"] = float(drawn[0])
     for name, floor in idle.items():
         if name not in bounds:
             continue

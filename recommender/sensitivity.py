@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model import linear_law
+from iojoule.model import host_power, linear_law, system_power
 from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
 from iojoule.model.predictor import NORMAL_90, Prediction
 from iojoule.recommender.equal_work import Watts, Work, cpu_regressors, cpu_slope, gap_watts
@@ -49,8 +49,8 @@ class Layout:
         self.engines = len(ENGINES) * len(COMPLETIONS)
         sizes = {
             "device": 6, "idle": self.states, "cap": self.states, "specimen": 1,
-            "background": 1, "speed": 3, "cpu": 4, "engine": self.engines,
-            "scheduler": len(SCHEDULERS), "system": 3,
+            "background": 1, "speed": 3, "cpu": len(host_power.PARAMETERS), "engine": self.engines,
+            "scheduler": len(SCHEDULERS), "system": 4,
         }  # fmt: skip
         ends = np.cumsum(list(sizes.values()))
         self.at = {
@@ -65,9 +65,11 @@ class Layout:
         if profile.write_state is not None:
             self._set("background", np.diag([profile.write_state.background_joules_per_byte.sd**2]))
         if host is not None:
-            self._set("cpu", np.array(host.covariance))
+            self._set("cpu", host_power.covariance(host))
         if system is not None:
-            self._set("system", np.diag([system.floor_watts.sd**2, system.slope.sd**2, 1.0]))
+            block = np.eye(4)
+            block[:3, :3] = system_power.covariance(system)
+            self._set("system", block)
         self.engine_sd, self.scheduler_sd = _factor_sds(profile)
 
     def variances(self, common: Floats) -> Floats:
@@ -170,9 +172,9 @@ def cpu_gradients(
     if power is None or watts.cpu is None:
         return None
     rows = np.arange(len(frame))
-    theta = np.array([parameter.value for parameter in power.parameters])
+    theta = host_power.theta(power)
     x = cpu_regressors(frame, prediction, work, rest)
-    dynamic = watts.cpu - theta[0]
+    dynamic = linear_law.values(x, theta) - theta[0] - x[:, 4] * theta[4]
     common = np.zeros((len(frame), layout.size))
     common[:, layout.at["cpu"]] = x
     engine = frame.engine * len(COMPLETIONS) + frame.completion
@@ -183,7 +185,10 @@ def cpu_gradients(
     between = layout.profile.between_drives_relative_sd.value
     by_speed = linear_law.values(cpu_slope(frame, prediction, work, rest), theta)
     common[:, layout.at["speed"]] = by_speed[:, None] * _shared_log_sd(work, between)
-    return Gradients(watts.cpu, common, by_speed * _own_log_sd(work, between), np.zeros(len(frame)))
+    drawn = prediction.activity.drawn
+    clocked = linear_law.values(x[:, 2:4], theta[2:4]) * drawn.scale_sd
+    lack = np.sqrt((power.relative_sd * watts.cpu) ** 2 + clocked**2 + np.square(drawn.floor_sd))
+    return Gradients(watts.cpu, common, by_speed * _own_log_sd(work, between), lack)
 
 
 def system_gradients(layout: Layout, parts: Gradients, watts: Watts) -> Gradients | None:
@@ -191,10 +196,10 @@ def system_gradients(layout: Layout, parts: Gradients, watts: Watts) -> Gradient
     power = layout.profile.system_power
     if power is None or watts.system is None:
         return None
-    slope = power.slope.value
-    common = slope * parts.common
-    common[:, layout.at["system"]] = np.stack(
-        [np.ones_like(parts.watts), parts.watts, power.relative_sd * watts.system], axis=1
+    slope = system_power.slope(power, parts.watts)
+    common = slope[:, None] * parts.common
+    common[:, layout.at["system"]] = np.column_stack(
+        [system_power.regressors(parts.watts), power.relative_sd * watts.system]
     )
     return Gradients(watts.system, common, slope * parts.own_speed, slope * parts.own_fit)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import Completion, Engine, Scheduler
 from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Codes, Frame
+from iojoule.model.host_settings import row_of
 from iojoule.recommender.workload import Current, Free
 
 Floats = NDArray[np.float64]
@@ -115,6 +116,7 @@ class Candidates:
             background_state=states if self.after is None else np.full(rows, self.after),
             **{name: np.full(rows, value) for name, value in self.habits.items()},
             cores=np.full(rows, np.inf),
+            host=np.tile(row_of(self.current.model_dump()), (rows, 1)),
         )
 
 

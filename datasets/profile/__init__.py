@@ -39,12 +39,24 @@ from iojoule.datasets.profile.files import (
     write_profile,
 )
 from iojoule.datasets.profile.host import (
+    Clock,
+    DramPower,
+    HostOperation,
     HostPath,
     HostPerformance,
     HostPower,
+    IdleState,
+    NumaCost,
     SchedulerCost,
     SystemPower,
     path_key,
+)
+from iojoule.datasets.profile.host_profile import (
+    HOST_PROFILE_SCHEMA_VERSION,
+    HostProfile,
+    parse_host_profile,
+    read_host_profile,
+    write_host_profile,
 )
 from iojoule.datasets.profile.numbers import (
     Parameter,
@@ -60,23 +72,30 @@ from iojoule.datasets.profile.performance import (
 )
 
 __all__ = [
+    "HOST_PROFILE_SCHEMA_VERSION",
     "PROFILE_SCHEMA_VERSION",
     "Assessment",
     "BackgroundWork",
+    "Clock",
     "CurveDoubt",
     "DevicePower",
     "DeviceProfile",
+    "DramPower",
     "FactUsed",
     "HeldOut",
+    "HostOperation",
     "HostPath",
     "HostPerformance",
     "HostPower",
+    "HostProfile",
     "Hull",
     "IdleBehaviour",
+    "IdleState",
     "IntervalWidth",
     "Ladder",
     "LadderEntry",
     "MixedEffect",
+    "NumaCost",
     "Parameter",
     "PerformancePoints",
     "PowerPoints",
@@ -92,9 +111,12 @@ __all__ = [
     "WriteCache",
     "WriteState",
     "load_shipped_profile",
+    "parse_host_profile",
     "parse_profile",
     "path_key",
+    "read_host_profile",
     "read_profile",
     "shipped_profiles",
+    "write_host_profile",
     "write_profile",
 ]

@@ -5,7 +5,12 @@ from __future__ import annotations
 from iojoule.datasets.profile.assessment import Assessment
 from iojoule.datasets.profile.drive import DevicePower, IdleBehaviour, WriteState
 from iojoule.datasets.profile.evidence import Ladder
-from iojoule.datasets.profile.host import HostPerformance, HostPower, SystemPower
+from iojoule.datasets.profile.host import (
+    HostOperation,
+    HostPerformance,
+    HostPower,
+    SystemPower,
+)
 from iojoule.datasets.profile.numbers import Parameter
 from iojoule.datasets.profile.performance import MixedEffect, PowerStateEffect, Surface
 from iojoule.datasets.schema import Section
@@ -64,6 +69,7 @@ class DeviceProfile(Section):
     assessment: Assessment | None = None
     ladder: Ladder | None = None
     idle: IdleBehaviour | None = None
+    host_operation: HostOperation | None = None
     gaps: list[str]
 
     def surface(self, operation: Operation | str, pattern: Pattern | str) -> Surface | None:

@@ -8,24 +8,30 @@ import tempfile
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import ValidationError
 
 from iojoule.datasets.errors import InputError, NoProfileError, SchemaVersionError
 from iojoule.datasets.profile.document import DeviceProfile
-from iojoule.datasets.schema import validation_error
+from iojoule.datasets.schema import Section, validation_error
 
 PROFILE_SCHEMA_VERSION = 1
 """Version of the profile's JSON layout; a reader refuses anything newer."""
 
 
 def write_profile(profile: DeviceProfile, path: Path) -> None:
-    """Write a profile atomically as indented JSON.
+    """Write a profile atomically as indented JSON; raises as `write_document`."""
+    write_document(profile, path)
+
+
+def write_document(document: Section, path: Path) -> None:
+    """Write a document atomically as indented JSON.
 
     Raises:
         InputError: The folder does not exist or cannot be written.
     """
-    text = json.dumps(profile.model_dump(mode="json"), indent=1, sort_keys=True) + "\n"
+    text = json.dumps(document.model_dump(mode="json"), indent=1, sort_keys=True) + "\n"
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
     except OSError as error:
@@ -45,41 +51,66 @@ def write_profile(profile: DeviceProfile, path: Path) -> None:
 
 
 def parse_profile(text: bytes, where: str) -> DeviceProfile:
-    """Read a profile from JSON bytes.
+    """Read a profile from JSON bytes; raises as `parse_document`."""
+    return parse_document(
+        DeviceProfile, text, where, ("a device profile", PROFILE_SCHEMA_VERSION, "fit it again")
+    )
+
+
+D = TypeVar("D", bound=Section)
+
+
+def parse_document(kind: type[D], text: bytes, where: str, about: tuple[str, int, str]) -> D:
+    """Read a document from JSON bytes.
+
+    Args:
+        kind: What it must be.
+        text: Its bytes.
+        where: Names the file in messages.
+        about: What people call it, the newest version that is read, and how one is made anew.
 
     Raises:
         SchemaVersionError: Written by a newer version of iojoule.
-        InputError: Not JSON, truncated, or not a profile; the message names file and field.
+        InputError: Not JSON, truncated, or not such a document; the message names file and field.
     """
+    name, newest, remedy = about
     try:
         data = json.loads(text)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise InputError(
-            f"{where}: not a complete JSON file ({error}); fit it again or restore a copy"
+            f"{where}: not a complete JSON file ({error}); {remedy} or restore a copy"
         ) from None
     version = data.get("schema_version") if isinstance(data, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
-        raise InputError(f"{where}: not a device profile: no schema_version")
-    if version > PROFILE_SCHEMA_VERSION:
+        raise InputError(f"{where}: not {name}: no schema_version")
+    if version > newest:
         raise SchemaVersionError(
-            f"{where}: profile schema {version} is newer than {PROFILE_SCHEMA_VERSION}, the newest "
-            "this iojoule reads; upgrade iojoule or fit the profile again"
+            f"{where}: profile schema {version} is newer than {newest}, the newest "
+            f"this iojoule reads; upgrade iojoule or {remedy}"
         )
     if version < 1:
         raise SchemaVersionError(f"{where}: profile schema {version} never existed")
     try:
-        return DeviceProfile.model_validate_json(text)
+        return kind.model_validate_json(text)
     except ValidationError as error:
         raise validation_error(error, where) from None
 
 
 def read_profile(path: Path) -> DeviceProfile:
     """Read a profile file; raises as `parse_profile`, and InputError where it is unreadable."""
+    return parse_profile(document_bytes(path), str(path))
+
+
+def document_bytes(path: Path) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        InputError: It cannot be read.
+    """
     try:
-        text = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    return parse_profile(text, str(path))
 
 
 def shipped_profiles() -> tuple[str, ...]:

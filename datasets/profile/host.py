@@ -41,17 +41,93 @@ class SchedulerCost(Section):
 
 
 class HostPerformance(Section):
-    """The host as a bottleneck: latency and core time per request."""
+    """The host as a bottleneck: latency and core time per request.
+
+    Attributes:
+        core_seconds_per_byte: Further core time for each byte beyond a page: pinning and mapping
+            it. None where nobody found it.
+        calibrated_apart: Whether these paths come from a calibration of the host alone, and not
+            from the runs that the surfaces were fitted on.
+    """
 
     host_id: str
     cpu_cores: Annotated[int, Field(ge=1)]
     sharpness: Annotated[float, Field(gt=0)]
     paths: list[HostPath]
     schedulers: list[SchedulerCost]
+    core_seconds_per_byte: Parameter | None = None
+    calibrated_apart: bool = False
+
+
+class Clock(Section):
+    """How core time and power follow the frequency (see `model.operating_point`).
+
+    Attributes:
+        reference_hertz: What a busy core ran at where paths and power were found.
+        minimum_hertz: The lowest that the host offers.
+        base_hertz: The highest without turbo.
+        static_share: Share of a busy core's power that does not switch, at the reference.
+        voltage_floor: Voltage at the minimum over that at the reference.
+        memory_share: Share of a request's core time that waits for memory and keeps its length.
+        powersave_is_dynamic: Whether the governor `powersave` follows the load, as with
+            intel_pstate and amd_pstate; None = unknown.
+    """
+
+    reference_hertz: Parameter
+    minimum_hertz: Parameter
+    base_hertz: Parameter
+    static_share: Parameter
+    voltage_floor: Parameter
+    memory_share: Parameter
+    powersave_is_dynamic: bool | None = None
+
+
+class IdleState(Section):
+    """A sleep state of a core; shallowest first, 0 being the loop that never sleeps.
+
+    Attributes:
+        name: As the kernel calls it.
+        exit_latency_ns: From the interrupt to the first instruction.
+        residency_ns: A core expects to stay at least so long, or does not enter.
+        core_watts: What a core draws in it beyond its deepest state.
+    """
+
+    name: str
+    exit_latency_ns: Parameter
+    residency_ns: Parameter
+    core_watts: Parameter
+
+
+class NumaCost(Section):
+    """What a job pays that runs on another NUMA node than the one the drive hangs on."""
+
+    added_latency_ns: Parameter
+    core_time_ns: Parameter
+    awake_watts: Parameter
+
+
+class HostOperation(Section):
+    """How the host's settings move its latency, core time and power; None = nobody knows."""
+
+    host_id: str
+    clock: Clock | None = None
+    idle_states: list[IdleState] = []
+    numa: NumaCost | None = None
+
+
+class DramPower(Section):
+    """Watts of the memory where it was measured apart from the packages."""
+
+    idle_watts: Parameter
+    joules_per_byte: Parameter
 
 
 class HostPower(Section):
-    """Watts of the CPU packages and DRAM (see `model.host_power` for the law)."""
+    """Watts of the CPU packages (and of DRAM where `scope` says so and `dram` is None).
+
+    Parameters in the order of `model.host_power.PARAMETERS`; the last ones may be left out and
+    are then zero.
+    """
 
     host_id: str
     scope: str
@@ -60,15 +136,23 @@ class HostPower(Section):
     engine_factors: dict[str, Parameter]
     scheduler_factors: dict[str, Parameter]
     cpu_cores: int
+    relative_sd: Annotated[float, Field(ge=0)] = 0.0
+    dram: DramPower | None = None
 
 
 class SystemPower(Section):
-    """Watts at the wall: floor + slope x (CPU + DRAM + drive)."""
+    """Watts at the wall: floor + slope x P + quadratic x P^2, P = CPU + DRAM + drive.
+
+    What the wall draws on top of P is floor + (slope - 1) P + quadratic P^2: the rest of the
+    machine and the losses of its supplies.
+    """
 
     host_id: str
     floor_watts: Parameter
     slope: Parameter
     relative_sd: float
+    quadratic: Parameter | None = None
+    covariance: list[list[float]] | None = None
 
 
 def path_key(engine: str, completion: str, submission_polling: bool, scheduler: str) -> str:

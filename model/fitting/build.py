@@ -37,6 +37,12 @@ from iojoule.model.fitting.generic_power import (
     power_state_recipes,
     system_power_recipe,
 )
+from iojoule.model.fitting.host_power import (
+    core_seconds_per_byte,
+    expected_operation,
+    fit_host_power,
+    fit_system_power,
+)
 from iojoule.model.fitting.idle import fit_idle
 from iojoule.model.fitting.parameters import PathKey, PathPrior, Priors
 from iojoule.model.fitting.performance import (
@@ -46,8 +52,6 @@ from iojoule.model.fitting.performance import (
 )
 from iojoule.model.fitting.power import (
     fit_device_power,
-    fit_host_power,
-    fit_system_power,
     parameter,
     power_rows,
 )
@@ -266,6 +270,10 @@ def _fit_profile(
         if recipe.device_power is not None
         else None
     )
+    operation = expected_operation(recipe.host_operation)
+    host_power = None
+    if recipe.host_power is not None:
+        host_power, operation = fit_host_power(recipe.host_power, operation)
     surfaces = [
         export_surface(fit.fitted, fit.rows, fit.recipe, conformal_widths(fit.rows, fit.without))
         for fit in fits
@@ -295,7 +303,9 @@ def _fit_profile(
         ),
         between_drives_relative_sd=parameter("between_drives_relative_sd", recipe.between_drives),
         surfaces=sorted(surfaces, key=_surface_order),
-        host=_host(recipe, fits[0]),
+        host=_host(recipe, fits[0]).model_copy(
+            update={"core_seconds_per_byte": core_seconds_per_byte(measurements)}
+        ),
         power_state_effects=[
             PowerStateEffect(
                 power_state=effect.power_state,
@@ -321,9 +331,10 @@ def _fit_profile(
         ],
         device_power=power,
         write_state=state,
-        host_power=fit_host_power(recipe.host_power) if recipe.host_power else None,
+        host_power=host_power,
         system_power=fit_system_power(recipe.system_power) if recipe.system_power else None,
         idle=fit_idle(recipe),
+        host_operation=operation,
         gaps=list(recipe.gaps),
     )
     held = [(fit.rows, fit.without) for fit in fits]

@@ -11,20 +11,16 @@ from numpy.typing import NDArray
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import (
     DevicePower,
-    HostPower,
     Parameter,
-    SystemPower,
     WriteState,
 )
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence, Operation
-from iojoule.model import device_power, host_power
+from iojoule.model import device_power
 from iojoule.model.fitting.export import rounded
 from iojoule.model.fitting.recipe import (
     DevicePowerRecipe,
     Figure,
-    HostPowerRecipe,
-    SystemPowerRecipe,
 )
 
 Floats = NDArray[np.float64]
@@ -202,73 +198,4 @@ def fit_device_power(
         measured_bytes_per_second_max=rounded(max(x[:, 1].max(initial=0.0), 1.0) * 1.05)[0],
         relative_sd=rounded(max(fit.relative_sd, 0.005))[0],
         condition=recipe.condition,
-    )
-
-
-def fit_host_power(recipe: HostPowerRecipe) -> HostPower:
-    """Fit the CPU-power law to published anchors."""
-    factors = np.array(
-        [recipe.engine_factors[f"{a.engine}/{a.completion}"].value for a in recipe.anchors]
-    )
-    x = host_power.regressors(
-        np.array([a.busy_cores for a in recipe.anchors]),
-        np.array([a.active_cores for a in recipe.anchors]),
-        factors,
-    )
-    names = host_power.PARAMETERS
-    fit = fit_linear(
-        x,
-        np.array([a.watts for a in recipe.anchors]),
-        np.array([a.sd for a in recipe.anchors]),
-        np.array([recipe.priors[name].value for name in names]),
-        np.array([recipe.priors[name].sd for name in names]),
-    )
-    sources = "; ".join(anchor.source for anchor in recipe.anchors)
-    return HostPower(
-        host_id=recipe.host_id,
-        scope=recipe.scope,
-        parameters=[
-            Parameter(
-                name=name,
-                value=rounded(fit.theta[i])[0],
-                sd=rounded(float(np.sqrt(fit.covariance[i, i])))[0],
-                unit="W",
-                evidence=Evidence.PUBLISHED,
-                source=sources,
-            )
-            for i, name in enumerate(names)
-        ],
-        covariance=[rounded(row) for row in fit.covariance],
-        engine_factors={k: parameter(k, f) for k, f in sorted(recipe.engine_factors.items())},
-        scheduler_factors={k: parameter(k, f) for k, f in sorted(recipe.scheduler_factors.items())},
-        cpu_cores=recipe.cpu_cores,
-    )
-
-
-def fit_system_power(recipe: SystemPowerRecipe) -> SystemPower:
-    """Fit the wall-power line to published anchors."""
-    parts = np.array([anchor.parts_watts for anchor in recipe.anchors])
-    x = np.stack([np.ones_like(parts), parts], axis=1)
-    wall = np.array([anchor.wall_watts for anchor in recipe.anchors])
-    fit = fit_linear(
-        x,
-        wall,
-        np.full(len(wall), 2.5),
-        np.array([50.0, recipe.slope_prior.value]),
-        np.array([30.0, recipe.slope_prior.sd]),
-    )
-    sources = "; ".join(anchor.source for anchor in recipe.anchors)
-    floor, slope = (
-        Parameter(
-            name=name,
-            value=rounded(fit.theta[i])[0],
-            sd=rounded(float(np.sqrt(fit.covariance[i, i])))[0],
-            unit=unit,
-            evidence=Evidence.PUBLISHED,
-            source=sources,
-        )
-        for i, (name, unit) in enumerate((("floor_watts", "W"), ("slope", "1")))
-    )
-    return SystemPower(
-        host_id=recipe.host_id, floor_watts=floor, slope=slope, relative_sd=recipe.relative_sd
     )

@@ -10,6 +10,7 @@ from iojoule.datasets.profile import ValidFor
 from iojoule.datasets.schema import Section
 from iojoule.model.fitting.recipe.drive import DevicePowerRecipe, IdleRecipe, WriteStateRecipe
 from iojoule.model.fitting.recipe.host import (
+    HostOperationRecipe,
     HostPathRecipe,
     HostPowerRecipe,
     HostRecipe,
@@ -61,5 +62,6 @@ class Recipe(Section):
     drive_class: str = "unknown"
     host_power: HostPowerRecipe | None = None
     system_power: SystemPowerRecipe | None = None
+    host_operation: HostOperationRecipe | None = None
     valid_for: ValidFor
     gaps: list[str] = Field(default_factory=list)

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from iojoule.datasets.schema import Section
-from iojoule.datasets.vocabulary import Completion, Engine, Scheduler
+from iojoule.datasets.vocabulary import Completion, Engine, Evidence, Scheduler
 from iojoule.model.fitting.recipe.sourced import Figure, Positive, Sourced
 
 
@@ -34,14 +34,21 @@ class SchedulerRecipe(Sourced):
 
 
 class HostAnchor(Sourced):
-    """A published CPU power and what the host did: cores busy and woken, path."""
+    """A CPU power and what the host did meanwhile: cores busy and woken, path, settings.
+
+    `engine` None: a load without I/O. `frequency_hertz` and `cstate_limit` None: as the reference.
+    """
 
     busy_cores: float
     active_cores: float
-    engine: Engine = Engine.IO_URING
+    engine: Engine | None = Engine.IO_URING
     completion: Completion = Completion.INTERRUPT
+    wakeups_per_second: float = 0.0
+    frequency_hertz: float | None = None
+    cstate_limit: int | None = None
     watts: Positive
     sd: Positive
+    evidence: Evidence = Evidence.PUBLISHED
 
 
 class HostPowerRecipe(Section):
@@ -51,25 +58,69 @@ class HostPowerRecipe(Section):
     scope: str
     cpu_cores: int
     priors: dict[str, Figure]
-    anchors: list[HostAnchor]
+    anchors: list[HostAnchor] = Field(default_factory=list)
     engine_factors: dict[str, Figure]
     scheduler_factors: dict[str, Figure]
+    dram_idle_watts: Figure | None = None
+    dram_joules_per_byte: Figure | None = None
 
 
 class SystemAnchor(Sourced):
-    """A published wall power beside the power of CPU, DRAM and drive."""
+    """A wall power beside the power of CPU, DRAM and drive."""
 
     parts_watts: Positive
     wall_watts: Positive
+    sd: Positive = 2.5
+    evidence: Evidence = Evidence.PUBLISHED
 
 
 class SystemPowerRecipe(Section):
-    """Wall power of a reference host."""
+    """Wall power of a reference host; without `quadratic_prior` it is a line."""
 
     host_id: str
-    anchors: list[SystemAnchor]
+    anchors: list[SystemAnchor] = Field(default_factory=list)
+    floor_prior: Figure | None = None
     slope_prior: Figure
+    quadratic_prior: Figure | None = None
     relative_sd: Positive
+
+
+class ClockRecipe(Section):
+    """Expected frequencies of a host, and what they do."""
+
+    reference_hertz: Figure
+    minimum_hertz: Figure
+    base_hertz: Figure
+    static_share: Figure
+    voltage_floor: Figure
+    memory_share: Figure
+    powersave_is_dynamic: bool | None = None
+
+
+class IdleStateRecipe(Section):
+    """Expected sleep state of a core; shallowest first."""
+
+    name: str
+    exit_latency_ns: Figure
+    residency_ns: Figure
+    core_watts: Figure
+
+
+class NumaRecipe(Section):
+    """Expected cost of a job far from its drive."""
+
+    added_latency_ns: Figure
+    core_time_ns: Figure
+    awake_watts: Figure
+
+
+class HostOperationRecipe(Section):
+    """What the host's settings are expected to do."""
+
+    host_id: str
+    clock: ClockRecipe | None = None
+    idle_states: list[IdleStateRecipe] = Field(default_factory=list)
+    numa: NumaRecipe | None = None
 
 
 class HostRecipe(Section):
