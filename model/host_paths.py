@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile, HostPath, Parameter, path_key
 from iojoule.datasets.vocabulary import BYPASSING_ENGINES, Engine, Evidence
-from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Codes, Frame
+from iojoule.model.columns import Codes
+from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
 
 Floats = NDArray[np.float64]
 

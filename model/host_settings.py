@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import HostOperation
+from iojoule.model.columns import left_out
 
 Floats = NDArray[np.float64]
 
@@ -58,9 +59,14 @@ def read(column: Callable[[str, Any], NDArray[np.object_]], rows: int) -> Floats
     found = as_reference(rows)
     for place, name in enumerate(HOST):
         cells = column(name, None)
-        stated = [row for row, cell in enumerate(cells) if cell is not None]
-        for row in stated:
-            found[row, place] = _cell(name, cells[row], row)
+        stated = ~left_out(cells)
+        if not stated.any():
+            continue
+        if name != "cpu_governor":
+            found[stated, place] = cells[stated].astype(np.float64)
+            continue
+        for row in np.flatnonzero(stated):
+            found[row, place] = _cell(name, cells[row], int(row))
     return found
 
 

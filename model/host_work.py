@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from iojoule.datasets.profile import DeviceProfile, HostPower, SystemPower
 from iojoule.datasets.vocabulary import Completion, Evidence
 from iojoule.model import host_power
-from iojoule.model.frame import COMPLETIONS, Codes, Frame
+from iojoule.model.columns import Codes
+from iojoule.model.frame import COMPLETIONS, Frame
 from iojoule.model.operating_point import NORMAL_90, Load, OperatingPoint, wake_share
 from iojoule.model.performance import EVIDENCE, INTERPOLATED, Direction
 from iojoule.model.surface import Points
@@ -37,15 +38,17 @@ def load(profile: DeviceProfile, frame: Frame, points: Points, iops: Floats) -> 
 
 def drawn(profile: DeviceProfile, load: Load, operating: OperatingPoint | None) -> host_power.Drawn:
     """What drives CPU power beyond cores and engine."""
+    rows = len(load.wakeups_per_second)
+    zero, one = np.zeros(rows), np.ones(rows)
     if operating is None:
-        return host_power.Drawn(wakeups_per_second=load.wakeups_per_second)
+        return host_power.Drawn(load.wakeups_per_second, one, zero, zero, zero)
     floor, floor_sd = operating.floor_watts(load, profile.host.cpu_cores)
     return host_power.Drawn(
         load.wakeups_per_second,
-        operating.busy_watts_factor,
-        operating.busy_watts_sd,
-        floor,
-        floor_sd,
+        one * operating.busy_watts_factor,
+        one * operating.busy_watts_sd,
+        zero + floor,
+        zero + floor_sd,
     )
 
 

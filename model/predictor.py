@@ -20,7 +20,8 @@ from iojoule.model import (
     system_power,
 )
 from iojoule.model.band import NORMAL_90, Band, linear_band
-from iojoule.model.frame import ENGINES, PATTERNS, Codes, Frame, make_frame
+from iojoule.model.columns import Codes
+from iojoule.model.frame import ENGINES, PATTERNS, Frame, make_frame
 from iojoule.model.operating_point import OperatingPoint, operating_point
 from iojoule.model.performance import (
     DATASHEET,
@@ -436,7 +437,9 @@ def _roomy(part: Prediction, rows: int) -> Prediction:
         return np.empty((rows, *array.shape[1:]), array.dtype)
 
     def roomy(item: Any) -> Any:
-        return type(item)(*[room(getattr(item, field.name)) for field in fields(item)])
+        if isinstance(item, np.ndarray):
+            return room(item)
+        return type(item)(*[roomy(getattr(item, field.name)) for field in fields(item)])
 
     bands = {name: roomy(band) for name, band in part.bands.items()}
     return Prediction(bands, room(part.evidence), roomy(part.activity))
@@ -444,11 +447,16 @@ def _roomy(part: Prediction, rows: int) -> Prediction:
 
 def _arrays(prediction: Prediction) -> Iterator[NDArray[Any]]:
     """Every array of a prediction, always in one order."""
-    items: tuple[Band | Activity, ...] = (*prediction.bands.values(), prediction.activity)
-    for item in items:
+
+    def within(item: Any) -> Iterator[NDArray[Any]]:
+        if isinstance(item, np.ndarray):
+            yield item
+            return
         for field in fields(item):
-            yield getattr(item, field.name)
-    yield prediction.evidence
+            yield from within(getattr(item, field.name))
+
+    for item in (*prediction.bands.values(), prediction.activity, prediction.evidence):
+        yield from within(item)
 
 
 def _expected_watts(power: DevicePower, frame: Frame, value: Floats, sd: Floats) -> Band:

@@ -14,15 +14,15 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import Completion, DeviceState, Engine, impossible
 from iojoule.model import host_settings
+from iojoule.model.columns import Codes
 from iojoule.model.frame import (
     COMPLETIONS,
     ENGINES,
     PATTERNS,
     SCHEDULERS,
-    Codes,
-    habits_of,
     operational_states,
 )
+from iojoule.model.habits import habits_of
 from iojoule.model.host_paths import HostPaths
 from iojoule.recommender.space import Candidates, Path, code_of_path, path_of
 from iojoule.recommender.workload import Free, WorkloadProfile

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import Completion, Engine, Scheduler
-from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Codes, Frame
+from iojoule.model.columns import Codes
+from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
 from iojoule.model.host_settings import row_of
 from iojoule.recommender.workload import Current, Free
 

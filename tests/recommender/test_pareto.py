@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from iojoule.model.frame import Frame, habits_of
+from iojoule.model.frame import Frame
+from iojoule.model.habits import habits_of
+from iojoule.model.host_settings import as_reference
 from iojoule.recommender import pareto
 
 costs_of = npst.arrays(
@@ -25,7 +27,8 @@ def frame_of(rows: int, seed: int = 0) -> Frame:
         2.0 ** random.integers(0, 6, rows), random.integers(2, 4, rows), zeros,
         np.zeros(rows, dtype=bool), random.integers(0, 2, rows), random.integers(0, 3, rows),
         np.full(rows, np.nan), np.full(rows, np.nan), background_state=zeros,
-        cores=np.full(rows, np.inf), **habits_of({}, rows),
+        cores=np.full(rows, np.inf),
+        host=as_reference(rows), **habits_of({}, rows),
     )  # fmt: skip
 
 
