@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -44,11 +44,11 @@ from iojoule.model.fitting.host_power import (
     fit_system_power,
 )
 from iojoule.model.fitting.idle import fit_idle
+from iojoule.model.fitting.memory import SurfaceMemory
 from iojoule.model.fitting.parameters import PathKey, PathPrior, Priors
 from iojoule.model.fitting.performance import (
     FittedSurface,
     Settings,
-    fit_surface,
 )
 from iojoule.model.fitting.power import (
     fit_device_power,
@@ -196,9 +196,13 @@ def surface_priors(one: SurfaceRecipe) -> Priors:
 
 
 def fit_surfaces(
-    recipe: Recipe, measurements: list[Measurement], state: WriteState | None
+    recipe: Recipe,
+    measurements: list[Measurement],
+    state: WriteState | None,
+    memory: SurfaceMemory | None = None,
 ) -> list[SurfaceFit]:
     """Fit every surface; host costs found on the richest one hold for the others."""
+    memory = memory or SurfaceMemory()
     candidates = []
     for one in recipe.surfaces or default_surfaces(measurements):
         rows = surface_rows(recipe, one, measurements, state)
@@ -221,7 +225,7 @@ def fit_surfaces(
             recipe.max_transfer_bytes,
             surface_priors(one),
         )
-        fitted = fit_surface(rows, settings, learn=learn)
+        fitted = memory.fit(rows, settings, learn=learn)
         fits.append(SurfaceFit(one, rows, fitted))
         if one is candidates[0][0]:
             priors = {path: PathPrior(*cost, 0.1) for path, cost in fitted.paths.items()}
@@ -247,24 +251,43 @@ def default_surfaces(measurements: list[Measurement]) -> list[SurfaceRecipe]:
 
 
 def fit_profile(
-    recipe: Recipe, measurements: list[Measurement], sources: list[SourceRecord]
+    recipe: Recipe,
+    measurements: list[Measurement],
+    sources: list[SourceRecord],
+    memory: SurfaceMemory | None = None,
 ) -> DeviceProfile:
     """Fit everything a recipe asks for.
+
+    Args:
+        recipe: What to fit, from what, under which assumptions.
+        measurements: Of this drive.
+        sources: Where they come from.
+        memory: Spares fits that an earlier call has done; such a profile answers a question of
+            the moment and is not assessed.
 
     Raises:
         InputError: The measurements cannot carry a profile; says what to measure.
     """
     # one thread: sums in one order, so that every machine finds the same digits
     with threadpool_limits(1):
-        return _fit_profile(recipe, measurements, sources)
+        if memory is not None:
+            return _fit_profile(recipe, measurements, sources, memory)[0]
+        profile, fits = _fit_profile(recipe, measurements, sources, SurfaceMemory())
+        points = power_rows(measurements, recipe.max_transfer_bytes, profile.write_state)
+        held = [(fit.rows, fit.without) for fit in fits]
+        found = assess(profile, [fit.recipe for fit in fits], held, points)
+        return profile.model_copy(update={"assessment": found})
 
 
 def _fit_profile(
-    recipe: Recipe, measurements: list[Measurement], sources: list[SourceRecord]
-) -> DeviceProfile:
+    recipe: Recipe,
+    measurements: list[Measurement],
+    sources: list[SourceRecord],
+    memory: SurfaceMemory,
+) -> tuple[DeviceProfile, list[SurfaceFit]]:
     recipe = complete(recipe, measurements)
     state = fit_write_state(write_series(measurements), recipe)
-    fits = fit_surfaces(recipe, measurements, state)
+    fits = fit_surfaces(recipe, measurements, state, memory)
     power = (
         fit_device_power(measurements, recipe.device_power, recipe.max_transfer_bytes, state)
         if recipe.device_power is not None
@@ -275,8 +298,7 @@ def _fit_profile(
     if recipe.host_power is not None:
         host_power, operation = fit_host_power(recipe.host_power, operation)
     surfaces = [
-        export_surface(fit.fitted, fit.rows, fit.recipe, conformal_widths(fit.rows, fit.without))
-        for fit in fits
+        memory.export(fit.rows, fit.recipe, fit.fitted, partial(_export, fit)) for fit in fits
     ]
     profile = DeviceProfile(
         schema_version=PROFILE_SCHEMA_VERSION,
@@ -337,11 +359,7 @@ def _fit_profile(
         host_operation=operation,
         gaps=list(recipe.gaps),
     )
-    held = [(fit.rows, fit.without) for fit in fits]
-    points = power_rows(measurements, recipe.max_transfer_bytes, state)
-    return profile.model_copy(
-        update={"assessment": assess(profile, [fit.recipe for fit in fits], held, points)}
-    )
+    return profile, fits
 
 
 def complete(recipe: Recipe, measurements: list[Measurement]) -> Recipe:
@@ -364,6 +382,11 @@ def complete(recipe: Recipe, measurements: list[Measurement]) -> Recipe:
 
 def _surface_order(surface: Surface) -> tuple[str, str]:
     return surface.operation.value, surface.pattern.value
+
+
+def _export(fit: SurfaceFit) -> Surface:
+    widths = conformal_widths(fit.rows, fit.without)
+    return export_surface(fit.fitted, fit.rows, fit.recipe, widths)
 
 
 def _host(recipe: Recipe, primary: SurfaceFit) -> HostPerformance:

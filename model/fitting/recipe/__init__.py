@@ -21,6 +21,7 @@ from iojoule.model.fitting.recipe.drive import (
     WakeSeen,
     WriteStateRecipe,
 )
+from iojoule.model.fitting.recipe.fallback import Fallback
 from iojoule.model.fitting.recipe.files import (
     generic_recipe,
     load_recipe,
@@ -50,6 +51,7 @@ from iojoule.model.fitting.recipe.sourced import (
     Figure,
     Sourced,
 )
+from iojoule.model.fitting.recipe.without import facts_of, without
 
 __all__ = [
     "AfterWrites",
@@ -58,6 +60,7 @@ __all__ = [
     "ClockRecipe",
     "CollectingRate",
     "DevicePowerRecipe",
+    "Fallback",
     "Figure",
     "GapSeen",
     "HostAnchor",
@@ -81,8 +84,10 @@ __all__ = [
     "SystemPowerRecipe",
     "WakeSeen",
     "WriteStateRecipe",
+    "facts_of",
     "generic_recipe",
     "load_recipe",
     "parse_recipe",
     "shipped_recipes",
+    "without",
 ]

@@ -9,6 +9,7 @@ from pydantic import Field
 from iojoule.datasets.profile import ValidFor
 from iojoule.datasets.schema import Section
 from iojoule.model.fitting.recipe.drive import DevicePowerRecipe, IdleRecipe, WriteStateRecipe
+from iojoule.model.fitting.recipe.fallback import Fallback
 from iojoule.model.fitting.recipe.host import (
     HostOperationRecipe,
     HostPathRecipe,
@@ -65,3 +66,4 @@ class Recipe(Section):
     host_operation: HostOperationRecipe | None = None
     valid_for: ValidFor
     gaps: list[str] = Field(default_factory=list)
+    fallback: Fallback = Field(default_factory=Fallback)

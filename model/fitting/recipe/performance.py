@@ -25,13 +25,17 @@ class PublishedPoint(Sourced):
 
 
 class SurfaceRecipe(Section):
-    """One operation and pattern: where its points come from and what is assumed."""
+    """One operation and pattern: where its points come from and what is assumed.
+
+    `prior_facts` names the published findings that the priors were taken from.
+    """
 
     operation: Literal[Operation.READ, Operation.WRITE]
     pattern: Pattern
     evidence: Evidence = Evidence.MEASURED
     source: str
     priors: dict[str, float] = Field(default_factory=dict)
+    prior_facts: list[str] = Field(default_factory=list)
     points: list[PublishedPoint] = Field(default_factory=list)
     relative_sd: Positive = 0.2
 

@@ -1,0 +1,134 @@
+"""A recipe as it would be had a finding never been published.
+
+Points and anchors that rest on the finding are dropped. A number that a fit cannot do without
+falls back to the general assumption of `common.toml` with its wide deviation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from iojoule.datasets.errors import InputError
+from iojoule.model.fitting.recipe.document import Recipe
+from iojoule.model.fitting.recipe.sourced import Sourced
+
+DROPPED = frozenset(
+    {"surfaces.points", "device_power.points", "host_power.anchors", "system_power.anchors"}
+)
+"""Lists whose entries a fit can do without."""
+
+_CEILING = "power_states.ceiling_bytes_per_second"
+
+
+def facts_of(recipe: Recipe) -> frozenset[str]:
+    """Every finding that some number of the recipe was taken from."""
+    return frozenset(fact for one in _sourced(recipe) for fact in one)
+
+
+def without(recipe: Recipe, facts: Collection[str]) -> Recipe:
+    """The recipe less everything that rests on one of the findings.
+
+    Args:
+        recipe: With the fallbacks of `common.toml`.
+        facts: Identifiers (`fact_id`) of findings.
+
+    Raises:
+        InputError: A number rests on a finding and has no fallback; says where to add it.
+    """
+    gone = frozenset(facts)
+    if not gone & facts_of(recipe):
+        return recipe
+    data = recipe.model_dump(mode="python")
+    fallback = data.pop("fallback")
+    kept = _strip(data, "", gone, _Fallback(recipe))
+    return Recipe.model_validate({**kept, "fallback": fallback})
+
+
+class _Fallback:
+    """What stands in for a number, by the path of its field."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
+
+    def of(self, path: str, own: dict[str, Any], parent: dict[str, Any]) -> dict[str, Any] | None:
+        """The stand-in; None where the number may be absent.
+
+        Raises:
+            InputError: There is none.
+        """
+        known = self.recipe.fallback
+        if path.startswith("write_state.background_seconds_after_write"):
+            return None
+        if path == "host_paths":
+            return {**own, **_said(known.host_paths, path, str(own["engine"])), "facts": []}
+        if path == "schedulers":
+            return {**own, **_said(known.schedulers, path, str(own["scheduler"])), "facts": []}
+        for key in (path, path.rpartition(".")[0]):
+            if key in known.figures:
+                figure = known.figures[key].model_dump()
+                if key == _CEILING:
+                    figure["value"] *= self._share_of_link(parent["power_state"])
+                return figure
+        raise InputError(f"recipe {self.recipe.device}: {path}: no fallback in common.toml")
+
+    def surface_priors(self, operation: str, pattern: str) -> dict[str, float]:
+        return dict(self.recipe.fallback.surface_priors.get(f"{operation}/{pattern}", {}))
+
+    def _share_of_link(self, power_state: int) -> float:
+        """Bytes a second in proportion to the declared caps, from the link's at PS0."""
+        power, link = self.recipe.device_power, self.recipe.link_bytes_per_second
+        caps = power.cap_watts if power is not None else self.recipe.cap_watts
+        full = link.value if link is not None else 1e9
+        return full * caps[power_state] / caps[0]
+
+
+def _said(table: dict[str, dict[str, Any]], path: str, name: str) -> dict[str, Any]:
+    if name not in table and "default" not in table:
+        raise InputError(f"{path}: no fallback for {name} in common.toml")
+    return table.get(name, table.get("default", {}))
+
+
+def _strip(value: Any, path: str, gone: frozenset[str], fallback: _Fallback) -> Any:
+    """Copy nested data, replacing what rests on `gone`."""
+    if isinstance(value, list):
+        kept = (
+            value
+            if path not in DROPPED
+            else [one for one in value if gone.isdisjoint(one["facts"])]
+        )
+        return [_entry(one, path, gone, fallback, {}) for one in kept]
+    if not isinstance(value, dict):
+        return value
+    out: dict[Any, Any] = {}
+    for name, one in value.items():
+        inner = f"{path}.{name}" if path else str(name)
+        found = _entry(one, inner, gone, fallback, value)
+        if found is not None or one is None:
+            out[name] = found
+    if path == "surfaces" and not gone.isdisjoint(value["prior_facts"]):
+        out["priors"] = fallback.surface_priors(str(value["operation"]), str(value["pattern"]))
+        out["prior_facts"] = []
+    return out
+
+
+def _entry(
+    one: Any, path: str, gone: frozenset[str], fallback: _Fallback, parent: dict[str, Any]
+) -> Any:
+    if isinstance(one, dict) and not gone.isdisjoint(one.get("facts", ())):
+        return fallback.of(path, one, parent)
+    return _strip(one, path, gone, fallback)
+
+
+def _sourced(value: Any) -> Iterator[list[str]]:
+    if isinstance(value, list):
+        for one in value:
+            yield from _sourced(one)
+    elif isinstance(value, dict):
+        yield from _sourced(list(value.values()))
+    elif hasattr(type(value), "model_fields"):
+        if isinstance(value, Sourced):
+            yield value.facts
+        yield getattr(value, "prior_facts", [])
+        for name in type(value).model_fields:
+            yield from _sourced(getattr(value, name))
