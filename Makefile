@@ -13,7 +13,7 @@ BIN := .venv/bin
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup core demo lab-demo test test-slow test-lab test-qemu test-fresh fuzz bench lint format profiles figures serve lock clean
+.PHONY: help setup core demo lab-demo test test-slow test-lab test-qemu test-fresh fuzz bench lint format profiles figures cards serve lock clean
 
 help: ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -67,6 +67,12 @@ figures: setup ## draw the committed pictures again
 	@mkdir -p docs
 	$(BIN)/iojoule recommend --device samsung-980-pro-1tb --workload examples/oltp.toml \
 		--plot docs/oltp-pareto.svg
+
+cards: setup ## write the model cards of the shipped profiles into build/cards
+	@mkdir -p build/cards
+	@for profile in datasets/profiles/*.json; do \
+		$(BIN)/iojoule profile report $$profile -o build/cards || exit $$?; \
+	done
 
 serve: setup ## the HTTP service on HOST:PORT
 	$(BIN)/iojoule serve --host $(HOST) --port $(PORT)

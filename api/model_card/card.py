@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iojoule.api.model_card.content import Card, Points, Section, Table, Text
+from iojoule.api.model_card.content import Card, Points, Section, Table, Text, percent
 from iojoule.api.model_card.data import data_section, evidence_section, validity_section
 from iojoule.api.model_card.errors import errors_section, residuals_section
 from iojoule.api.model_card.findings import FindingsSummary, findings_section
@@ -87,6 +87,7 @@ def _gaps(profile: DeviceProfile) -> Section:
 
 
 def _making(profile: DeviceProfile) -> Section:
+    between = profile.between_drives_relative_sd
     limit = profile.max_transfer_bytes
     unsplit = limit >= 1 << 40
     return Section(
@@ -94,20 +95,27 @@ def _making(profile: DeviceProfile) -> Section:
         (
             Points(
                 (
-                    f"Fitted by {profile.generator} after the recipe {profile.recipe}; profile "
-                    f"version {profile.profile_version}, layout {profile.schema_version}.",
-                    "Performance: a saturation curve by request size, robust least squares in log "
-                    "latency; what it misses is learned by a Gaussian process where there are rows "
-                    "enough; percentiles follow from the mean. Power: a non-negative linear law "
-                    "with priors.",
-                    "Intervals: conformal, from whole depths and sizes left out; across drives of "
-                    f"one model {profile.between_drives_relative_sd.value:.1%} is added "
-                    f"({profile.between_drives_relative_sd.source}).",
+                    (
+                        f"Fitted by {profile.generator} after the recipe {profile.recipe}; profile "
+                        f"version {profile.profile_version}, layout {profile.schema_version}."
+                    ),
+                    (
+                        "Performance: a saturation curve by request size, robust least squares in log "
+                        "latency; what it misses is learned by a Gaussian process where there are rows "
+                        "enough; percentiles follow from the mean. Power: a non-negative linear law "
+                        "with priors."
+                    ),
+                    (
+                        "Intervals: conformal, from whole depths and sizes left out; across drives "
+                        f"of one model {percent(between.value)} is added ({between.source})."
+                    ),
                     "Requests are taken as one command each, whatever their size."
                     if unsplit
                     else f"Requests above {size(limit)} are split into several commands.",
-                    "This card holds nothing but what the profile says: `iojoule profile report` "
-                    "writes it again, the same to the byte.",
+                    (
+                        "This card holds nothing but what the profile says: `iojoule profile "
+                        "report` writes it again, the same to the byte."
+                    ),
                 )
             ),
             _defaults(profile),

@@ -87,3 +87,8 @@ class Card:
             for block in section.blocks
             if isinstance(block, Picture)
         )
+
+
+def percent(share: float, decimals: int = 1, *, sign: bool = False) -> str:
+    """A share in per cent, as in `4.2 %`; with its sign if asked for."""
+    return f"{100 * share:{'+' if sign else ''}.{decimals}f} %"

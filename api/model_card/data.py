@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from iojoule.api.model_card.content import Block, Section, Table, Text
+from iojoule.api.model_card.content import Block, Section, Table, Text, percent
 from iojoule.api.quantities import quantity
 from iojoule.datasets.profile import DeviceProfile, Parameter
 from iojoule.datasets.vocabulary import Evidence
@@ -60,7 +60,10 @@ def validity_section(profile: DeviceProfile) -> Section:
             f"{temperature[0]:g} to {temperature[1]:g} °C" if temperature else unknown,
         ),
         ("power-loss protection", protection),
-        ("another specimen", f"{profile.between_drives_relative_sd.value:.1%} between drives (sd)"),
+        (
+            "another specimen",
+            f"{percent(profile.between_drives_relative_sd.value)} between drives (sd)",
+        ),
     ]
     if profile.device_power is not None:
         rows.append(("power was taken under", profile.device_power.condition))
@@ -131,7 +134,7 @@ def _shares(profile: DeviceProfile) -> Table | None:
         }
         answer, _ = predictor.predict_columns(columns, len(grid))
         words = np.array(answer.evidence_words())
-        shares = [f"{np.mean(words == evidence.value):.0%}" for evidence in Evidence]
+        shares = [percent(np.mean(words == evidence.value), 0) for evidence in Evidence]
         rows.append((f"{one.pattern} {one.operation}s", *shares))
     headings = ("workload", *(evidence.value for evidence in Evidence))
     return Table.of(headings, rows, range(1, len(headings)))

@@ -26,7 +26,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
 STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 """One a colour, for those who see none."""
 
-STYLE: dict[str, Any] = {
+STYLE: dict[str, object] = {
     "svg.hashsalt": "iojoule",
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -52,7 +52,8 @@ def panels(count: int) -> Iterator[tuple[Figure, list[Any]]]:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    with mpl.rc_context(STYLE):
+    style: Any = STYLE
+    with mpl.rc_context(style):
         figure = Figure(figsize=(9.0, 3.9), layout="constrained")
         axes = figure.subplots(1, count, squeeze=False)[0].tolist()
         for one in axes:
@@ -67,14 +68,28 @@ def picture(figure: Figure, name: str, title: str, caption: str) -> Picture:
     # a date or a version would make two drawings of the same profile differ
     figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None})
     svg = re.sub(r"^.*?<svg ", "<svg ", target.getvalue(), count=1, flags=re.DOTALL)
-    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'\b(id|xlink:href)="(#?)', rf'\1="\2{name}-', svg)
-    svg = svg.replace("url(#", f"url(#{name}-")
+    svg = re.sub(r"\s*<(metadata|style)\b.*?</\1>", "", svg, flags=re.DOTALL)
+    svg = _own_ids(svg, name)
+    svg = re.sub(r"\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", svg)
     said = (
         f'<title id="{name}-title">{escape(title)}</title>\n'
         f'<desc id="{name}-desc">{escape(caption)}</desc>\n'
     )
-    told = f'<svg role="img" aria-labelledby="{name}-title {name}-desc" '
     opening, body = svg.split(">", 1)
-    svg = f"{told}{opening.removeprefix('<svg ')}>\n{said}{body.lstrip()}"
-    return Picture(name, "\n".join(line.rstrip() for line in svg.splitlines()) + "\n", caption)
+    svg = (
+        f'<svg role="img" aria-labelledby="{name}-title {name}-desc" '
+        'style="stroke-linejoin: round; stroke-linecap: butt" '
+        f"{opening.removeprefix('<svg ')}>\n{said}{body.lstrip()}"
+    )
+    return Picture(name, "\n".join(line.strip() for line in svg.splitlines()) + "\n", caption)
+
+
+def _own_ids(svg: str, name: str) -> str:
+    """Keep only the ids that the drawing itself refers to, and let them begin with its name."""
+    used = set(re.findall(r'(?:url\(|xlink:href=")#([^")]+)', svg))
+
+    def kept(found: re.Match[str]) -> str:
+        return f' id="{name}-{found[1]}"' if found[1] in used else ""
+
+    svg = re.sub(r' id="([^"]+)"', kept, svg)
+    return re.sub(r'(url\(|xlink:href=")#', rf"\1#{name}-", svg)

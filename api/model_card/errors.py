@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import binomtest
 
-from iojoule.api.model_card.content import Block, Section, Table, Text
+from iojoule.api.model_card.content import Block, Section, Table, Text, percent
 from iojoule.api.model_card.pictures import residual_picture
 from iojoule.api.quantities import size
 from iojoule.datasets.profile import Assessment, DeviceProfile, HeldOut
@@ -68,9 +68,9 @@ def _row(one: HeldOut) -> tuple[str, ...]:
         _left_out(one),
         one.region or "both",
         str(one.rows),
-        f"{one.median_error:.1%}",
-        f"{one.p90_error:.1%}",
-        f"{one.baseline_median_error:.1%}",
+        percent(one.median_error),
+        percent(one.p90_error),
+        percent(one.baseline_median_error),
         covered,
         p,
         "-" if one.interval_score is None else f"{one.interval_score:.2f}",
@@ -101,9 +101,7 @@ def residuals_section(profile: DeviceProfile) -> Section:
             "sessions labelled as unsteady, and published points, which may differ freely: the "
             "profile answers for the steady ones."
         ),
-        Table.of(
-            ("quantity", "points", "of", "bias", "spread", "largest"), rows, (1, 2, 3, 4, 5)
-        ),
+        Table.of(("quantity", "points", "of", "bias", "spread", "largest"), rows, (1, 2, 3, 4, 5)),
     ]
     if any(one.latency for one in profile.assessment.performance):
         blocks.append(residual_picture(profile, profile.assessment))
@@ -133,7 +131,7 @@ def _spread(name: str, values: list[float], total: int) -> tuple[str, ...]:
         name,
         str(len(logs)),
         f"{total:,}",
-        f"{np.expm1(middle):+.1%}",
-        f"{np.expm1((high - low) / 2):.1%}",
-        f"{np.expm1(largest):+.1%}",
+        percent(np.expm1(middle), sign=True),
+        percent(np.expm1((high - low) / 2)),
+        percent(np.expm1(largest), sign=True),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iojoule.api.model_card.content import Block, Section, Table, Text
+from iojoule.api.model_card.content import Block, Section, Table, Text, percent
 from iojoule.api.quantities import digits, quantity
 from iojoule.datasets.profile import DeviceProfile, HostPath, Parameter, path_key
 
@@ -30,7 +30,7 @@ def host_section(profile: DeviceProfile) -> Section:
                 quantity("latency_ns", one.added_latency_ns),
                 quantity("latency_ns", one.added_core_time_ns),
                 quantity("latency_ns", one.serial_ns),
-                f"{one.relative_sd:.0%}",
+                percent(one.relative_sd, 0),
                 one.evidence.value,
                 one.source,
             )
@@ -51,7 +51,7 @@ def _path(one: HostPath) -> tuple[str, ...]:
         quantity("latency_ns", one.added_latency_ns),
         quantity("latency_ns", one.core_time_ns),
         quantity("latency_ns", one.wakeup_ns),
-        f"{one.relative_sd:.0%}",
+        percent(one.relative_sd, 0),
         one.evidence.value,
         one.source,
     )
@@ -75,7 +75,7 @@ def _wall(profile: DeviceProfile) -> list[Block]:
     return [
         Text(
             "Watts at the wall: floor + slope x (CPU + drive), supply losses included; host "
-            f"{law.host_id}, misses its points by {law.relative_sd:.1%} (sd)."
+            f"{law.host_id}, misses its points by {percent(law.relative_sd)} (sd)."
         ),
         _parameters([law.floor_watts, law.slope]),
     ]

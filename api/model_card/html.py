@@ -1,4 +1,4 @@
-"""A card as one HTML page that needs nothing else: no script, no font, no picture from elsewhere."""
+"""A card as one HTML page that needs nothing else: no script, font or picture from elsewhere."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iojoule.api.model_card.content import Block, Section, Table, Text
+from iojoule.api.model_card.content import Block, Section, Table, Text, percent
 from iojoule.api.model_card.pictures import saturation_picture
 from iojoule.api.quantities import digits, quantity, size
 from iojoule.datasets.profile import DeviceProfile, Parameter, Surface
@@ -76,7 +76,7 @@ def states_section(profile: DeviceProfile) -> Section:
                 f"PS{effect.power_state}",
                 f"{effect.operation}s",
                 quantity("bytes_per_second", effect.ceiling_bytes_per_second.value),
-                f"{effect.ceiling_bytes_per_second.sd:.0%}",
+                percent(effect.ceiling_bytes_per_second.sd, 0),
                 *_factor(effect.latency_factor),
                 *_factor(effect.tail_factor),
                 effect.ceiling_bytes_per_second.evidence.value,
@@ -96,12 +96,12 @@ def states_section(profile: DeviceProfile) -> Section:
             for one in profile.mixed
         ]  # fmt: skip
         blocks.append(Text("Reads and writes at once, against taking turns:"))
-        headings = ("mixes", "latency x", "sd", "tail x", "sd", "evidence", "source")
-        blocks.append(Table.of(headings, mixes, range(1, 5)))
+        of_mixes = ("mixes", "latency x", "sd", "tail x", "sd", "evidence", "source")
+        blocks.append(Table.of(of_mixes, mixes, range(1, 5)))
     else:
         blocks.append(Text("What mixing reads and writes does is not known."))
     return Section("Power states and mixes", tuple(blocks))
 
 
 def _factor(parameter: Parameter) -> tuple[str, str]:
-    return digits(parameter.value), f"{parameter.sd:.0%}"
+    return digits(parameter.value), percent(parameter.sd, 0)

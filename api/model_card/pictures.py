@@ -137,12 +137,16 @@ def _points_of(assessment: Assessment | None, surface: Surface) -> PerformancePo
 
 
 def _sizes(surface: Surface, seen: _Seen | None) -> list[int]:
-    """Request sizes to draw: those most often measured, else some of the surface's knots."""
+    """Request sizes to draw: measured at most depths, else some of the surface's knots."""
     if seen is not None:
-        values, counts = np.unique(seen.bytes, return_counts=True)
-        order = np.lexsort((values, -counts))[:SIZES_MAX]
-        return sorted(int(value) for value in values[order])
-    knots = [int(round(2**octave / 512)) * 512 for octave in surface.log2_request_bytes]
+        requests = {
+            int(one): len(np.unique(seen.requests[(seen.bytes == one) & steady]))
+            for steady in [~seen.apart if not seen.apart.all() else seen.apart]
+            for one in np.unique(seen.bytes[steady])
+        }
+        order = sorted(requests, key=lambda one: (-requests[one], one))
+        return sorted(order[:SIZES_MAX])
+    knots = [round(2**octave / 512) * 512 for octave in surface.log2_request_bytes]
     places = np.linspace(0, len(knots) - 1, min(SIZES_MAX, len(knots))).astype(int)
     return [knots[place] for place in places]
 
@@ -265,7 +269,13 @@ def _power_points(law: DevicePower, points: PowerPoints | None) -> tuple[Floats,
 
 
 def _law_line(
-    axes: Any, law: DevicePower, first: int, most: float, command: int, collecting: float, place: int
+    axes: Any,
+    law: DevicePower,
+    first: int,
+    most: float,
+    command: int,
+    collecting: float,
+    place: int,
 ) -> None:
     rate = np.linspace(0.0, most, 60)
     zero = np.zeros_like(rate)

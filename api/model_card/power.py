@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iojoule.api.model_card.content import Block, Section, Table, Text
+from iojoule.api.model_card.content import Block, Section, Table, Text, percent
 from iojoule.api.model_card.pictures import power_picture
 from iojoule.api.quantities import digits, quantity
 from iojoule.datasets.profile import DeviceProfile, Parameter
@@ -31,8 +31,8 @@ def power_section(profile: DeviceProfile) -> Section:
             f"{quantity('watts', law.peak_watts.value)} ({law.peak_watts.source}) or the state's "
             f"cap. Known up to {quantity('iops', law.measured_read_operations_per_second_max)} of "
             f"reads and {quantity('bytes_per_second', law.measured_bytes_per_second_max)}; above "
-            f"that it is extrapolated. The law misses its points by {law.relative_sd:.1%} (sd). "
-            f"Condition: {law.condition}."
+            "that it is extrapolated. The law misses its points by "
+            f"{percent(law.relative_sd)} (sd). Condition: {law.condition}."
         ),
         power_picture(profile.device, law, points),
         Table.of(("parameter", "value", "sd", "evidence", "source"), rows, (1, 2)),

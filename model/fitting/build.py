@@ -71,7 +71,7 @@ class SurfaceFit:
 
     @cached_property
     def without(self) -> list[tuple[Fold, FittedSurface]]:
-        """Every depth and size left out, with the fit to the rest; none where nothing is learned."""
+        """Every depth and size left out, with the fit to the rest; none if nothing is learned."""
         if self.fitted.latency_residual is None:
             return []
         return held_out(self.rows, self.fitted)
