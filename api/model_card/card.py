@@ -12,6 +12,19 @@ from iojoule.api.model_card.power import idle_section, power_section, writes_sec
 from iojoule.api.quantities import size
 from iojoule.datasets.profile import DeviceProfile
 
+PERFORMANCE = (
+    "Performance: a saturation curve by request size, robust least squares in log latency; what it "
+    "misses is learned by a Gaussian process where there are rows enough; percentiles follow from "
+    "the mean."
+)
+POWER = "Power: a linear law with non-negative parameters and stated priors."
+REPEATABLE = (
+    "This card holds nothing but what the profile says: `iojoule profile report` writes it again, "
+    "the same to the byte."
+)
+NO_LIMIT_BYTES = 1 << 40
+"""A limit of transfers that no request reaches stands for none."""
+
 
 def build_card(profile: DeviceProfile, findings: FindingsSummary | None = None) -> Card:
     """The model card of a profile.
@@ -89,38 +102,19 @@ def _gaps(profile: DeviceProfile) -> Section:
 def _making(profile: DeviceProfile) -> Section:
     between = profile.between_drives_relative_sd
     limit = profile.max_transfer_bytes
-    unsplit = limit >= 1 << 40
-    return Section(
-        "How it was made",
-        (
-            Points(
-                (
-                    (
-                        f"Fitted by {profile.generator} after the recipe {profile.recipe}; profile "
-                        f"version {profile.profile_version}, layout {profile.schema_version}."
-                    ),
-                    (
-                        "Performance: a saturation curve by request size, robust least squares in log "
-                        "latency; what it misses is learned by a Gaussian process where there are rows "
-                        "enough; percentiles follow from the mean. Power: a non-negative linear law "
-                        "with priors."
-                    ),
-                    (
-                        "Intervals: conformal, from whole depths and sizes left out; across drives "
-                        f"of one model {percent(between.value)} is added ({between.source})."
-                    ),
-                    "Requests are taken as one command each, whatever their size."
-                    if unsplit
-                    else f"Requests above {size(limit)} are split into several commands.",
-                    (
-                        "This card holds nothing but what the profile says: `iojoule profile "
-                        "report` writes it again, the same to the byte."
-                    ),
-                )
-            ),
-            _defaults(profile),
-        ),
+    made = (
+        f"Fitted by {profile.generator} after the recipe {profile.recipe}; profile version "
+        f"{profile.profile_version}, layout {profile.schema_version}."
     )
+    intervals = (
+        "Intervals: conformal, from whole depths and sizes left out; across drives of one model "
+        f"{percent(between.value)} is added ({between.source})."
+    )
+    split = f"Requests above {size(limit)} are split into several commands."
+    if limit >= NO_LIMIT_BYTES:
+        split = "Requests are taken as one command each, whatever their size."
+    told = (made, PERFORMANCE, POWER, intervals, split, REPEATABLE)
+    return Section("How it was made", (Points(told), _defaults(profile)))
 
 
 def _defaults(profile: DeviceProfile) -> Table:
