@@ -7,7 +7,7 @@ the runs, and the wait for housekeeping after writes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -93,9 +93,13 @@ class SimulatedBench:
             measurement=self.measure(run.point),
         )
 
+    def shown(self, row: int) -> Mapping[str, float]:
+        """What a run of a candidate shows without noise: its truth."""
+        return {name: float(one[row]) for name, one in self._case.truth.items()}
+
     def measure(self, point: Point) -> Measurement:
         """One noisy measurement of a point; throughput and mean latency keep Little's law."""
-        truth = {name: one[self._rows[point.key]] for name, one in self._case.truth.items()}
+        truth = self.shown(self._rows[point.key])
         draws = dict(zip(NOISE, self._source.standard_normal(len(NOISE)), strict=True))
         by = {name: float(np.exp(NOISE[name] * draw)) for name, draw in draws.items()}
         faster = by["throughput"]

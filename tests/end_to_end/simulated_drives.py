@@ -21,7 +21,7 @@ from iojoule.datasets.schema import Configuration, Workload
 from iojoule.measure.campaign.plan import Plan, parse_plan
 from iojoule.measure.campaign.points import Abilities, expand
 from iojoule.measure.point import Point
-from iojoule.recommender.workload import WorkloadProfile, parse_workload
+from iojoule.recommender.workload import Scope, WorkloadProfile, parse_workload
 from iojoule.sim import _core
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines.embedded import EmbeddedEngine
@@ -176,7 +176,9 @@ def true_costs(one: Case) -> tuple[Floats, NDArray[np.bool_]]:
     """What every candidate truly costs (W, or J per useful byte), and whether it keeps the SLA."""
     truth, asked = one.truth, one.question.workload
     coalescible = asked.request_bytes_coalescible or USEFUL_BYTES
-    watts = truth["device_power_watts"] + truth["cpu_power_watts"]
+    watts = truth["device_power_watts"]
+    if one.question.scope is not Scope.DEVICE:
+        watts = watts + truth["cpu_power_watts"]
     served = truth["iops"] * useful_of(one.points, coalescible)
     feasible = np.ones(len(watts), dtype=bool)
     for name, bound in one.question.sla.bounds().items():
