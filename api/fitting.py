@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from iojoule.datasets.catalogue import Drive, load_catalogue
+from iojoule.api.profile_building import catalogued, known_facts, slug
+from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.characteristics import Characteristics, read_characteristics
-from iojoule.datasets.errors import InputError, UnknownDeviceError
+from iojoule.datasets.errors import InputError
 from iojoule.datasets.measured_drive import MeasuredDrive, read_measured_drive
 from iojoule.datasets.profile import DeviceProfile, SourceRecord
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset, read_dataset
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fitting.build import fit_profile, load_measurements
+from iojoule.model.fitting.prior.expectation import Expectation
 from iojoule.model.fitting.recipe import (
     Figure,
     HostRecipe,
@@ -120,7 +121,8 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
     """
     named = [(path, read_dataset(path)) for path in _dataset_paths(paths)]
     name = _device(named, device)
-    recipe, notes = _recipe(name, _measured_drive(paths))
+    measured = _measured_drive(paths)
+    recipe, notes = _recipe(name, measured)
     measurements: list[Measurement] = []
     for _, dataset in named:
         measurements += dataset.measurements()
@@ -138,8 +140,10 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
     found = _characteristics(paths)
     if found is not None:
         recipe = recipe.model_copy(update={"idle_watts": _idle_watts(found)})
-    profile = fit_profile(recipe, measurements, [_source(*one) for one in named])
-    return Fitted(profile, notes)
+    expected = Expectation(known_facts(name, measured), recipe, measurements)
+    recipe = expected.power_recipe(measurements)
+    profile = fit_profile(recipe, measurements, [_source(*one) for one in named], expected.priors)
+    return Fitted(expected.completed(profile), notes)
 
 
 def _dataset_paths(paths: Sequence[Path]) -> list[Path]:
@@ -184,15 +188,8 @@ def _device(named: Sequence[tuple[Path, Dataset]], device: str | None) -> str:
 
 
 def _key(name: str) -> str:
-    drive = _catalogued(name)
+    drive = catalogued(name)
     return drive.id if drive else name
-
-
-def _catalogued(name: str) -> Drive | None:
-    try:
-        return load_catalogue().get(name)
-    except UnknownDeviceError:
-        return None
 
 
 def _measured_drive(paths: Sequence[Path]) -> MeasuredDrive | None:
@@ -240,12 +237,12 @@ def _told(drive: MeasuredDrive | None) -> dict[str, Any]:
 def _recipe(name: str, measured: MeasuredDrive | None) -> tuple[Recipe, list[str]]:
     """The common assumptions with what the catalogue, or else the drive itself, says of it."""
     known = _told(measured)
-    drive = _catalogued(name)
+    drive = catalogued(name)
     if drive is None:
-        slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "drive"
+        own = slug(name)
         close = ", ".join(load_catalogue().closest(name))
-        return generic_recipe(slug, name).model_copy(update=known), [
-            f"{name} is not in the catalogue (closest: {close}); the profile is named {slug}"
+        return generic_recipe(own, name).model_copy(update=known), [
+            f"{name} is not in the catalogue (closest: {close}); the profile is named {own}"
         ]
     for field, metric in (
         ("capacity_bytes", "capacity"),

@@ -1,4 +1,4 @@
-"""Which device profile answers a question: a shipped one by the drive's name, or a file."""
+"""Which device profile answers: a shipped one, what is expected of a known drive, or a file."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from iojoule.datasets.profile import (
 
 
 def profile_of(device: str) -> DeviceProfile:
-    """The shipped profile of a drive named by id, model or alias.
+    """The profile of a drive named by id, model or alias: shipped, else expected of its facts.
 
     Raises:
         UnknownDeviceError: No such drive; names the closest.
-        NoProfileError: The drive is known and nothing is fitted for it; says what to measure.
+        NoProfileError: Nothing can be expected of it either; says what to measure.
     """
     if device in shipped_profiles():
         return load_shipped_profile(device)
+    from iojoule.api.profile_building import expected_profile
     from iojoule.datasets.catalogue import load_catalogue
 
-    return load_shipped_profile(load_catalogue().get(device).id)
+    named = load_catalogue().get(device).id
+    return load_shipped_profile(named) if named in shipped_profiles() else expected_profile(named)
 
 
 def profile_in(path: Path) -> DeviceProfile:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.datasets.profile import DeviceProfile, Surface
+from iojoule.datasets.profile import CurveDoubt, DeviceProfile, Surface
 from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model import doubt
 from iojoule.model.curve import log_smooth_max, split_commands
@@ -285,7 +285,7 @@ class _LoadedSurface:
         for name in names:
             width = self._width(name, learned.get(f"{name}_sd"), distance, inside)
             if self.surface.doubt is not None:
-                width = self._doubtful(name, width, points, terms, inside)
+                width = self._doubtful(self.surface.doubt, name, points, terms)
             half[name] = np.sqrt(width * width + apart * apart)
         return Direction(
             {name: value[name] for name in names},
@@ -308,21 +308,17 @@ class _LoadedSurface:
         return np.asarray(np.where(inside, within.factor, beyond.factor) * spread)
 
     def _doubtful(
-        self, name: str, width: Floats, points: Points, terms: CurveTerms, inside: NDArray[np.bool_]
+        self, doubted: CurveDoubt, name: str, points: Points, terms: CurveTerms
     ) -> Floats:
-        """Half width where the prior of other drives carries the curve: all but what was measured.
+        """Half width of 90 % where the prior of other drives carries the curve, or most of it.
 
         A percentile's own doubt (`widths`) comes on top of that of the mean.
         """
-        doubted = self.surface.doubt
-        if doubted is None:
-            return width
         spread = doubt.latency_sd(doubted, self.knots, points, terms)
         stated = self.widths.get((name, "outside"))
         if stated is not None and not stated.scores:
             spread = np.hypot(spread, stated.floor_sd)
-        known = inside & (self.surface.evidence is Evidence.MEASURED)
-        return np.asarray(np.where(known, width, doubted.factor * spread))
+        return np.asarray(doubted.factor * spread)
 
     def _distance(self, points: Points, code: Codes) -> Floats:
         distance = np.full(len(code), 4.0)

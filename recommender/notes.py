@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.profile import FACTS_RECIPE, DeviceProfile
 from iojoule.datasets.schema import State
 from iojoule.datasets.vocabulary import Completion, Engine, MixDispatch, Operation
 from iojoule.recommender.answer import Row, Saving
@@ -22,7 +22,8 @@ def write(
     saving: Saving | None,
 ) -> list[str]:
     """Notes of an answer, most important first."""
-    notes = _energy(profile, workload, question)
+    notes = [profile.gaps[0]] if profile.recipe == FACTS_RECIPE else []
+    notes += _energy(profile, workload, question)
     notes += _current(workload, current, saving)
     if recommended is not None:
         notes += _change(current, recommended)

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from iojoule.api.cli import console
+
 if TYPE_CHECKING:
     from iojoule.datasets.profile import DeviceProfile
 
 DeviceOption = Annotated[
     str | None,
-    typer.Option("--device", metavar="ID", help="SSD model with a shipped profile."),
+    typer.Option("--device", metavar="ID", help="SSD model of the catalogue."),
 ]
 ProfileOption = Annotated[
     Path | None,
@@ -29,10 +31,16 @@ def chosen_profile(device: str | None, profile: Path | None) -> DeviceProfile:
         InputError: The drive or the file cannot answer.
     """
     from iojoule.api.profiles import profile_in, profile_of
+    from iojoule.datasets.profile import FACTS_RECIPE
 
     if (device is None) == (profile is None):
         raise typer.BadParameter("say either --device ID or --profile FILE")
-    return profile_in(profile) if profile is not None else profile_of(str(device))
+    chosen = profile_in(profile) if profile is not None else profile_of(str(device))
+    if chosen.recipe == FACTS_RECIPE:
+        from iojoule.api.profile_building import advice
+
+        console.note(advice(chosen))
+    return chosen
 
 
 def assignments(given: Sequence[str]) -> dict[str, str]:

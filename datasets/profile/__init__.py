@@ -12,6 +12,7 @@ from iojoule.datasets.profile.assessment import (
     PowerPoints,
 )
 from iojoule.datasets.profile.document import (
+    FACTS_RECIPE,
     DeviceProfile,
     SourceRecord,
     ValidFor,
@@ -72,6 +73,7 @@ from iojoule.datasets.profile.performance import (
 )
 
 __all__ = [
+    "FACTS_RECIPE",
     "HOST_PROFILE_SCHEMA_VERSION",
     "PROFILE_SCHEMA_VERSION",
     "Assessment",

@@ -16,6 +16,9 @@ from iojoule.datasets.profile.performance import MixedEffect, PowerStateEffect, 
 from iojoule.datasets.schema import Section
 from iojoule.datasets.vocabulary import Operation, Pattern
 
+FACTS_RECIPE = "facts"
+"""Recipe of a profile that no measurement carries: built from a drive's facts alone."""
+
 
 class ValidFor(Section):
     """Outside these conditions an answer widens or says stale."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -59,6 +60,9 @@ from iojoule.model.fitting.recipe import MeasurementFile, PublishedPoint, Recipe
 from iojoule.model.fitting.rows import PUBLISHED, Rows, average_repeats, join, rows_of
 from iojoule.model.fitting.widths import Fold, conformal_widths, held_out
 from iojoule.model.fitting.write_state import fit_write_state, write_series
+
+PriorsOf = Callable[[SurfaceRecipe], Priors]
+"""Says what to expect of a surface before its rows."""
 
 
 @dataclass(frozen=True)
@@ -183,8 +187,8 @@ def scheduler_priors(recipe: Recipe) -> dict[str, tuple[float, float]]:
     }
 
 
-def surface_priors(one: SurfaceRecipe) -> Priors:
-    """Priors of one surface: the defaults but for what its recipe says."""
+def surface_priors(one: SurfaceRecipe, expected: Priors | None = None) -> Priors:
+    """Priors of one surface: what is expected (or the defaults) but for what its recipe says."""
     known = {field.name for field in dataclasses.fields(Priors)}
     unknown = set(one.priors) - known
     if unknown:
@@ -192,7 +196,7 @@ def surface_priors(one: SurfaceRecipe) -> Priors:
             f"surface {one.operation} {one.pattern}: unknown prior {sorted(unknown)[0]!r}; known: "
             + ", ".join(sorted(known))
         )
-    return dataclasses.replace(Priors(), **one.priors)  # type: ignore[arg-type]
+    return dataclasses.replace(expected or Priors(), **one.priors)  # type: ignore[arg-type]
 
 
 def fit_surfaces(
@@ -200,6 +204,7 @@ def fit_surfaces(
     measurements: list[Measurement],
     state: WriteState | None,
     memory: SurfaceMemory | None = None,
+    priors_of: PriorsOf = surface_priors,
 ) -> list[SurfaceFit]:
     """Fit every surface; host costs found on the richest one hold for the others."""
     memory = memory or SurfaceMemory()
@@ -223,7 +228,7 @@ def fit_surfaces(
             schedulers,
             recipe.host.cpu_cores,
             recipe.max_transfer_bytes,
-            surface_priors(one),
+            priors_of(one),
         )
         fitted = memory.fit(rows, settings, learn=learn)
         fits.append(SurfaceFit(one, rows, fitted))
@@ -255,6 +260,7 @@ def fit_profile(
     measurements: list[Measurement],
     sources: list[SourceRecord],
     memory: SurfaceMemory | None = None,
+    priors_of: PriorsOf = surface_priors,
 ) -> DeviceProfile:
     """Fit everything a recipe asks for.
 
@@ -264,6 +270,7 @@ def fit_profile(
         sources: Where they come from.
         memory: Spares fits that an earlier call has done; such a profile answers a question of
             the moment and is not assessed.
+        priors_of: Says what to expect of a surface before its rows.
 
     Raises:
         InputError: The measurements cannot carry a profile; says what to measure.
@@ -271,8 +278,8 @@ def fit_profile(
     # one thread: sums in one order, so that every machine finds the same digits
     with threadpool_limits(1):
         if memory is not None:
-            return _fit_profile(recipe, measurements, sources, memory)[0]
-        profile, fits = _fit_profile(recipe, measurements, sources, SurfaceMemory())
+            return _fit_profile(recipe, measurements, sources, memory, priors_of)[0]
+        profile, fits = _fit_profile(recipe, measurements, sources, SurfaceMemory(), priors_of)
         points = power_rows(measurements, recipe.max_transfer_bytes, profile.write_state)
         held = [(fit.rows, fit.without) for fit in fits]
         found = assess(profile, [fit.recipe for fit in fits], held, points)
@@ -284,10 +291,11 @@ def _fit_profile(
     measurements: list[Measurement],
     sources: list[SourceRecord],
     memory: SurfaceMemory,
+    priors_of: PriorsOf,
 ) -> tuple[DeviceProfile, list[SurfaceFit]]:
     recipe = complete(recipe, measurements)
     state = fit_write_state(write_series(measurements), recipe)
-    fits = fit_surfaces(recipe, measurements, state, memory)
+    fits = fit_surfaces(recipe, measurements, state, memory, priors_of)
     power = (
         fit_device_power(measurements, recipe.device_power, recipe.max_transfer_bytes, state)
         if recipe.device_power is not None

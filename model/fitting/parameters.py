@@ -21,6 +21,7 @@ class Priors:
     belongs to the four rates and latencies above it, `knot_sd` and `slope_sd` to the knots of
     unloaded latency, capacity and sharpness, `session_sd` to a session's unloaded latency, core
     time and sharpness; a session that stands apart has `apart_factor` times as much.
+    `knots` are sizes (log2 bytes) at which the curve is wanted whether or not there are rows.
     """
 
     unloaded_ns: float = 60_000.0
@@ -37,6 +38,7 @@ class Priors:
     session_sd: tuple[float, float, float] = (0.08, 0.056, 0.12)
     apart_factor: float = 5.0
     access_unit_bytes: int = 4096
+    knots: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,7 @@ class _Problem:
     def __init__(self, rows: Rows, settings: Settings) -> None:
         self.rows, self.settings = rows, settings
         self.points, self.wakeup_share = _points(rows, settings), _wakeup_share(rows)
-        self.knots = _knot_positions(self.points.log2_bytes)
+        self.knots = _knot_positions(self.points.log2_bytes, settings.priors.knots)
         keys = rows.path()
         self.paths = sorted(set(keys))
         self.schedulers = sorted({str(name) for name in rows.scheduler} - {"none"})
@@ -238,11 +238,12 @@ class _Problem:
         )
 
 
-def _knot_positions(log2_bytes: Floats) -> Floats:
-    """One knot for every octave near which there are rows, else the rows' own sizes."""
+def _knot_positions(log2_bytes: Floats, wanted: tuple[float, ...] = ()) -> Floats:
+    """One knot for every octave near which there are rows, else the rows' own sizes; and wanted."""
     octaves = np.unique(np.round(log2_bytes))
     near = [np.abs(log2_bytes - octave).min() < 0.25 for octave in octaves]
-    return octaves[near] if any(near) else np.unique(log2_bytes)
+    own = octaves[near] if any(near) else np.unique(log2_bytes)
+    return np.union1d(own, wanted)
 
 
 def fit_surface(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from iojoule import __version__
 from iojoule.datasets.profile import (
+    FACTS_RECIPE,
     PROFILE_SCHEMA_VERSION,
     DeviceProfile,
     HostPath,
@@ -49,7 +50,7 @@ def profile_of(drive: DriveFacts, posterior: Posterior) -> DeviceProfile:
         model_name=drive.model,
         profile_version="1",
         generator=f"iojoule {__version__}",
-        recipe="facts",
+        recipe=FACTS_RECIPE,
         sources=_sources(posterior),
         valid_for=recipe.valid_for.model_copy(
             update={"firmware": [drive.firmware] if drive.firmware else []}

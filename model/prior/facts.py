@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from iojoule.datasets.catalogue import Drive, Fact
 from iojoule.datasets.measured_drive import MeasuredDrive
@@ -181,16 +181,11 @@ class DriveFacts:
     def without_measurements(self) -> DriveFacts:
         """The same drive, known by identify data and data sheet only."""
         kept = [one for one in self.observations if not one.measured]
-        return _replace(self, observations=kept)
+        return replace(self, observations=kept)
 
     def having(self, more: list[Observation]) -> DriveFacts:
         """The same drive with more observations."""
-        return _replace(self, observations=[*self.observations, *more])
-
-
-def _replace(drive: DriveFacts, *, observations: list[Observation]) -> DriveFacts:
-    values = {name: getattr(drive, name) for name in DriveFacts.__dataclass_fields__}
-    return DriveFacts(**(values | {"observations": observations}))
+        return replace(self, observations=[*self.observations, *more])
 
 
 def observation(
@@ -238,9 +233,7 @@ def facts_of_measured(drive: MeasuredDrive, device: str) -> DriveFacts:
     caps = drive.caps_watts
     if caps and min(caps) >= LEAST_CAP_WATTS:
         state = drive.power_states[0]
-        found += list(
-            _declared(caps[0], state.active_power_watts, state.idle_power_watts, source)
-        )
+        found += list(_declared(caps[0], state.active_power_watts, state.idle_power_watts, source))
     else:
         caps = []
     return DriveFacts(
@@ -254,6 +247,24 @@ def facts_of_measured(drive: MeasuredDrive, device: str) -> DriveFacts:
         capacity_bytes=drive.capacity_bytes,
         max_transfer_bytes=drive.max_transfer_bytes,
         firmware=drive.firmware,
+    )
+
+
+def merged(told: DriveFacts, known: DriveFacts) -> DriveFacts:
+    """What a drive says of itself, and what the catalogue knows of its model beside that."""
+    stated = {tuple(one.weights) for one in told.observations if one.kind == "declared"}
+    more = [
+        one
+        for one in known.observations
+        if not (one.kind == "declared" and tuple(one.weights) in stated)
+    ]
+    return replace(
+        known,
+        observations=[*told.observations, *more],
+        caps_watts=told.caps_watts or known.caps_watts,
+        capacity_bytes=told.capacity_bytes,
+        max_transfer_bytes=told.max_transfer_bytes or known.max_transfer_bytes,
+        firmware=told.firmware,
     )
 
 

@@ -81,9 +81,7 @@ def draws(posterior: Posterior, drive: DriveFacts) -> Draws:
         operation = joules * np.exp(log_sd * random.standard_normal(DRAWS))
         operation = np.minimum(operation, 0.5 * (most - base) / rate * LARGE_BYTES)
         columns += [(most - base) / rate - operation / LARGE_BYTES, operation]
-    background = np.exp(
-        np.log(BACKGROUND_WATTS[0]) + 0.6 * random.standard_normal(DRAWS)
-    )
+    background = np.exp(np.log(BACKGROUND_WATTS[0]) + 0.6 * random.standard_normal(DRAWS))
     return Draws(idle, read, write, np.stack([*columns, background], axis=1))
 
 
@@ -134,9 +132,7 @@ def power_range(posterior: Posterior, drive: DriveFacts) -> tuple[tuple[float, f
     return tuple(ends)
 
 
-def state_effects(
-    posterior: Posterior, drive: DriveFacts, source: str
-) -> list[PowerStateEffect]:
+def state_effects(posterior: Posterior, drive: DriveFacts, source: str) -> list[PowerStateEffect]:
     """What lower caps leave: the share of the watts above base that they allow.
 
     On Xie et al.'s enterprise drive this gives 0.67 and 0.44 of the sequential writes where 0.74

@@ -82,9 +82,9 @@ def prior_surface(
     )
 
 
-def prior_tail_of(posterior: Posterior, operation: str, name: str) -> Tail:
+def prior_tail_of(posterior: Posterior, operation: str, name: str, knots: int = len(KNOTS)) -> Tail:
     """The tail law of other drives with this drive's expected factor on the excess."""
-    law = prior_tail(name, len(KNOTS))
+    law = prior_tail(name, knots)
     if name == "p50":
         return law
     factor = posterior.value(f"{operation}_tail")

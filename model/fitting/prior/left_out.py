@@ -152,9 +152,7 @@ def judge_performance(folder: Path) -> list[CoverageVerdict]:
     for device in ["all", *measurements]:
         for quantity in QUANTITIES:
             own = [
-                one
-                for one in scored
-                if one.quantity == quantity and device in ("all", one.device)
+                one for one in scored if one.quantity == quantity and device in ("all", one.device)
             ]
             if own:
                 verdicts.append(_verdict(device, quantity, own))

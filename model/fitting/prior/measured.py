@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -118,13 +119,11 @@ def with_measurements(
             source="public fio runs",
         )
         fitted.append(
-            observation(
-                {quantity: 1.0}, "fitted", fact, own_sd=found.sd(quantity), measured=True
-            )
+            observation({quantity: 1.0}, "fitted", fact, own_sd=found.sd(quantity), measured=True)
         )
     fitted += _tails(drive, found, rows)
     own = [one for one in drive.observations if not (one.measured and _of_curve(one))]
-    return _with(drive, [*own, *fitted])
+    return replace(drive, observations=[*own, *fitted])
 
 
 def _tails(drive: DriveFacts, found: Posterior, rows: dict[str, Rows]) -> list[Observation]:
@@ -191,9 +190,3 @@ def _unseen(flow: str, rows: Rows) -> list[str]:
 
 def _of_curve(one: Observation) -> bool:
     return any(name.startswith(FLOWS) for name in one.weights)
-
-
-def _with(drive: DriveFacts, observations: list[Observation]) -> DriveFacts:
-    bare = drive.having([])
-    bare.observations[:] = observations
-    return bare
