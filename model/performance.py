@@ -285,7 +285,9 @@ class _LoadedSurface:
         for name in names:
             width = self._width(name, learned.get(f"{name}_sd"), distance, inside)
             if self.surface.doubt is not None:
-                width = self._doubtful(self.surface.doubt, name, points, terms)
+                doubted = self._doubtful(self.surface.doubt, name, points, terms)
+                scored = any(w.scores for key, w in self.widths.items() if key[0] == name)
+                width = np.maximum(width, doubted) if scored else doubted
             half[name] = np.sqrt(width * width + apart * apart)
         return Direction(
             {name: value[name] for name in names},

@@ -28,6 +28,9 @@ FLOOR_SD = {"latency": 0.02, "p50": 0.05, "p99": 0.2, "p999": 0.2}
 little about where percentiles go wrong, so that their intervals are nearly as wide everywhere,
 which scores better on what is left out."""
 
+LEAST_SCORES = 10
+"""Nine scores are the least that bound 90 %; crepes takes (9 + 1) * 0.9 for more than 9."""
+
 SD_PER_OCTAVE = 0.05
 """How fast doubt grows outside the hull, log units an octave; the factor scales it."""
 
@@ -123,9 +126,9 @@ def _widths(scores: dict[tuple[str, str], list[float]]) -> list[IntervalWidth]:
     for name in ("latency", *PERCENTILES):
         for region in ("inside", "outside"):
             own = scores.get((name, region), [])
-            if len(own) < 9:
+            if len(own) < LEAST_SCORES:
                 own = own + scores.get((name, "outside" if region == "inside" else "inside"), [])
-            if len(own) < 9:
+            if len(own) < LEAST_SCORES:
                 continue
             out.append(
                 IntervalWidth(

@@ -27,6 +27,11 @@ from iojoule.model.prior.surfaces import HOST_SD, prior_surface
 HOST_SHARPNESS = 6.0
 """Of the host's bend where no host was measured (`model.fitting.parameters.Priors`)."""
 
+NOBODY_MEASURED = (
+    "nobody measured this drive: everything is expected of drives with its facts; measure it "
+    "(iojoule measure plan --plan quick) and fit"
+)
+
 SOURCE = "expected of drives with its facts: the prior learned over the catalogue"
 
 
@@ -88,8 +93,7 @@ def profile_of(drive: DriveFacts, posterior: Posterior) -> DeviceProfile:
         system_power=None,
         ladder=Ladder(entries=prior_entries(posterior)),
         gaps=[
-            "nobody measured this drive: everything is expected of drives with its facts; measure "
-            "it (iojoule measure plan --plan quick) and fit",
+            NOBODY_MEASURED,
             "CPU and wall power: they belong to a host; measure it",
             "the cache for writes and what follows when it is full: not in any data sheet",
         ],

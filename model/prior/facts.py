@@ -298,7 +298,7 @@ def _catalogue_observations(drive: Drive) -> Iterator[Observation]:
 def _declared(
     cap: float, active: float | None, idle: float | None, source: str
 ) -> Iterator[Observation]:
-    """What the descriptor of PS0 says; an active power equal to the cap, or absurd, says nothing."""
+    """What the descriptor of PS0 says; active power equal to the cap, or absurd, says nothing."""
     yield _of("cap_watts", cap, "W", "max_power_ps0", source)
     if active is not None and 0.3 * cap < active < 0.95 * cap:
         used = FactUsed(name="declared_active_power_ps0", value=active, unit="W", source=source)

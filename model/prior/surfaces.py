@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -96,12 +98,14 @@ def prior_tail_of(posterior: Posterior, operation: str, name: str, knots: int = 
     )
 
 
-def tail_width(posterior: Posterior, operation: str, tail: Tail) -> IntervalWidth:
+def tail_width(posterior: Posterior, operation: str, tail: Tail, *, rows: int = 0) -> IntervalWidth:
     """What a percentile's own doubt adds to the mean's: the factor's, and the law's within a drive.
 
     The excess moves the percentile by less than its own factor, so this errs on the wide side.
+    `rows` that the law was learned on take from the factor's doubt: four weigh as the prior does.
     """
     between = 0.0 if tail.quantile == "p50" else posterior.sd(f"{operation}_tail")
+    between /= math.sqrt(1.0 + rows / 4.0)
     return IntervalWidth(
         quantity=tail.quantile,
         region="outside",

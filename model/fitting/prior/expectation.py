@@ -16,10 +16,12 @@ import numpy as np
 
 from iojoule.datasets.profile import (
     DeviceProfile,
+    IntervalWidth,
     Ladder,
     LadderEntry,
     Parameter,
     Surface,
+    Tail,
 )
 from iojoule.datasets.profile.evidence import FactUsed
 from iojoule.datasets.schema import Measurement
@@ -47,6 +49,11 @@ SOURCE = "expected of drives with its facts, and of what was measured of it"
 
 LEAST_SD = 0.15
 """No prior of a curve is narrower (log): the catalogue's drives are known no better."""
+
+
+TELLING_SCORES = 30
+"""Scores of rows left out from which on they bound an interval better than the prior does: with
+fewer their 90 % quantile is the second or third largest and strays widely."""
 
 
 class Expectation:
@@ -124,9 +131,9 @@ class Expectation:
         link = self.drive.link_bytes_per_second
         surfaces = [self._doubted(surface) for surface in profile.surfaces]
         measured = {_flow(surface) for surface in surfaces}
-        for flow in FLOWS:
-            if flow not in measured:
-                surfaces.append(prior_surface(self.after, flow, link, SOURCE))
+        surfaces += [
+            prior_surface(self.after, flow, link, SOURCE) for flow in FLOWS if flow not in measured
+        ]
         power = profile.device_power
         return profile.model_copy(
             update={
@@ -138,8 +145,9 @@ class Expectation:
         )
 
     def _doubted(self, surface: Surface) -> Surface:
-        """A surface with too few rows for conformal widths takes the prior's doubt."""
-        if any(width.quantity == "latency" for width in surface.widths):
+        """A surface with too few scores for good conformal widths takes the prior's doubt."""
+        scores = [width.scores for width in surface.widths if width.quantity == "latency"]
+        if scores and min(scores) >= TELLING_SCORES:
             return surface
         flow, operation = _flow(surface), surface.operation.value
         mean, covariance = self.after.part([f"{flow}_{name}" for name in CURVE])
@@ -155,9 +163,19 @@ class Expectation:
             update={
                 "doubt": curve_doubt(mean, covariance, knots),
                 "tails": tails,
-                "widths": [tail_width(self.after, operation, tail) for tail in tails],
+                "widths": [
+                    width
+                    for tail in tails
+                    for width in self._tail_widths(surface, tail, tail.quantile in learned)
+                ],
             }
         )
+
+    def _tail_widths(self, surface: Surface, tail: Tail, learned: bool) -> list[IntervalWidth]:
+        """A percentile's own doubt: from rows left out, else the prior's, less what rows tell."""
+        scored = [one for one in surface.widths if one.quantity == tail.quantile and one.scores]
+        rows = len(self.rows[_flow(surface)]) if learned else 0
+        return scored or [tail_width(self.after, surface.operation.value, tail, rows=rows)]
 
     def _entries(self, profile: DeviceProfile) -> list[LadderEntry]:
         entries = []

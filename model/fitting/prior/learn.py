@@ -2,9 +2,9 @@
 
 A hierarchical linear model with missing data (Little and Rubin, Statistical Analysis with Missing
 Data, chapter 11; Gelman et al., Bayesian Data Analysis, chapters 15 and 18). Drive d has the log
-quantities x_d = E g_d + u_d, u_d ~ N(0, S); what is known of it is y = H x + offset + noise. Given S
-the effects E and the offsets are Gaussian (generalised least squares with their stated priors); S
-has an inverse-Wishart prior around the stated spread and is found by expectation maximisation.
+quantities x_d = E g_d + u_d, u_d ~ N(0, S); what is known of it is y = H x + offset + noise. Given
+S the effects E and the offsets are Gaussian (generalised least squares with their stated priors);
+S has an inverse-Wishart prior around the stated spread and is found by expectation maximisation.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ def predict_rows(predictor: Predictor, flow: str, rows: Rows) -> Prediction:
 
 
 def _unseen(flow: str, rows: Rows) -> list[str]:
-    """Parameters that runs of these sizes and depths cannot show: small ones no bytes, shallow ones no end."""
+    """Parameters that these rows cannot show: small ones no bytes, shallow ones no end."""
     names = []
     if rows.request_bytes.max() < 16384:
         names += ["transfer_bytes_per_second", "bytes_per_second"]
