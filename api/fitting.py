@@ -20,6 +20,7 @@ from iojoule.datasets.store import Dataset, read_dataset
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fitting.build import fit_profile, load_measurements
 from iojoule.model.fitting.prior.expectation import Expectation
+from iojoule.model.fitting.prior.specimens import between_drives, valid_for
 from iojoule.model.fitting.recipe import (
     Figure,
     HostRecipe,
@@ -140,6 +141,12 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
     found = _characteristics(paths)
     if found is not None:
         recipe = recipe.model_copy(update={"idle_watts": _idle_watts(found)})
+    recipe = recipe.model_copy(
+        update={
+            "valid_for": valid_for(recipe.valid_for, measurements),
+            "between_drives": between_drives(recipe.between_drives, measurements),
+        }
+    )
     expected = Expectation(known_facts(name, measured), recipe, measurements)
     recipe = expected.power_recipe(measurements)
     profile = fit_profile(recipe, measurements, [_source(*one) for one in named], expected.priors)

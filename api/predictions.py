@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from iojoule import __version__
+from iojoule.api.predictors import Predictors
 from iojoule.api.questions import Where, check_names, placed, read_columns
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.frame import USED, used_columns
-from iojoule.model.predictor import QUANTITIES, Prediction, Predictor
+from iojoule.model.predictor import QUANTITIES, Prediction
+from iojoule.model.validity import FIELDS
 
 EVIDENCE = "evidence"
 
@@ -93,7 +95,7 @@ class Answers:
 
 
 def ask(
-    predictor: Predictor,
+    predictors: Predictors,
     names: Sequence[str],
     rows: Sequence[Sequence[Any]],
     *,
@@ -103,28 +105,32 @@ def ask(
     """Predict one row per question.
 
     Args:
-        predictor: Of the device profile that answers.
+        predictors: Of the device profile that answers.
         names: Fields of the questions, any of workload, state, configuration and conditions.
         rows: One cell a field; None and "" mean left out.
         where: Names row i, counted from 0, in messages.
         place: Names the whole in messages.
 
     Raises:
+        StaleProfileError: The profile does not hold under a row's conditions; names both.
         InputError: An unknown field, an impossible value or combination, or a power state that
             the drive does not have; the message names row and field.
     """
     check_names(names, place, (*ANSWERED, EVIDENCE))
-    columns = read_columns(names, rows, predictor.profile, where)
+    profile = predictors.profile
+    columns = read_columns(names, rows, profile, where)
     try:
-        prediction, used = predictor.predict_columns(
-            {name: values for name, values in columns.items() if name in USED}, len(rows)
+        prediction, used = predictors.predict_columns(
+            {name: values for name, values in columns.items() if name in USED},
+            {name: values for name, values in columns.items() if name in FIELDS},
+            len(rows),
         )
     except InputError as error:
         raise placed(error, where) from None
     return Answers(
-        profile=predictor.profile,
+        profile=profile,
         columns=columns,
         prediction=prediction,
         defaults_used=used,
-        without_effect=[name for name in columns if name not in used_columns(predictor.profile)],
+        without_effect=[name for name in columns if name not in (*used_columns(profile), *FIELDS)],
     )

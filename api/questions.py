@@ -21,7 +21,7 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import COLUMNS, SECTIONS, validation_error
 
 ASKED = ("workload", "configuration", "state", "conditions")
-"""Kinds of fields that may stand in a question; conditions are kept and change nothing."""
+"""Kinds of fields that may stand in a question; conditions widen, or refuse."""
 
 FIELDS = tuple(name for name, kind in COLUMNS.items() if kind in ASKED)
 """Every field that may stand in a question."""

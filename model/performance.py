@@ -45,6 +45,15 @@ BORROWED_SD = 0.6
 FAR_OCTAVES = 8.0
 """Doubt grows with the distance from the hull up to here."""
 
+DOUBTS = {
+    "unloaded": "unloaded latency",
+    "capacity": "capacity",
+    "sharpness": "bend of the curve",
+    "host": "unknown host",
+    "form": "what drives do beside the curve",
+}
+"""Names of the parts of a doubt (see `model.doubt`)."""
+
 REPEAT_SD = 0.05
 """Log sd of a measured point of a surface with too few rows to learn its own."""
 
@@ -152,6 +161,12 @@ class PerformanceModel:
         if operation == "write":
             self._apply_collecting(result, frame, points)
         return result
+
+    def variances(
+        self, operation: str, pattern: str, points: Points, code: Codes, name: str
+    ) -> list[tuple[str, float]]:
+        """Where the variance of one point's log latency or percentile comes from, at PS0."""
+        return self._surfaces[operation, pattern].variances(points, code, name)
 
     def _surface(
         self, pattern: Codes, points: Points, code: Codes, operation: str, names: Sequence[str]
@@ -308,6 +323,27 @@ class _LoadedSurface:
         local = self.surface.relative_sd if sd is None else sd
         spread = np.sqrt(local * local + within.floor_sd**2) + beyond.sd_per_octave * distance
         return np.asarray(np.where(inside, within.factor, beyond.factor) * spread)
+
+    def variances(self, points: Points, code: Codes, name: str) -> list[tuple[str, float]]:
+        """Sources of the variance of one point, and how much each is."""
+        half = float(self.evaluate(points, code, ("latency", name)).half_width[name][0]) / 1.645
+        path = float(self.path_sd[code][0]) ** 2
+        parts = [
+            ("host path that was not measured", path),
+            ("another pattern or direction stands in", (BORROWED_SD * self.borrowed) ** 2),
+        ]
+        doubted = self.surface.doubt
+        if doubted is not None:
+            terms = evaluate_curve(self.knots, points)
+            scale = (doubted.factor / 1.645) ** 2
+            shares = doubt.variance_shares(doubted, self.knots, points, terms)
+            parts += [(DOUBTS[key], scale * float(one[0])) for key, one in shares.items()]
+        rest = half**2 - sum(one for _, one in parts)
+        if doubted is None:
+            word = "curve and learned residual" if name == "latency" else "curve, residual and tail"
+        else:
+            word = "rows left out" if name == "latency" else "tail law"
+        return [*parts, (word, max(rest, 0.0))]
 
     def _doubtful(
         self, doubted: CurveDoubt, name: str, points: Points, terms: CurveTerms

@@ -244,6 +244,12 @@ class Predictor:
         load = points.log_requests + np.log(frame.request_bytes * busier)
         return np.asarray(load - np.log(link.value * 1e-9))
 
+    def directions(
+        self, frame: Frame, points: Points, code: Codes, names: Sequence[str]
+    ) -> tuple[Direction, Floats]:
+        """Throughput and latency of the rows, mixed where they mix, and their read fractions."""
+        return self._directions(frame, points, code, 1, names)
+
     def _directions(
         self, frame: Frame, points: Points, code: Codes, runs: int, names: Sequence[str]
     ) -> tuple[Direction, Floats]:

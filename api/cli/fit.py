@@ -57,12 +57,12 @@ def fit(
     elif shipped:
         _shipped(data, output)
     elif recipe is not None:
-        _one_recipe(recipe, data, _profile_file(output))
+        _one_recipe(recipe, data, profile_file(output))
     else:
-        _datasets(datasets or [], device, _profile_file(output))
+        _datasets(datasets or [], device, profile_file(output))
 
 
-def _profile_file(output: Path | None) -> Path:
+def profile_file(output: Path | None) -> Path:
     """Refuse early what cannot be written: a fit takes a while."""
     if output is None:
         raise typer.BadParameter("say -o PROFILE.json")
@@ -78,13 +78,13 @@ def _shipped(data: Path | None, output: Path | None) -> None:
 
     folder, source = profiles_folder(output), data_folder(data)
     for profile in fit_shipped(source):
-        _write(profile, folder / f"{profile.device}.json")
+        write(profile, folder / f"{profile.device}.json")
 
 
 def _one_recipe(name: str, data: Path | None, output: Path) -> None:
     from iojoule.api.fitting import data_folder, fit_recipe
 
-    _write(fit_recipe(name, data_folder(data)), output)
+    write(fit_recipe(name, data_folder(data)), output)
 
 
 def _datasets(paths: list[Path], device: str | None, output: Path) -> None:
@@ -93,10 +93,11 @@ def _datasets(paths: list[Path], device: str | None, output: Path) -> None:
     fitted = fit_datasets(paths, device)
     for said in fitted.notes:
         console.note(said)
-    _write(fitted.profile, output)
+    write(fitted.profile, output)
 
 
-def _write(profile: DeviceProfile, path: Path) -> None:
+def write(profile: DeviceProfile, path: Path) -> None:
+    """Write a profile and say in one line what is in it."""
     from iojoule.datasets.profile import write_profile
 
     write_profile(profile, path)

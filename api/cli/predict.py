@@ -13,7 +13,17 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
-from iojoule.api.cli.questions import DeviceOption, ProfileOption, assignments, chosen_profile
+from iojoule.api.cli.questions import (
+    ConditionsOption,
+    DeviceOption,
+    FirmwareOption,
+    GenerationOption,
+    ProfileOption,
+    TemperatureOption,
+    assignments,
+    chosen_profile,
+    stated_conditions,
+)
 from iojoule.datasets.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,6 +61,10 @@ def predict(
         list[str] | None,
         typer.Option("--set", metavar="FIELD=VALUE", help="One question without a file."),
     ] = None,
+    firmware: FirmwareOption = None,
+    pcie_generation: GenerationOption = None,
+    temperature: TemperatureOption = None,
+    conditions: ConditionsOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Predict throughput, latency and power of each configuration, with 90 % intervals.
@@ -64,10 +78,11 @@ def predict(
     chosen = chosen_profile(device, profile)
     questions = _read(configurations) if configurations else _stated(assignments(set_ or []))
     from iojoule.api.predictions import ask
-    from iojoule.model.predictor import Predictor
+    from iojoule.api.predictors import Predictors
 
+    asked = stated_conditions(firmware, pcie_generation, temperature, conditions)
     answers = ask(
-        Predictor(chosen),
+        Predictors(chosen, asked),
         questions.names,
         questions.rows,
         where=questions.where,

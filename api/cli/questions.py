@@ -12,6 +12,7 @@ from iojoule.api.cli import console
 
 if TYPE_CHECKING:
     from iojoule.datasets.profile import DeviceProfile
+    from iojoule.datasets.schema import Conditions
 
 DeviceOption = Annotated[
     str | None,
@@ -21,6 +22,43 @@ ProfileOption = Annotated[
     Path | None,
     typer.Option("--profile", metavar="FILE", help="Device profile that `iojoule fit` wrote."),
 ]
+
+
+FirmwareOption = Annotated[
+    str | None, typer.Option("--firmware", help="Firmware of the drive that is asked about.")
+]
+GenerationOption = Annotated[
+    int | None, typer.Option("--pcie-generation", min=1, help="Generation of its link.")
+]
+TemperatureOption = Annotated[
+    float | None, typer.Option("--temperature", metavar="CELSIUS", help="Its temperature.")
+]
+ConditionsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--conditions",
+        metavar="FILE.toml",
+        help="Conditions of the schema (firmware, pcie_lanes, host_id, percentage_used ...).",
+    ),
+]
+
+
+def stated_conditions(
+    firmware: str | None, generation: int | None, temperature: float | None, file: Path | None
+) -> Conditions:
+    """The conditions of the drive that is asked about; an option wins over the file.
+
+    Raises:
+        InputError: The file is not what it must be.
+    """
+    from iojoule.api.conditions import read_conditions
+
+    options = {
+        "firmware": firmware,
+        "pcie_generation": generation,
+        "temperature_celsius_mean": temperature,
+    }
+    return read_conditions(file, {name: one for name, one in options.items() if one is not None})
 
 
 def chosen_profile(device: str | None, profile: Path | None) -> DeviceProfile:
@@ -43,8 +81,8 @@ def chosen_profile(device: str | None, profile: Path | None) -> DeviceProfile:
     return chosen
 
 
-def assignments(given: Sequence[str]) -> dict[str, str]:
-    """Split `--set FIELD=VALUE` options; a later one replaces an earlier one.
+def assignments(given: Sequence[str], option: str = "--set") -> dict[str, str]:
+    """Split `FIELD=VALUE` options; a later one replaces an earlier one.
 
     Raises:
         BadParameter: One is not of that form.
@@ -53,6 +91,6 @@ def assignments(given: Sequence[str]) -> dict[str, str]:
     for one in given:
         name, equals, value = one.partition("=")
         if not equals or not name.strip():
-            raise typer.BadParameter(f"--set {one}: write it as FIELD=VALUE")
+            raise typer.BadParameter(f"{option} {one}: write it as FIELD=VALUE")
         found[name.strip()] = value.strip()
     return found

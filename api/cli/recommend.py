@@ -9,7 +9,17 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
-from iojoule.api.cli.questions import DeviceOption, ProfileOption, assignments, chosen_profile
+from iojoule.api.cli.questions import (
+    ConditionsOption,
+    DeviceOption,
+    FirmwareOption,
+    GenerationOption,
+    ProfileOption,
+    TemperatureOption,
+    assignments,
+    chosen_profile,
+    stated_conditions,
+)
 from iojoule.datasets.errors import InfeasibleError
 
 if TYPE_CHECKING:
@@ -46,6 +56,10 @@ def recommend(
             help="Probability with which each bound holds; else as the file says, or 0.9."
         ),
     ] = None,
+    firmware: FirmwareOption = None,
+    pcie_generation: GenerationOption = None,
+    temperature: TemperatureOption = None,
+    conditions: ConditionsOption = None,
     rows: Annotated[int, typer.Option(min=1, max=50, help="Rows of the Pareto table.")] = 10,
     plot: Annotated[
         Path | None,
@@ -63,6 +77,7 @@ def recommend(
         check_target(plot)
     chosen = chosen_profile(device, profile)
     from iojoule.api.recommendations import answer, stated_value, workload_with
+    from iojoule.model.validity import under
     from iojoule.recommender.recommend import Recommender
 
     changes: dict[str, Any] = {
@@ -70,7 +85,9 @@ def recommend(
     }
     options = {"scope": scope, "objective": objective, "sla.confidence": confidence}
     changes |= {name: value for name, value in options.items() if value is not None}
-    found = answer(Recommender(chosen), workload_with(workload, changes, job=job))
+    asked = stated_conditions(firmware, pcie_generation, temperature, conditions)
+    question = workload_with(workload, changes, job=job)
+    found = answer(Recommender(under(chosen, asked)), question)
     _emit(found, output, rows)
     if plot is not None:
         from iojoule.api.plot import draw_front

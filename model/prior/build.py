@@ -57,9 +57,7 @@ def profile_of(drive: DriveFacts, posterior: Posterior) -> DeviceProfile:
         generator=f"iojoule {__version__}",
         recipe=FACTS_RECIPE,
         sources=_sources(posterior),
-        valid_for=recipe.valid_for.model_copy(
-            update={"firmware": [drive.firmware] if drive.firmware else []}
-        ),
+        valid_for=recipe.valid_for,
         defaults=dict(recipe.defaults),
         default_sources=dict(recipe.default_sources),
         max_transfer_bytes=drive.max_transfer_bytes or recipe.max_transfer_bytes,

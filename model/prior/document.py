@@ -53,6 +53,13 @@ class Kind(Section):
     why: str
 
 
+class ConditionPrior(Section):
+    """How far an unknown condition may move throughput, latency and watts (log sd)."""
+
+    sd: Positive
+    why: str
+
+
 class Assumptions(Section):
     """The stated hyperpriors (`assumptions.toml`)."""
 
@@ -65,6 +72,7 @@ class Assumptions(Section):
     xpoint_share: Annotated[float, Field(gt=0, lt=1)]
     quantities: dict[str, Quantity]
     kinds: dict[str, Kind]
+    conditions: dict[str, ConditionPrior]
 
 
 class LearnedSource(Section):

@@ -7,7 +7,7 @@ from typing import Any
 
 from iojoule.api.http.places import within
 from iojoule.api.http.predict.schemas import PredictRequest
-from iojoule.api.http.predictors import recommender_for
+from iojoule.api.http.predictors import predictors_for
 from iojoule.api.predictions import ask
 from iojoule.api.questions import FIELDS
 from iojoule.datasets.errors import InputError
@@ -23,14 +23,14 @@ def predict(request: PredictRequest) -> dict[str, Any]:
         InputError: A configuration cannot exist; names its place.
     """
     with within("device"):
-        predictor = recommender_for(request.device).predictor
+        predictors = predictors_for(request.device)
     asked = [one.model_dump(exclude_none=True) for one in request.configurations]
     named = {name for one in asked for name in one}
     names = [name for name in FIELDS if name in named]
     rows = [[one.get(name) for name in names] for one in asked]
     try:
         return ask(
-            predictor, names, rows, where=lambda row: f"configurations[{row}]", place="the body"
+            predictors, names, rows, where=lambda row: f"configurations[{row}]", place="the body"
         ).document()
     except InputError as error:
         match = _ROW.match(error.message)

@@ -1,0 +1,97 @@
+"""Predictors of one profile under the conditions that questions state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from iojoule.datasets.errors import StaleProfileError
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.schema import Conditions
+from iojoule.model.predictor import Activity, Band, Prediction, Predictor
+from iojoule.model.validity import FIELDS, under
+
+
+class Predictors:
+    """The predictor of a profile for each combination of conditions, built when first asked.
+
+    Args:
+        profile: What answers.
+        conditions: Those of every question, where it does not state its own.
+    """
+
+    def __init__(self, profile: DeviceProfile, conditions: Conditions | None = None) -> None:
+        self.profile = profile
+        self.conditions = conditions or Conditions()
+        self._built: dict[tuple[Any, ...], Predictor] = {}
+
+    def under(self, stated: Mapping[str, Any]) -> Predictor:
+        """The predictor where some conditions are stated.
+
+        Raises:
+            StaleProfileError: The profile does not hold there; names the condition.
+        """
+        known = {name: value for name, value in stated.items() if value is not None}
+        key = tuple(known.get(name) for name in FIELDS)
+        if key not in self._built:
+            asked = self.conditions.model_copy(update=known)
+            self._built[key] = Predictor(under(self.profile, asked))
+        return self._built[key]
+
+    def predict_columns(
+        self,
+        columns: Mapping[str, Sequence[Any]],
+        conditions: Mapping[str, Sequence[Any]],
+        rows: int,
+    ) -> tuple[Prediction, dict[str, Any]]:
+        """Predict rows, each under its own conditions; as `Predictor.predict_columns`.
+
+        Raises:
+            StaleProfileError: As above; the message starts with the row.
+        """  # fmt: skip
+        if not conditions:
+            return self.under({}).predict_columns(columns, rows)
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for row, cells in enumerate(zip(*conditions.values(), strict=True)):
+            groups.setdefault(cells, []).append(row)
+        predictors = []
+        for cells, places in groups.items():
+            try:
+                predictors.append(self.under(dict(zip(conditions, cells, strict=True))))
+            except StaleProfileError as error:
+                raise StaleProfileError(
+                    f"row {places[0] + 1}: {error.message}", field=error.field
+                ) from None
+        if len(groups) == 1:
+            return predictors[0].predict_columns(columns, rows)
+        # conditions widen intervals and move no value: each row takes the intervals of its group
+        parts = [one.predict_columns(columns, rows) for one in predictors]
+        group = np.empty(rows, dtype=np.intp)
+        for index, places in enumerate(groups.values()):
+            group[places] = index
+        return _picked([part[0] for part in parts], group), parts[0][1]
+
+
+def _picked(parts: list[Prediction], group: np.ndarray[Any, np.dtype[np.intp]]) -> Prediction:
+    """Row i of the prediction that `group[i]` names."""
+    rows = np.arange(len(group))
+
+    def pick(arrays: list[Any]) -> Any:
+        return np.stack(arrays)[group, rows]
+
+    def fields(kind: type, ones: list[Any]) -> dict[str, Any]:
+        return {
+            name: pick([getattr(one, name) for one in ones])
+            for name in kind.__dataclass_fields__  # type: ignore[attr-defined]
+        }
+
+    return Prediction(
+        {
+            name: Band(**fields(Band, [part.bands[name] for part in parts]))
+            for name in parts[0].bands
+        },
+        pick([part.evidence for part in parts]),
+        Activity(**fields(Activity, [part.activity for part in parts])),
+    )
