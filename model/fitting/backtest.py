@@ -102,7 +102,7 @@ def judge(rows: Rows, fold: Fold, fitted: FittedSurface) -> list[Outcome]:
                 Outcome(
                     fold.axis,
                     fold.value,
-                    "outside" if octaves[index] > 0 else "inside",
+                    _region(x, at),
                     "apart" if stands_apart(str(test.session[index])) else "steady",
                     "fine" if len(np.unique(x)) + 1 >= FINE else "coarse",
                     quantity,
@@ -114,6 +114,13 @@ def judge(rows: Rows, fold: Fold, fitted: FittedSurface) -> list[Outcome]:
                 )
             )
     return outcomes
+
+
+def _region(x: Floats, at: float) -> str:
+    """Where a left-out position lies in what is left of its series."""
+    if at > x.max():
+        return "beyond"
+    return "below" if at < x.min() else "inside"
 
 
 def _floor(quantity: str) -> float:

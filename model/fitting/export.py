@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -138,12 +139,14 @@ def _table(fitted: FittedSurface, rows: Rows, evident: dict[str, Floats]) -> Res
     values: dict[str, list[float]] = {}
     for path in paths:
         features = fitted.features.at(grid[:, 0], grid[:, 2], grid[:, 1], path)
+        corrections = _corrections(fitted, rows, grid, path)
         models = {"latency": fitted.latency_residual, **fitted.tail_residuals}
         for name in names:
             model = models[name]
             if model is None:
                 continue
             mean, sd = model.predict(features)
+            mean = mean + corrections.get(name, 0.0)
             values.setdefault(name, []).extend(_short(mean))
             values.setdefault(f"{name}_sd", []).extend(_short(sd))
         seen = {tuple(np.round(row, 4)) for row in evident.get(path, [])}
@@ -157,6 +160,37 @@ def _table(fitted: FittedSurface, rows: Rows, evident: dict[str, Floats]) -> Res
         paths=paths,
         values=values,
     )
+
+
+def _corrections(fitted: FittedSurface, rows: Rows, grid: Floats, path: str) -> dict[str, Floats]:
+    """What the steady sessions' own series correct at the knots of one path, their mean.
+
+    `grid` holds log2 of depth, jobs and request bytes, shape (m, 3).
+    """
+    on_path = np.array([key == path for key in rows.path_keys()])
+    found: dict[str, list[Floats]] = {name: [] for name in fitted.trends}
+    for session in sorted({str(name) for name in rows.session[on_path]}):
+        if not found or stands_apart(session):
+            continue
+        first = int(np.flatnonzero(on_path & (rows.session == session))[0])
+        asked = rows.take(np.full(len(grid), first))
+        said = fitted.evaluate(
+            replace(
+                asked,
+                queue_depth=np.exp2(grid[:, 0]),
+                jobs=np.exp2(grid[:, 1]),
+                request_bytes=np.exp2(grid[:, 2]),
+            )
+        )
+        for name in found:
+            found[name].append(said[f"{name}_correction"])
+    return {name: _mean_of_told(np.array(parts)) for name, parts in found.items() if parts}
+
+
+def _mean_of_told(corrections: Floats) -> Floats:
+    """Mean over the sessions that say anything (shape (sessions, m)), else 0."""
+    told = np.maximum((corrections != 0.0).sum(axis=0), 1)
+    return np.asarray(corrections.sum(axis=0) / told)
 
 
 def _short(values: Floats) -> list[float]:

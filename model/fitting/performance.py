@@ -20,12 +20,15 @@ from iojoule.model.curve import split_commands
 from iojoule.model.fitting.parameters import Layout, PathKey, PathPrior, Priors
 from iojoule.model.fitting.polish import polish
 from iojoule.model.fitting.residual import (
+    MEAN_BOUNDS,
     MEAN_VARIANCE,
+    TAIL_BOUNDS,
     TAIL_VARIANCE,
     ResidualModel,
     SessionFeatures,
 )
 from iojoule.model.fitting.rows import PERCENTILES, Rows, stands_apart
+from iojoule.model.fitting.series import SeriesTrend
 from iojoule.model.fitting.tails import fit_tail
 from iojoule.model.performance import WAKEUP_EXPONENT
 from iojoule.model.surface import CurveTerms, Knots, Points, evaluate_curve, log_tail_ratio
@@ -34,6 +37,9 @@ Floats = NDArray[np.float64]
 
 BUSY_SD = 0.25
 """fio's CPU columns and the cost of a request agree within about a quarter (log)."""
+
+INTERPOLATED = ("p99", "p999")
+"""Percentiles that a row's own series may correct; the median keeps close to the mean."""
 
 F_SCALE = 3.0
 """Residuals beyond so many standard deviations count by their size, not by its square."""
@@ -70,6 +76,7 @@ class FittedSurface:
         sessions: Log factors of unloaded latency, core time and sharpness by session.
         vector: The least-squares solution, to start the next one from.
         features: Layout of the residuals' features.
+        edges: Least and greatest log2 of depth, jobs and request bytes of the rows, shape (2, 3).
     """
 
     settings: Settings
@@ -79,9 +86,11 @@ class FittedSurface:
     sessions: dict[str, Floats]
     vector: Floats
     features: SessionFeatures = field(default_factory=lambda: SessionFeatures([], []))
+    edges: Floats = field(default_factory=lambda: np.array([[-np.inf] * 3, [np.inf] * 3]))
     latency_residual: ResidualModel | None = None
     tails: dict[str, Tail] = field(default_factory=dict)
     tail_residuals: dict[str, ResidualModel] = field(default_factory=dict)
+    trends: dict[str, SeriesTrend] = field(default_factory=dict)
 
     def curve(self, rows: Rows) -> tuple[Points, CurveTerms]:
         """Evaluate the curve alone, in each row's session."""
@@ -95,10 +104,11 @@ class FittedSurface:
         """Predict rows in their sessions.
 
         Returns:
-            `latency` and the percentiles, ns, and `<name>_sd`, their local sd in log units.
+            `latency` and the percentiles, ns, `<name>_sd`, their local sd in log units, and
+            `<name>_correction`, by how much (log units) a row's own series corrects the law.
         """
         points, terms = self.curve(rows)
-        features = self.features.of(rows, points)
+        features = self.features.of(rows, _held(points, self.edges))
         log_latency = terms.log_latency
         out = {"latency_sd": np.zeros(len(rows))}
         if self.latency_residual is not None:
@@ -109,7 +119,13 @@ class FittedSurface:
             ratio = log_tail_ratio(tail, self.knots, points, terms, log_latency)
             shift, sd = self.tail_residuals[name].predict(features)
             out[f"{name}_sd"] = np.hypot(sd, out["latency_sd"])  # the mean is uncertain too
-            out[name] = np.exp(log_latency + ratio + shift)
+            law = log_latency + ratio + shift
+            correction = np.zeros(len(rows))
+            if name in self.trends:
+                trend, weight = self.trends[name].at(_where(points), _series(rows))
+                correction = weight * (trend - law)
+            out[f"{name}_correction"] = correction
+            out[name] = np.exp(law + correction)
         return out
 
 
@@ -129,6 +145,30 @@ def _points(rows: Rows, settings: Settings) -> Points:
         nothing,
         nothing,
     )
+
+
+def _held(points: Points, edges: Floats) -> Points:
+    """The points moved to the nearest edge of what was measured.
+
+    Beyond it the residual stays what it was there, as in a profile's table: a drive whose plateau
+    lies 3 % below the curve at the last depth lies so at the next.
+    """
+    return replace(
+        points,
+        log2_depth=np.clip(points.log2_depth, *edges[:, 0]),
+        log2_jobs=np.clip(points.log2_jobs, *edges[:, 1]),
+        log2_request=np.clip(points.log2_request, *edges[:, 2]),
+    )
+
+
+def _where(points: Points) -> Floats:
+    """log2 of depth, jobs and request bytes, shape (n, 3)."""
+    return np.stack([points.log2_depth, points.log2_jobs, points.log2_request], axis=1)
+
+
+def _series(rows: Rows) -> list[tuple[str, str]]:
+    """Host path and session of each row."""
+    return list(zip(rows.path_keys(), map(str, rows.session), strict=True))
 
 
 def _wakeup_share(rows: Rows) -> Floats:
@@ -271,6 +311,8 @@ def refit(fitted: FittedSurface, rows: Rows) -> FittedSurface:
 def learn_residuals(fitted: FittedSurface, rows: Rows, like: FittedSurface | None = None) -> None:
     """Learn what the curve misses, and the latency percentiles, from the same rows."""
     points, terms = fitted.curve(rows)
+    where = _where(points)
+    fitted.edges = np.stack([where.min(axis=0), where.max(axis=0)])
     fitted.features = (
         like.features
         if like is not None
@@ -283,6 +325,7 @@ def learn_residuals(fitted: FittedSurface, rows: Rows, like: FittedSurface | Non
         np.log(rows.latency_ns) - terms.log_latency,
         fitted.features,
         MEAN_VARIANCE,
+        MEAN_BOUNDS,
         like.latency_residual if like else None,
     )
     for name in PERCENTILES:
@@ -300,5 +343,13 @@ def learn_residuals(fitted: FittedSurface, rows: Rows, like: FittedSurface | Non
             target - log_tail_ratio(tail, fitted.knots, points, terms, log_latency),
             fitted.features,
             TAIL_VARIANCE,
+            TAIL_BOUNDS,
             like.tail_residuals.get(name) if like else None,
         )
+        if name in INTERPOLATED:
+            fitted.trends[name] = SeriesTrend.of(
+                _where(points),
+                _series(some),
+                np.log(some.percentile(name)),
+                fitted.tail_residuals[name].noise_variance,
+            )

@@ -135,18 +135,31 @@ def _session_part(columns: list[int], variance: tuple[float, float, float]) -> K
     return OnColumns(smooth, (0, 1)) * OnColumns(own, tuple(columns))
 
 
-def _kernel(features: SessionFeatures, sd: float, between: tuple[float, float, float]) -> Kernel:
+MEAN_BOUNDS = (0.3, 5e-3)
+"""Greatest variance of the residual of mean latency, and of a single row's chance error."""
+
+TAIL_BOUNDS = (4.0, 0.2)
+"""As above for percentiles: where a queue in the host overflows, the 99th percentile of neighbours
+differs by a factor of ten, and no surface passes through all of them (860 PRO beyond 32)."""
+
+
+def _kernel(
+    features: SessionFeatures,
+    sd: float,
+    between: tuple[float, float, float],
+    most: tuple[float, float],
+) -> Kernel:
     first = COORDINATES + len(features.paths)
     shared = tuple(range(first))
     kernel = OnColumns(
-        ConstantKernel(sd**2, (1e-5, 0.3))
+        ConstantKernel(sd**2, (1e-5, most[0]))
         * Matern(
             [1.0] * len(shared),
             length_scale_bounds=[(0.8, 8.0)] * COORDINATES + [(0.7, 5.0)] * len(features.paths),
             nu=1.5,
         ),
         shared,
-    ) + WhiteKernel(3e-4, (2e-5, 5e-3))
+    ) + WhiteKernel(3e-4, (2e-5, most[1]))
     apart = [first + i for i, name in enumerate(features.sessions) if stands_apart(name)]
     steady = [first + i for i, name in enumerate(features.sessions) if not stands_apart(name)]
     if len(steady) > 1:  # a lone session is the reference
@@ -169,6 +182,7 @@ class ResidualModel:
         y: Floats,
         features: SessionFeatures,
         between: tuple[float, float, float],
+        most: tuple[float, float],
         like: ResidualModel | None = None,
     ) -> ResidualModel:
         """Learn y over x.
@@ -178,6 +192,7 @@ class ResidualModel:
             y: Residuals, shape (n,).
             features: Layout of the features.
             between: Start and bounds of the variance between steady sessions.
+            most: Greatest variance of the residual and of one row's error.
             like: Take the scales from this model; None finds them by marginal likelihood.
         """
         if like is not None:
@@ -186,8 +201,14 @@ class ResidualModel:
         with warnings.catch_warnings():
             # a length scale at its bound is expected: a column that does not matter
             warnings.simplefilter("ignore", ConvergenceWarning)
-            process = GaussianProcessRegressor(_kernel(features, 0.1, between)).fit(x, y)
+            process = GaussianProcessRegressor(_kernel(features, 0.1, between, most)).fit(x, y)
         return cls(process)
+
+    @property
+    def noise_variance(self) -> float:
+        """Variance of a single row around the surface, log units squared."""
+        parts = self.process.kernel_.get_params()
+        return float(next(v for name, v in parts.items() if name.endswith("noise_level")))
 
     def predict(self, x: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation, noise included, at features x."""

@@ -22,6 +22,9 @@ others (unsteady runs, points taken from a text) and moves them little."""
 PUBLISHED = "published"
 """A session whose id starts with this word holds published points, not measurements."""
 
+BY_RATE = 0.75
+"""Weight of the rate: it counts every request, while the clocks leave out what fio itself takes."""
+
 PERCENTILES = ("p50", "p99", "p999")
 
 
@@ -29,8 +32,8 @@ PERCENTILES = ("p50", "p99", "p999")
 class Rows:
     """n measurements, one array each; latencies in ns, NaN where not observed.
 
-    `latency_ns` is the geometric mean of the observed mean latency and of
-    concurrency / IOPS, which Little's law says are equal and which differ by the few percent
+    `latency_ns` is the geometric mean, weighted by `BY_RATE`, of concurrency / IOPS and of the
+    observed mean latency, which Little's law says are equal and which differ by the few percent
     that fio spends outside its own clocks; either alone where the other is missing.
     `relative_sd` is what one row may be off by chance, and weighs it.
     """
@@ -56,8 +59,8 @@ class Rows:
     def __len__(self) -> int:
         return len(self.request_bytes)
 
-    def take(self, mask: NDArray[np.bool_]) -> Self:
-        """Keep the rows where `mask` is true."""
+    def take(self, mask: NDArray[np.bool_] | NDArray[np.intp]) -> Self:
+        """Keep the rows where `mask` is true, or those of the given indices."""
         return replace(
             self, **{field.name: getattr(self, field.name)[mask] for field in fields(self)}
         )
@@ -105,7 +108,8 @@ def rows_of(measurements: list[Measurement], *, host_cores: int, relative_sd: fl
         by_clock = seen.latency_mean_ns
         if by_rate is None and by_clock is None:
             continue
-        latency = np.sqrt((by_rate or by_clock or 0.0) * (by_clock or by_rate or 0.0))
+        log_rate, log_clock = np.log([by_rate or by_clock or 0.0, by_clock or by_rate or 0.0])
+        latency = np.exp(BY_RATE * log_rate + (1.0 - BY_RATE) * log_clock)
         engine = chosen.engine or Engine.LIBAIO
         completion = chosen.completion or (
             Completion.POLLED if engine is Engine.SPDK else Completion.INTERRUPT

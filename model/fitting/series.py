@@ -1,0 +1,94 @@
+"""Percentiles between the neighbours of one series, where a smooth law knows less than they do.
+
+A percentile is read off a histogram and bends where the mean does not, so between two neighbours an
+octave away plain interpolation of the row's own series beats any law fitted to all of them. It
+counts the less the further the neighbours lie apart, and the less the more the rows scatter:
+interpolation follows every stray value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import PchipInterpolator
+
+Floats = NDArray[np.float64]
+
+DENSE_OCTAVES = 2.0
+"""Neighbours this far from each other, a row's own place an octave from both, are interpolated."""
+
+SMOOTH_SD = 0.05
+"""Log sd of single rows at which interpolation counts half: three of fio's histogram bins."""
+
+
+@dataclass(frozen=True)
+class SeriesTrend:
+    """Log values of rows that share host path, session and two of three coordinates.
+
+    Attributes:
+        lines: By axis (depth, jobs, size): positions and values of every series.
+        reliability: 0 to 1, how much interpolation counts between dense neighbours.
+    """
+
+    lines: tuple[dict[tuple[object, ...], tuple[Floats, Floats]], ...]
+    reliability: float
+
+    @classmethod
+    def of(
+        cls, where: Floats, keys: Sequence[object], values: Floats, noise_variance: float
+    ) -> SeriesTrend:
+        """Collect the series of n rows.
+
+        Args:
+            where: log2 of depth, jobs and request bytes, shape (n, 3).
+            keys: What else tells series apart: host path and session.
+            values: Log values, shape (n,).
+            noise_variance: How much single rows scatter, log units squared.
+        """
+        lines: list[dict[tuple[object, ...], tuple[Floats, Floats]]] = []
+        for axis in range(3):
+            members: dict[tuple[object, ...], list[int]] = {}
+            for index, name in enumerate(_names(where, keys, axis)):
+                members.setdefault(name, []).append(index)
+            found = {}
+            for name, rows in members.items():
+                x, place = np.unique(where[rows, axis], return_inverse=True)
+                if len(x) > 1:
+                    found[name] = x, np.bincount(place, values[rows]) / np.bincount(place)
+            lines.append(found)
+        return cls(tuple(lines), 1.0 / (1.0 + noise_variance / SMOOTH_SD**2))
+
+    def at(self, where: Floats, keys: Sequence[object]) -> tuple[Floats, Floats]:
+        """Interpolate along the axis with the nearest neighbours.
+
+        Returns:
+            Log values (0 where there is none), and their weights from 0 to 1; shapes (m,).
+        """
+        value, gap = np.zeros(len(where)), np.full(len(where), np.inf)
+        for axis, lines in enumerate(self.lines):
+            asked: dict[tuple[object, ...], list[int]] = {}
+            for index, name in enumerate(_names(where, keys, axis)):
+                if name in lines:
+                    asked.setdefault(name, []).append(index)
+            for name, members in asked.items():
+                rows = np.array(members)
+                x, y = lines[name]
+                at = where[rows, axis]
+                upper = np.clip(np.searchsorted(x, at, side="right"), 1, len(x) - 1)
+                apart = x[upper] - x[upper - 1]
+                between = (at > x[0] + 1e-9) & (at < x[-1] - 1e-9)
+                between &= np.abs(at[:, None] - x).min(axis=1) > 1e-9  # else the row itself counts
+                better = between & (apart < gap[rows])
+                if better.any():
+                    value[rows[better]] = PchipInterpolator(x, y)(at[better])
+                    gap[rows[better]] = apart[better]
+        return value, self.reliability * np.minimum(1.0, DENSE_OCTAVES / gap)
+
+
+def _names(where: Floats, keys: Sequence[object], axis: int) -> list[tuple[object, ...]]:
+    """What every row shares with the others of its series along one axis."""
+    others = np.round(np.delete(where, axis, axis=1), 6)
+    return [(key, *pair) for key, pair in zip(keys, others.tolist(), strict=True)]
