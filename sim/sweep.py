@@ -186,20 +186,20 @@ def with_values(
     for name, value in values.items():
         of_flows = re.fullmatch(r"flows(?:\[(\d+)\])?\.(.+)", name)
         if of_flows is None:
-            _put(drive, device, name, name, value)
+            put_field(drive, device, name, name, value)
             continue
         chosen = range(len(flows)) if of_flows[1] is None else [int(of_flows[1])]
         for index in chosen:
             if index >= len(flows):
                 raise refusal("unknown_key", name, f"there are {len(flows)} flows; count from 0")
-            _put(flows[index], scenario.flows[index], of_flows[2], name, value)
+            put_field(flows[index], scenario.flows[index], of_flows[2], name, value)
     said = ", ".join(f"{name} = {value}" for name, value in values.items())
     places = {"": said}
     made = build(DeviceConfig, drive, places)
     return made, build(Scenario, {"flows": flows}, places)
 
 
-def _put(values: dict[str, Any], model: BaseModel, path: str, name: str, value: Any) -> None:
+def put_field(values: dict[str, Any], model: BaseModel, path: str, name: str, value: Any) -> None:
     """Set what `path` names inside nested groups."""
     first, _, rest = path.partition(".")
     known = list(type(model).model_fields)
@@ -209,6 +209,6 @@ def _put(values: dict[str, Any], model: BaseModel, path: str, name: str, value: 
     if not rest:
         values[first] = value
     elif isinstance(inner, BaseModel):
-        _put(values[first], inner, rest, name, value)
+        put_field(values[first], inner, rest, name, value)
     else:
         raise refusal("unknown_key", name, f"{first} has no fields of its own", name)

@@ -1,0 +1,248 @@
+"""The calibration of a drive on measurements, from the first design to the last residual."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.errors import InputError
+from iojoule.sim.calibration.cliff import (
+    OBSERVATION_SD,
+    Marks,
+    measured_marks,
+    simulated_marks,
+)
+from iojoule.sim.calibration.discrepancy import place_of
+from iojoule.sim.calibration.history import Matched, Simulate, Target, Wave, match, spread
+from iojoule.sim.calibration.parameters import ParameterSpace
+from iojoule.sim.calibration.points import REPEAT_SD, Point, Series, hosts_of
+from iojoule.sim.calibration.posterior import (
+    Posterior,
+    gaussian_log_likelihood,
+    sample_posterior,
+)
+from iojoule.sim.calibration.runs import run_point, run_series
+from iojoule.sim.calibration.state import CalibrationFolder
+from iojoule.sim.engines import Engine
+from iojoule.sim.errors import ConfigError, LimitError, ModelError
+from iojoule.sim.findings import RefusedError
+
+Floats = NDArray[np.float64]
+
+LEAST_POINTS = 8
+"""With fewer points, however few parameters, nothing is calibrated."""
+
+ALIKE_POINTS = 20
+"""Of points that differ in size alone the fit takes so many, evenly over log size."""
+
+FINALISTS = 12
+"""Likely points of the posterior that are simulated to choose the final estimate among them."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to calibrate.
+
+    Attributes:
+        waves: Of history matching.
+        designs: Simulated a wave; None takes eight for each parameter.
+        workers: Designs simulated at the same time.
+        seed: Of everything that is drawn.
+        folder: Keeps what was simulated; None keeps nothing.
+    """
+
+    waves: int = 3
+    designs: int | None = None
+    workers: int = 1
+    seed: int = 0
+    folder: Path | None = None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The calibrated timing.
+
+    Attributes:
+        space: The parameters.
+        cube: The estimate as a point of the unit cube.
+        posterior: How well it is known.
+        matched: What history matching found.
+    """
+
+    space: ParameterSpace
+    cube: Floats
+    posterior: Posterior
+    matched: Matched
+
+
+class Problem:
+    """What is fitted to what: the points and series of the fit, and their targets.
+
+    Args:
+        space: The parameters.
+        points: All points; those held out are left out here.
+        series: All series, likewise.
+        engine: Simulates.
+
+    Raises:
+        InputError: There are too few points for the parameters; says what to measure.
+    """
+
+    def __init__(
+        self,
+        space: ParameterSpace,
+        points: Sequence[Point],
+        series: Sequence[Series],
+        engine: Engine,
+    ) -> None:
+        self.space, self.engine = space, engine
+        self.hosts = hosts_of(points, series)
+        self.points = thinned([each for each in points if not each.held_out])
+        self.series: list[tuple[Series, Marks]] = []
+        for each in series:
+            marks = measured_marks(each)
+            if not np.isnan(marks.cliff):
+                self.series.append((each, marks))
+        outputs = len(self.points) + 3 * len(self.series)
+        if outputs < max(LEAST_POINTS, len(space)):
+            raise InputError(
+                f"{outputs} points are too few to calibrate {len(space)} parameters; measure at "
+                "least reads of three sizes at four depths, or fit fewer parameters"
+            )
+        self.target = self._target()
+
+    def _target(self) -> Target:
+        measured = [np.log(each.iops) for each in self.points]
+        deviations = [REPEAT_SD] * len(self.points)
+        groups = [*self.hosts, "series"]
+        features = [place_of(each.features(), each.host, groups) for each in self.points]
+        for index, (_, marks) in enumerate(self.series):
+            measured += marks.logs()
+            deviations += [OBSERVATION_SD] * 3
+            features += [
+                place_of([100.0 * (index + 1), 10.0 * mark, 0.0], "series", groups)
+                for mark in range(3)
+            ]
+        return Target(np.array(measured), np.array(deviations), np.array(features))
+
+    def outputs(self, cube: Floats) -> Floats:
+        """Simulate one design; NaN where the drive cannot be simulated there."""
+        try:
+            told = [run_point(self.space, cube, each, self.engine).log_iops for each in self.points]
+            for series, marks in self.series:
+                course = run_series(self.space, cube, series, self.engine)
+                told += simulated_marks(course, marks, series).logs()
+        except (ConfigError, LimitError, ModelError, RefusedError):
+            return np.full(len(self.target.measured), np.nan)
+        return np.array(told)
+
+
+def thinned(points: Sequence[Point]) -> list[Point]:
+    """Of points that differ in size alone, ALIKE_POINTS at most."""
+    alike: dict[tuple[object, ...], list[Point]] = {}
+    for each in points:
+        asked, chosen = each.measurement.workload, each.measurement.configuration
+        key = (each.host, asked.operation, asked.pattern, chosen.queue_depth, chosen.jobs)
+        alike.setdefault((*key, chosen.engine, chosen.completion), []).append(each)
+    kept: list[Point] = []
+    for same in alike.values():
+        places = np.array([[each.features()[0]] for each in same])
+        if len(same) > ALIKE_POINTS:
+            chosen_places = spread(places, ALIKE_POINTS, 0)
+            kept += [each for each, place in zip(same, places, strict=True)
+                     if place[0] in chosen_places]  # fmt: skip
+        else:
+            kept += same
+    return kept
+
+
+def calibrate_timing(
+    problem: Problem,
+    settings: Settings,
+    folder: CalibrationFolder,
+    *,
+    told: Callable[[Wave], None] | None = None,
+    watch: Callable[[int, int], None] | None = None,
+) -> Timing:
+    """Find the timing parameters.
+
+    Args:
+        problem: What is fitted.
+        settings: How.
+        folder: Keeps what was simulated.
+        told: Called after each wave.
+        watch: Told of designs done and of all that there will be.
+
+    Raises:
+        InputError: No design could be simulated.
+    """
+    space = problem.space
+    designs = settings.designs or max(24, 8 * len(space))
+    total = settings.waves * designs + FINALISTS
+    simulate = simulator(problem, settings.workers, folder, watch, total)
+    matched = match(
+        problem.target, simulate, space.start(), waves=settings.waves, designs=designs,
+        seed=settings.seed, told=told,
+    )  # fmt: skip
+    posterior = sample_posterior(problem.target, matched, settings.seed)
+    finalists = np.concatenate(
+        [posterior.mean[None, :], spread(posterior.draws, FINALISTS - 1, settings.seed)]
+    )
+    outputs = simulate(finalists)
+    usable = np.isfinite(outputs).all(axis=1)
+    cubes = np.concatenate([finalists[usable], matched.cubes])
+    made = np.concatenate([outputs[usable], matched.outputs])
+    logs = gaussian_log_likelihood(
+        problem.target, made, np.zeros((1, made.shape[1])), matched.discrepancy_sd
+    )
+    return Timing(space, cubes[int(np.argmax(logs))], posterior, matched)
+
+
+def simulator(
+    problem: Problem,
+    workers: int,
+    folder: CalibrationFolder,
+    watch: Callable[[int, int], None] | None,
+    total: int,
+) -> Simulate:
+    """Runs designs on threads, and those that the folder holds not at all."""
+    done = 0
+
+    def one(cube: Floats) -> Floats:
+        kept = folder.read(cube)
+        if kept is not None and len(kept) == len(problem.target.measured):
+            return kept
+        outputs = problem.outputs(cube)
+        folder.write(cube, outputs)
+        return outputs
+
+    def simulate(cubes: Floats) -> Floats:
+        nonlocal done
+        with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
+            futures = [pool.submit(one, cube) for cube in cubes]
+            pending = set(futures)
+            try:
+                while pending:
+                    finished, pending = wait(pending, timeout=0.5, return_when=FIRST_EXCEPTION)
+                    for future in finished:
+                        future.result()
+                    if watch is not None:
+                        watch(done + len(cubes) - len(pending), total)
+            finally:
+                for future in pending:
+                    future.cancel()
+        done += len(cubes)
+        outputs = np.array([future.result() for future in futures])
+        if not np.isfinite(outputs).all(axis=1).any():
+            raise InputError(
+                "no choice of parameters could be simulated; try the drive and one measurement "
+                "with `iojoule sim against` to see why"
+            )
+        return outputs
+
+    return simulate

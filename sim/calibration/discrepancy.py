@@ -1,0 +1,72 @@
+"""What the calibrated simulator still misses, learned at the points of the fit.
+
+A Gaussian process over log2 of size, depth and jobs and the host, with noise; where no point is
+near, its mean goes back to nothing and its sd to that of the discrepancy.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+Floats = NDArray[np.float64]
+
+LEAST_POINTS = 6
+"""With fewer the residual is not learned: its sd is all that is said."""
+
+APART = 4.0
+"""Octaves that stand for running another engine, host, operation or pattern."""
+
+
+@dataclass(frozen=True)
+class Residual:
+    """The learned residual of one quantity, in log units.
+
+    Attributes:
+        process: None where there were too few points.
+        sd: Root mean square of the residual at the points of the fit.
+        length_octaves: How far it reaches, by feature.
+    """
+
+    process: GaussianProcessRegressor | None
+    sd: float
+    length_octaves: tuple[float, ...]
+
+    def __call__(self, features: Floats) -> tuple[Floats, Floats]:
+        """Mean and sd at points, each of shape (k,)."""
+        if self.process is None:
+            return np.zeros(len(features)), np.full(len(features), self.sd)
+        mean, deviation = self.process.predict(features, return_std=True)
+        return np.asarray(mean), np.asarray(deviation)
+
+
+def place_of(features: Sequence[float], group: str, groups: Sequence[str]) -> list[float]:
+    """A point's features with the group that it belongs to, as octaves apart."""
+    return [*features, *(APART * (group == each) for each in groups)]
+
+
+def learn(features: Floats, errors: Floats) -> Residual:
+    """Learn log(measured / simulated), shape (n,), over features, shape (n, f)."""
+    known = np.isfinite(errors)
+    features, errors = features[known], errors[known]
+    size = float(np.sqrt(np.mean(errors**2))) if len(errors) else 0.3
+    if len(errors) < LEAST_POINTS or size < 1e-6:
+        return Residual(None, max(size, 0.02), ())
+    variance = size**2
+    kernel = ConstantKernel(variance, (variance / 20, variance * 20)) * RBF(
+        np.full(features.shape[1], 2.0), (0.7, 30.0)
+    ) + WhiteKernel(variance / 10, (max(variance / 200, 1e-6), variance * 2))
+    process = GaussianProcessRegressor(kernel, random_state=0, n_restarts_optimizer=1)
+    with warnings.catch_warnings():
+        # what does not matter ends at the bound of its length
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        process.fit(features, errors)
+    lengths = np.atleast_1d(process.kernel_.k1.k2.length_scale)
+    return Residual(process, size, tuple(float(one) for one in lengths))

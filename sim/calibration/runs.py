@@ -1,0 +1,289 @@
+"""Simulating what is compared, at one choice of parameters.
+
+A point runs for some thousand requests, a series on a drive with shorter blocks: capacity, cache and
+spare flash shrink together, and so does time, while rates, write amplification and watts stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.sim.against import flow_of
+from iojoule.sim.calibration.parameters import ParameterSpace
+from iojoule.sim.calibration.points import Point, Series
+from iojoule.sim.device import DeviceConfig
+from iojoule.sim.engines import Engine, RunOptions
+from iojoule.sim.physical_options import EnergyOptions, PowerOptions
+from iojoule.sim.result import Mode, ScenarioResult
+from iojoule.sim.workload import FlowConfig, Scenario
+
+Floats = NDArray[np.float64]
+
+POINT_REQUESTS = 3000
+"""Requests of one point, beyond those that fill the queues."""
+
+POINT_LATENCIES = 6
+"""So many mean latencies at least are simulated, after two that warm up."""
+
+LONGEST_POINT_NS = 500_000_000
+
+SHRINK = 64
+"""Blocks of a series' drive are so much shorter, where its pages allow."""
+
+SERIES_STEPS = 60
+
+BLOCKS_OF_A_POINT = 64
+"""Blocks a plane of the drive that points are simulated on: reads need no more."""
+
+LANE_GIGABYTES_PER_SECOND = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.563}
+"""Payload rate of a PCIe lane by generation (PCI Express Base Specification 6.0, table 1-1)."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one simulated run did.
+
+    Attributes:
+        log_iops: log of requests a second.
+        log_tails: log of p50, p99 and p99.9 over the mean latency.
+        watts: Of the drive.
+    """
+
+    log_iops: float
+    log_tails: tuple[float, float, float]
+    watts: float
+
+
+@dataclass(frozen=True)
+class Course:
+    """A simulated series, in steps: host bytes written before each, bytes a second, watts."""
+
+    written: Floats
+    bytes_per_second: Floats
+    watts: Floats
+
+
+def point_flow(point: Point, cost: float) -> tuple[FlowConfig, int]:
+    """The flow of a point with its host's costs times `cost`, and its warm-up in ns."""
+    latency_ns = point.concurrency / point.iops * 1e9
+    warmup_ns = round(2 * latency_ns) if point.concurrency > 1 else 0
+    run_ns = max(POINT_LATENCIES * latency_ns, POINT_REQUESTS / point.iops * 1e9)
+    run_ns = min(max(run_ns, 2e6), LONGEST_POINT_NS)
+    flow = flow_of(point.measurement, "calibration", warmup_ns + round(run_ns))
+    return with_cost(flow, cost), warmup_ns
+
+
+def with_cost(flow: FlowConfig, cost: float) -> FlowConfig:
+    """The flow with its host's time for a request scaled."""
+    host = flow.host
+    scaled = {
+        name: round(getattr(host, name) * cost)
+        for name in ("submit_cpu_ns", "complete_cpu_ns", "wake_ns")
+    }
+    return flow.model_copy(update={"host": host.model_copy(update=scaled)})
+
+
+def on_link(device: DeviceConfig, generation: int | None, lanes: int | None) -> DeviceConfig:
+    """The drive on the link of a run, where its conditions name one."""
+    known: dict[str, object] = {}
+    if generation in LANE_GIGABYTES_PER_SECOND:
+        known["link_lane_gigabytes_per_second"] = LANE_GIGABYTES_PER_SECOND[generation]
+    if lanes:
+        known["link_lanes"] = lanes
+    return device.model_copy(update=known) if known else device
+
+
+def point_drive(device: DeviceConfig, warmup_ns: int = 0) -> DeviceConfig:
+    """The drive for points: with few blocks, and statistics that begin after the warm-up."""
+    physical, slc = device.physical, device.physical.slc
+    blocks = min(device.blocks_per_plane, BLOCKS_OF_A_POINT)
+    share = blocks / device.blocks_per_plane
+    smaller = slc.model_copy(
+        update={
+            name: round(getattr(slc, name) * share)
+            for name in ("static_blocks_per_plane", "dynamic_blocks_per_plane")
+        }
+    )
+    options = physical.model_copy(
+        update={
+            "slc": smaller,
+            "warmup_ns": warmup_ns,
+            "finish_background": False,
+        }
+    )
+    return device.model_copy(update={"blocks_per_plane": blocks, "physical": options})
+
+
+def run_point(space: ParameterSpace, cube: np.ndarray, point: Point, engine: Engine) -> Outcome:
+    """Simulate one point at a point of the cube."""
+    device, cost = space.drive(cube, point.host)
+    about = point.measurement.conditions
+    device = on_link(device, about.pcie_generation, about.pcie_lanes)
+    flow, warmup_ns = point_flow(point, cost)
+    return outcome_of(engine.run(point_drive(device, warmup_ns), Scenario(flows=(flow,))))
+
+
+def outcome_of(result: ScenarioResult) -> Outcome:
+    """What counts of a result."""
+    flow = result.flows[0]
+    latency = flow.end_to_end_latency.all
+    mean = max(latency.mean_ns, 1.0)
+    tails = [np.log(max(v, 1) / mean) for v in (latency.p50_ns, latency.p99_ns, latency.p999_ns)]
+    watts = result.device.power_watts_mean
+    return Outcome(
+        float(np.log(flow.iops)),
+        (float(tails[0]), float(tails[1]), float(tails[2])),
+        float("nan") if watts is None else watts,
+    )
+
+
+def series_drive(device: DeviceConfig) -> tuple[DeviceConfig, int]:
+    """The drive for a series: full, as a namespace is that was written over, with shorter blocks.
+
+    A full drive has no blocks to lend to a pseudo-SLC cache, so it has none.
+
+    Returns:
+        The drive, and the factor by which it and all times are smaller.
+    """
+    physical = device.physical
+    shrink = _divisor(device.pages_per_block, SHRINK)
+    smallest = device.planes * device.page_bytes * 4
+    options = physical.model_copy(
+        update={
+            "slc": physical.slc.model_copy(
+                update={"static_blocks_per_plane": 0, "dynamic_blocks_per_plane": 0}
+            ),
+            "nand": physical.nand.model_copy(update={"initial_state": "filled"}),
+            "finish_background": False,
+        }
+    )
+    smaller = {
+        "pages_per_block": device.pages_per_block // shrink,
+        "block_erase_ns": max(1, device.block_erase_ns // shrink),
+        "cache_bytes": max(device.cache_bytes // shrink, smallest),
+        "preconditioning": True,
+        "physical": options,
+    }
+    return DeviceConfig.model_validate({**device.model_dump(), **_dumped(smaller)}), shrink
+
+
+def _dumped(values: dict[str, object]) -> dict[str, object]:
+    return {
+        name: value.model_dump() if hasattr(value, "model_dump") else value
+        for name, value in values.items()
+    }
+
+
+def _divisor(pages: int, most: int) -> int:
+    return max(d for d in range(1, most + 1) if pages % d == 0 and pages // d >= 8)
+
+
+def run_series(space: ParameterSpace, cube: Floats, series: Series, engine: Engine) -> Course:
+    """Simulate a series at a point of the cube."""
+    device, cost = space.drive(cube, series.host)
+    about = series.measurement.conditions
+    return course(on_link(device, about.pcie_generation, about.pcie_lanes), cost, series, engine)
+
+
+def course(device: DeviceConfig, cost: float, series: Series, engine: Engine) -> Course:
+    """Simulate a series on a drive until as many bytes are written as were measured."""
+    device, shrink = series_drive(device)
+    seconds = float(series.seconds.sum())
+    step_ns = max(1, round(seconds / shrink / SERIES_STEPS * 1e9))
+    fill = series.measurement.state.fill_fraction
+    flow = with_cost(flow_of(series.measurement, "calibration", step_ns * SERIES_STEPS), cost)
+    flow = flow.model_copy(
+        update={"initial_occupancy_percent": 100 if fill is None else round(100 * fill)}
+    )
+    energy = device.physical.energy.model_copy(update={"power_step_ns": step_ns})
+    device = device.model_copy(
+        update={"physical": device.physical.model_copy(update={"energy": energy})}
+    )
+    result = engine.run(device, Scenario(flows=(flow,)), RunOptions(series_step_ns=step_ns))
+    told, extra = result.flows[0].series, result.device.physical
+    if told is None:
+        raise ValueError("the engine gives no series")
+    count = SERIES_STEPS
+    moved = np.array(told.bytes_written[:count], dtype=float)
+    watts = np.full(len(moved), np.nan)
+    if extra is not None and extra.power_watts is not None:
+        watts[:] = np.array(extra.power_watts[: len(moved)])
+    written = np.concatenate([[0.0], np.cumsum(moved)[:-1]]) * shrink
+    return Course(written, moved / (step_ns * 1e-9), watts)
+
+
+ENERGY_FIELDS = (
+    "controller_active_watts",
+    "controller_joules_per_command",
+    "controller_joules_per_byte",
+    "page_read_joules",
+    "page_program_joules",
+    "channel_joules_per_byte",
+    "link_joules_per_byte",
+    "block_erase_joules",
+)
+"""Watts are linear in these, given what the drive does."""
+
+UNITS = {"controller_active_watts": 1.0, "block_erase_joules": 1e-3}
+"""What stands for one of a field while its events are counted; the others take a nanojoule."""
+
+
+def counting(device: DeviceConfig, field: str) -> tuple[DeviceConfig, float]:
+    """The drive that draws one unit for every event of one energy field and nothing else.
+
+    No power state caps it, and both the idle and the active watts of the controller count as
+    active, so that what it draws is the event's rate.
+
+    Returns:
+        The drive, and the unit.
+    """
+    unit = UNITS.get(field, 1e-9)
+    value: object = (unit,) * 3 if field.startswith("page_") else unit
+    energy = {field: value}
+    if field == "page_read_joules":
+        energy["slc_page_read_joules"] = unit
+    if field == "page_program_joules":
+        energy["slc_page_program_joules"] = unit
+    options = device.physical.model_copy(
+        update={"energy": EnergyOptions.model_validate(energy), "power": PowerOptions()}
+    )
+    return device.model_copy(update={"physical": options}), unit
+
+
+def point_rates(
+    space: ParameterSpace, cube: Floats, point: Point, fields: Sequence[str], engine: Engine
+) -> Floats:
+    """Events a second by energy field, shape (fields,)."""
+    device, cost = space.drive(cube, point.host)
+    about = point.measurement.conditions
+    device = on_link(device, about.pcie_generation, about.pcie_lanes)
+    flow, warmup_ns = point_flow(point, cost)
+    rates = []
+    for field in fields:
+        counted, unit = counting(point_drive(device, warmup_ns), field)
+        rates.append((engine.run(counted, Scenario(flows=(flow,))).device.power_watts_mean or 0) / unit)
+    return np.array(rates)
+
+
+def series_rates(
+    space: ParameterSpace, cube: Floats, series: Series, fields: Sequence[str], engine: Engine
+) -> tuple[Course, Floats]:
+    """A simulated series, and its events a second by energy field, shape (steps, fields)."""
+    device, cost = space.drive(cube, series.host)
+    about = series.measurement.conditions
+    device = on_link(device, about.pcie_generation, about.pcie_lanes)
+    rates = []
+    for field in fields:
+        counted, unit = counting(device, field)
+        told = course(counted, cost, series, engine)
+        rates.append(told.watts / unit)
+    return told, np.array(rates).T
+
+
+def compatible(device: DeviceConfig) -> DeviceConfig:
+    """The drive in MQSim's mode."""
+    return device.model_copy(update={"mode": Mode.COMPAT})
