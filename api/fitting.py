@@ -120,7 +120,7 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
         InputError: A dataset cannot be read, several drives are named, or too little was
             measured; says what to do.
     """
-    named = [(path, read_dataset(path)) for path in _dataset_paths(paths)]
+    named = [(path, read_dataset(path)) for path in dataset_paths(paths)]
     name = _device(named, device)
     measured = _measured_drive(paths)
     recipe, notes = _recipe(name, measured)
@@ -153,7 +153,12 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
     return Fitted(expected.completed(profile), notes)
 
 
-def _dataset_paths(paths: Sequence[Path]) -> list[Path]:
+def dataset_paths(paths: Sequence[Path]) -> list[Path]:
+    """The dataset files that paths name: files as they are, of folders all that they hold.
+
+    Raises:
+        InputError: A folder holds none.
+    """
     found: list[Path] = []
     for path in paths:
         if not path.is_dir():

@@ -16,6 +16,7 @@ from iojoule.model.device_state import DeviceState
 from iojoule.model.frame import PATTERNS, Codes, Frame
 from iojoule.model.host_paths import HostPaths, code_of, host_paths
 from iojoule.model.operating_point import OperatingPoint
+from iojoule.model.simulated import SimulatedTables
 from iojoule.model.surface import (
     CurveTerms,
     Knots,
@@ -80,6 +81,7 @@ class PerformanceModel:
         self.profile = profile
         self.paths: HostPaths = host_paths(profile)
         self.state = DeviceState(profile)
+        self.simulated = SimulatedTables(profile, self.paths)
         self._surfaces = {
             (operation, pattern): _LoadedSurface(profile, operation, pattern, self.paths)
             for operation in ("read", "write")
@@ -104,9 +106,7 @@ class PerformanceModel:
                 effect.tail_factor.sd,
             )
 
-    def points(
-        self, frame: Frame, operating: OperatingPoint | None = None
-    ) -> tuple[Points, Codes]:
+    def points(self, frame: Frame, operating: OperatingPoint | None = None) -> tuple[Points, Codes]:
         """Coordinates of the rows and their path codes; None: the host is set as it was."""
         code = code_of(frame)
         commands, log2_bytes = split_commands(frame.request_bytes, self.profile.max_transfer_bytes)
@@ -158,6 +158,8 @@ class PerformanceModel:
         else:
             result = self._surface(frame.pattern, points, code, operation, names)
         self._apply_power_state(result, frame, points, operation)
+        if self.simulated:
+            self._apply_simulated(result, frame, points, code, operation)
         if operation == "write":
             self._apply_collecting(result, frame, points)
         return result
@@ -188,6 +190,19 @@ class PerformanceModel:
             ],
             len(pattern),
         )
+
+    def _apply_simulated(
+        self, result: Direction, frame: Frame, points: Points, code: Codes, operation: str
+    ) -> None:
+        """Answer from the calibrated simulator what would be extrapolated, where it knows better."""
+        wanted = result.evidence >= EXTRAPOLATED
+        for told in self.simulated.answer(frame, points, code, operation, wanted):
+            better = told.half_width["latency"] < result.half_width["latency"][told.rows]
+            rows = told.rows[better]
+            for name in result.log_value:
+                result.log_value[name][rows] = told.log_value[name][better]
+                result.half_width[name][rows] = told.half_width[name][better]
+            result.evidence[rows] = SIMULATED
 
     def _apply_power_state(
         self, result: Direction, frame: Frame, points: Points, operation: str

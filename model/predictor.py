@@ -29,6 +29,7 @@ from iojoule.model.performance import (
     EXTRAPOLATED,
     INTERPOLATED,
     PUBLISHED,
+    SIMULATED,
     Direction,
     PerformanceModel,
 )
@@ -363,6 +364,8 @@ class Predictor:
                 if device_power.is_expected(profile.device_power)
                 else linear_band(device, device_sd, said)
             )
+        if device is not None and self.performance.simulated:
+            device, device_sd = self._simulated_watts(frame, bands, device, device_sd)
         if profile.host_power is not None and not _HOST_POWER.isdisjoint(only):
             cpu, cpu_sd = host_power.watts(
                 profile.host_power,
@@ -396,6 +399,43 @@ class Predictor:
             wall, wall_sd = system_power.watts(profile.system_power, parts, parts_sd)
             told = host_work.wall_evidence(profile.system_power, bands["cpu_power_watts"].evidence)
             bands["system_power_watts"] = linear_band(wall, wall_sd, told)
+
+    def _simulated_watts(
+        self, frame: Frame, bands: dict[str, Band], device: Floats, device_sd: Floats | None
+    ) -> tuple[Floats, Floats | None]:
+        """Watts with those rows from the calibrated simulator whose performance is from it.
+
+        They are the simulated ones at the predicted rate: what is above the base goes with it.
+        """
+        points, code = self.performance.points(frame)
+        rate = bands["iops"]
+        device, device_sd = device.copy(), None if device_sd is None else device_sd.copy()
+        base = self.performance.simulated.base_watts
+        evidence = bands["device_power_watts"].evidence.copy()
+        serving = self.performance.collecting(frame) == 0.0
+        for operation, share in (("read", 1.0), ("write", 0.0)):
+            wanted = (rate.evidence == SIMULATED) & (frame.read_fraction == share)
+            wanted &= serving if operation == "write" else True
+            for told in self.performance.simulated.answer(frame, points, code, operation, wanted):
+                if "watts" not in told.log_value or base is None:
+                    continue
+                rows = told.rows
+                watts = np.exp(told.log_value["watts"])
+                slower = np.exp(
+                    told.log_value["latency"] - np.log(bands["latency_mean_ns"].value[rows])
+                )
+                device[rows] = base + (watts - base) * slower
+                evidence[rows] = SIMULATED
+                if device_sd is not None:
+                    own = told.half_width["watts"] / NORMAL_90 * watts
+                    device_sd[rows] = np.hypot(own, self._between * watts)
+        known = bands["device_power_watts"]
+        bands["device_power_watts"] = (
+            Band(device, known.low, known.high, evidence)
+            if device_sd is None
+            else _linear(device, device_sd, evidence)
+        )
+        return device, device_sd
 
     def _device_watts(
         self, power: DevicePower, frame: Frame, activity: Activity, half: Floats

@@ -10,6 +10,7 @@ import typer
 
 from iojoule import __version__
 from iojoule.api.cli import (
+    calibrate,
     console,
     devices,
     fit,
@@ -45,6 +46,7 @@ app.add_typer(devices.app, name="devices")
 app.add_typer(imports.app, name="import")
 app.add_typer(measure.app, name="measure")
 app.command()(fit.fit)
+app.command()(calibrate.calibrate)
 app.command()(predict.predict)
 app.add_typer(profile.app, name="profile")
 app.command()(recommend.recommend)

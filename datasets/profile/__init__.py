@@ -71,6 +71,12 @@ from iojoule.datasets.profile.performance import (
     Surface,
     Tail,
 )
+from iojoule.datasets.profile.simulated import (
+    CalibratedParameter,
+    Simulated,
+    SimulatedError,
+    SimulatedTable,
+)
 
 __all__ = [
     "FACTS_RECIPE",
@@ -78,6 +84,7 @@ __all__ = [
     "PROFILE_SCHEMA_VERSION",
     "Assessment",
     "BackgroundWork",
+    "CalibratedParameter",
     "Clock",
     "CurveDoubt",
     "DevicePower",
@@ -104,6 +111,9 @@ __all__ = [
     "PowerStateEffect",
     "ResidualTable",
     "SchedulerCost",
+    "Simulated",
+    "SimulatedError",
+    "SimulatedTable",
     "SourceRecord",
     "StateTransition",
     "Surface",

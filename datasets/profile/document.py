@@ -13,6 +13,7 @@ from iojoule.datasets.profile.host import (
 )
 from iojoule.datasets.profile.numbers import Parameter
 from iojoule.datasets.profile.performance import MixedEffect, PowerStateEffect, Surface
+from iojoule.datasets.profile.simulated import Simulated
 from iojoule.datasets.schema import Section
 from iojoule.datasets.vocabulary import Operation, Pattern
 
@@ -73,6 +74,7 @@ class DeviceProfile(Section):
     ladder: Ladder | None = None
     idle: IdleBehaviour | None = None
     host_operation: HostOperation | None = None
+    simulated: Simulated | None = None
     gaps: list[str]
 
     def surface(self, operation: Operation | str, pattern: Pattern | str) -> Surface | None:

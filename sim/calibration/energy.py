@@ -74,6 +74,8 @@ def own_energy(device: DeviceConfig, fields: Sequence[str]) -> Floats:
     for field in fields:
         value = getattr(energy, field)
         one = float(value[1]) if isinstance(value, tuple) else float(value)
+        if field == "link_joules_per_byte":
+            one += energy.controller_joules_per_byte
         if field == "page_read_joules":
             one += energy.array_read_watts * device.page_read_ns[1] * 1e-9
         if field == "page_program_joules":
@@ -86,8 +88,6 @@ def own_energy(device: DeviceConfig, fields: Sequence[str]) -> Floats:
 
 USUAL_JOULES = {
     "controller_active_watts": 2.0,
-    "controller_joules_per_command": 3e-6,
-    "controller_joules_per_byte": 3e-10,
     "page_read_joules": 3e-6,
     "page_program_joules": 2e-5,
     "channel_joules_per_byte": 1e-10,

@@ -17,13 +17,13 @@ from iojoule.sim.calibration.parameters import ParameterSpace
 from iojoule.sim.calibration.points import Point, Series
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import Engine, RunOptions
-from iojoule.sim.physical_options import EnergyOptions, PowerOptions
-from iojoule.sim.result import Mode, ScenarioResult
+from iojoule.sim.physical_options import EnergyOptions, InitialState, PowerOptions
+from iojoule.sim.result import ScenarioResult
 from iojoule.sim.workload import FlowConfig, Scenario
 
 Floats = NDArray[np.float64]
 
-POINT_REQUESTS = 3000
+POINT_REQUESTS = 1500
 """Requests of one point, beyond those that fill the queues."""
 
 POINT_LATENCIES = 6
@@ -31,7 +31,7 @@ POINT_LATENCIES = 6
 
 LONGEST_POINT_NS = 500_000_000
 
-SHRINK = 64
+SHRINK = 96
 """Blocks of a series' drive are so much shorter, where its pages allow."""
 
 SERIES_STEPS = 60
@@ -157,7 +157,7 @@ def series_drive(device: DeviceConfig) -> tuple[DeviceConfig, int]:
             "slc": physical.slc.model_copy(
                 update={"static_blocks_per_plane": 0, "dynamic_blocks_per_plane": 0}
             ),
-            "nand": physical.nand.model_copy(update={"initial_state": "filled"}),
+            "nand": physical.nand.model_copy(update={"initial_state": InitialState.filled}),
             "finish_background": False,
         }
     )
@@ -218,15 +218,14 @@ def course(device: DeviceConfig, cost: float, series: Series, engine: Engine) ->
 
 ENERGY_FIELDS = (
     "controller_active_watts",
-    "controller_joules_per_command",
-    "controller_joules_per_byte",
     "page_read_joules",
     "page_program_joules",
+    "block_erase_joules",
     "channel_joules_per_byte",
     "link_joules_per_byte",
-    "block_erase_joules",
 )
-"""Watts are linear in these, given what the drive does."""
+"""Watts are linear in these, given what the drive does: base, flash operations, bytes moved."""
+
 
 UNITS = {"controller_active_watts": 1.0, "block_erase_joules": 1e-3}
 """What stands for one of a field while its events are counted; the others take a nanojoule."""
@@ -242,12 +241,9 @@ def counting(device: DeviceConfig, field: str) -> tuple[DeviceConfig, float]:
         The drive, and the unit.
     """
     unit = UNITS.get(field, 1e-9)
-    value: object = (unit,) * 3 if field.startswith("page_") else unit
-    energy = {field: value}
-    if field == "page_read_joules":
-        energy["slc_page_read_joules"] = unit
-    if field == "page_program_joules":
-        energy["slc_page_program_joules"] = unit
+    energy: dict[str, object] = {field: (unit,) * 3 if field.startswith("page_") else unit}
+    if field.startswith("page_"):
+        energy[f"slc_{field}"] = unit
     options = device.physical.model_copy(
         update={"energy": EnergyOptions.model_validate(energy), "power": PowerOptions()}
     )
@@ -265,7 +261,8 @@ def point_rates(
     rates = []
     for field in fields:
         counted, unit = counting(point_drive(device, warmup_ns), field)
-        rates.append((engine.run(counted, Scenario(flows=(flow,))).device.power_watts_mean or 0) / unit)
+        watts = engine.run(counted, Scenario(flows=(flow,))).device.power_watts_mean
+        rates.append((watts or 0.0) / unit)
     return np.array(rates)
 
 
@@ -283,7 +280,3 @@ def series_rates(
         rates.append(told.watts / unit)
     return told, np.array(rates).T
 
-
-def compatible(device: DeviceConfig) -> DeviceConfig:
-    """The drive in MQSim's mode."""
-    return device.model_copy(update={"mode": Mode.COMPAT})

@@ -1,0 +1,194 @@
+"""`iojoule calibrate`: the simulator fitted to a drive's measurements, and put into its profile."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from iojoule.api.cli import console
+from iojoule.api.cli.fit import profile_file
+
+if TYPE_CHECKING:
+    from iojoule.api.calibrating import Calibrated, Watch
+    from iojoule.datasets.profile import SimulatedError
+
+_NAMED = 12
+"""Excluded measurements that are named one by one for each reason."""
+
+
+class EngineChoice(StrEnum):
+    """Which simulator is calibrated."""
+
+    EMBEDDED = "embedded"
+    MQSIM = "mqsim"
+
+
+def calibrate(
+    datasets: Annotated[
+        list[Path], typer.Argument(metavar="DATASET...", help="Datasets, or folders of datasets.")
+    ],
+    ssd: Annotated[
+        str, typer.Option("--ssd", metavar="FILE|PRESET", help="The drive: its geometry is kept.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="PROFILE.json", help="File to write.")
+    ],
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="The drive, where the measurements do not name it."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="FIELD=VALUE", help="Change the drive. May be repeated."),
+    ] = None,
+    hold_out: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD=VALUE,...",
+            help="Leave these measurements out and judge by them; FIELD=LOW..HIGH is a range.",
+        ),
+    ] = None,
+    parameters: Annotated[
+        str | None,
+        typer.Option("--parameters", metavar="NAME,...", help="Timing parameters to fit."),
+    ] = None,
+    engine: Annotated[
+        EngineChoice, typer.Option(help="mqsim is your own (IOJOULE_MQSIM); it knows of time only.")
+    ] = EngineChoice.EMBEDDED,
+    waves: Annotated[int, typer.Option(min=1, max=20, help="Of history matching.")] = 3,
+    designs: Annotated[
+        int | None, typer.Option(min=8, metavar="N", help="A wave; default: 8 for each parameter.")
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keeps what was simulated: a killed run goes on."),
+    ] = None,
+    no_tables: Annotated[
+        bool, typer.Option("--no-tables", help="Only calibrate: the profile answers as before.")
+    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Default: one a core.")
+    ] = None,
+    form: Annotated[
+        console.Format, typer.Option("--format", help="Form of the table of errors.")
+    ] = console.Format.TABLE,
+) -> None:
+    """Fit a profile, calibrate the simulator on the same measurements, and join both."""
+    import os
+
+    from iojoule.api.calibrating import Settings, Wishes, calibrate_datasets
+    from iojoule.api.simulations import drive_with
+    from iojoule.datasets.profile import write_profile
+    from iojoule.sim.calibration.hold_out import parse_hold_out
+    from iojoule.sim.result import EngineName
+
+    path = profile_file(output)
+    drive = drive_with(ssd, settings or [])
+    wishes = Wishes(
+        engine=EngineName(engine.value),
+        hold_out=[parse_hold_out(one) for one in hold_out or []],
+        parameters=[one.strip() for one in (parameters or "").split(",") if one.strip()],
+        settings=Settings(
+            waves=waves, designs=designs, workers=jobs or os.cpu_count() or 1, folder=state
+        ),
+        tables=not no_tables,
+    )
+    with _progress() as watch:
+        found = calibrate_datasets(datasets, drive, ssd, device, wishes, watch=watch)
+    write_profile(found.profile, path)
+    _say(found)
+    _emit(found, form)
+    console.note(f"{path}: written")
+
+
+def _say(found: Calibrated) -> None:
+    for said in found.notes:
+        console.note(said)
+    reasons = Counter(each.reason for each in found.excluded)
+    for reason, count in reasons.items():
+        console.warn(f"{count} measurements are left out: {reason}")
+        named = [each.what for each in found.excluded if each.reason == reason]
+        for what in named[:_NAMED]:
+            console.note(f"left out: {what}")
+        if count > _NAMED:
+            console.note(f"left out: {count - _NAMED} more of these")
+
+
+def _emit(found: Calibrated, form: console.Format) -> None:
+    section = found.profile.simulated
+    if section is None:
+        return
+    errors = [_record(each) for each in section.errors]
+    if form is console.Format.JSON:
+        told = section.model_dump(mode="json", exclude={"tables"})
+        console.emit_json({**told, "errors": errors})
+        return
+    if form is console.Format.TABLE:
+        fitted = console.new_table(
+            ["parameter", "value", "sd", "unit", "sought between"], title="Calibrated"
+        )
+        for one in (*section.parameters, *section.energy):
+            ends = f"{one.prior_low:.4g} and {one.prior_high:.4g}"
+            fitted.add_row(one.name, f"{one.value:.4g}", f"{one.sd:.2g}", one.unit or "-", ends)
+        said = [f"cannot be told apart: {sentence}" for sentence in section.indistinct]
+        console.emit_table(fitted, *said, "")
+    console.emit_records(errors, form, ERROR_COLUMNS)
+
+
+ERROR_COLUMNS = {
+    "quantity": "quantity",
+    "where": "where",
+    "left_out": "left out",
+    "rows": "rows",
+    "before_percent": "before (%)",
+    "calibrated_percent": "calibrated (%)",
+    "residual_percent": "with residual (%)",
+    "linear_law_percent": "linear law (%)",
+}
+
+
+def _record(error: SimulatedError) -> dict[str, Any]:
+    return {
+        "quantity": error.quantity,
+        "where": error.where,
+        "left_out": error.held_out,
+        "rows": error.rows,
+        "before_percent": _percent(error.before),
+        "calibrated_percent": _percent(error.calibrated),
+        "residual_percent": _percent(error.residual),
+        "linear_law_percent": _percent(error.linear_law),
+    }
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else round(100 * share, 1)
+
+
+@contextmanager
+def _progress() -> Iterator[Watch | None]:
+    """A bar on standard error for each stage; nothing where nobody would see it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    screen = Console(stderr=True)
+    if not screen.is_terminal:
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=screen, transient=True) as bar:
+        tasks: dict[str, Any] = {}
+
+        def watch(stage: str, done: int, of: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bar.add_task(stage, total=of)
+            bar.update(tasks[stage], completed=done, total=of)
+
+        yield watch
