@@ -1,10 +1,11 @@
 """Watts of the CPU packages and DRAM that serve I/O.
 
-    P = idle + f (uncore awake + s (core busy + job active)) + wake-up wake-ups/s + floor,
+    P = idle + f (u uncore awake + s (core busy + job active)) + wake-up wake-ups/s + floor,
     awake = 1 - exp(-busy / 0.1)
 
 busy: cores' worth of time spent on I/O; active: cores woken; f: what engine, completion and
-scheduler do to the dynamic part; s: what the frequency does to a busy core; floor: what sleep
+scheduler do to the dynamic part; s, u: what the frequency does to a busy core and to an awake
+package; floor: what sleep
 states and NUMA add (`model.operating_point`). The first core time costs most, because it keeps the
 package out of its sleep states; after that a busy core adds little. Linear in (idle, uncore, core,
 job, wake-up). Profiles without a wake-up term have none.
@@ -45,6 +46,8 @@ class Drawn:
         wakeups_per_second: How often a sleeping core is woken.
         scale: Power of a busy core, relative to the reference frequency.
         scale_sd: Relative sd of `scale`.
+        uncore_scale: Power of an awake package likewise.
+        uncore_scale_sd: Relative sd of `uncore_scale`.
         floor_watts: Added whatever the parameters.
         floor_sd: Sd of `floor_watts`, W.
     """
@@ -52,6 +55,8 @@ class Drawn:
     wakeups_per_second: Floats | float = 0.0
     scale: Floats | float = 1.0
     scale_sd: Floats | float = 0.0
+    uncore_scale: Floats | float = 1.0
+    uncore_scale_sd: Floats | float = 0.0
     floor_watts: Floats | float = 0.0
     floor_sd: Floats | float = 0.0
 
@@ -73,7 +78,7 @@ def regressors(
     return np.stack(
         [
             np.ones_like(busy_cores),
-            factor * awake_share(busy_cores),
+            factor * drawn.uncore_scale * awake_share(busy_cores),
             scaled * busy_cores,
             scaled * active_cores,
             np.zeros_like(busy_cores) + drawn.wakeups_per_second,
@@ -119,11 +124,16 @@ def watts(
     variance = linear_law.variances(x, covariance(power))
     woken = x[:, 4] * parameters[4]
     dynamic = (value - parameters[0] - woken) / np.maximum(factor, 1e-9)
-    clocked = (x[:, 2] * parameters[2] + x[:, 3] * parameters[3]) * drawn.scale_sd
     total = value + drawn.floor_watts
-    variance = variance + (dynamic * factor_sd) ** 2 + clocked**2
+    variance = variance + (dynamic * factor_sd) ** 2 + clock_sd(x, parameters, drawn) ** 2
     variance = variance + np.square(drawn.floor_sd) + (power.relative_sd * total) ** 2
     return total, np.sqrt(variance)
+
+
+def clock_sd(x: Floats, parameters: Floats, drawn: Drawn) -> Floats:
+    """Sd of the power by what the frequency's effect leaves open, W, shape (n,)."""
+    cores = (x[:, 2] * parameters[2] + x[:, 3] * parameters[3]) * drawn.scale_sd
+    return np.asarray(np.hypot(cores, x[:, 1] * parameters[1] * drawn.uncore_scale_sd))
 
 
 def dram_watts(power: HostPower, bytes_per_second: Floats) -> tuple[Floats, Floats] | None:

@@ -41,12 +41,13 @@ def drawn(profile: DeviceProfile, load: Load, operating: OperatingPoint | None) 
     rows = len(load.wakeups_per_second)
     zero, one = np.zeros(rows), np.ones(rows)
     if operating is None:
-        return host_power.Drawn(load.wakeups_per_second, one, zero, zero, zero)
+        return host_power.Drawn(load.wakeups_per_second, one, zero, one, zero, zero, zero)
     floor, floor_sd = operating.floor_watts(load, profile.host.cpu_cores)
     return host_power.Drawn(
         load.wakeups_per_second,
         one * operating.busy_watts_factor,
         one * operating.busy_watts_sd,
+        *(one * told for told in operating.uncore_factor()),
         zero + floor,
         zero + floor_sd,
     )

@@ -4,8 +4,10 @@ With f the frequency, f0 that of the reference, and V the voltage over its value
 
     core time   = reference x (m + (1 - m) f0 / f)
     busy core   = reference x (s V + (1 - s) (f / f0) V^2)
+    package     = reference x (1 - u + u x what a busy core does)
 
-m is the share that waits for memory, s the share that leaks; V falls in a line from 1 at f0 to a
+m is the share that waits for memory, s the share that leaks, u the share of an awake package that
+follows the cores' clock; V falls in a line from 1 at f0 to a
 floor at the lowest frequency. Switching power goes as f V^2 (Chandrakasan, Sheng and Brodersen,
 IEEE JSSC 27(4), 1992), leakage current is taken as constant.
 
@@ -126,6 +128,17 @@ class OperatingPoint:
         return np.asarray(
             np.hypot(self.core_sd, np.hypot(guess, cost_sd) / np.maximum(core_ns, 1.0))
         )
+
+    def uncore_factor(self) -> tuple[Floats, Floats]:
+        """On the power of an awake package, and its relative sd."""
+        clock = self.operation.clock
+        if clock is None:
+            return self.busy_watts_factor, self.busy_watts_sd
+        share = clock.uncore_share
+        value = 1.0 - share.value + share.value * self.busy_watts_factor
+        own = share.sd * np.abs(1.0 - self.busy_watts_factor)
+        led = share.value * self.busy_watts_factor * self.busy_watts_sd
+        return value, np.hypot(own, led) / value
 
     def floor_watts(self, load: Load, cores: float) -> tuple[Floats, Floats]:
         """Watts beyond the law's, whatever its parameters, and their sd."""

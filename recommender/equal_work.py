@@ -248,7 +248,8 @@ def cpu_slope(frame: Frame, prediction: Prediction, work: Work, rest: float) -> 
     slope[:, 0] = 0.0
     growing = np.where(polled, 0.0, work.busy)
     ratio = activity.busy_cores / host_power.WAKE_CORES
-    slope[:, 1] += growing * activity.factor * ratio * np.exp(-ratio)
+    awake = activity.factor * activity.drawn.uncore_scale
+    slope[:, 1] += growing * awake * ratio * np.exp(-ratio)
     slope[:, 2] += growing * full[:, 2]
     slope[:, 4] += growing * full[:, 4]
     return rest * slope

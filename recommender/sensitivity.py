@@ -186,7 +186,7 @@ def cpu_gradients(
     by_speed = linear_law.values(cpu_slope(frame, prediction, work, rest), theta)
     common[:, layout.at["speed"]] = by_speed[:, None] * _shared_log_sd(work, between)
     drawn = prediction.activity.drawn
-    clocked = linear_law.values(x[:, 2:4], theta[2:4]) * drawn.scale_sd
+    clocked = host_power.clock_sd(x, theta, drawn)
     lack = np.sqrt((power.relative_sd * watts.cpu) ** 2 + clocked**2 + np.square(drawn.floor_sd))
     return Gradients(watts.cpu, common, by_speed * _own_log_sd(work, between), lack)
 

@@ -68,6 +68,7 @@ class Clock(Section):
         base_hertz: The highest without turbo.
         static_share: Share of a busy core's power that does not switch, at the reference.
         voltage_floor: Voltage at the minimum over that at the reference.
+        uncore_share: Share of the power of an awake package that follows the cores' frequency.
         memory_share: Share of a request's core time that waits for memory and keeps its length.
         powersave_is_dynamic: Whether the governor `powersave` follows the load, as with
             intel_pstate and amd_pstate; None = unknown.
@@ -78,6 +79,7 @@ class Clock(Section):
     base_hertz: Parameter
     static_share: Parameter
     voltage_floor: Parameter
+    uncore_share: Parameter
     memory_share: Parameter
     powersave_is_dynamic: bool | None = None
 

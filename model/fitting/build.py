@@ -38,8 +38,8 @@ from iojoule.model.fitting.generic_power import (
     power_state_recipes,
     system_power_recipe,
 )
+from iojoule.model.fitting.core_time import core_seconds_per_byte
 from iojoule.model.fitting.host_power import (
-    core_seconds_per_byte,
     expected_operation,
     fit_host_power,
     fit_system_power,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares, nnls
+from scipy.optimize import least_squares
 
 from iojoule.datasets.profile import (
     Clock,
@@ -19,8 +18,7 @@ from iojoule.datasets.profile import (
     Parameter,
     SystemPower,
 )
-from iojoule.datasets.schema import Measurement
-from iojoule.datasets.vocabulary import Completion, Evidence
+from iojoule.datasets.vocabulary import Evidence
 from iojoule.model import host_power, system_power
 from iojoule.model.fitting.export import rounded
 from iojoule.model.fitting.power import fit_linear, parameter
@@ -31,17 +29,29 @@ from iojoule.model.fitting.recipe import (
     HostPowerRecipe,
     SystemPowerRecipe,
 )
-from iojoule.model.host_work import PAGE_BYTES
 from iojoule.model.operating_point import busy_watts_factor
 
 Floats = NDArray[np.float64]
+
+CLOCKED = ("static_share", "voltage_floor", "uncore_share")
+"""What runs at several frequencies tell of power, in the order of the fitted vector."""
 
 FLOOR_PRIOR = Figure(
     value=50.0, sd=30.0, unit="W", source="assumption: board, fans, disks and a supply's own"
 )
 
-FEWEST_BYTE_ROWS = 6
-"""Rows of CPU time over request size that tell a byte's cost from a request's."""
+
+def _unstated(value: float, sd: float, unit: str) -> Figure:
+    return Figure(value=value, sd=sd, unit=unit, source="assumption: any server")
+
+
+UNSTATED = {
+    "idle_watts": _unstated(40.0, 25.0, "W"),
+    "uncore_watts": _unstated(15.0, 10.0, "W"),
+    "core_watts": _unstated(2.0, 2.0, "W"),
+    "job_watts": _unstated(0.5, 0.5, "W"),
+}
+"""Priors of the parameters that every law has, where a recipe does not say."""
 
 
 def named(name: str, value: float, sd: float, unit: str, about: tuple[Evidence, str]) -> Parameter:
@@ -179,11 +189,11 @@ class _Solved:
             changed["clock"] = before.clock.model_copy(
                 update={
                     name: named(name, self.values[at + i], self.sds[at + i], "1", about)
-                    for i, name in enumerate(("static_share", "voltage_floor"))
+                    for i, name in enumerate(CLOCKED)
                 }
             )
         if self.states:
-            at += 2 * self.clocked
+            at += len(CLOCKED) * self.clocked
             changed["idle_states"] = [
                 state.model_copy(
                     update={
@@ -212,7 +222,8 @@ class _LawFit:
     def __init__(self, recipe: HostPowerRecipe, operation: HostOperation | None) -> None:
         self.recipe = recipe
         anchors = recipe.anchors
-        self.names = tuple(name for name in host_power.PARAMETERS if name in recipe.priors)
+        priors = UNSTATED | recipe.priors
+        self.names = tuple(name for name in host_power.PARAMETERS if name in priors)
         self.busy = np.array([a.busy_cores for a in anchors])
         self.active = np.array([a.active_cores for a in anchors])
         self.woken = np.array([a.wakeups_per_second for a in anchors])
@@ -230,11 +241,9 @@ class _LawFit:
         self.states = max(len(states) - 1, 0) if limited else 0
         self.limit = np.array([len(states) - 1 if one is None else one for one in limits])
         self.sleeping = np.maximum(recipe.cpu_cores - self.busy, 0.0)
-        centres = [(recipe.priors[name].value, recipe.priors[name].sd) for name in self.names]
+        centres = [(priors[name].value, priors[name].sd) for name in self.names]
         if self.clock is not None:
-            centres += [
-                (one.value, one.sd) for one in (self.clock.static_share, self.clock.voltage_floor)
-            ]
+            centres += [(getattr(self.clock, n).value, getattr(self.clock, n).sd) for n in CLOCKED]
         centres += [(one.core_watts.value, one.core_watts.sd) for one in states[: self.states]]
         self.prior, self.prior_sd = np.array(centres).T
 
@@ -247,7 +256,7 @@ class _LawFit:
         high = np.full(len(self.prior), np.inf)
         at = len(self.names)
         if self.clock is not None:
-            high[at : at + 2] = 0.98
+            high[at : at + len(CLOCKED)] = 0.98
         start = np.clip(self.prior, 1e-9, np.minimum(high, 1e9) * 0.999)
         found = least_squares(
             self.residuals, start, bounds=(0.0, high), x_scale=self.prior_sd, max_nfev=400
@@ -281,16 +290,22 @@ class _LawFit:
 
     def regressors(self, values: Floats) -> Floats:
         """Regressors of the law's own parameters, shape (n, k)."""
-        scale: Floats | float = 1.0
+        scale = uncore = np.ones(len(self.busy))
         if self.clock is not None:
             at = len(self.names)
-            static, floor = (
-                one.model_copy(update={"value": float(values[at + i])})
-                for i, one in enumerate((self.clock.static_share, self.clock.voltage_floor))
+            moved = self.clock.model_copy(
+                update={
+                    name: getattr(self.clock, name).model_copy(
+                        update={"value": float(values[at + i])}
+                    )
+                    for i, name in enumerate(CLOCKED)
+                }
             )
-            moved = self.clock.model_copy(update={"static_share": static, "voltage_floor": floor})
             scale, _ = busy_watts_factor(moved, self.ratio)
-        drawn = host_power.Drawn(wakeups_per_second=self.woken, scale=scale)
+            uncore = 1.0 + moved.uncore_share.value * (scale - 1.0)
+        drawn = host_power.Drawn(
+            wakeups_per_second=self.woken, scale=scale, uncore_scale=uncore
+        )
         full = host_power.regressors(self.busy, self.active, self.factor, drawn)
         return full[:, [host_power.PARAMETERS.index(name) for name in self.names]]
 
@@ -346,51 +361,3 @@ def fit_system_power(recipe: SystemPowerRecipe) -> SystemPower:
         quadratic=bend[0] if bend else None,
         covariance=[rounded(row) for row in covariance],
     )
-
-
-def core_seconds_per_byte(measurements: Sequence[Measurement]) -> Parameter | None:
-    """Core time of a byte beyond the first page; None where CPU time was not measured over sizes.
-
-    Interrupt-driven rows only (who polls is busy whatever the size), non-negative least squares of
-    core time per request over a constant, the switches a request makes (or, where they were not
-    counted, those of `operating_point.wake_share`) and its bytes. The sd is that of a jackknife
-    over request sizes.
-    """
-    rows = [row for one in measurements if (row := _byte_row(one)) is not None]
-    if len(rows) < FEWEST_BYTE_ROWS:
-        return None
-    x, y = np.array([row[:3] for row in rows]), np.array([row[3] for row in rows])
-    sizes = np.unique(x[:, 2])
-    if len(sizes) < 3:
-        return None
-
-    def slope(keep: NDArray[np.bool_]) -> float:
-        weight = 1.0 / y[keep]
-        scale = np.array([1e-6, 1e-6, 1e-11])
-        found, _ = nnls(x[keep] * scale * weight[:, None], y[keep] * weight)
-        return float(found[2] * scale[2])
-
-    whole = slope(np.ones(len(y), dtype=bool))
-    left = np.array([slope(x[:, 2] != size) for size in sizes])
-    sd = float(np.sqrt((len(sizes) - 1) / len(sizes) * np.sum((left - left.mean()) ** 2)))
-    return named(
-        "core_seconds_per_byte",
-        whole,
-        max(sd, 0.1 * whole),
-        "s/B",
-        (Evidence.MEASURED, f"CPU time of {len(rows)} runs of {len(sizes)} request sizes"),
-    )
-
-
-def _byte_row(one: Measurement) -> tuple[float, float, float, float] | None:
-    seen, how = one.observations, one.configuration
-    if seen.cpu_utilisation is None or not seen.iops or how.submission_polling:
-        return None
-    if how.completion is Completion.POLLED:
-        return None
-    share = min(seen.cpu_utilisation / how.jobs, 1.0)
-    woken = 1.0 - share * min(how.queue_depth - 1, 1)
-    if seen.context_switches_per_second is not None:
-        woken = min(seen.context_switches_per_second / seen.iops, 1.0)
-    each = seen.cpu_utilisation / seen.iops
-    return 1.0, woken, max(how.request_bytes - PAGE_BYTES, 0.0), each

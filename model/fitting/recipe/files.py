@@ -69,7 +69,7 @@ def parse_recipe(text: str, common: dict[str, Any], where: str) -> Recipe:
         data.get("host_paths", []),
         ("engine", "completion", "submission_polling"),
     )
-    for name in ("defaults", "default_sources"):
+    for name in ("defaults", "default_sources", "host_operation"):
         merged[name] = common[name] | data.get(name, {})
     try:
         return Recipe.model_validate(merged)

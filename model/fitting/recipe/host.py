@@ -93,6 +93,7 @@ class ClockRecipe(Section):
     base_hertz: Figure
     static_share: Figure
     voltage_floor: Figure
+    uncore_share: Figure
     memory_share: Figure
     powersave_is_dynamic: bool | None = None
 
