@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from iojoule.api.cli import console, measure_command
+from iojoule.api.cli import console, measure_command, measure_host
 from iojoule.api.cli.adaptive import (
     DEFAULT_REGRET,
     AdaptiveOption,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Measure a drive: plan, run, resume, check.", no_args_is_help=True)
 app.command("command", context_settings=measure_command.SETTINGS)(measure_command.command)
+app.command()(measure_host.host)
 app.command()(characterise)
 app.command()(questions)
 app.add_typer(report_app, name="report")

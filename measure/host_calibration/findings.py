@@ -1,0 +1,427 @@
+"""From what was recorded during the loads to the host profile."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from iojoule import __version__
+from iojoule.datasets.profile import (
+    HOST_PROFILE_SCHEMA_VERSION,
+    HostPath,
+    HostPerformance,
+    HostPower,
+    HostProfile,
+    SystemPower,
+)
+from iojoule.datasets.vocabulary import Completion, Engine, Evidence
+from iojoule.measure.errors import SensorError
+from iojoule.measure.host.facts import HostFacts
+from iojoule.measure.host_calibration.plan import DEEP, Step
+from iojoule.measure.host_calibration.runs import Done
+from iojoule.measure.host_calibration.settings import HostControls
+from iojoule.model.fitting.host_power import expected_operation, fit_host_power, fit_system_power
+from iojoule.model.fitting.recipe import (
+    ClockRecipe,
+    Figure,
+    HostAnchor,
+    HostOperationRecipe,
+    HostPowerRecipe,
+    IdleStateRecipe,
+    SystemAnchor,
+    SystemPowerRecipe,
+    generic_recipe,
+)
+from iojoule.model.performance import WAKEUP_EXPONENT
+
+SHARPNESS = 6.0
+"""Of the bend where a host's cores are used up, as the shipped profiles have it."""
+
+MISFIT = 0.01
+"""Relative sd of a window's mean power beside the counter's own: loads are not equally hot."""
+
+PATH_SD = 0.05
+"""Log sd of core time between two runs of one engine."""
+
+CPU_SHARE = (0.45, 0.15)
+"""Share of an idle machine's wall power that its processors draw: 50 % at the least load in
+000 5.2, less in machines with more drives and fans."""
+
+OWN_SENSORS = "counters of this host"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One load and what was recorded meanwhile; powers with their standard errors."""
+
+    done: Done
+    busy_cores: float
+    hertz: float | None
+    cpu_watts: tuple[float, float] | None
+    dram_watts: tuple[float, float] | None
+    wall_watts: tuple[float, float] | None
+
+    @property
+    def step(self) -> Step:
+        """What ran."""
+        return self.done.step
+
+    @property
+    def others_cores(self) -> float:
+        """Cores that nobody of ours kept busy."""
+        return max(self.busy_cores - self.done.own_cores, 0.0)
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing but the load was set."""
+        return self.step.hertz is None and self.step.sleep_limit is None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Everything that a host profile is made of."""
+
+    facts: HostFacts
+    controls: HostControls
+    cpus: int
+    readings: Sequence[Reading]
+    sensors: list[str]
+    gaps: list[str]
+    measured_utc: str
+
+
+def host_profile(found: Findings) -> HostProfile:
+    """Fit the host's laws to its readings.
+
+    Raises:
+        SensorError: No power was recorded in enough of the windows.
+    """
+    gaps = list(found.gaps)
+    readings = found.readings
+    wall_only = all(one.cpu_watts is None for one in readings)
+    if wall_only:
+        readings = _from_the_wall(readings)
+        gaps.append(
+            "CPU power: from the wall alone; its idle part is assumed to be "
+            f"{CPU_SHARE[0]:.0%} of the idle wall"
+        )
+    operation = expected_operation(_operation(found))
+    power, operation = fit_host_power(_power(found, readings, wall_only), operation)
+    if wall_only:
+        power = _unsure_of_idle(power, readings)
+    if not any(one.step.engine for one in readings):
+        performance = None
+    else:
+        performance = _performance(found, readings)
+    return HostProfile(
+        schema_version=HOST_PROFILE_SCHEMA_VERSION,
+        host_id=found.facts.host_id,
+        cpu_model=found.facts.cpu_model,
+        cpu_cores=found.cpus,
+        kernel_version=platform.release(),
+        generator=f"iojoule {__version__}",
+        measured_utc=found.measured_utc,
+        sensors=found.sensors,
+        performance=performance,
+        power=power,
+        system=_system(found, readings, gaps),
+        operation=operation,
+        runs=len(readings),
+        others_busy_cores=round(float(np.mean([one.others_cores for one in readings])), 4),
+        gaps=gaps,
+    )
+
+
+def _figure(value: float, sd: float, unit: str, source: str) -> Figure:
+    return Figure(value=value, sd=sd, unit=unit, source=source, evidence=Evidence.DATASHEET)
+
+
+def _power(found: Findings, readings: Sequence[Reading], wall_only: bool) -> HostPowerRecipe:
+    """The law's priors, wide, and an anchor for every window with CPU power.
+
+    Raises:
+        SensorError: There are too few.
+    """
+    anchors = [anchor for one in readings if (anchor := _anchor(one)) is not None]
+    if len(anchors) < 5:
+        raise SensorError(
+            f"CPU power is known in {len(anchors)} of {len(readings)} windows only; take more time "
+            "with --minutes"
+        )
+    low, high = (f(anchor.watts for anchor in anchors) for f in (min, max))
+    span = max(high - low, 0.02 * low)
+    idle = _figure(low, 0.3 * low, "W", "the lightest window")
+    dram = _dram(readings)
+    scope = "CPU packages" if not wall_only else "CPU packages, from the wall"
+    return HostPowerRecipe(
+        host_id=found.facts.host_id,
+        scope=f"{scope} (memory apart)" if dram else scope,
+        cpu_cores=found.cpus,
+        priors={
+            "idle_watts": idle,
+            "uncore_watts": _figure(0.3 * span, 0.4 * span, "W", "share of the measured range"),
+            "core_watts": _figure(
+                span / found.cpus, span / found.cpus, "W", "the measured range over all cores"
+            ),
+            "job_watts": _figure(
+                0.1 * span / found.cpus, 0.2 * span / found.cpus, "W", "a core that is not asleep"
+            ),
+            "wakeup_joules": _figure(
+                2e-5, 4e-5, "J", "assumption: tens of microseconds at the power of a core"
+            ),
+        },
+        anchors=anchors,
+        engine_factors={
+            f"{engine}/{completion}": _figure(1.0, 0.15, "1", "measured CPU time says it all")
+            for engine in Engine
+            for completion in Completion
+        },
+        scheduler_factors={},
+        dram_idle_watts=dram[0] if dram else None,
+        dram_joules_per_byte=dram[1] if dram else None,
+    )
+
+
+def _anchor(one: Reading) -> HostAnchor | None:
+    if one.cpu_watts is None or one.cpu_watts[0] <= 0:
+        return None
+    watts, error = one.cpu_watts
+    step = one.step
+    return HostAnchor(
+        busy_cores=one.busy_cores,
+        active_cores=min(step.cpus + one.others_cores, one.busy_cores + step.cpus),
+        engine=step.engine,
+        wakeups_per_second=one.done.wakeups_per_second,
+        frequency_hertz=one.hertz if step.hertz is not None and one.hertz else step.hertz,
+        cstate_limit=step.sleep_limit,
+        watts=watts,
+        sd=float(np.hypot(error, MISFIT * watts)),
+        evidence=Evidence.MEASURED,
+        source=OWN_SENSORS,
+    )
+
+
+def _dram(readings: Sequence[Reading]) -> tuple[Figure, Figure] | None:
+    """Idle watts of the memory and joules for a byte, from idle windows and those that copied."""
+    idle = [one.dram_watts for one in readings if one.dram_watts and one.step.kind == "idle"]
+    busy = [one for one in readings if one.dram_watts and one.step.kind == "copy"]
+    if not idle or not busy:
+        return None
+    watts = np.array([value for value, _ in idle])
+    base = float(watts.mean())
+    unsure = float(np.hypot(watts.std(), max(error for _, error in idle)))
+    each, own = 0.0, 0.0
+    for one in busy:
+        if one.dram_watts is not None and one.done.bytes_per_second > 0:
+            each += max(one.dram_watts[0] - base, 0.0) / one.done.bytes_per_second / len(busy)
+            own = max(own, float(np.hypot(one.dram_watts[1], unsure)) / one.done.bytes_per_second)
+    measured = {"source": OWN_SENSORS, "evidence": Evidence.MEASURED}
+    return (
+        Figure(value=base, sd=max(unsure, MISFIT * base), unit="W", **measured),
+        Figure(value=each, sd=max(own, 0.1 * each), unit="J/B", **measured),
+    )
+
+
+def _operation(found: Findings) -> HostOperationRecipe:
+    """Frequencies and sleep states as the kernel tells them, effects as priors."""
+    generic = generic_recipe("host", "host").host_operation
+    known = {one.name: one for one in generic.idle_states} if generic else {}
+    states = []
+    told = found.controls.sleep_states()
+    for place, state in enumerate(told):
+        deepest = place == len(told) - 1
+        usual = known.get(state.name)
+        watts = _figure(1.0, 1.0, "W", "assumption: a core in light sleep")
+        if usual is not None:
+            watts = usual.core_watts
+        if deepest:
+            watts = _figure(0.0, 0.0, "W", "the reference: part of the idle power")
+        kernel = {"unit": "ns", "source": "the kernel's table", "evidence": Evidence.DATASHEET}
+        states.append(
+            IdleStateRecipe(
+                name=state.name,
+                exit_latency_ns=Figure(
+                    value=state.exit_latency_ns, sd=0.3 * state.exit_latency_ns, **kernel
+                ),
+                residency_ns=Figure(
+                    value=state.residency_ns, sd=0.3 * state.residency_ns, **kernel
+                ),
+                core_watts=watts,
+            )
+        )
+    return HostOperationRecipe(
+        host_id=found.facts.host_id,
+        clock=_clock(found),
+        idle_states=states,
+        numa=generic.numa if generic else None,
+    )
+
+
+def _clock(found: Findings) -> ClockRecipe | None:
+    span = found.controls.frequency_range_hertz()
+    if span is None:
+        return None
+    busy = [
+        one.hertz
+        for one in found.readings
+        if one.hertz and one.plain and one.step.kind == "burn" and one.step.amount == 1.0
+    ]
+    reference = float(np.mean(busy)) if busy else span[1]
+    spread = float(np.std(busy)) if len(busy) > 1 else 0.05 * reference
+    driver = found.controls.driver() or ""
+    return ClockRecipe(
+        reference_hertz=Figure(
+            value=reference,
+            sd=max(spread, 0.01 * reference),
+            unit="Hz",
+            source="frequency of the busiest CPU under full loads",
+            evidence=Evidence.MEASURED,
+        ),
+        minimum_hertz=_figure(span[0], 0.0, "Hz", "cpuinfo_min_freq"),
+        base_hertz=_figure(
+            found.controls.base_hertz() or reference, 0.0, "Hz", "base_frequency, else the reference"
+        ),
+        static_share=_figure(0.3, 0.2, "1", "assumption: what leaks of a busy core's power"),
+        voltage_floor=_figure(0.75, 0.15, "1", "assumption: voltage at the lowest clock"),
+        uncore_share=_figure(0.5, 0.3, "1", "assumption: caches follow the cores' clock"),
+        memory_share=_figure(0.25, 0.15, "1", "assumption: a request's waiting for memory"),
+        powersave_is_dynamic=driver.startswith(("intel_pstate", "amd-pstate")) if driver else None,
+    )
+
+
+def _performance(found: Findings, readings: Sequence[Reading]) -> HostPerformance | None:
+    """Core time of each engine, from its runs at depth 1 and deep.
+
+    What an engine adds to a request's latency cannot be told from the drive's own here: 0 stands
+    for unknown until `with_host` takes it from a device profile.
+    """
+    paths = []
+    shrink = DEEP**-WAKEUP_EXPONENT
+    for engine in Engine:
+        each = {
+            one.step.depth: one.done.own_cores / one.done.operations_per_second * 1e9
+            for one in readings
+            if one.step.engine is engine and one.done.operations_per_second > 0
+        }
+        if 1 not in each:
+            continue
+        alone, deep = each[1], each.get(DEEP)
+        wakeup = 0.5 * alone if deep is None else max((alone - deep) / (1.0 - shrink), 0.0)
+        paths.append(
+            HostPath(
+                engine=engine,
+                completion=Completion.INTERRUPT,
+                submission_polling=False,
+                added_latency_ns=0.0,
+                core_time_ns=max(alone - wakeup, 1.0),
+                wakeup_ns=wakeup,
+                relative_sd=PATH_SD if deep is not None else 0.3,
+                evidence=Evidence.MEASURED,
+                source="fio's CPU time on a file of this host",
+            )
+        )
+    if not paths:
+        return None
+    return HostPerformance(
+        host_id=found.facts.host_id,
+        cpu_cores=found.cpus,
+        sharpness=SHARPNESS,
+        paths=paths,
+        schedulers=[],
+        calibrated_apart=True,
+    )
+
+
+SUPPLY_SLOPE = (1.12, 0.08)
+"""Converters of board and supply lose 5 to 20 % of a further watt."""
+
+
+def _system(
+    found: Findings, readings: Sequence[Reading], gaps: list[str]
+) -> SystemPower | None:
+    """The wall over packages and memory; None without a meter there."""
+    anchors = []
+    for one in readings:
+        if one.cpu_watts is None or one.wall_watts is None:
+            continue
+        parts = one.cpu_watts[0] + (one.dram_watts[0] if one.dram_watts else 0.0)
+        wall, error = one.wall_watts
+        anchors.append(
+            SystemAnchor(
+                parts_watts=parts,
+                wall_watts=wall,
+                sd=float(np.hypot(error, MISFIT * wall)),
+                source="meter at the wall and counters of this host",
+                evidence=Evidence.MEASURED,
+            )
+        )
+    if len(anchors) < 3:
+        if any(one.wall_watts for one in found.readings):
+            gaps.append("wall power: known in too few windows; take more time with --minutes")
+        return None
+    lowest = min(anchor.wall_watts for anchor in anchors)
+    return fit_system_power(
+        SystemPowerRecipe(
+            host_id=found.facts.host_id,
+            relative_sd=MISFIT,
+            anchors=anchors,
+            floor_prior=_figure(0.5 * lowest, 0.5 * lowest, "W", "part of the idle wall"),
+            slope_prior=_figure(*SUPPLY_SLOPE, "1", "converters of board and supply"),
+            quadratic_prior=_figure(
+                2.5e-4, 2.5e-4, "1/W", "80 PLUS Gold, 87, 90 and 87 % of 500 W"
+            ),
+        )
+    )
+
+
+def _from_the_wall(readings: Sequence[Reading]) -> list[Reading]:
+    """Readings with CPU power taken from the wall: an assumed idle part, and what it rises by.
+
+    Raises:
+        SensorError: Idle wall power is unknown.
+    """
+    idle = [one.wall_watts[0] for one in readings if one.wall_watts and one.step.kind == "idle"]
+    if not idle:
+        raise SensorError(
+            "the meter at the wall gave no mean for an idle host; take more time with --minutes"
+        )
+    base = min(idle)
+    return [
+        Reading(
+            done=one.done,
+            busy_cores=one.busy_cores,
+            hertz=one.hertz,
+            cpu_watts=(
+                max(CPU_SHARE[0] * base + (one.wall_watts[0] - base) / SUPPLY_SLOPE[0], 0.1),
+                one.wall_watts[1],
+            )
+            if one.wall_watts
+            else None,
+            dram_watts=None,
+            wall_watts=one.wall_watts,
+        )
+        for one in readings
+    ]
+
+
+def _unsure_of_idle(power: HostPower, readings: Sequence[Reading]) -> HostPower:
+    """The law with what the wall cannot tell: how much of its idle power is the processors'."""
+    base = min(one.wall_watts[0] for one in readings if one.wall_watts)
+    covariance = np.array(power.covariance)
+    covariance[0, 0] += (CPU_SHARE[1] * base) ** 2
+    loss = SUPPLY_SLOPE[1] / SUPPLY_SLOPE[0]
+    values = np.array([one.value for one in power.parameters])
+    covariance[1:, 1:] += np.outer(loss * values[1:], loss * values[1:])
+    parameters = [
+        one.model_copy(
+            update={
+                "sd": float(np.sqrt(covariance[place, place])),
+                **({"evidence": Evidence.DATASHEET} if place == 0 else {}),
+            }
+        )
+        for place, one in enumerate(power.parameters)
+    ]
+    return power.model_copy(update={"parameters": parameters, "covariance": covariance.tolist()})

@@ -1,0 +1,258 @@
+"""A calibration of this host, from the first look at its sensors to the host profile."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from iojoule.datasets.profile import HostProfile
+from iojoule.measure.errors import HostStateError, SensorError
+from iojoule.measure.fio.program import find_fio
+from iojoule.measure.host.changes import Change
+from iojoule.measure.host.facts import PROC, host_facts
+from iojoule.measure.host.journal import HostState, restore_abandoned
+from iojoule.measure.host.signals import gate
+from iojoule.measure.host_calibration.findings import Findings, Reading, host_profile
+from iojoule.measure.host_calibration.plan import Plan, plan
+from iojoule.measure.host_calibration.runs import Bench, Done, target_file
+from iojoule.measure.host_calibration.settings import HostControls
+from iojoule.measure.recording import Recorder, Recording
+from iojoule.measure.sensors import open_sensor
+from iojoule.measure.sensors.cpu import Cpu
+from iojoule.measure.sensors.protocol import Scope, Sensor
+from iojoule.measure.sensors.rapl import ROOT
+
+SUBJECT = "this host"
+_CPU_SENSOR = "cpu"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a calibration.
+
+    Attributes:
+        rapl_root: Root of the powercap tree; None: the system's, where it is there.
+        power: Meters, in the syntax of `open_sensor`.
+        minutes: Time to aim at.
+        folder: Where a file for real engines may be made; None: no real engine.
+        others_cores: How many cores others may keep busy.
+        controls: What is set, below which /sys.
+        proc: Where processes are counted.
+    """
+
+    rapl_root: Path | None = None
+    power: Sequence[str] = ()
+    minutes: float = 5.0
+    folder: Path | None = None
+    others_cores: float = 0.1
+    controls: HostControls = field(default_factory=HostControls)
+    proc: Path = PROC
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What will be done, and with which instruments."""
+
+    request: Request
+    sensors: list[Sensor]
+    cpus: list[int]
+    plan: Plan
+    gaps: list[str]
+
+    def commands(self) -> Iterator[str]:
+        """Every step and the settings it changes, for people."""
+        for change, value in self.request.controls.governor("performance"):
+            yield change.command(value)
+        for number, step in enumerate(self.plan.steps, 1):
+            yield f"# {number}. {step.words}, {self.plan.window_seconds:.0f} s"
+            for change, value in _settings(self.request.controls, step.hertz, step.sleep_limit):
+                yield change.command(value)
+
+
+def prepare(request: Request) -> Prepared:
+    """Look at sensors and settings; nothing is changed.
+
+    Raises:
+        SensorError: Neither the processors' counters nor a meter at the wall can be read; the
+            message names the remedy.
+        InputError: The time is too short.
+    """
+    sensors, gaps = _sensors(request)
+    cpus = sorted(os.sched_getaffinity(0))
+    controls = request.controls
+    if controls.frequency_range_hertz() is None:
+        gaps.append("frequency: this host has no cpufreq (a virtual machine?)")
+    elif not controls.may_set_frequency():
+        gaps.append("frequency: may not be set by this user; run as root")
+    if not controls.may_set_sleep():
+        gaps.append("sleep states: cannot be switched off here; run as root on a host with cpuidle")
+    if request.folder is None:
+        gaps.append("paths: no --folder was named, so no engine was run against a file")
+    hertz = [sensor.probe().nominal_hertz for sensor in sensors if sensor.name != _CPU_SENSOR]
+    chosen = plan(
+        len(cpus), controls, request.minutes, min(hertz), target=request.folder is not None
+    )
+    return Prepared(request, sensors, cpus, chosen, gaps)
+
+
+def calibrate(prepared: Prepared, say: Callable[[str], None] = lambda _: None) -> HostProfile:
+    """Run every load and fit; must be called in the main thread. The host is then as it was.
+
+    Raises:
+        HostStateError: Others keep the host busy, or something cannot be set or put back.
+        SensorError: A sensor failed on the way.
+        FioError: fio failed.
+        Interrupted: A signal ended it.
+    """
+    for line in restore_abandoned():
+        say(line)
+    fio = find_fio()
+    with (
+        tempfile.TemporaryDirectory(prefix="iojoule-host-") as scratch,
+        target_file(prepared.request.folder) as target,
+    ):
+        folder = Path(scratch)
+        bench = Bench(prepared.cpus, fio, folder, target)
+        with gate(say) as signals:
+            try:
+                done, recording = _record(prepared, bench, folder, say)
+            finally:
+                signals.close()
+        if recording.failures:
+            sensor, why = next(iter(recording.failures.items()))
+            raise SensorError(f"{sensor} failed on the way: {why}; start again")
+        readings = [_reading(one, recording) for one in done]
+    return host_profile(
+        Findings(
+            facts=host_facts(),
+            controls=prepared.request.controls,
+            cpus=len(prepared.cpus),
+            readings=readings,
+            sensors=[sensor.name for sensor in prepared.sensors],
+            gaps=prepared.gaps,
+            measured_utc=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        )
+    )
+
+
+def _record(
+    prepared: Prepared, bench: Bench, folder: Path, say: Callable[[str], None]
+) -> tuple[list[Done], Recording]:
+    recorder = Recorder(prepared.sensors, folder / "recording")
+    recorder.start()
+    try:
+        done = []
+        cpu = Cpu(prepared.request.proc.parent)
+        controls = prepared.request.controls
+        with HostState(SUBJECT, note=say) as whole:
+            for change, value in controls.governor("performance"):
+                whole.set(change, value)
+            for number, step in enumerate(prepared.plan.steps, 1):
+                say(f"{number} of {len(prepared.plan.steps)}: {step.words}")
+                before, began = cpu.ask()[0], time.monotonic()
+                with HostState(SUBJECT) as own:
+                    for setting, value in _settings(controls, step.hertz, step.sleep_limit):
+                        own.set(setting, value)
+                    done.append(bench.run(number, step, prepared.plan.window_seconds))
+                if number == 1:  # idle: whatever is busy is not ours
+                    company = (cpu.ask()[0] - before) / (time.monotonic() - began)
+                    _refuse_company(company, prepared.request.others_cores)
+                if recorder.failed():
+                    raise SensorError(f"{recorder.failed()}; start again")
+        return done, recorder.stop()
+    except BaseException:
+        with suppress(SensorError):
+            recorder.stop()
+        raise
+
+
+def _refuse_company(busy_cores: float, allowed: float) -> None:
+    """Refuse a host on which others work.
+
+    Raises:
+        HostStateError: They do.
+    """
+    if busy_cores > allowed:
+        raise HostStateError(
+            f"others keep {busy_cores:.2f} cores of this host busy, and {allowed:g} are allowed: "
+            "their power would be taken for that of the loads; stop them (`top` shows who), or "
+            "allow more with --others-cores, at the price of wider intervals"
+        )
+
+
+def _reading(done: Done, recording: Recording) -> Reading:
+    begin, end = done.begin_ns, done.end_ns
+
+    def watts(scope: Scope) -> tuple[float, float] | None:
+        seen = recording.power(scope, begin, end)
+        if seen is None or seen.mean_watts is None:
+            return None
+        error = seen.standard_error_watts or 0.0
+        return seen.mean_watts, error if math.isfinite(error) else 0.0
+
+    busy = recording.counter("cpu-busy-seconds", begin, end, sensor=_CPU_SENSOR)
+    rails = {rail.name for rail in recording.rails(_CPU_SENSOR)}
+    hertz = (
+        recording.gauge("cpu-frequency-max", begin, end, sensor=_CPU_SENSOR)
+        if "cpu-frequency-max" in rails
+        else None
+    )
+    if busy is None:
+        raise SensorError(f"the CPU time of {done.step.words} was not recorded; start again")
+    return Reading(
+        done=done,
+        busy_cores=busy.per_second,
+        hertz=hertz.mean if hertz is not None else None,
+        cpu_watts=watts(Scope.CPU),
+        dram_watts=watts(Scope.DRAM),
+        wall_watts=watts(Scope.SYSTEM),
+    )
+
+
+def _settings(
+    controls: HostControls, hertz: float | None, sleep_limit: int | None
+) -> Iterator[tuple[Change, str]]:
+    if hertz is not None:
+        yield from controls.frequency(hertz)
+    if sleep_limit is not None:
+        yield from controls.sleep_limit(sleep_limit)
+
+
+def _sensors(request: Request) -> tuple[list[Sensor], list[str]]:
+    """The instruments that answer, and what is missing.
+
+    Raises:
+        SensorError: A named one does not answer, or none is left.
+    """
+    names = [f"cpu:{request.proc.parent}"]
+    gaps: list[str] = []
+    if request.rapl_root is not None:
+        names.append(f"rapl:{request.rapl_root}")
+    elif not any(one.startswith("rapl") for one in request.power):
+        try:
+            open_sensor("rapl").probe()
+            names.append("rapl")
+        except SensorError as error:
+            gaps.append(f"CPU power: {error.message}")
+    sensors = [open_sensor(name) for name in [*names, *request.power]]
+    scopes = {
+        rail.scope for sensor in sensors for rail in sensor.probe().rails if rail.counts
+    }
+    if not scopes & {Scope.CPU, Scope.SYSTEM}:
+        raise SensorError(
+            f"nothing here measures the processors or the wall ({'; '.join(gaps) or ROOT}); name a "
+            "powercap tree with --rapl-root, or a meter at the wall with --power, for instance "
+            "--power netio:pdu.example:80,outlet=1"
+        )
+    if Scope.SYSTEM not in scopes:
+        gaps.append("wall power: no --power meter was named")
+    if Scope.DRAM not in scopes:
+        gaps.append("memory power: no counter of its own, so it is part of the wall's floor")
+    return sensors, gaps

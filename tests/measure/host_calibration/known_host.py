@@ -1,0 +1,157 @@
+"""A host whose power is known: a powercap tree and a sysfs tree, driven by this machine's CPU time.
+
+    packages = idle + uncore (1 - exp(-busy / 0.1)) + core busy s(f) + light cores (2 - asleep) ...
+Busy is what /proc/stat says of the last second, so that whatever runs here is work of that host.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+UPDATE_SECONDS = 0.02
+WINDOW_SECONDS = 0.5
+RANGE_MICROJOULES = 262_143_328_850
+REFERENCE_HERTZ, MINIMUM_HERTZ = 3.0e9, 1.0e9
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The law; the sleeping states are POLL, C1 and C6."""
+
+    idle_watts: float = 20.0
+    uncore_watts: float = 6.0
+    core_watts: float = 9.0
+    static_share: float = 0.25
+    voltage_floor: float = 0.7
+    light_watts: tuple[float, float, float] = (3.0, 1.2, 0.0)
+    dram_watts: float = 4.0
+    wall: tuple[float, float, float] = (25.0, 1.08, 4e-4)
+
+    def busy_factor(self, hertz: float) -> float:
+        """Power of a busy core against that at the reference."""
+        ratio = hertz / REFERENCE_HERTZ
+        climb = (hertz - MINIMUM_HERTZ) / (REFERENCE_HERTZ - MINIMUM_HERTZ)
+        voltage = self.voltage_floor + (1.0 - self.voltage_floor) * climb
+        return self.static_share * voltage + (1.0 - self.static_share) * ratio * voltage**2
+
+    def cpu_watts(self, busy: float, hertz: float = REFERENCE_HERTZ, limit: int = 2) -> float:
+        """Watts of the packages."""
+        awake = -math.expm1(-busy / 0.1)
+        sleeping = max((os.cpu_count() or 1) - busy, 0.0)
+        return (
+            self.idle_watts
+            + self.uncore_watts * awake
+            + self.core_watts * busy * self.busy_factor(hertz)
+            + self.light_watts[limit] * sleeping
+        )
+
+    def wall_watts(self, parts: float) -> float:
+        """Watts at the wall."""
+        a, b, c = self.wall
+        return a + b * parts + c * parts**2
+
+
+class KnownHost:
+    """Keeps the trees below a folder up to date; a context manager."""
+
+    def __init__(self, folder: Path, truth: Truth | None = None, *, controls: bool = True) -> None:
+        self.truth = truth or Truth()
+        self.rapl = folder / "powercap"
+        self.sysfs = folder / "sys"
+        self._joules = {"package-0": 0.0, "dram": 0.0, "psys": 0.0}
+        self._folders = {
+            "package-0": self.rapl / "intel-rapl:0",
+            "dram": self.rapl / "intel-rapl:0" / "intel-rapl:0:0",
+            "psys": self.rapl / "intel-rapl:1",
+        }
+        for name, place in self._folders.items():
+            place.mkdir(parents=True)
+            (place / "name").write_text(f"{name}\n")
+            (place / "max_energy_range_uj").write_text(f"{RANGE_MICROJOULES}\n")
+            (place / "energy_uj").write_text("0\n")
+        if controls:
+            self._build_sysfs()
+        self._hertz = REFERENCE_HERTZ
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+
+    def __enter__(self) -> KnownHost:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        self._thread.join()
+
+    def hertz(self) -> float:
+        """Where the trees hold the first CPU."""
+        path = self.sysfs / "devices/system/cpu/cpu0/cpufreq/scaling_max_freq"
+        with suppress(OSError, ValueError):  # written at this moment, or not there at all
+            self._hertz = float(path.read_text()) * 1e3
+        return self._hertz
+
+    def limit(self) -> int:
+        """The deepest sleep state that is not switched off."""
+        folder = self.sysfs / "devices/system/cpu/cpu0/cpuidle"
+        return max(
+            (i for i in range(3) if (folder / f"state{i}/disable").exists()
+             and (folder / f"state{i}/disable").read_text().strip() == "0"),
+            default=2,
+        )  # fmt: skip
+
+    def _build_sysfs(self) -> None:
+        for cpu in range(os.cpu_count() or 1):
+            root = self.sysfs / f"devices/system/cpu/cpu{cpu}"
+            frequency = root / "cpufreq"
+            frequency.mkdir(parents=True)
+            for name, value in (
+                ("cpuinfo_min_freq", MINIMUM_HERTZ / 1e3),
+                ("cpuinfo_max_freq", REFERENCE_HERTZ / 1e3),
+                ("scaling_max_freq", REFERENCE_HERTZ / 1e3),
+            ):
+                (frequency / name).write_text(f"{value:.0f}\n")
+            (frequency / "scaling_governor").write_text("schedutil\n")
+            (frequency / "scaling_available_governors").write_text("performance schedutil\n")
+            (frequency / "scaling_driver").write_text("acpi-cpufreq\n")
+            for place, (name, latency, residency) in enumerate(
+                (("POLL", 0, 0), ("C1", 2, 2), ("C6", 133, 600))
+            ):
+                state = root / f"cpuidle/state{place}"
+                state.mkdir(parents=True)
+                (state / "name").write_text(f"{name}\n")
+                (state / "latency").write_text(f"{latency}\n")
+                (state / "residency").write_text(f"{residency}\n")
+                (state / "disable").write_text("0\n")
+
+    def _keep(self) -> None:
+        seen = deque([(time.monotonic(), _busy_seconds())])
+        while not self._ending.wait(UPDATE_SECONDS):
+            now, busy = time.monotonic(), _busy_seconds()
+            passed = now - seen[-1][0]
+            seen.append((now, busy))
+            while now - seen[0][0] > WINDOW_SECONDS and len(seen) > 2:
+                seen.popleft()
+            load = (busy - seen[0][1]) / (now - seen[0][0])
+            cpu = self.truth.cpu_watts(load, self.hertz(), self.limit())
+            wall = self.truth.wall_watts(cpu + self.truth.dram_watts)
+            for name, watts in zip(
+                self._joules, (cpu, self.truth.dram_watts, wall), strict=True
+            ):
+                self._joules[name] += watts * passed
+                counted = int(self._joules[name] * 1e6) % RANGE_MICROJOULES
+                handle = os.open(self._folders[name] / "energy_uj", os.O_WRONLY)
+                os.pwrite(handle, f"{counted}\n".ljust(20).encode(), 0)
+                os.close(handle)
+
+
+def _busy_seconds() -> float:
+    line = Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
+    ticks = [int(field) for field in line]
+    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
