@@ -29,6 +29,10 @@ Floats = NDArray[np.float64]
 DECLARED_EXIT_LOG_SD = 1.0
 """How far a declared exit latency is from the wait: the tables bound it (NVMe Base, 8.15)."""
 
+SHARE_SD = 0.2
+"""How far the share of requests that wait may be off: who comes while the drive wakes waits for
+the rest of it, and a path may keep fewer in flight than its depth. An assumption."""
+
 P99_SHARE = 0.01
 """So many requests must wait for the wait to be in the 99th percentile."""
 
@@ -93,8 +97,10 @@ def delay(waits: Wake, log_value: dict[str, Floats], half_width: dict[str, Float
         # a gap near the settle time rests or does not
         doubt = (waits.seconds_sd * waits.rests) ** 2 + waits.seconds**2 * waits.rests * (1.0 - waits.rests)
         share = waits.share if name == "latency" else waits.share > above[name]
+        off = SHARE_SD * waits.seconds * waits.rests * (name == "latency")
         half_width[name] = np.hypot(
-            half_width[name] * before / after, 1.645e9 * np.sqrt(doubt) * share / after
+            half_width[name] * before / after,
+            1.645e9 * np.hypot(np.sqrt(doubt) * share, off) / after,
         )
 
 

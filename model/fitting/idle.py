@@ -58,11 +58,15 @@ def _transitions(device: str) -> list[StateTransition]:
         StateTransition(
             power_state=one.index,
             operational=one.operational,
-            entry_seconds=None if one.entry_latency_us is None else one.entry_latency_us * 1e-6,
-            exit_seconds=None if one.exit_latency_us is None else one.exit_latency_us * 1e-6,
+            entry_seconds=_seconds(one.entry_latency_us),
+            exit_seconds=_seconds(one.exit_latency_us),
         )
         for one in sorted(drive.power_states, key=lambda state: state.index)
     ]
+
+
+def _seconds(microseconds: int | None) -> float | None:
+    return None if microseconds is None else rounded(microseconds * 1e-6)[0]
 
 
 def _settle(told: IdleRecipe) -> Parameter:

@@ -30,6 +30,7 @@ from iojoule.model.fitting.power_checks import (
     series_watts,
 )
 from iojoule.model.fitting.recipe import DevicePowerRecipe, Recipe, load_recipe, shipped_recipes
+from iojoule.model.fitting.series_checks import series_outcomes
 from iojoule.model.fitting.widths import CONFIDENCE, Fold
 from iojoule.model.fitting.write_state import Series, fit_write_state, write_series
 
@@ -95,6 +96,7 @@ def _tables(name: str, folder: Path) -> list[Table]:
     tables.append(_intervals(recipe, outcomes))
     tables += _between(recipe, learned)
     tables += _power(recipe, measurements, fits, series, state)
+    tables += _left_out(recipe, measurements)
     return tables
 
 
@@ -237,6 +239,39 @@ def _power(
             note="read power is fitted up to 512 KiB and predicts 1 to 2 MiB. Write series: the "
             "first half of each regime is fitted and the second half predicted from bytes "
             "written and time; the transition is scored apart.",
+        )
+    ]
+
+
+def _left_out(recipe: Recipe, measurements: list[Measurement]) -> list[Table]:
+    """The write series with its halves, and all of it, unseen."""
+    rows: list[Cells] = []
+    for one in series_outcomes(recipe, measurements):
+        for name, unit, (found, truth) in (
+            ("energy of the series, J", 1.0, one.energy),
+            ("energy of what was left out, J", 1.0, one.unseen),
+            ("bytes up to the cliff, GB", 1e9, one.cliff),
+        ):
+            if found is None:
+                rows.append([one.left_out, one.seen, one.given, name, None, truth / unit])
+                continue
+            numbers = [round(n / unit, 1) for n in (found.value, truth, found.low, found.high)]
+            rows.append(
+                [one.left_out, one.seen, one.given, name, *numbers]
+                + [round(100.0 * (found.value / truth - 1.0), 1)]
+                + ["yes" if found.low <= truth <= found.high else "no"]
+            )
+    if not rows:
+        return []
+    return [
+        Table(
+            title=f"{recipe.model_name}: write series, state not given",
+            columns=["left out", "seconds seen", "given", "what", "predicted", "measured"]
+            + ["low", "high", "error %", "inside"],
+            rows=rows,
+            note="every row is predicted by a profile that was fitted without what is left out. The "
+            "drive's state follows from the bytes it was made to write; where no cliff was seen its "
+            "place comes from published figures.",
         )
     ]
 

@@ -91,3 +91,17 @@ def test_power_holds_where_nothing_was_fitted(tables: dict[str, Table]) -> None:
     assert number(rows["collecting regime, second half"][3]) <= 10.0
     assert number(rows["energy, total bytes and time given"][2]) <= 8.0
     assert number(rows["energy, bytes given each second"][2]) <= 8.0
+
+
+@pytest.mark.slow
+def test_the_write_series_is_foretold_without_its_state(tables: dict[str, Table]) -> None:
+    rows = tables["write series, state not given"].rows
+    assert {row[0] for row in rows} == {
+        "second half of the time",
+        "second half of the bytes",
+        "the whole series",
+    }
+    for row in rows:
+        most = 10.0 if str(row[3]).startswith("bytes") else 8.0
+        assert abs(number(row[8])) <= most, row
+        assert row[9] == "yes", row

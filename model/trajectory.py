@@ -1,0 +1,308 @@
+"""What a drive does over time: throughput, watts and background work along a time line of demand.
+
+The drive's state is the bytes that its cache holds (`model.device_state`), so a stretch of writing
+is one curve over bytes: rate and watts are predicted at many levels of the cache at once, and time
+is the integral of bytes over rate. Idling folds the cache back at the pace of the background work.
+
+What is uncertain moves a whole stretch at once: the place of the cliff, the rates on both sides of
+it, the power of both regimes, and how much work is left behind. So the interval is that of many
+runs (`DRAWS`), in each of which every one of these is drawn once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.errors import InputError
+from iojoule.model import device_power
+from iojoule.model.band import NORMAL_90
+from iojoule.model.frame import make_frame
+from iojoule.model.predictor import Predictor
+
+Floats = NDArray[np.float64]
+
+DRAWS = 400
+"""Runs drawn for the intervals, always the same ones."""
+
+LEVELS = 160
+"""Levels of the cache at which a stretch of writing is predicted."""
+
+STEPS_MAX = 100_000
+"""More steps than this are refused."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of demand.
+
+    Attributes:
+        seconds: How long.
+        write: Whether the host writes; else nothing is asked of the drive.
+        bytes_per_second: What the host writes a second, None for as fast as possible.
+    """
+
+    seconds: float
+    write: bool
+    bytes_per_second: float | None = None
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number with its 90 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, value: float, draws: Floats) -> Interval:
+        """The value of the undisturbed run within the 5 to 95 % quantiles of the draws."""
+        low, high = (float(q) for q in np.quantile(draws, (0.05, 0.95)))
+        return cls(value, min(low, value), max(high, value))
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """What happened; arrays over time have shape (steps,).
+
+    Attributes:
+        seconds: Middle of each step.
+        bytes_per_second: Written by the host.
+        watts: Mean power of the drive, with `watts_low` and `watts_high`.
+        cache_bytes: Host bytes that the cache holds at the end of each step.
+        background: Share of each step in which the drive works on its own behalf.
+        bytes_written: By the host, in all.
+        energy_joules: Of the drive, in all.
+        cliff_bytes: Bytes in the cache at which the rate has fallen, None where the time line
+            does not reach it (as far as the undisturbed run goes).
+        background_seconds: Work left at the end of the time line.
+        background_energy_joules: What that work will take on top of idle power.
+    """
+
+    seconds: Floats
+    bytes_per_second: Floats
+    watts: Floats
+    watts_low: Floats
+    watts_high: Floats
+    cache_bytes: Floats
+    background: Floats
+    bytes_written: Interval
+    energy_joules: Interval
+    cliff_bytes: Interval | None
+    background_seconds: Interval
+    background_energy_joules: Interval
+
+
+def follow(
+    predictor: Predictor, columns: Mapping[str, Any], phases: Sequence[Phase], *,
+    step_seconds: float = 1.0,
+) -> Trajectory:  # fmt: skip
+    """Follow a drive along a time line.
+
+    Args:
+        predictor: Of the drive.
+        columns: The writing configuration: single values of any columns of `make_frame`. The drive
+            begins with `host_bytes_written_since_purge` (0 where left out).
+        phases: What is asked of it, in order.
+        step_seconds: Length of a step; the last of a phase may be shorter.
+
+    Raises:
+        InputError: The profile does not know the drive's power or what writes do to its state, or
+            the time line is empty or too long; says which.
+    """
+    profile = predictor.profile
+    if profile.device_power is None or profile.write_state is None:
+        raise InputError(
+            f"{profile.model_name}: a time line needs the power of the drive and its write state, "
+            "which this profile does not have: measure writes over time with a power meter"
+        )
+    lengths = [_steps(phase.seconds, step_seconds) for phase in phases]
+    count = sum(len(one) for one in lengths)
+    if not count or count > STEPS_MAX:
+        raise InputError(
+            f"a time line of {count:,} steps: it must have at least one and at most "
+            f"{STEPS_MAX:,}; choose another step_seconds",
+            field="step_seconds",
+        )
+    runs = _Runs(predictor, dict(columns))
+    parts = [
+        runs.write(phase, steps) if phase.write else runs.idle(steps)
+        for phase, steps in zip(phases, lengths, strict=True)
+    ]
+    return runs.story(np.concatenate(lengths), parts)
+
+
+def _steps(seconds: float, step: float) -> Floats:
+    if not (seconds > 0 and step > 0 and seconds / step <= STEPS_MAX):
+        raise InputError(
+            f"a phase of {seconds} s in steps of {step} s: both must be above 0, and at most "
+            f"{STEPS_MAX:,} steps are followed",
+            field="seconds",
+        )
+    whole = int(np.ceil(seconds / step - 1e-9))
+    steps = np.full(whole, step)
+    steps[-1] = seconds - step * (whole - 1)
+    return steps
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A phase in every run: shape (runs, steps)."""
+
+    rate: Floats
+    watts: Floats
+    cache: Floats
+    background: Floats
+
+
+class _Runs:
+    """The undisturbed run and the drawn ones, side by side; run 0 is the undisturbed one."""
+
+    def __init__(self, predictor: Predictor, columns: dict[str, Any]) -> None:
+        self.predictor, self.columns = predictor, columns
+        state, power = predictor.profile.write_state, predictor.profile.device_power
+        assert state is not None
+        assert power is not None
+        self.power = power
+        draws = np.random.default_rng(980).standard_normal((DRAWS + 1, 6))
+        draws[0] = 0.0
+        place = state.transition_bytes
+        self.stretch = np.exp(draws[:, 0] * place.sd / place.value)  # of the cache
+        self.fast, self.slow, self.fast_watts, self.slow_watts, self.work = draws[:, 1:].T
+        frame, _ = make_frame(predictor.profile, {**columns, "operation": "write"}, 1)
+        model = predictor.performance.state
+        self.over = float(place.value * model.cache_share(frame.fill_fraction)[0])
+        seconds, log_sd = model.seconds_per_byte(frame)
+        watts, _ = model.background_watts(frame)
+        joules, joules_sd = model.joules_per_byte(frame)
+        self.seconds_per_byte = float(np.nan_to_num(seconds)[0]) * np.exp(
+            self.work * float(np.nan_to_num(log_sd)[0])
+        )
+        self.background_watts = float(np.nan_to_num(watts)[0])
+        self.joules_per_byte = np.maximum(joules[0] + self.work * joules_sd[0], 0.0)
+        idle, idle_sd = device_power.idle_watts(power, frame.background_state)
+        self.idle_watts = np.maximum(idle[0] + self.fast_watts * idle_sd[0], 0.0)
+        began = columns.get("host_bytes_written_since_purge") or 0.0
+        self.cache = np.full(DRAWS + 1, float(began))
+        self.cliff: float | None = None
+
+    def write(self, phase: Phase, steps: Floats) -> _Part:
+        """Write for a while: every run follows its own curve of rate over bytes."""
+        level, rate, watts = self._curves(phase)
+        rates, powers, caches, background = [], [], [], []
+        for step in steps:
+            place = self.cache / self.stretch
+            # half a step ahead, so that a fall within the step counts for its share
+            ahead = place + 0.5 * step * self._at(place, level, rate) / self.stretch
+            now = self._at(ahead, level, rate)
+            power = self._at(ahead, level, watts)
+            if phase.bytes_per_second is not None:
+                busy = np.minimum(phase.bytes_per_second / now, 1.0)
+                base = np.maximum(self.power.parameters[0].value, self.idle_watts)
+                power = busy * power + (1.0 - busy) * np.minimum(base, power)
+                now = busy * now
+            self.cache = self.cache + step * now
+            rates.append(now)
+            powers.append(power)
+            caches.append(self.cache)
+            background.append((self.cache / self.stretch > self.over).astype(float))
+        return _Part(
+            np.array(rates).T, np.array(powers).T, np.array(caches).T, np.array(background).T
+        )
+
+    def _at(self, place: Floats, level: Floats, values: Floats) -> Floats:
+        """Each run's own curve at its place; shape (runs,)."""
+        slot = np.clip(np.searchsorted(level, place) - 1, 0, len(level) - 2)
+        share = np.clip((place - level[slot]) / (level[slot + 1] - level[slot]), 0.0, 1.0)
+        run = np.arange(len(place))
+        return np.asarray(values[run, slot] * (1.0 - share) + values[run, slot + 1] * share)
+
+    def _curves(self, phase: Phase) -> tuple[Floats, Floats, Floats]:
+        """Levels of the cache, and rate and watts of every run at each; (runs, levels)."""
+        level = self._levels(phase)
+        asked = {
+            **self.columns,
+            "operation": "write",
+            "host_bytes_written_since_purge": level,
+            "seconds_since_last_write": None,
+        }
+        answer, _ = self.predictor.predict_columns(asked, len(level))
+        rate = answer["throughput_bytes_per_second"]
+        watts = answer["device_power_watts"]
+        frame, _ = make_frame(self.predictor.profile, asked, len(level))
+        slowed, _ = self.predictor.performance.state.slowed(frame)
+        # the doubt about the place of the cliff moves the curve and must not widen it too
+        steady = np.where(slowed < 0.5, 0, len(level) - 1)
+        rate_sd = np.log(rate.high / rate.value)[steady] / NORMAL_90
+        watts_sd = ((watts.high - watts.value) / NORMAL_90)[steady]
+        fallen = np.flatnonzero(slowed >= 0.5)
+        if self.cliff is None and len(fallen):
+            self.cliff = float(level[fallen[0]])
+        faster = np.where(slowed < 0.5, self.fast[:, None], self.slow[:, None])
+        hotter = np.where(slowed < 0.5, self.fast_watts[:, None], self.slow_watts[:, None])
+        return (
+            level,
+            rate.value * np.exp(faster * rate_sd),
+            np.maximum(watts.value + hotter * watts_sd, 0.0),
+        )
+
+    def _levels(self, phase: Phase) -> Floats:
+        """From empty to beyond what can be written, closest around the cliff."""
+        asked = {**self.columns, "operation": "write", "device_state": "cached"}
+        answer, _ = self.predictor.predict_columns(asked, 1)
+        fastest = float(answer["throughput_bytes_per_second"].high[0])
+        wanted = min(phase.bytes_per_second or fastest, fastest)
+        top = (float(self.cache.max()) + phase.seconds * wanted) / float(self.stretch.min())
+        top = max(top, 1.2 * self.over)
+        around = self.over * np.linspace(0.85, 1.1, LEVELS // 2)
+        return np.unique(np.concatenate([np.linspace(0.0, top, LEVELS // 2), around]))
+
+    def idle(self, steps: Floats) -> _Part:
+        """Fold the cache back; all of it counts as work up to its size."""
+        watts, caches, background = [], [], []
+        for step in steps:
+            held = np.minimum(self.cache, self.over * self.stretch)
+            needed = self.seconds_per_byte * held
+            busy = np.minimum(needed / step, 1.0) if needed.any() else np.zeros_like(held)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                left = np.nan_to_num(1.0 - step / needed, nan=1.0, neginf=0.0)
+            folded = held * (1.0 - np.clip(left, 0.0, 1.0))
+            watts.append(self.idle_watts + folded * self.joules_per_byte / step)
+            self.cache = self.cache * np.clip(left, 0.0, 1.0)
+            caches.append(self.cache)
+            background.append(busy)
+        rate = np.zeros((len(self.cache), len(steps)))
+        return _Part(rate, np.array(watts).T, np.array(caches).T, np.array(background).T)
+
+    def story(self, steps: Floats, parts: Sequence[_Part]) -> Trajectory:
+        """Put the phases together."""
+        rate, watts, cache, background = (
+            np.concatenate([getattr(part, name) for part in parts], axis=1)
+            for name in ("rate", "watts", "cache", "background")
+        )
+        written, energy = rate @ steps, watts @ steps
+        left = np.minimum(self.cache, self.over * self.stretch)
+        work, joules = left * self.seconds_per_byte, left * self.joules_per_byte
+        low, high = np.quantile(watts, (0.05, 0.95), axis=0)
+        fell = self.cliff is not None and cache[0].max() >= self.cliff
+        return Trajectory(
+            seconds=np.cumsum(steps) - steps / 2,
+            bytes_per_second=rate[0],
+            watts=watts[0],
+            watts_low=np.minimum(low, watts[0]),
+            watts_high=np.maximum(high, watts[0]),
+            cache_bytes=cache[0],
+            background=background[0],
+            bytes_written=Interval.of(float(written[0]), written),
+            energy_joules=Interval.of(float(energy[0]), energy),
+            cliff_bytes=Interval.of(self.cliff, self.cliff * self.stretch)
+            if fell and self.cliff is not None
+            else None,
+            background_seconds=Interval.of(float(work[0]), work),
+            background_energy_joules=Interval.of(float(joules[0]), joules),
+        )
