@@ -19,6 +19,7 @@ from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset, read_dataset
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fitting.build import fit_profile, load_measurements
+from iojoule.model.fitting.characterised import characterised_gaps, characterised_writes
 from iojoule.model.fitting.prior.expectation import Expectation
 from iojoule.model.fitting.prior.specimens import between_drives, valid_for
 from iojoule.model.fitting.recipe import (
@@ -140,7 +141,13 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
     recipe = recipe.model_copy(update={"host": _host(recipe.host, measurements)})
     found = _characteristics(paths)
     if found is not None:
-        recipe = recipe.model_copy(update={"idle_watts": _idle_watts(found)})
+        recipe = recipe.model_copy(
+            update={
+                "idle_watts": _idle_watts(found),
+                "write_state": characterised_writes(found),
+                "idle": characterised_gaps(found),
+            }
+        )
     recipe = recipe.model_copy(
         update={
             "valid_for": valid_for(recipe.valid_for, measurements),
@@ -149,7 +156,9 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
     )
     expected = Expectation(known_facts(name, measured), recipe, measurements)
     recipe = expected.power_recipe(measurements)
-    profile = fit_profile(recipe, measurements, [_source(*one) for one in named], expected.priors)
+    profile = fit_profile(
+        recipe, measurements, [_source(*one) for one in named], priors_of=expected.priors
+    )
     return Fitted(expected.completed(profile), notes)
 
 
@@ -268,6 +277,7 @@ def _recipe(name: str, measured: MeasuredDrive | None) -> tuple[Recipe, list[str
     # a cap belongs to the state of its place in the list; some drives declare caps of 0 W
     if [state.index for state in states] == list(range(len(states))) and all(caps):
         known["cap_watts"] = caps
+    known["drive_class"] = drive.drive_class
     return generic_recipe(drive.id, drive.model).model_copy(update=known), []
 
 

@@ -95,7 +95,9 @@ def delay(waits: Wake, log_value: dict[str, Floats], half_width: dict[str, Float
         after = before + 1e9 * waits.seconds * part
         log_value[name] = np.log(after)
         # a gap near the settle time rests or does not
-        doubt = (waits.seconds_sd * waits.rests) ** 2 + waits.seconds**2 * waits.rests * (1.0 - waits.rests)
+        doubt = (waits.seconds_sd * waits.rests) ** 2 + waits.seconds**2 * waits.rests * (
+            1.0 - waits.rests
+        )
         share = waits.share if name == "latency" else waits.share > above[name]
         off = SHARE_SD * waits.seconds * waits.rests * (name == "latency")
         half_width[name] = np.hypot(
@@ -175,7 +177,7 @@ def settle_seconds(idle: IdleBehaviour | None, default: float) -> float:
     return idle.settle_seconds.value if idle is not None else default
 
 
-def gap_joules(at: Levels, gap: Floats, settle: float) -> Floats:
+def gap_joules(at: Levels, gap: Floats, settle: Floats | float) -> Floats:
     """Energy of a gap, J, without that of background work.
 
     Args:

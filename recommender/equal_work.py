@@ -8,9 +8,20 @@ byte). So the work is held equal: with u the busy share,
 plus the energy of the background work that written bytes cause later. r is the share of the
 gaps that is long enough to rest. It is 1, the plain formula of equal work, where the work
 comes in bursts or nothing is said. Where requests arrive evenly or by chance it is
-exp(-0.1 s x requests a second), because the drive does not come to rest within 30 ms and does
-within 100 ms (000, 5.9 F13); the CPU then pays for its average load instead of a share of its
-full load. A host that polls without pause draws its active power all the time.
+exp(-t x requests a second), t the time that the drive stays awake after a request (0.1 s where its
+profile has none: it does not come to rest within 30 ms and does within 100 ms, 000, 5.9 F13); the
+CPU then pays for its average load instead of a share of its full load. A host that polls without
+pause draws its active power all the time.
+
+Where bursts are stated (`burst_bytes`, or a demand and `idle_gap_seconds_p50`) the drive's gap is
+one of `model.idle_gaps`: awake until it settles, kept from settling by the background work of the
+burst's own writes, asleep where autonomous transitions are on. The same work could be paced, its
+requests spread over burst and gap, so that the drive never rests but also never has to wake:
+
+    racing saves (P_awake - P_idle) (gap - settle - background)+ - wake-up energy
+
+a cycle over pacing, which is negative where gaps are shorter than transition and background work
+together. A demand with gaps is answered by the better of the two (`race_or_pace`).
 """
 
 from __future__ import annotations
@@ -21,7 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model import device_power, host_power, linear_law, system_power
+from iojoule.model import host_power, idle_gaps, linear_law, system_power
+from iojoule.model.device_state import DeviceState
 from iojoule.model.frame import COMPLETIONS, Frame
 from iojoule.model.predictor import Prediction
 from iojoule.recommender.candidates import useful_limit
@@ -29,8 +41,8 @@ from iojoule.recommender.workload import WorkloadProfile
 
 Floats = NDArray[np.float64]
 
-REST_SECONDS = 0.1
-"""A gap as long as this lets the drive rest; 30 ms do not (000, 5.9 F13)."""
+REST_SECONDS = idle_gaps.REST_SECONDS
+"""A gap as long as this lets the drive rest, where its profile does not say (000, 5.9 F13)."""
 
 EVEN_ARRIVALS = frozenset({"linear", "poisson", "steady", "even", "open", "constant"})
 """Arrival processes without bursts, fio's `rate_process` among them."""
@@ -51,6 +63,8 @@ class Demand:
         rest: Share of the gaps that is long enough to rest, 0 to 1.
         rest_assumed: Whether `rest` is an assumption; `rest_if_even` is its alternative.
         rest_if_even: Share where requests arrive one by one.
+        burst_bytes: Useful bytes between two gaps, where stated.
+        gap_seconds: Length of a gap, where stated.
     """
 
     bytes_per_second: float | None
@@ -60,6 +74,8 @@ class Demand:
     rest: float
     rest_assumed: bool
     rest_if_even: float
+    burst_bytes: float | None = None
+    gap_seconds: float | None = None
 
 
 def demand_of(workload: WorkloadProfile, current_bytes: int) -> Demand:
@@ -79,7 +95,10 @@ def demand_of(workload: WorkloadProfile, current_bytes: int) -> Demand:
     elif process in BURSTY_ARRIVALS or stated.burst_bytes is not None:
         assumed = False
     think = stated.think_time_ns or 0.0
-    return Demand(rate, float(useful), float(limit), think, rest, assumed, even)
+    return Demand(
+        rate, float(useful), float(limit), think, rest, assumed, even,
+        stated.burst_bytes or None, stated.idle_gap_seconds_p50 or None,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -101,6 +120,8 @@ class Work:
         surface_sd: Log sd of the full speed that every configuration of the workload shares.
         saturation: How far the full speed follows the drive's ceiling instead of its unloaded
             latency, 0 to 1.
+        gap_seconds: Gap after each burst, NaN where the work does not come in stated bursts.
+        burst_requests: Requests of a burst, NaN likewise.
     """
 
     capacity_bytes: Floats
@@ -115,6 +136,8 @@ class Work:
     background: Floats
     surface_sd: Floats
     saturation: Floats
+    gap_seconds: Floats
+    burst_requests: Floats
 
 
 def work_of(frame: Frame, prediction: Prediction, demand: Demand) -> Work:
@@ -127,12 +150,18 @@ def work_of(frame: Frame, prediction: Prediction, demand: Demand) -> Work:
         latency = prediction["latency_mean_ns"].value
         elastic = latency / (latency + demand.think_ns)
         capacity = full * elastic
+    burst, gap = demand.burst_bytes, demand.gap_seconds
+    if burst is not None and gap is not None and demand.bytes_per_second is None:
+        # a burst at full speed, then the gap: its share of the cycle follows the speed
+        share = 1.0 / (1.0 + gap * full / burst)
+        capacity, elastic = capacity * share, elastic * share
     served, carried = capacity, elastic
     if demand.bytes_per_second is not None:
         served = np.minimum(capacity, demand.bytes_per_second)
         elastic = np.where(served < capacity, 0.0, elastic)
     requests = served / useful
     writes = requests * (1.0 - frame.read_fraction) * frame.request_bytes
+    gaps, bursts = _bursts(demand, served, full, useful)
     return Work(
         capacity_bytes=capacity,
         log_capacity_half=np.log(iops.value / iops.low),
@@ -146,7 +175,22 @@ def work_of(frame: Frame, prediction: Prediction, demand: Demand) -> Work:
         background=writes * (1.0 - prediction.activity.device_x[:, 5]),
         surface_sd=np.zeros(len(full)),
         saturation=np.zeros(len(full)),
+        gap_seconds=gaps,
+        burst_requests=bursts,
     )
+
+
+def _bursts(demand: Demand, served: Floats, full: Floats, useful: Floats) -> tuple[Floats, Floats]:
+    """Gap and requests of a burst: what is stated, and the other one from the busy share."""
+    nothing = np.full(len(full), np.nan)
+    idle = 1.0 - served / full
+    if demand.burst_bytes is not None:
+        return demand.burst_bytes * idle / served, demand.burst_bytes / useful
+    if demand.gap_seconds is not None and demand.bytes_per_second is not None:
+        gap = np.where(idle > 0, demand.gap_seconds, 0.0)
+        period = gap / np.maximum(idle, 1e-12)
+        return gap, np.maximum(served * period / useful, 1.0)
+    return nothing, nothing
 
 
 @dataclass(frozen=True)
@@ -179,30 +223,111 @@ def dram_watts(profile: DeviceProfile, frame: Frame, work: Work) -> Floats | flo
     return 0.0 if known is None else known[0]
 
 
+def gap_levels(
+    profile: DeviceProfile, frame: Frame, prediction: Prediction, work: Work, rest: float
+) -> tuple[Floats, Floats] | None:
+    """Power of the drive between requests, W, and the share of that time at rest; shape (n,).
+
+    Where the work comes in stated bursts it races or is paced, whichever costs the drive less;
+    else the share is `rest`.
+    """
+    at = idle_gaps.levels(profile, frame, prediction["device_power_watts"].value)
+    if at is None:
+        return None
+    share = np.full(len(frame), rest)
+    watts = rest * at.idle + (1.0 - rest) * at.awake
+    bursts = work.gap_seconds > 0
+    if bursts.any():
+        choice = race_or_pace(profile, frame, prediction, work)
+        better = np.where(choice.races, choice.race_gap_watts, choice.pace_gap_watts)
+        watts = np.where(bursts, better, watts)
+        span = at.awake - np.minimum(at.idle, at.asleep)
+        falls = (at.awake - watts) / np.where(span > 0, span, 1.0)
+        share = np.where(bursts, np.clip(falls, 0.0, 1.0), share)
+    return watts, share
+
+
 def gap_watts(
-    profile: DeviceProfile, frame: Frame, prediction: Prediction, rest: float
+    profile: DeviceProfile, frame: Frame, prediction: Prediction, work: Work, rest: float
 ) -> Floats | None:
     """Power of the drive between requests, rest and wakefulness weighted, shape (n,)."""
-    power = profile.device_power
-    if power is None:
-        return None
-    idle, _ = device_power.idle_watts(power, frame.power_state)
-    base = power.parameters[0].value
-    awake = np.minimum(base, prediction["device_power_watts"].value)
-    return np.asarray(rest * idle + (1.0 - rest) * np.maximum(awake, idle))
+    found = gap_levels(profile, frame, prediction, work, rest)
+    return None if found is None else found[0]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Racing to idle against pacing, for n configurations; every array has shape (n,).
+
+    Attributes:
+        races: Whether racing draws no more than pacing.
+        race_gap_watts: Mean power of a gap when racing, wake-up included; what background work
+            draws above idle power is not, for it is charged to the writes.
+        pace_gap_watts: Likewise of the same time when pacing.
+        saved_joules: What racing saves a cycle; negative where pacing is better.
+        break_even_seconds: Gap from which racing saves.
+    """
+
+    races: NDArray[np.bool_]
+    race_gap_watts: Floats
+    pace_gap_watts: Floats
+    saved_joules: Floats
+    break_even_seconds: Floats
+
+
+def race_or_pace(
+    profile: DeviceProfile, frame: Frame, prediction: Prediction, work: Work
+) -> Choice:
+    """Compare both ways of serving bursts; the energy of the requests themselves is the same.
+
+    The law of power is linear, so a request costs the same joules at any pace: what differs is
+    the gap. Racing, the drive is awake for its settle time and for the background work of the
+    burst's writes, then rests, and wakes at active power for the next burst. Paced, it stays awake.
+
+    Raises:
+        ValueError: The profile has no power of the drive.
+    """
+    active = prediction["device_power_watts"].value
+    at = idle_gaps.levels(profile, frame, active)
+    if at is None:
+        raise ValueError(f"{profile.device}: no power of the drive")
+    gap = np.nan_to_num(work.gap_seconds, nan=0.0)
+    settle = idle_gaps.settle_seconds(profile.idle, REST_SECONDS)
+    busy = settle + _background_seconds(profile, frame, work)
+    wake = profile.idle.wake_seconds.value if profile.idle is not None else 0.0
+    rise = wake * np.maximum(active - at.idle, 0.0)
+    waking = rise * (gap > busy)
+    saved = at.awake * gap - idle_gaps.gap_joules(at, gap, busy) - waking
+    # the energy of background work is charged to the writes, on top of idle power
+    race = idle_gaps.gap_joules(at, gap, settle) + rise * (gap > settle)
+    worth = at.awake - at.idle
+    with np.errstate(divide="ignore", invalid="ignore"):
+        payback = np.where(worth > 0, rise / worth, np.inf)
+        race_watts = np.where(gap > 0, race / gap, at.awake)
+        pace_watts = np.where(gap > 0, (race + saved) / gap, at.awake)
+    return Choice(saved >= 0, race_watts, pace_watts, saved, busy + payback)
+
+
+def _background_seconds(profile: DeviceProfile, frame: Frame, work: Work) -> Floats:
+    """Background work after one burst, seconds."""
+    requests = np.nan_to_num(work.burst_requests, nan=0.0)
+    written = requests * frame.request_bytes * (1.0 - frame.read_fraction)
+    seconds, _ = DeviceState(profile).background_seconds(frame, written)
+    return np.nan_to_num(seconds, nan=0.0)
 
 
 def device_watts(
     profile: DeviceProfile, frame: Frame, prediction: Prediction, work: Work, rest: float
 ) -> Floats | None:
-    """Mean power of the drive."""
-    gap = gap_watts(profile, frame, prediction, rest)
+    """Mean power of the drive, the background work that its writes cause later included."""
+    gap = gap_watts(profile, frame, prediction, work, rest)
     if gap is None:
         return None
     active = prediction["device_power_watts"].value
     mean = work.busy * active + (1.0 - work.busy) * gap
     if profile.write_state is not None:
-        mean = mean + profile.write_state.background_joules_per_byte.value * work.background
+        joules, _ = DeviceState(profile).joules_per_byte(frame)
+        mean = mean + joules * work.background
     return np.asarray(mean)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.frame import Frame
 from iojoule.model.predictor import Predictor
-from iojoule.recommender import notes, pareto
+from iojoule.recommender import notes, pareto, racing
 from iojoule.recommender.answer import Counts, Estimate, Recommendation, Row
 from iojoule.recommender.candidates import build_candidates
 from iojoule.recommender.endurance import endurance_of
@@ -141,9 +141,12 @@ class Recommender:
             free=list(candidates.free),
             defaults_used=candidates.defaults_used,
             evidence=_evidence(recommended or current),
-            notes=notes.write(
-                self.profile, workload, question, candidates, current, recommended, saving
-            ),
+            notes=[
+                *notes.write(
+                    self.profile, workload, question, candidates, current, recommended, saving
+                ),
+                *racing.notes(self.profile, judged, place),
+            ],
         )  # fmt: skip
 
 

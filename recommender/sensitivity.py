@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model import host_power, linear_law, system_power
+from iojoule.model.device_state import DeviceState
 from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
 from iojoule.model.predictor import NORMAL_90, Prediction
-from iojoule.recommender.equal_work import Watts, Work, cpu_regressors, cpu_slope, gap_watts
+from iojoule.recommender.equal_work import Watts, Work, cpu_regressors, cpu_slope, gap_levels
 
 Floats = NDArray[np.float64]
 
@@ -44,6 +45,7 @@ class Layout:
 
     def __init__(self, profile: DeviceProfile) -> None:
         self.profile = profile
+        self.state = DeviceState(profile)
         device, host, system = profile.device_power, profile.host_power, profile.system_power
         self.states = len(device.idle_watts) if device else 0
         self.engines = len(ENGINES) * len(COMPLETIONS)
@@ -62,8 +64,6 @@ class Layout:
         if device is not None:
             self._set("device", np.array(device.covariance))
             self._set("idle", np.diag([p.sd**2 for p in device.idle_watts]))
-        if profile.write_state is not None:
-            self._set("background", np.diag([profile.write_state.background_joules_per_byte.sd**2]))
         if host is not None:
             self._set("cpu", host_power.covariance(host))
         if system is not None:
@@ -133,31 +133,31 @@ def device_gradients(
 ) -> Gradients | None:
     """Gradients of the drive's mean power."""
     power = layout.profile.device_power
-    gap = gap_watts(layout.profile, frame, prediction, rest)
-    if power is None or gap is None or watts.device is None:
+    levels = gap_levels(layout.profile, frame, prediction, work, rest)
+    if power is None or levels is None or watts.device is None:
         return None
+    gap, resting = levels
     rows = np.arange(len(frame))
     theta = np.array([parameter.value for parameter in power.parameters])
     x, active = prediction.activity.device_x, prediction["device_power_watts"].value
     capped = linear_law.values(x, theta) > active * (1.0 + 1e-9)
     common = np.zeros((len(frame), layout.size))
     common[:, layout.at["device"]] = work.busy[:, None] * x
-    common[:, layout.at["device"].start] += (1.0 - work.busy) * (1.0 - rest)
-    common[rows, layout.at["idle"].start + frame.power_state] = (1.0 - work.busy) * rest
+    common[:, layout.at["device"].start] += (1.0 - work.busy) * (1.0 - resting)
+    common[rows, layout.at["idle"].start + frame.power_state] = (1.0 - work.busy) * resting
     low = frame.power_state > 0
     common[rows, layout.at["cap"].start + frame.power_state] = (
         low * CAP_RELATIVE_SD * work.busy * active
     )
     between = layout.profile.between_drives_relative_sd.value
     common[:, layout.at["specimen"].start] = between * work.busy * active
-    common[:, layout.at["background"].start] = work.background
+    later, later_sd = layout.state.joules_per_byte(frame)
+    common[:, layout.at["background"].start] = work.background * later_sd
     # served work is held, so only the part of active power that does not follow it counts
     fixed = np.where(capped, active, theta[0] + theta[5] * x[:, 5])
     u, s = work.busy, work.elasticity
     by_speed = u * (s - 1.0) * (fixed - gap) + s * u * (active - fixed)
-    if layout.profile.write_state is not None:
-        later = layout.profile.write_state.background_joules_per_byte.value
-        by_speed = by_speed + s * later * work.background
+    by_speed = by_speed + s * later * work.background
     common[:, layout.at["speed"]] = by_speed[:, None] * _shared_log_sd(work, between)
     return Gradients(
         watts.device, common, by_speed * _own_log_sd(work, between), power.relative_sd * u * active

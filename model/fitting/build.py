@@ -31,14 +31,13 @@ from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fitting.assessment import assess
+from iojoule.model.fitting.core_time import core_seconds_per_byte
 from iojoule.model.fitting.export import export_surface, rounded
 from iojoule.model.fitting.generic_power import (
     device_power_recipe,
     host_power_recipe,
-    power_state_recipes,
     system_power_recipe,
 )
-from iojoule.model.fitting.core_time import core_seconds_per_byte
 from iojoule.model.fitting.host_power import (
     expected_operation,
     fit_host_power,
@@ -58,6 +57,7 @@ from iojoule.model.fitting.power import (
 )
 from iojoule.model.fitting.recipe import MeasurementFile, PublishedPoint, Recipe, SurfaceRecipe
 from iojoule.model.fitting.rows import PUBLISHED, Rows, average_repeats, join, rows_of
+from iojoule.model.fitting.state_effects import power_state_recipes
 from iojoule.model.fitting.widths import Fold, conformal_widths, held_out
 from iojoule.model.fitting.write_state import fit_write_state, write_series
 
@@ -384,7 +384,9 @@ def complete(recipe: Recipe, measurements: list[Measurement]) -> Recipe:
     if recipe.system_power is None:
         found["system_power"] = system_power_recipe(measurements)
     if not recipe.power_states:
-        found["power_states"] = power_state_recipes(recipe.cap_watts, measurements)
+        found["power_states"] = power_state_recipes(
+            recipe.cap_watts, measurements, recipe.drive_class
+        )
     return recipe.model_copy(update=found)
 
 

@@ -7,13 +7,11 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Completion, Engine, Evidence, Operation
-from iojoule.model.fitting.measured_states import Direction, measured_effect
 from iojoule.model.fitting.recipe import (
     DevicePowerRecipe,
     Figure,
     HostAnchor,
     HostPowerRecipe,
-    PowerStateRecipe,
     SystemAnchor,
     SystemPowerRecipe,
 )
@@ -197,42 +195,3 @@ def system_power_recipe(measurements: list[Measurement]) -> SystemPowerRecipe | 
             for one in rows
         ],
     )
-
-
-def power_state_recipes(
-    cap_watts: list[float], measurements: list[Measurement]
-) -> list[PowerStateRecipe]:
-    """Effects of operational power states: measured where they were, else assumed.
-
-    The rate that a lower cap leaves is taken in proportion to the caps, which is wide of the
-    mark by a factor of two on consumer drives (000 5.2) and hardly binds reads on data-centre
-    drives (004 section 3); the interval says so.
-    """
-    seen = {one.configuration.power_state or 0 for one in measurements}
-    states = max(len(cap_watts), max(seen, default=0) + 1)
-    out = []
-    directions: tuple[Direction, ...] = (Operation.READ, Operation.WRITE)
-    for operation in directions:
-        rows = [one for one in measurements if one.workload.operation is operation]
-        rates = [one.observations.throughput_bytes_per_second or 0.0 for one in rows]
-        fastest = max(rates, default=0.0) or 1e9
-        for state in range(1, states):
-            measured = measured_effect(rows, operation, state)
-            if measured is not None:
-                out.append(measured)
-                continue
-            if state >= len(cap_watts):
-                continue
-            share = min(cap_watts[state] / cap_watts[0], 1.0)
-            out.append(
-                PowerStateRecipe(
-                    power_state=state,
-                    operation=operation,
-                    ceiling_bytes_per_second=_assumed(
-                        share * fastest, 0.7, "bytes/s", "rate in proportion to the caps"
-                    ),
-                    latency_factor=_assumed(1.3, 0.4, "1", "some delay below PS0"),
-                    tail_factor=_assumed(3.0, 0.9, "1", "throttling stretches tails"),
-                )
-            )
-    return out

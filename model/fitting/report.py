@@ -255,12 +255,12 @@ def _left_out(recipe: Recipe, measurements: list[Measurement]) -> list[Table]:
             if found is None:
                 rows.append([one.left_out, one.seen, one.given, name, None, truth / unit])
                 continue
-            numbers = [round(n / unit, 1) for n in (found.value, truth, found.low, found.high)]
-            rows.append(
-                [one.left_out, one.seen, one.given, name, *numbers]
-                + [round(100.0 * (found.value / truth - 1.0), 1)]
-                + ["yes" if found.low <= truth <= found.high else "no"]
-            )
+            numbers: Cells = [
+                round(n / unit, 1) for n in (found.value, truth, found.low, found.high)
+            ]
+            error = round(100.0 * (found.value / truth - 1.0), 1)
+            inside = "yes" if found.low <= truth <= found.high else "no"
+            rows.append([one.left_out, one.seen, one.given, name, *numbers, error, inside])
     if not rows:
         return []
     return [
@@ -270,8 +270,8 @@ def _left_out(recipe: Recipe, measurements: list[Measurement]) -> list[Table]:
             + ["low", "high", "error %", "inside"],
             rows=rows,
             note="every row is predicted by a profile that was fitted without what is left out. The "
-            "drive's state follows from the bytes it was made to write; where no cliff was seen its "
-            "place comes from published figures.",
+            "drive's state follows from the bytes it was made to write; where no cliff was seen "
+            "its place comes from published figures.",
         )
     ]
 

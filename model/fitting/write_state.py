@@ -150,10 +150,11 @@ def fit_write_state(series: Series | None, recipe: Recipe) -> WriteState | None:
         places = _measured_places(series, seen)
         rate, recovery = _measured_rate(series, seen)
     else:
-        places = _published_places(told, recipe, series)
-        rate, recovery = _published_rate(told)
-        if rate is None:
+        published = _published_rate(told)
+        if published is None:
             return None
+        places = _published_places(told, recipe, series)
+        rate, recovery = published
     background = _background(told, recipe)
     joules = told.background_joules_per_byte
     base = background[0]
@@ -203,12 +204,8 @@ _CHANGE = "change of throughput and power in the write series"
 def _measured_places(series: Series, seen: tuple[int, int]) -> tuple[Parameter, Parameter]:
     cached, over = (float(series.bytes_written[second]) for second in seen)
     return (
-        _number(
-            "cached_bytes", cached, CLIFF_LOG_SD * cached, "bytes", _CHANGE, Evidence.MEASURED
-        ),
-        _number(
-            "transition_bytes", over, CLIFF_LOG_SD * over, "bytes", _CHANGE, Evidence.MEASURED
-        ),
+        _number("cached_bytes", cached, CLIFF_LOG_SD * cached, "bytes", _CHANGE, Evidence.MEASURED),
+        _number("transition_bytes", over, CLIFF_LOG_SD * over, "bytes", _CHANGE, Evidence.MEASURED),
     )
 
 
@@ -271,12 +268,15 @@ def _published_places(
     )
 
 
-def _published_rate(told: WriteStateRecipe) -> tuple[Parameter | None, Parameter]:
+def _published_rate(told: WriteStateRecipe) -> tuple[Parameter, Parameter] | None:
     """Rate of random writes beyond the cliff: as published, else from that of sequential ones."""
     nothing = _number(
         "recovery_bytes_per_second_per_byte", 0.0, 0.0, "1/s", "not known", Evidence.PUBLISHED
     )
-    for pattern, (factor, more) in ((Pattern.RANDOM, (1.0, 0.0)), (Pattern.SEQUENTIAL, RANDOM_RATE)):
+    for pattern, (factor, more) in (
+        (Pattern.RANDOM, (1.0, 0.0)),
+        (Pattern.SEQUENTIAL, RANDOM_RATE),
+    ):
         for one in told.collecting:
             if one.pattern is pattern:
                 return (
@@ -290,7 +290,7 @@ def _published_rate(told: WriteStateRecipe) -> tuple[Parameter | None, Parameter
                     ),
                     nothing,
                 )
-    return None, nothing
+    return None
 
 
 def _sequential_rate(told: WriteStateRecipe) -> Parameter | None:
