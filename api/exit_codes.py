@@ -17,7 +17,8 @@ OUTPUT_CLOSED = 141
 
 _OWN = {
     DONE: "Done",
-    DIFFERENT: "Results differ from their reference (`sim verify`, `sim compare`)",
+    DIFFERENT: "Results differ from their reference (`sim verify`, `sim compare`, "
+    "`validate findings`)",
     USAGE: "The command line is not understood",
     UNEXPECTED: "A fault of iojoule itself; please report it",
     INTERRUPTED: "Interrupted",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from iojoule.api.cli import console
+from iojoule.api.cli.findings import findings
 
 app = typer.Typer(no_args_is_help=True, help="Compare iojoule with what was published.")
 
@@ -34,6 +35,4 @@ def thesis_table(output: console.FormatOption = console.Format.TABLE) -> None:
     console.note(f"{agreed} of {len(asked)} rules that the profile can answer agree")
 
 
-@app.callback()
-def _group() -> None:
-    """Keep the subcommand's name although it is the only one."""
+app.command("findings")(findings)

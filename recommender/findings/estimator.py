@@ -1,0 +1,250 @@
+"""Quantities of one profile, each with what it shares with the same profile's other settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.model.frame import COMPLETIONS, USED, Frame, make_frame
+from iojoule.model.performance import EXTRAPOLATED, PUBLISHED, WAKEUP_EXPONENT
+from iojoule.model.predictor import NORMAL_90, Prediction, Predictor
+from iojoule.recommender.equal_work import Demand, Work, watts_of, work_of
+from iojoule.recommender.findings.estimate import Estimate
+from iojoule.recommender.sensitivity import Gradients, Layout, all_gradients
+from iojoule.recommender.shared_surface import with_shared_surface
+
+Floats = NDArray[np.float64]
+Point = dict[str, Any]
+
+FULL_SPEED = Demand(None, np.inf, np.inf, 0.0, 1.0, False, 1.0)
+"""Closed loop, as fast as possible."""
+
+CORE_TIME_SD = 0.25
+"""CPU time of runs and the cost of a request agree within a quarter (`fitting.performance`)."""
+
+POWERS = {
+    "device_power_watts": "device",
+    "serving_power_watts": "device",
+    "cpu_power_watts": "cpu",
+    "device_cpu_power_watts": "device_cpu",
+    "system_power_watts": "system",
+}
+
+EFFICIENCIES = {
+    "io_per_joule": (-1.0, 1.0),
+    "bytes_per_joule": (-1.0, 1.0),
+    "edp_mean_joule_seconds": (1.0, -2.0),
+    "edp_efficiency": (-1.0, 2.0),
+}
+"""Exponents of power and of speed: energy a request is P / X, its latency N / X."""
+
+SPEEDS = {"throughput_bytes_per_second": 1.0, "iops": 1.0, "latency_mean_ns": -1.0}
+
+TAILS = ("latency_p50_ns", "latency_p99_ns", "latency_p999_ns")
+
+HOST_COUNTS = (
+    "cpu_utilisation",
+    "cpu_seconds",
+    "context_switches_per_second",
+    "context_switches_per_operation",
+    "interrupts_per_second",
+)
+
+KNOWN = frozenset({*POWERS, *EFFICIENCIES, *SPEEDS, *TAILS, *HOST_COUNTS, "system_minus_cpu_watts"})
+"""Quantities that follow from a prediction at full speed."""
+
+ARGUMENTS = frozenset({"device", "elapsed_seconds"})
+"""What a finding says beside a configuration."""
+
+
+class UnansweredError(Exception):
+    """The models do not know yet; `missing` says what."""
+
+    def __init__(self, missing: str) -> None:
+        super().__init__(missing)
+        self.missing = missing
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """Settings of one question, predicted together."""
+
+    frame: Frame
+    prediction: Prediction
+    work: Work
+    gradients: dict[str, Gradients]
+    speed: Floats
+    own_speed: Floats
+
+
+class Estimator:
+    """Answers quantities of one profile.
+
+    Args:
+        profile: The profile that judges.
+    """
+
+    def __init__(self, profile: DeviceProfile) -> None:
+        self.profile = profile
+        self.predictor = Predictor(profile)
+        self.layout = Layout(profile)
+
+    def estimates(
+        self, points: Sequence[Point], quantities: Sequence[str], scope: str | None
+    ) -> list[Estimate]:
+        """One quantity at each of a few settings that are compared with each other.
+
+        Raises:
+            UnansweredError: A column or a power that the profile does not know.
+            InputError: An impossible configuration.
+        """
+        bench = self._bench(points, quantities)
+        return [
+            self._estimate(bench, row, quantity, scope, points[row])
+            for row, quantity in enumerate(quantities)
+        ]
+
+    def _bench(self, points: Sequence[Point], quantities: Sequence[str]) -> _Bench:
+        columns = _columns(points, quantities)
+        frame, _ = make_frame(self.profile, columns, len(points))
+        prediction = self.predictor.predict(frame)
+        work = work_of(frame, prediction, FULL_SPEED)
+        # what is written costs more later; a run's mean power does not hold that
+        work = replace(work, background=np.zeros(len(frame)))
+        if len(set(frame.read_fraction)) == 1 and len(set(frame.pattern)) == 1:
+            work = with_shared_surface(self.predictor, frame, prediction, work)
+        watts = watts_of(self.profile, frame, prediction, work, 1.0)
+        gradients = all_gradients(self.layout, frame, prediction, work, watts, 1.0)
+        between = self.profile.between_drives_relative_sd.value
+        ceiling = work.surface_sd * work.saturation
+        unloaded = work.surface_sd * (1.0 - work.saturation)
+        speed = np.stack([np.full(len(frame), between), ceiling, -unloaded], axis=1)
+        total = (work.log_capacity_half / NORMAL_90) ** 2
+        own = np.sqrt(np.maximum(total - (speed**2).sum(axis=1), 0.0))
+        return _Bench(frame, prediction, work, gradients, speed, own)
+
+    def _estimate(
+        self, bench: _Bench, row: int, quantity: str, scope: str | None, point: Point
+    ) -> Estimate:
+        if quantity in SPEEDS:
+            return self._speed(bench, row, quantity)
+        if quantity in TAILS:
+            return self._tail(bench, row, quantity)
+        if quantity in POWERS:
+            return self._power(bench, row, POWERS[quantity], 1.0, 0.0)
+        if quantity in EFFICIENCIES:
+            return self._efficiency(bench, row, quantity, scope or "device_cpu")
+        if quantity in HOST_COUNTS:
+            return self._host(bench, row, quantity, float(point.get("elapsed_seconds", 1.0)))
+        return self._beside_cpu(bench, row)
+
+    def _speed(self, bench: _Bench, row: int, quantity: str) -> Estimate:
+        band, sign = bench.prediction[quantity], SPEEDS[quantity]
+        return Estimate(
+            float(band.value[row]), self._by_speed(bench, row, sign),
+            float(bench.own_speed[row]), int(band.evidence[row]), self.layout,
+        )  # fmt: skip
+
+    def _tail(self, bench: _Bench, row: int, quantity: str) -> Estimate:
+        band = bench.prediction[quantity]
+        value = float(band.value[row])
+        if not np.isfinite(value):
+            raise UnansweredError(quantity)
+        shared = self._by_speed(bench, row, -1.0)
+        sd = float(np.log(band.high[row] / band.value[row])) / NORMAL_90
+        own = float(np.sqrt(max(sd**2 - float(shared @ shared), 0.0)))
+        return Estimate(value, shared, own, int(band.evidence[row]), self.layout)
+
+    def _by_speed(self, bench: _Bench, row: int, weight: float) -> Floats:
+        shared = np.zeros(self.layout.size)
+        shared[self.layout.at["speed"]] = weight * bench.speed[row]
+        return shared
+
+    def _power(
+        self, bench: _Bench, row: int, scope: str, by_power: float, by_speed: float
+    ) -> Estimate:
+        """Power to one exponent times speed (operations a second) to another."""
+        power = bench.gradients.get(scope)
+        if power is None:
+            raise UnansweredError(f"power of {scope.replace('_', ' and ')}")
+        watts = float(power.watts[row])
+        shared = by_power * power.common[row] / watts + self._by_speed(bench, row, by_speed)
+        alone = by_power * power.own_speed[row] / watts + by_speed * bench.own_speed[row]
+        iops = bench.prediction["iops"]
+        return Estimate(
+            float(watts**by_power * iops.value[row] ** by_speed), shared,
+            float(np.hypot(alone, by_power * power.own_fit[row] / watts)),
+            _weakest(bench, row, scope), self.layout,
+        )  # fmt: skip
+
+    def _efficiency(self, bench: _Bench, row: int, quantity: str, scope: str) -> Estimate:
+        one = self._power(bench, row, scope, *EFFICIENCIES[quantity])
+        in_flight = float(bench.frame.queue_depth[row] * bench.frame.jobs[row])
+        scale = {
+            "io_per_joule": 1.0,
+            "bytes_per_joule": float(bench.frame.request_bytes[row]),
+            "edp_mean_joule_seconds": in_flight,
+            "edp_efficiency": 1.0 / in_flight,
+        }[quantity]
+        return replace(one, value=one.value * scale)
+
+    def _host(self, bench: _Bench, row: int, quantity: str, seconds: float) -> Estimate:
+        """Core time, context switches and interrupts, from requests a second.
+
+        A job sleeps until a completion wakes it, and deeper jobs reap several a wake-up
+        (`model.performance.WAKEUP_EXPONENT`); pollers do neither. Without coalescing every
+        completion is an interrupt.
+        """
+        iops = float(bench.prediction["iops"].value[row])
+        polled = bool(bench.frame.completion[row] == COMPLETIONS.index("polled"))
+        wakeups = 0.0 if polled else float(bench.frame.queue_depth[row] ** -WAKEUP_EXPONENT)
+        value = {
+            "cpu_utilisation": float(bench.prediction.activity.busy_cores[row]),
+            "cpu_seconds": float(bench.prediction.activity.busy_cores[row]) * seconds,
+            "context_switches_per_second": iops * wakeups,
+            "context_switches_per_operation": wakeups,
+            "interrupts_per_second": 0.0 if polled else iops,
+        }[quantity]
+        rate = 0.0 if quantity.endswith("_per_operation") else 1.0
+        own = float(np.hypot(CORE_TIME_SD, rate * bench.own_speed[row]))
+        shared = self._by_speed(bench, row, rate)
+        return Estimate(value, shared, own, EXTRAPOLATED, self.layout)
+
+    def _beside_cpu(self, bench: _Bench, row: int) -> Estimate:
+        """What the wall draws beside the processors: the system's power less the CPU's."""
+        wall, cpu = bench.gradients.get("system"), bench.gradients.get("cpu")
+        if wall is None or cpu is None:
+            raise UnansweredError("power of system")
+        value = float(wall.watts[row] - cpu.watts[row])
+        return Estimate(
+            value, (wall.common[row] - cpu.common[row]) / value,
+            float(np.hypot(wall.own_speed[row] - cpu.own_speed[row], wall.own_fit[row])) / value,
+            PUBLISHED, self.layout,
+        )  # fmt: skip
+
+
+def _columns(points: Sequence[Point], quantities: Sequence[str]) -> dict[str, list[Any]]:
+    """Columns of the settings.
+
+    Raises:
+        UnansweredError: One of them changes nothing in the models yet.
+    """
+    spoken = {name for point in points for name in point} - ARGUMENTS
+    if set(quantities) == {"serving_power_watts"}:  # while serving, pauses do not matter
+        spoken -= {"think_time_ns", "burst_bytes"}
+    unknown = sorted(spoken - set(USED))
+    if unknown:
+        raise UnansweredError(", ".join(unknown))
+    return {name: [point.get(name) for point in points] for name in spoken}
+
+
+def _weakest(bench: _Bench, row: int, scope: str) -> int:
+    codes = [int(bench.prediction["device_power_watts"].evidence[row])] if scope != "cpu" else []
+    if scope != "device":
+        codes.append(int(bench.prediction["cpu_power_watts"].evidence[row]))
+    return max(codes)

@@ -1,0 +1,181 @@
+"""Quantities that are no prediction at a configuration: idle, states, caches, saturation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from iojoule.datasets.catalogue import Drive
+from iojoule.datasets.profile import DeviceProfile, Parameter
+from iojoule.model.performance import DATASHEET, EVIDENCE
+from iojoule.recommender.findings.estimate import Estimate
+from iojoule.recommender.findings.estimator import ARGUMENTS, Estimator, UnansweredError
+
+Point = dict[str, Any]
+
+DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+"""Depths and jobs among which saturation is looked for, as in the papers' sweeps."""
+
+SATURATED = (0.80, 0.90, 0.98)
+"""Shares of the highest throughput: least, meant and most that "saturated" may mean."""
+
+
+class Facts:
+    """Answers about one drive beside its predictions.
+
+    Args:
+        estimator: Of its profile.
+        drive: What the catalogue knows of it.
+        without: Findings that must not answer.
+    """
+
+    def __init__(self, estimator: Estimator, drive: Drive | None, without: Collection[str]) -> None:
+        self.estimator, self.drive = estimator, drive
+        self.profile: DeviceProfile = estimator.profile
+        self._without = frozenset(without)
+
+    def estimate(self, quantity: str, points: Sequence[Point]) -> Estimate:
+        """One quantity; several settings only where its extremes are asked.
+
+        Raises:
+            UnansweredError: Nothing is known of it.
+        """
+        answer = ANSWERS.get(quantity)
+        if answer is None:
+            raise UnansweredError(quantity)
+        return answer(self, points)
+
+    def idle(self, points: Sequence[Point]) -> Estimate:
+        """Idle power of a power state."""
+        _only({"power_state"}, points)
+        power = self.profile.device_power
+        state = int(points[0].get("power_state") or 0)
+        if power is None or state >= len(power.idle_watts):
+            raise UnansweredError("idle power")
+        return _of(power.idle_watts[state])
+
+    def cap(self, points: Sequence[Point]) -> Estimate:
+        """Declared cap of a power state, unless the judged paper is who told."""
+        state = int(points[0].get("power_state") or 0)
+        for one in self.drive.power_states if self.drive else ():
+            if one.index == state and not self._rests_on_it(one.source):
+                return Estimate(one.max_power_watts, None, 0.05, DATASHEET)
+        raise UnansweredError("declared power states from another source")
+
+    def state_count(self, points: Sequence[Point]) -> Estimate:
+        """Declared states, operational and not."""
+        states = self.drive.power_states if self.drive else ()
+        if not states or any(self._rests_on_it(one.source) for one in states):
+            raise UnansweredError("declared power states from another source")
+        return Estimate(float(len(states)), None, 0.0, DATASHEET)
+
+    def dynamic_range(self, points: Sequence[Point]) -> Estimate:
+        """1 - idle over the highest mean power of the settings, the lowest idle state counting."""
+        power = self.profile.device_power
+        if power is None:
+            raise UnansweredError("power of device")
+        lowest = _of(min(power.idle_watts, key=lambda one: one.value))
+        found = [
+            self.estimator.estimates([point], ["device_power_watts"], None)[0] for point in points
+        ]
+        highest = max(found, key=lambda one: one.value)
+        share = lowest.value / highest.value
+        spread = highest.spread()
+        sd = np.hypot(lowest.own, np.log(spread.high / spread.value) / 1.645)
+        return Estimate(1.0 - share, None, float(share / (1.0 - share) * sd), highest.evidence)
+
+    def until_full(self, points: Sequence[Point]) -> Estimate:
+        """Seconds of writing at full speed until the cache for writes is full."""
+        cached = self.cached(points)
+        rate = self.estimator.estimates(points[:1], ["throughput_bytes_per_second"], None)[0]
+        own = float(np.hypot(cached.own, np.log(rate.spread().high / rate.value) / 1.645))
+        return Estimate(cached.value / rate.value, None, own, max(cached.evidence, rate.evidence))
+
+    def cached(self, points: Sequence[Point]) -> Estimate:
+        """Bytes that the cache for writes takes."""
+        state = self.profile.write_state
+        if state is None:
+            raise UnansweredError("cache for writes")
+        return _of(state.cached_bytes)
+
+    def cache_share(self, points: Sequence[Point]) -> Estimate:
+        """The cache for writes as a share of the capacity."""
+        cached, capacity = self.cached(points), self.profile.capacity_bytes
+        if capacity is None:
+            raise UnansweredError("capacity")
+        return Estimate(cached.value / capacity, None, cached.own, cached.evidence)
+
+    def written(self, points: Sequence[Point]) -> Estimate:
+        """Bytes written in a stated time, while the cache takes them."""
+        seconds = float(points[0]["elapsed_seconds"])
+        rate = self.estimator.estimates(points[:1], ["throughput_bytes_per_second"], None)[0]
+        state = self.profile.write_state
+        if state is None or rate.value * seconds > state.cached_bytes.value:
+            raise UnansweredError("a run of writes past the cache")
+        return Estimate(rate.value * seconds, rate.shared, rate.own, rate.evidence, rate.layout)
+
+    def saturation(self, knob: str, points: Sequence[Point]) -> Estimate:
+        """Smallest depth or number of jobs that reaches 90 % of the highest throughput."""
+        rates = self.estimator.estimates(
+            [{**points[0], knob: depth} for depth in DEPTHS],
+            ["throughput_bytes_per_second"] * len(DEPTHS), None,
+        )  # fmt: skip
+        most = max(one.value for one in rates)
+        low, value, high = (
+            next(d for d, one in zip(DEPTHS, rates, strict=True) if one.value >= share * most)
+            for share in SATURATED
+        )
+        # half a step of the papers' grids to each side
+        width = max(np.log(high / value), np.log(value / low)) + 0.5 * np.log(2.0)
+        return Estimate(float(value), None, float(width / 1.645), max(r.evidence for r in rates))
+
+    def access_unit(self, points: Sequence[Point]) -> Estimate:
+        """Bytes that the drive reads and writes as one."""
+        surface = self.profile.surfaces[0]
+        return Estimate(float(surface.access_unit_bytes), None, 0.35, EVIDENCE.index("datasheet"))
+
+    def _rests_on_it(self, source: str) -> bool:
+        """Whether a fact of the catalogue is from a paper whose finding is judged."""
+        named = set(re.findall(r"\d{3}-\d{3}", source))
+        papers = {fact[:3] for fact in self._without}
+        return bool(named & self._without) or any(
+            word in source for paper in papers for word in AUTHORS[paper]
+        )
+
+
+AUTHORS = {
+    "000": ("Kanichai", "thesis"), "001": ("Pavan",), "002": ("Bohner",),
+    "003": ("Harris",), "004": ("Xie",),
+}  # fmt: skip
+"""How sources of the catalogue name the papers."""
+
+ANSWERS: dict[str, Callable[[Facts, Sequence[Point]], Estimate]] = {
+    "idle_power_watts": Facts.idle,
+    "cap_watts": Facts.cap,
+    "power_states": Facts.state_count,
+    "dynamic_power_range": Facts.dynamic_range,
+    "seconds_to_collecting": Facts.until_full,
+    "bytes_before_collecting": Facts.cached,
+    "cache_share_of_capacity": Facts.cache_share,
+    "bytes_written": Facts.written,
+    "saturation_queue_depth": lambda facts, points: facts.saturation("queue_depth", points),
+    "saturation_jobs": lambda facts, points: facts.saturation("jobs", points),
+    "access_unit_bytes": Facts.access_unit,
+}
+"""Quantities by name; a further one is one line here."""
+
+
+def _of(parameter: Parameter) -> Estimate:
+    code = EVIDENCE.index(parameter.evidence.value)
+    return Estimate(parameter.value, None, parameter.sd / parameter.value, code)
+
+
+def _only(known: set[str], points: Sequence[Point]) -> None:
+    unknown = sorted({name for point in points for name in point} - known - ARGUMENTS)
+    # what a run would do changes nothing while the drive is idle
+    serving = {"operation", "pattern", "request_bytes", "queue_depth", "jobs", "engine"}
+    if set(unknown) - serving:
+        raise UnansweredError(", ".join(sorted(set(unknown) - serving)))
