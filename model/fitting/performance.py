@@ -41,6 +41,9 @@ BUSY_SD = 0.25
 INTERPOLATED = ("p99", "p999")
 """Percentiles that a row's own series may correct; the median keeps close to the mean."""
 
+LARGEST_COMMAND_BYTES = 1 << 20
+"""Where no limit of one command is known, a surface of few figures ends here."""
+
 F_SCALE = 3.0
 """Residuals beyond so many standard deviations count by their size, not by its square."""
 
@@ -188,10 +191,12 @@ def _with_host(points: Points, wakeup_share: Floats, cost: Floats, extra: Floats
 class _Problem:
     """The least-squares problem of one set of rows."""
 
-    def __init__(self, rows: Rows, settings: Settings) -> None:
+    def __init__(self, rows: Rows, settings: Settings, *, span: bool) -> None:
         self.rows, self.settings = rows, settings
         self.points, self.wakeup_share = _points(rows, settings), _wakeup_share(rows)
         self.knots = _knot_positions(self.points.log2_bytes, settings.priors.knots)
+        if span:
+            self.knots = _with_ends(self.knots, settings)
         keys = rows.path()
         self.paths = sorted(set(keys))
         self.schedulers = sorted({str(name) for name in rows.scheduler} - {"none"})
@@ -286,6 +291,18 @@ def _knot_positions(log2_bytes: Floats, wanted: tuple[float, ...] = ()) -> Float
     return np.union1d(own, wanted)
 
 
+def _with_ends(knots: Floats, settings: Settings) -> Floats:
+    """Knots with the smallest and the largest command added.
+
+    Where a surface rests on a few published figures, the physical shapes carry it from one end to
+    the other: below the smallest size known, commands a second are not held at that size's.
+    """
+    least = np.log2(settings.priors.access_unit_bytes)
+    most = np.log2(min(settings.max_transfer_bytes, LARGEST_COMMAND_BYTES))
+    ends = [end for end in (least, most) if np.abs(knots - end).min() >= 0.25]
+    return np.sort(np.append(knots, ends))
+
+
 def fit_surface(
     rows: Rows, settings: Settings, *, learn: bool = True, like: FittedSurface | None = None
 ) -> FittedSurface:
@@ -297,7 +314,7 @@ def fit_surface(
         learn: Also learn residuals and tails (off where a row is not a measurement).
         like: Start from this fit and take the residuals' hyperparameters from it.
     """
-    fitted = _Problem(rows, settings).solve(like.vector if like else None)
+    fitted = _Problem(rows, settings, span=not learn).solve(like.vector if like else None)
     if learn:
         learn_residuals(fitted, rows, like)
     return fitted
