@@ -43,11 +43,13 @@ def drawn(profile: DeviceProfile, load: Load, operating: OperatingPoint | None) 
     if operating is None:
         return host_power.Drawn(load.wakeups_per_second, one, zero, one, zero, zero, zero)
     floor, floor_sd = operating.floor_watts(load, profile.host.cpu_cores)
+    uncore, uncore_sd = operating.uncore_factor()
     return host_power.Drawn(
         load.wakeups_per_second,
         one * operating.busy_watts_factor,
         one * operating.busy_watts_sd,
-        *(one * told for told in operating.uncore_factor()),
+        one * uncore,
+        one * uncore_sd,
         zero + floor,
         zero + floor_sd,
     )

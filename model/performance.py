@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from iojoule.datasets.profile import CurveDoubt, DeviceProfile, Surface
 from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model import doubt
+from iojoule.model.columns import Codes
 from iojoule.model.curve import log_smooth_max, split_commands
 from iojoule.model.device_state import DeviceState
-from iojoule.model.frame import PATTERNS, Codes, Frame
+from iojoule.model.frame import PATTERNS, Frame
 from iojoule.model.host_paths import HostPaths, code_of, host_paths
 from iojoule.model.operating_point import OperatingPoint
 from iojoule.model.simulated import SimulatedTables

@@ -412,7 +412,7 @@ class Predictor:
         device, device_sd = device.copy(), None if device_sd is None else device_sd.copy()
         base = self.performance.simulated.base_watts
         evidence = bands["device_power_watts"].evidence.copy()
-        serving = self.performance.collecting(frame) == 0.0
+        serving = self.performance.state.collecting(frame) == 0.0
         for operation, share in (("read", 1.0), ("write", 0.0)):
             wanted = (rate.evidence == SIMULATED) & (frame.read_fraction == share)
             wanted &= serving if operation == "write" else True
@@ -433,7 +433,7 @@ class Predictor:
         bands["device_power_watts"] = (
             Band(device, known.low, known.high, evidence)
             if device_sd is None
-            else _linear(device, device_sd, evidence)
+            else linear_band(device, device_sd, evidence)
         )
         return device, device_sd
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile, SimulatedTable
-from iojoule.model.frame import PATTERNS, Codes, Frame
+from iojoule.model.columns import Codes
+from iojoule.model.frame import PATTERNS, Frame
 from iojoule.model.host_paths import HostPaths
 from iojoule.model.surface import Points, TableLookup
 
