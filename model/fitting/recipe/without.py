@@ -14,7 +14,18 @@ from iojoule.model.fitting.recipe.document import Recipe
 from iojoule.model.fitting.recipe.sourced import Sourced
 
 DROPPED = frozenset(
-    {"surfaces.points", "device_power.points", "host_power.anchors", "system_power.anchors"}
+    {
+        "surfaces.points",
+        "device_power.points",
+        "write_state.cache",
+        "write_state.collecting",
+        "write_state.after_writes",
+        "idle.gaps",
+        "idle.wakes",
+        "idle.apst_seen",
+        "host_power.anchors",
+        "system_power.anchors",
+    }
 )
 """Lists whose entries a fit can do without."""
 
