@@ -1,4 +1,4 @@
-"""How writes change the drive: a cache that fills, the work it leaves behind, and what idling mends.
+"""How writes change the drive: a cache that fills, work that it leaves, and what idling mends.
 
 The state is one number, the host bytes that the cache still holds (`effective_bytes`). Writing
 adds to it; background work takes from it while nothing is written, at a pace that the power state

@@ -9,6 +9,7 @@ from iojoule.datasets.catalogue import Drive, load_catalogue
 from iojoule.datasets.errors import UnknownDeviceError
 from iojoule.datasets.profile import IdleBehaviour, Parameter, StateTransition
 from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.fitting.background import number
 from iojoule.model.fitting.export import rounded
 from iojoule.model.fitting.power import parameter
 from iojoule.model.fitting.recipe import IdleRecipe, Recipe
@@ -135,11 +136,6 @@ def _apst_share(told: IdleRecipe, recipe: Recipe) -> Parameter:
 
 
 def _parameter(name: str, value: float, sd: float, unit: str, source: str) -> Parameter:
-    return Parameter(
-        name=name,
-        value=rounded(value)[0],
-        sd=rounded(sd)[0],
-        unit=unit,
-        evidence=Evidence.PUBLISHED if source else Evidence.DATASHEET,
-        source=source or "assumption: as the one drive whose gaps were looked at (000 5.9)",
-    )
+    said = source or "assumption: as the one drive whose gaps were looked at (000 5.9)"
+    evidence = Evidence.PUBLISHED if source else Evidence.DATASHEET
+    return number(name, value, sd, unit, said, evidence)

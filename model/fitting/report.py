@@ -266,10 +266,12 @@ def _left_out(recipe: Recipe, measurements: list[Measurement]) -> list[Table]:
     return [
         Table(
             title=f"{recipe.model_name}: write series, state not given",
-            columns=["left out", "seconds seen", "given", "what", "predicted", "measured"]
-            + ["low", "high", "error %", "inside"],
+            columns=[
+                *("left out", "seconds seen", "given", "what", "predicted", "measured"),
+                *("low", "high", "error %", "inside"),
+            ],
             rows=rows,
-            note="every row is predicted by a profile that was fitted without what is left out. The "
+            note="every row is predicted by a profile fitted without what is left out. The "
             "drive's state follows from the bytes it was made to write; where no cliff was seen "
             "its place comes from published figures.",
         )

@@ -14,10 +14,10 @@ import statsmodels.api as sm
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from iojoule.datasets.profile import BackgroundWork, Parameter, WriteCache, WriteState
+from iojoule.datasets.profile import Parameter, WriteCache, WriteState
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
-from iojoule.model.fitting.export import rounded
+from iojoule.model.fitting.background import after_write, background_work, number, random_factor
 from iojoule.model.fitting.recipe import Recipe, WriteStateRecipe
 
 Floats = NDArray[np.float64]
@@ -41,23 +41,6 @@ FOLDING_FROM = 0.9
 RANDOM_RATE = (0.5, 0.7)
 """Rate of random over that of sequential writes while the drive collects, and its log sd: an
 assumption where only sequential writes are known."""
-
-BACKGROUND_PRIOR = (-22.2, 1.5)
-"""Log seconds of background work per byte at PS0, and its sd: assumption, 0.25 s per GiB within a
-factor of four."""
-
-SLOWING_PRIOR = (1.5, 1.0)
-"""Exponent of background time over how much slower a power state writes: assumption. At 1 the
-state slows the drive's own work as much as the host's."""
-
-OWN_SD = 0.5
-"""Log sd of what a power state does differently from that rule: assumption."""
-
-RANDOM_PRIOR = (0.0, 0.5)
-"""Log of background time after random over that after sequential writes: assumption."""
-
-SHARE_OF_RANGE = (0.5, 0.15)
-"""Where background power lies between idle and the cap: it jumps between the two (000 5.1.2)."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +138,7 @@ def fit_write_state(series: Series | None, recipe: Recipe) -> WriteState | None:
             return None
         places = _published_places(told, recipe, series)
         rate, recovery = published
-    background = _background(told, recipe)
+    background = background_work(told, recipe)
     joules = told.background_joules_per_byte
     base = background[0]
     from_time = base.seconds_per_byte.value * base.watts_above_idle.value
@@ -167,7 +150,7 @@ def fit_write_state(series: Series | None, recipe: Recipe) -> WriteState | None:
         transition_bytes=places[1],
         collecting_bytes_per_second=rate,
         recovery_bytes_per_second_per_byte=recovery,
-        background_joules_per_byte=_number(
+        background_joules_per_byte=number(
             "background_joules_per_byte",
             joules.value if joules else from_time,
             joules.sd if joules else from_time * float(log_sd),
@@ -176,25 +159,12 @@ def fit_write_state(series: Series | None, recipe: Recipe) -> WriteState | None:
             joules.evidence if joules else base.seconds_per_byte.evidence,
         ),
         background_seconds_after_write={
-            one.power_state: _after_write(one, told) for one in background
+            one.power_state: after_write(one, told) for one in background
         },
         cache=_cache(places[1], told),
         background=background,
-        random_factor=_random_factor(told, recipe),
+        random_factor=random_factor(told, recipe),
         sequential_collecting_bytes_per_second=_sequential_rate(told),
-    )
-
-
-def _number(
-    name: str, value: float, sd: float, unit: str, source: str, evidence: Evidence
-) -> Parameter:
-    return Parameter(
-        name=name,
-        value=rounded(value)[0],
-        sd=rounded(sd)[0],
-        unit=unit,
-        evidence=evidence,
-        source=source,
     )
 
 
@@ -204,8 +174,8 @@ _CHANGE = "change of throughput and power in the write series"
 def _measured_places(series: Series, seen: tuple[int, int]) -> tuple[Parameter, Parameter]:
     cached, over = (float(series.bytes_written[second]) for second in seen)
     return (
-        _number("cached_bytes", cached, CLIFF_LOG_SD * cached, "bytes", _CHANGE, Evidence.MEASURED),
-        _number("transition_bytes", over, CLIFF_LOG_SD * over, "bytes", _CHANGE, Evidence.MEASURED),
+        number("cached_bytes", cached, CLIFF_LOG_SD * cached, "bytes", _CHANGE, Evidence.MEASURED),
+        number("transition_bytes", over, CLIFF_LOG_SD * over, "bytes", _CHANGE, Evidence.MEASURED),
     )
 
 
@@ -222,7 +192,7 @@ def _measured_rate(series: Series, seen: tuple[int, int]) -> tuple[Parameter, Pa
         slope_sd = float(line.bse[1])
         spread = float(np.std(rate / line.predict(past) - 1.0))
     return (
-        _number(
+        number(
             "collecting_bytes_per_second",
             start,
             spread,
@@ -230,7 +200,7 @@ def _measured_rate(series: Series, seen: tuple[int, int]) -> tuple[Parameter, Pa
             _CHANGE,
             Evidence.MEASURED,
         ),
-        _number(
+        number(
             "recovery_bytes_per_second_per_byte",
             max(slope, 0.0),
             slope_sd,
@@ -261,16 +231,16 @@ def _published_places(
     words = [one.evidence for one in told.cache]
     evidence = Evidence.MEASURED if Evidence.MEASURED in words else Evidence.PUBLISHED
     return (
-        _number(
+        number(
             "cached_bytes", FOLDING_FROM * size, FOLDING_FROM * size * sd, "bytes", source, evidence
         ),
-        _number("transition_bytes", size, size * sd, "bytes", source, evidence),
+        number("transition_bytes", size, size * sd, "bytes", source, evidence),
     )
 
 
 def _published_rate(told: WriteStateRecipe) -> tuple[Parameter, Parameter] | None:
     """Rate of random writes beyond the cliff: as published, else from that of sequential ones."""
-    nothing = _number(
+    nothing = number(
         "recovery_bytes_per_second_per_byte", 0.0, 0.0, "1/s", "not known", Evidence.PUBLISHED
     )
     for pattern, (factor, more) in (
@@ -280,7 +250,7 @@ def _published_rate(told: WriteStateRecipe) -> tuple[Parameter, Parameter] | Non
         for one in told.collecting:
             if one.pattern is pattern:
                 return (
-                    _number(
+                    number(
                         "collecting_bytes_per_second",
                         factor * one.bytes_per_second,
                         float(np.hypot(one.log_sd, more)),
@@ -296,7 +266,7 @@ def _published_rate(told: WriteStateRecipe) -> tuple[Parameter, Parameter] | Non
 def _sequential_rate(told: WriteStateRecipe) -> Parameter | None:
     for one in told.collecting:
         if one.pattern is Pattern.SEQUENTIAL:
-            return _number(
+            return number(
                 "sequential_collecting_bytes_per_second",
                 one.bytes_per_second,
                 one.log_sd,
@@ -310,7 +280,7 @@ def _sequential_rate(told: WriteStateRecipe) -> Parameter | None:
 def _cache(over: Parameter, told: WriteStateRecipe) -> WriteCache:
     static = told.static_bytes
     return WriteCache(
-        capacity_bytes=_number(
+        capacity_bytes=number(
             "capacity_bytes",
             over.value,
             over.sd / over.value,
@@ -318,7 +288,7 @@ def _cache(over: Parameter, told: WriteStateRecipe) -> WriteCache:
             over.source,
             over.evidence,
         ),
-        static_bytes=_number(
+        static_bytes=number(
             "static_bytes",
             min(static.value if static else 0.05 * over.value, over.value),
             static.sd if static else 0.05 * over.value,
@@ -327,144 +297,4 @@ def _cache(over: Parameter, told: WriteStateRecipe) -> WriteCache:
             static.evidence if static else Evidence.DATASHEET,
         ),
         bits_per_cell=told.bits_per_cell,
-    )
-
-
-@dataclass(frozen=True)
-class _Line:
-    """Log seconds of background work per byte, linear in `row`; its parameters' covariance."""
-
-    mean: Floats
-    covariance: Floats
-    slowness: dict[int, float]
-
-    def row(self, state: int, pattern: Pattern) -> Floats:
-        """Regressors: level at PS0, slowness of the state, random writes, each state's own."""
-        own = [float(state == other) for other in self.slowness if other]
-        random = float(pattern is Pattern.RANDOM)
-        return np.array([1.0, self.slowness.get(state, 0.0), random, *own])
-
-    def at(self, state: int) -> tuple[float, float]:
-        """After sequential writes in a state, and its sd."""
-        x = self.row(state, Pattern.SEQUENTIAL)
-        return float(x @ self.mean), float(np.sqrt(x @ self.covariance @ x))
-
-
-def _slowness(told: WriteStateRecipe, recipe: Recipe) -> dict[int, float]:
-    """How much slower each power state writes than PS0, as a logarithm.
-
-    From the rates of the runs whose background work was seen, else from the states' ceilings on
-    writes, else from the watts that their caps leave above idle.
-    """
-    rates = {
-        one.power_state: one.write_bytes_per_second
-        for one in told.after_writes
-        if one.write_bytes_per_second is not None and one.pattern is Pattern.SEQUENTIAL
-    }
-    for effect in recipe.power_states:
-        if effect.operation is Operation.WRITE:
-            rates.setdefault(effect.power_state, effect.ceiling_bytes_per_second.value)
-    found = {0: 0.0}
-    for state in sorted({*_states(recipe), *rates} - {0}):
-        if 0 in rates and state in rates:
-            found[state] = max(float(np.log(rates[0] / rates[state])), 0.0)
-            continue
-        ranges = [_range(recipe, one) for one in (0, state)]
-        found[state] = max(float(np.log(ranges[0] / ranges[1])), 0.0)
-    return found
-
-
-def _states(recipe: Recipe) -> list[int]:
-    return sorted({0, *(effect.power_state for effect in recipe.power_states)})
-
-
-def _range(recipe: Recipe, state: int) -> float:
-    """Watts between idle and what the state allows; 1 where nothing is known of the power."""
-    power = recipe.device_power
-    if power is None or state >= min(len(power.cap_watts), len(power.idle_watts)):
-        return 1.0
-    top = min(power.cap_watts[state], power.peak_watts.value)
-    return max(top - power.idle_watts[state].value, 0.05)
-
-
-def _fit_line(told: WriteStateRecipe, recipe: Recipe) -> _Line:
-    """Bayesian linear regression with the priors above (conjugate, known noise)."""
-    slow = _slowness(told, recipe)
-    priors = [BACKGROUND_PRIOR, SLOWING_PRIOR, RANDOM_PRIOR, *[(0.0, OWN_SD)] * (len(slow) - 1)]
-    centres, sds = np.array(priors).T
-    empty = _Line(centres, np.diag(sds**2), slow)
-    precision, right = np.diag(sds**-2), centres / sds**2
-    for one in told.after_writes:
-        x = empty.row(one.power_state, one.pattern)
-        precision += np.outer(x, x) / one.log_sd**2
-        right += x * np.log(one.seconds / one.bytes_written) / one.log_sd**2
-    covariance = np.linalg.inv(precision)
-    return _Line(covariance @ right, covariance, slow)
-
-
-def _background(told: WriteStateRecipe, recipe: Recipe) -> list[BackgroundWork]:
-    line = _fit_line(told, recipe)
-    share = told.background_share
-    middle, spread = (share.value, share.sd) if share else SHARE_OF_RANGE
-    told_by = "; ".join(one.source for one in told.after_writes)
-    source = told_by or "assumption: as a consumer drive within a factor of four"
-    seen = {one.power_state: one.evidence for one in told.after_writes}
-    noise = float(np.mean([one.log_sd for one in told.after_writes])) if seen else 0.2
-    out = []
-    for state in line.slowness:
-        centre, sd = line.at(state)
-        evidence = seen.get(state, Evidence.EXTRAPOLATED if seen else Evidence.DATASHEET)
-        watts = middle * _range(recipe, state)
-        joules = told.background_joules_per_byte
-        if joules is not None and state == 0:
-            watts = joules.value / float(np.exp(centre))
-        out.append(
-            BackgroundWork(
-                power_state=state,
-                seconds_per_byte=_number(
-                    "seconds_per_byte",
-                    float(np.exp(centre)),
-                    float(np.hypot(sd, noise)),
-                    "s/B, sd of its log",
-                    source,
-                    evidence,
-                ),
-                watts_above_idle=_number(
-                    "watts_above_idle",
-                    watts,
-                    watts * spread / middle,
-                    "W",
-                    share.source if share else "assumption: half way from idle to the cap",
-                    evidence,
-                ),
-            )
-        )
-    return out
-
-
-def _random_factor(told: WriteStateRecipe, recipe: Recipe) -> Parameter:
-    line = _fit_line(told, recipe)
-    seen = [one for one in told.after_writes if one.pattern is Pattern.RANDOM]
-    return _number(
-        "random_factor",
-        float(np.exp(line.mean[2])),
-        float(np.sqrt(line.covariance[2, 2])),
-        "1, sd of its log",
-        "; ".join(one.source for one in seen) or "assumption: as after sequential writes",
-        Evidence.PUBLISHED if seen else Evidence.DATASHEET,
-    )
-
-
-def _after_write(work: BackgroundWork, told: WriteStateRecipe) -> Parameter:
-    """Seconds after the bytes of the state's own published run, else after one GiB."""
-    own = [one.bytes_written for one in told.after_writes if one.power_state == work.power_state]
-    written = own[0] if own else float(1 << 30)
-    seconds = work.seconds_per_byte.value * written
-    return _number(
-        "background_seconds_after_write",
-        seconds,
-        seconds * work.seconds_per_byte.sd,
-        "s",
-        f"after {written:.4g} bytes: {work.seconds_per_byte.source}",
-        work.seconds_per_byte.evidence,
     )

@@ -1,0 +1,188 @@
+"""Fitting the work that a drive does on its own behalf after writes, by power state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.profile import BackgroundWork, Parameter
+from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
+from iojoule.model.fitting.export import rounded
+from iojoule.model.fitting.recipe import Recipe, WriteStateRecipe
+
+Floats = NDArray[np.float64]
+
+BACKGROUND_PRIOR = (-22.2, 1.5)
+"""Log seconds of background work per byte at PS0, and its sd: assumption, 0.25 s per GiB within a
+factor of four."""
+
+SLOWING_PRIOR = (1.5, 1.0)
+"""Exponent of background time over how much slower a power state writes: assumption. At 1 the
+state slows the drive's own work as much as the host's."""
+
+OWN_SD = 0.5
+"""Log sd of what a power state does differently from that rule: assumption."""
+
+RANDOM_PRIOR = (0.0, 0.5)
+"""Log of background time after random over that after sequential writes: assumption."""
+
+SHARE_OF_RANGE = (0.5, 0.15)
+"""Where background power lies between idle and the cap: it jumps between the two (000 5.1.2)."""
+
+
+def number(
+    name: str, value: float, sd: float, unit: str, source: str, evidence: Evidence
+) -> Parameter:
+    """A parameter with the digits that a profile keeps."""
+    return Parameter(
+        name=name,
+        value=rounded(value)[0],
+        sd=rounded(sd)[0],
+        unit=unit,
+        evidence=evidence,
+        source=source,
+    )
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Log seconds of background work per byte, linear in `row`; its parameters' covariance."""
+
+    mean: Floats
+    covariance: Floats
+    slowness: dict[int, float]
+
+    def row(self, state: int, pattern: Pattern) -> Floats:
+        """Regressors: level at PS0, slowness of the state, random writes, each state's own."""
+        own = [float(state == other) for other in self.slowness if other]
+        random = float(pattern is Pattern.RANDOM)
+        return np.array([1.0, self.slowness.get(state, 0.0), random, *own])
+
+    def at(self, state: int) -> tuple[float, float]:
+        """After sequential writes in a state, and its sd."""
+        x = self.row(state, Pattern.SEQUENTIAL)
+        return float(x @ self.mean), float(np.sqrt(x @ self.covariance @ x))
+
+
+def _slowness(told: WriteStateRecipe, recipe: Recipe) -> dict[int, float]:
+    """How much slower each power state writes than PS0, as a logarithm.
+
+    From the rates of the runs whose background work was seen, else from the states' ceilings on
+    writes, else from the watts that their caps leave above idle.
+    """
+    rates = {
+        one.power_state: one.write_bytes_per_second
+        for one in told.after_writes
+        if one.write_bytes_per_second is not None and one.pattern is Pattern.SEQUENTIAL
+    }
+    for effect in recipe.power_states:
+        if effect.operation is Operation.WRITE:
+            rates.setdefault(effect.power_state, effect.ceiling_bytes_per_second.value)
+    found = {0: 0.0}
+    for state in sorted({*_states(recipe), *rates} - {0}):
+        if 0 in rates and state in rates:
+            found[state] = max(float(np.log(rates[0] / rates[state])), 0.0)
+            continue
+        ranges = [_range(recipe, one) for one in (0, state)]
+        found[state] = max(float(np.log(ranges[0] / ranges[1])), 0.0)
+    return found
+
+
+def _states(recipe: Recipe) -> list[int]:
+    return sorted({0, *(effect.power_state for effect in recipe.power_states)})
+
+
+def _range(recipe: Recipe, state: int) -> float:
+    """Watts between idle and what the state allows; 1 where nothing is known of the power."""
+    power = recipe.device_power
+    if power is None or state >= min(len(power.cap_watts), len(power.idle_watts)):
+        return 1.0
+    top = min(power.cap_watts[state], power.peak_watts.value)
+    return max(top - power.idle_watts[state].value, 0.05)
+
+
+def _fit_line(told: WriteStateRecipe, recipe: Recipe) -> _Line:
+    """Bayesian linear regression with the priors above (conjugate, known noise)."""
+    slow = _slowness(told, recipe)
+    priors = [BACKGROUND_PRIOR, SLOWING_PRIOR, RANDOM_PRIOR, *[(0.0, OWN_SD)] * (len(slow) - 1)]
+    centres, sds = np.array(priors).T
+    empty = _Line(centres, np.diag(sds**2), slow)
+    precision, right = np.diag(sds**-2), centres / sds**2
+    for one in told.after_writes:
+        x = empty.row(one.power_state, one.pattern)
+        precision += np.outer(x, x) / one.log_sd**2
+        right += x * np.log(one.seconds / one.bytes_written) / one.log_sd**2
+    covariance = np.linalg.inv(precision)
+    return _Line(covariance @ right, covariance, slow)
+
+
+def background_work(told: WriteStateRecipe, recipe: Recipe) -> list[BackgroundWork]:
+    """Seconds a byte and watts of the work after sequential writes, by power state."""
+    line = _fit_line(told, recipe)
+    share = told.background_share
+    middle, spread = (share.value, share.sd) if share else SHARE_OF_RANGE
+    told_by = "; ".join(one.source for one in told.after_writes)
+    source = told_by or "assumption: as a consumer drive within a factor of four"
+    seen = {one.power_state: one.evidence for one in told.after_writes}
+    noise = float(np.mean([one.log_sd for one in told.after_writes])) if seen else 0.2
+    out = []
+    for state in line.slowness:
+        centre, sd = line.at(state)
+        evidence = seen.get(state, Evidence.EXTRAPOLATED if seen else Evidence.DATASHEET)
+        watts = middle * _range(recipe, state)
+        joules = told.background_joules_per_byte
+        if joules is not None and state == 0:
+            watts = joules.value / float(np.exp(centre))
+        out.append(
+            BackgroundWork(
+                power_state=state,
+                seconds_per_byte=number(
+                    "seconds_per_byte",
+                    float(np.exp(centre)),
+                    float(np.hypot(sd, noise)),
+                    "s/B, sd of its log",
+                    source,
+                    evidence,
+                ),
+                watts_above_idle=number(
+                    "watts_above_idle",
+                    watts,
+                    watts * spread / middle,
+                    "W",
+                    share.source if share else "assumption: half way from idle to the cap",
+                    evidence,
+                ),
+            )
+        )
+    return out
+
+
+def random_factor(told: WriteStateRecipe, recipe: Recipe) -> Parameter:
+    """Background time after random writes over that after sequential ones."""
+    line = _fit_line(told, recipe)
+    seen = [one for one in told.after_writes if one.pattern is Pattern.RANDOM]
+    return number(
+        "random_factor",
+        float(np.exp(line.mean[2])),
+        float(np.sqrt(line.covariance[2, 2])),
+        "1, sd of its log",
+        "; ".join(one.source for one in seen) or "assumption: as after sequential writes",
+        Evidence.PUBLISHED if seen else Evidence.DATASHEET,
+    )
+
+
+def after_write(work: BackgroundWork, told: WriteStateRecipe) -> Parameter:
+    """Seconds after the bytes of the state's own published run, else after one GiB."""
+    own = [one.bytes_written for one in told.after_writes if one.power_state == work.power_state]
+    written = own[0] if own else float(1 << 30)
+    seconds = work.seconds_per_byte.value * written
+    return number(
+        "background_seconds_after_write",
+        seconds,
+        seconds * work.seconds_per_byte.sd,
+        "s",
+        f"after {written:.4g} bytes: {work.seconds_per_byte.source}",
+        work.seconds_per_byte.evidence,
+    )

@@ -1,0 +1,130 @@
+"""What writes do to a drive, whatever the fitted numbers are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iojoule.datasets.errors import InputError
+from iojoule.model.device_state import DeviceState, steady_write_amplification
+from iojoule.model.frame import Frame, make_frame
+from iojoule.model.predictor import GAP_QUANTITIES, QUANTITIES, Predictor
+from tests.model.known_drive import CACHE, RATE, SECONDS_PER_BYTE, drive
+
+PROFILE = drive()
+STATE = DeviceState(PROFILE)
+PREDICTOR = Predictor(PROFILE)
+
+
+def frame(rows: int = 1, **columns: Any) -> Frame:
+    return make_frame(PROFILE, {"operation": "write", **columns}, rows)[0]
+
+
+def test_the_cache_takes_everything_up_to_its_size_and_collecting_sets_the_rate_beyond() -> None:
+    answer, _ = PREDICTOR.predict_columns(
+        {
+            "operation": "write",
+            "request_bytes": 4096,
+            "queue_depth": 32,
+            "host_bytes_written_since_purge": [0.0, 0.8 * CACHE, 0.95 * CACHE, 1.5 * CACHE],
+        },
+        4,
+    )
+    rate = answer["throughput_bytes_per_second"].value
+    assert rate[0] == pytest.approx(rate[1]) == pytest.approx(rate[2])
+    assert rate[3] == pytest.approx(RATE, rel=0.02)
+    watts = answer["device_power_watts"].value
+    assert watts[2] > watts[0], "folding draws power before the rate falls"
+
+
+def test_left_out_fill_and_idle_time_change_nothing() -> None:
+    plain = frame(host_bytes_written_since_purge=1.2 * CACHE)
+    said = frame(
+        host_bytes_written_since_purge=1.2 * CACHE, fill_fraction=0.0, seconds_since_last_write=0.0
+    )
+    assert STATE.collecting(plain) == STATE.collecting(said) == 1.0
+
+
+def test_a_full_drive_has_its_fixed_cache_alone() -> None:
+    shares = STATE.cache_share(np.array([np.nan, 0.0, 0.7, 0.85, 1.0]))
+    # 0.9 CACHE of borrowed cells need 0.27 of the capacity free at three bits a cell
+    assert shares == pytest.approx([1.0, 1.0, 1.0, (0.1 * CACHE + 0.05e12) / CACHE, 0.1])
+
+
+@given(st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+def test_a_fuller_drive_has_no_larger_cache(one: float, other: float) -> None:
+    low, high = STATE.cache_share(np.array(sorted((one, other))))
+    assert low >= high
+
+
+@given(written=st.floats(1e6, 3e11), idle=st.floats(0.0, 200.0))
+def test_idle_time_folds_the_cache_back_and_no_further(written: float, idle: float) -> None:
+    left = STATE.effective_bytes(
+        frame(
+            pattern="sequential", host_bytes_written_since_purge=written,
+            seconds_since_last_write=idle,
+        )
+    )[0]  # fmt: skip
+    needed = min(written, CACHE) * SECONDS_PER_BYTE
+    assert left == pytest.approx(written * max(0.0, 1.0 - idle / needed), abs=1.0)
+
+
+def test_the_same_work_takes_longer_where_the_power_state_is_lower() -> None:
+    columns = {"pattern": "sequential", "power_state": [0, 1, 2]}
+    seconds, _ = STATE.background_seconds(frame(3, **columns), np.full(3, 1e10))
+    assert seconds == pytest.approx([2.0, 20.0, 160.0])
+    after = frame(3, **columns, post_write_power_state=0)
+    assert STATE.background_seconds(after, np.full(3, 1e10))[0] == pytest.approx([2.0] * 3)
+
+
+def test_what_does_not_fit_the_cache_leaves_no_work_behind() -> None:
+    seconds, _ = STATE.background_seconds(frame(pattern="sequential"), np.array([5 * CACHE]))
+    assert seconds == pytest.approx([CACHE * SECONDS_PER_BYTE])
+
+
+def test_background_energy_is_seconds_times_watts() -> None:
+    asked, _ = make_frame(
+        PROFILE,
+        {"operation": "write", "pattern": ["sequential", "random"], "burst_bytes": 1e10},
+        2,
+    )
+    answer = PREDICTOR.predict(asked, only=(*QUANTITIES, *GAP_QUANTITIES))
+    assert answer["background_seconds"].value == pytest.approx([2.0, 1.6])
+    assert answer["background_energy_joules"].value == pytest.approx([4.0, 3.2])
+
+
+def test_a_point_near_the_cliff_is_less_sure_than_one_far_from_it() -> None:
+    unsure = Predictor(drive(sd=0.05))
+    answer, _ = unsure.predict_columns(
+        {
+            "operation": "write", "queue_depth": 32,
+            "host_bytes_written_since_purge": [0.3 * CACHE, 0.97 * CACHE],
+        },
+        2,
+    )  # fmt: skip
+    for name in ("throughput_bytes_per_second", "device_power_watts"):
+        band = answer[name]
+        width = (band.high - band.low) / band.value
+        assert width[1] > 1.2 * width[0], name
+
+
+def test_cleaning_costs_more_the_fuller_the_drive() -> None:
+    fill = np.array([0.1, 0.5, 0.8, 1.0])
+    found = steady_write_amplification(fill, 0.1)
+    assert (np.diff(found) > 0).all()
+    assert found[0] == pytest.approx(1.0, abs=1e-3)
+    alpha = 1.1 / fill
+    assert np.exp(-alpha / found) == pytest.approx(1.0 - 1.0 / found, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("fill_fraction", 1.2), ("seconds_since_last_write", -1.0), ("burst_bytes", -5.0)],
+)
+def test_impossible_values_are_refused_by_name(field: str, value: float) -> None:
+    with pytest.raises(InputError, match=rf"row 1: {field}"):
+        frame(**{field: value})

@@ -1,0 +1,98 @@
+"""A drive along a time line of demand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from iojoule.datasets.errors import InputError
+from iojoule.model.predictor import Predictor
+from iojoule.model.trajectory import Phase, Trajectory, follow
+from tests.model.known_drive import CACHE, RATE, SECONDS_PER_BYTE, drive
+
+PREDICTOR = Predictor(drive())
+WRITES = {"pattern": "sequential", "request_bytes": 1 << 20, "queue_depth": 32}
+
+
+def run(*phases: Phase, sd: float = 0.0, **columns: float) -> Trajectory:
+    predictor = Predictor(drive(sd)) if sd else PREDICTOR
+    return follow(predictor, {**WRITES, **columns}, phases)
+
+
+def test_energy_and_bytes_are_the_sums_over_time() -> None:
+    story = run(Phase(100.0, write=True), Phase(50.5, write=False))
+    steps = np.append(np.ones(150), 0.5)
+    assert story.bytes_written.value == pytest.approx(story.bytes_per_second @ steps)
+    assert story.energy_joules.value == pytest.approx(story.watts @ steps)
+
+
+def test_the_rate_falls_where_the_cache_is_full() -> None:
+    story = run(Phase(200.0, write=True))
+    assert story.cliff_bytes is not None
+    assert story.cliff_bytes.value == pytest.approx(0.99 * CACHE, rel=0.02)
+    before = np.cumsum(story.bytes_per_second) < 0.9 * CACHE
+    assert np.ptp(story.bytes_per_second[before]) < 1e-6 * story.bytes_per_second[0]
+    assert story.bytes_per_second[-1] == pytest.approx(RATE, rel=0.02)
+    assert story.cache_bytes[-1] == pytest.approx(story.bytes_written.value)
+
+
+def test_a_short_stretch_reaches_no_cliff() -> None:
+    assert run(Phase(10.0, write=True)).cliff_bytes is None
+
+
+def test_idling_mends_the_cache_and_the_drive_then_rests() -> None:
+    rest = 1.5 * CACHE * SECONDS_PER_BYTE
+    story = run(Phase(200.0, write=True), Phase(rest, write=False), Phase(20.0, write=True))
+    begun, again = story.bytes_per_second[0], story.bytes_per_second[-1]
+    assert again == pytest.approx(begun)
+    idle = story.watts[200 : 200 + int(rest)]
+    power = PREDICTOR.profile.device_power
+    assert power is not None
+    assert idle[0] == pytest.approx(power.idle_watts[0].value + 2.0), "work above idle"
+    assert idle[-1] == pytest.approx(power.idle_watts[0].value)
+    assert story.background[200] == 1.0
+
+
+def test_background_work_takes_what_was_owed() -> None:
+    owed = run(Phase(10.0, write=True))
+    done = run(Phase(10.0, write=True), Phase(60.0, write=False))
+    power = PREDICTOR.profile.device_power
+    assert power is not None
+    extra = done.energy_joules.value - owed.energy_joules.value - 60.0 * power.idle_watts[0].value
+    assert extra == pytest.approx(owed.background_energy_joules.value)
+    assert owed.background_seconds.value == pytest.approx(
+        owed.bytes_written.value * SECONDS_PER_BYTE
+    )
+    assert done.background_seconds.value == pytest.approx(0.0)
+
+
+def test_a_demand_below_full_speed_is_met() -> None:
+    story = run(Phase(30.0, write=True, bytes_per_second=1e8))
+    assert story.bytes_written.value == pytest.approx(3e9)
+    full = run(Phase(30.0, write=True))
+    assert story.energy_joules.value < full.energy_joules.value
+
+
+def test_doubt_about_the_drive_widens_the_intervals() -> None:
+    sure, unsure = run(Phase(120.0, write=True)), run(Phase(120.0, write=True), sd=0.1)
+    assert unsure.cliff_bytes is not None
+    assert sure.cliff_bytes is not None
+    for one, other in (
+        (sure.cliff_bytes, unsure.cliff_bytes),
+        (sure.background_seconds, unsure.background_seconds),
+    ):
+        assert other.low < one.low <= one.value <= one.high < other.high
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, 1e9])
+def test_impossible_time_lines_are_refused(seconds: float) -> None:
+    with pytest.raises(InputError, match="phase"):
+        run(Phase(seconds, write=True))
+    with pytest.raises(InputError, match="at least one"):
+        run()
+
+
+def test_a_profile_without_write_state_says_what_to_measure() -> None:
+    bare = drive().model_copy(update={"write_state": None})
+    with pytest.raises(InputError, match="measure writes over time"):
+        follow(Predictor(bare), WRITES, [Phase(1.0, write=True)])
