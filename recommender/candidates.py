@@ -290,9 +290,16 @@ def _facts(workload: WorkloadProfile) -> tuple[float, int, float, float]:
 
 
 def _habits(workload: WorkloadProfile) -> dict[str, float]:
-    """How the work arrives and what was done to the drive, as the frame's fields."""
+    """How the work arrives and what was done to the drive, as the frame's fields.
+
+    Where gaps and a demand are stated, what is demanded during a gap comes in one burst.
+    """
+    asked = workload.workload
+    useful = asked.useful_request_bytes or workload.current.request_bytes or 0
+    rate = asked.demand_bytes_per_second or (asked.demand_operations_per_second or 0.0) * useful
     row = {
-        **workload.workload.model_dump(exclude_none=True),
+        "burst_bytes": rate * (asked.idle_gap_seconds_p50 or 0.0) or None,
+        **asked.model_dump(exclude_none=True),
         **workload.state.model_dump(exclude_none=True),
         "apst_enabled": workload.current.apst_enabled,
     }
