@@ -60,9 +60,9 @@ class _Line:
         random = float(pattern is Pattern.RANDOM)
         return np.array([1.0, self.slowness.get(state, 0.0), random, *own])
 
-    def at(self, state: int) -> tuple[float, float]:
-        """After sequential writes in a state, and its sd."""
-        x = self.row(state, Pattern.SEQUENTIAL)
+    def at(self, state: int, pattern: Pattern = Pattern.SEQUENTIAL) -> tuple[float, float]:
+        """After writes of a pattern in a state, and its sd."""
+        x = self.row(state, pattern)
         return float(x @ self.mean), float(np.sqrt(x @ self.covariance @ x))
 
 
@@ -134,7 +134,10 @@ def background_work(told: WriteStateRecipe, recipe: Recipe) -> list[BackgroundWo
         watts = middle * _range(recipe, state)
         joules = told.background_joules_per_byte
         if joules is not None and state == 0:
-            watts = joules.value / float(np.exp(centre))
+            # joules and seconds were seen after the same writes, which may all have been random
+            patterns = {one.pattern for one in told.after_writes}
+            same = Pattern.RANDOM if patterns == {Pattern.RANDOM} else Pattern.SEQUENTIAL
+            watts = joules.value / float(np.exp(line.at(0, same)[0]))
         out.append(
             BackgroundWork(
                 power_state=state,

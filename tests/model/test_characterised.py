@@ -1,0 +1,72 @@
+"""What was characterised of a drive reaches its profile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from iojoule.datasets.characteristics import Characteristics, parse_characteristics
+from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.fitting.characterised import characterised_gaps, characterised_writes
+from iojoule.model.fitting.idle import fit_idle
+from iojoule.model.fitting.recipe import generic_recipe
+from iojoule.model.fitting.write_state import fit_write_state
+
+
+def found(**answers: dict[str, tuple[float, float, float]]) -> Characteristics:
+    def answer(estimates: dict[str, tuple[float, float, float]]) -> dict[str, Any]:
+        return {
+            "title": "t", "purpose": "p", "sources": [], "status": "answered",
+            "estimates": {
+                name: {"value": value, "low": low, "high": high, "unit": "1", "method": "m"}
+                for name, (value, low, high) in estimates.items()
+            },
+        }  # fmt: skip
+
+    document = {
+        "schema_version": 1, "generator": "g", "scale": "quick", "began_utc": "2026-01-01",
+        "drive": {"schema_version": 1, "model": "Made Up", "capacity_bytes": 10**12, "block_bytes": 512},
+        "answers": {name.replace("_", "-"): answer(one) for name, one in answers.items()},
+    }  # fmt: skip
+    return parse_characteristics(document, "here")
+
+
+def test_cache_rate_and_background_work_are_measured_evidence() -> None:
+    told = found(
+        slc_cache={
+            "cache_bytes": (2e10, 1.9e10, 2.1e10),
+            "write_slow_bytes_per_second": (4e8, 3.9e8, 4.1e8),
+        },
+        background={
+            "background_seconds_per_byte": (3e-10, 2.7e-10, 3.3e-10),
+            "background_joules_per_byte": (6e-10, 5e-10, 7e-10),
+        },
+    )
+    writes = characterised_writes(told)
+    state = fit_write_state(
+        None, generic_recipe("made-up", "Made Up").model_copy(update={"write_state": writes})
+    )
+    assert state is not None
+    assert state.transition_bytes.value == pytest.approx(2e10, rel=1e-3)
+    assert state.transition_bytes.evidence is Evidence.MEASURED
+    assert state.background_joules_per_byte.value == pytest.approx(6e-10)
+    work = state.background[0]
+    assert state.random_factor is not None
+    after_random = work.seconds_per_byte.value * state.random_factor.value
+    assert after_random == pytest.approx(3e-10, rel=0.05)
+    assert after_random * work.watts_above_idle.value == pytest.approx(6e-10, rel=1e-4)
+
+
+def test_the_wake_up_is_what_was_timed() -> None:
+    told = found(idle={"wake_seconds_ps0": (2e-4, 1.8e-4, 2.2e-4)})
+    gaps = characterised_gaps(told)
+    behaviour = fit_idle(generic_recipe("made-up", "Made Up").model_copy(update={"idle": gaps}))
+    assert behaviour is not None
+    assert behaviour.wake_seconds.value == pytest.approx(2e-4, rel=0.02)
+    assert behaviour.settle_seconds.evidence is Evidence.DATASHEET
+
+
+def test_nothing_found_says_nothing() -> None:
+    assert characterised_writes(found()) is None
+    assert characterised_gaps(found()) is None
