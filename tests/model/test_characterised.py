@@ -26,7 +26,8 @@ def found(**answers: dict[str, tuple[float, float, float]]) -> Characteristics:
 
     document = {
         "schema_version": 1, "generator": "g", "scale": "quick", "began_utc": "2026-01-01",
-        "drive": {"schema_version": 1, "model": "Made Up", "capacity_bytes": 10**12, "block_bytes": 512},
+        "drive": {"schema_version": 1, "model": "Made Up", "capacity_bytes": 10**12,
+                  "block_bytes": 512},
         "answers": {name.replace("_", "-"): answer(one) for name, one in answers.items()},
     }  # fmt: skip
     return parse_characteristics(document, "here")
