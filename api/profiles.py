@@ -8,6 +8,7 @@ from iojoule.datasets.errors import NoProfileError
 from iojoule.datasets.profile import (
     DeviceProfile,
     load_shipped_profile,
+    read_host_profile,
     read_profile,
     shipped_profiles,
 )
@@ -37,6 +38,18 @@ def profile_in(path: Path) -> DeviceProfile:
         InputError: Missing, truncated or not a profile.
     """
     return read_profile(path)
+
+
+def on_host(profile: DeviceProfile, path: Path) -> DeviceProfile:
+    """The profile as it answers on the host of a file that `iojoule measure host` wrote.
+
+    Raises:
+        SchemaVersionError: Written by a newer iojoule.
+        InputError: Missing, truncated or not a host profile.
+    """
+    from iojoule.model.with_host import with_host
+
+    return with_host(profile, read_host_profile(path))
 
 
 def what_to_measure(device: str) -> str | None:

@@ -219,9 +219,9 @@ def operating_point(operation: HostOperation | None, settings: Floats) -> Operat
         evidence=np.zeros(rows, dtype=np.intp),
     )  # fmt: skip
     clock = operation.clock
-    if clock is not None and np.isfinite(settings[:, [GOVERNOR, FREQUENCY, TURBO]]).any():
+    used = np.asarray(np.isfinite(settings[:, [GOVERNOR, FREQUENCY, TURBO]]).any(axis=1))
+    if clock is not None and used.any():
         point = _at_frequency(point, clock, _highest(clock, settings), zero)
-        used = np.isfinite(settings[:, [GOVERNOR, FREQUENCY, TURBO]]).any(axis=1)
         point = _resting_on(point, used, (clock.reference_hertz, clock.static_share))
     if operation.idle_states and np.isfinite(settings[:, CSTATE]).any():
         told = tuple(state.core_watts for state in operation.idle_states)

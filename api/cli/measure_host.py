@@ -21,9 +21,7 @@ def host(
     ] = None,
     rapl_root: RaplOption = None,
     power: PowerOption = None,
-    minutes: Annotated[
-        float, typer.Option(metavar="N", min=0.1, help="Time to aim at.")
-    ] = 5.0,
+    minutes: Annotated[float, typer.Option(metavar="N", min=0.1, help="Time to aim at.")] = 5.0,
     folder: Annotated[
         Path | None,
         typer.Option(

@@ -18,6 +18,7 @@ from iojoule.api.cli.questions import (
     DeviceOption,
     FirmwareOption,
     GenerationOption,
+    HostOption,
     ProfileOption,
     TemperatureOption,
     assignments,
@@ -53,6 +54,7 @@ class _Questions:
 def predict(
     device: DeviceOption = None,
     profile: ProfileOption = None,
+    host: HostOption = None,
     configurations: Annotated[
         Path | None,
         typer.Option(metavar="FILE.csv", help="One question a row; - reads standard input."),
@@ -75,7 +77,7 @@ def predict(
     """
     if configurations is not None and set_:
         raise typer.BadParameter("say either --configurations FILE.csv or --set FIELD=VALUE")
-    chosen = chosen_profile(device, profile)
+    chosen = chosen_profile(device, profile, host)
     questions = _read(configurations) if configurations else _stated(assignments(set_ or []))
     from iojoule.api.predictions import ask
     from iojoule.api.predictors import Predictors
@@ -197,4 +199,5 @@ def _legend(answers: Answers) -> Iterator[str]:
     )
     if answers.profile.host_power is not None:
         host = answers.profile.host_power.host_id
-        yield f"CPU power is that of the reference host {host}, its idle power included."
+        whose = "your" if answers.profile.host.calibrated_apart else "the reference"
+        yield f"CPU power is that of {whose} host {host}, its idle power included."

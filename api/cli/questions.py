@@ -23,6 +23,10 @@ ProfileOption = Annotated[
     typer.Option("--profile", metavar="FILE", help="Device profile that `iojoule fit` wrote."),
 ]
 
+HostOption = Annotated[
+    Path | None,
+    typer.Option("--host", metavar="FILE", help="Your host: what `iojoule measure host` wrote."),
+]
 
 FirmwareOption = Annotated[
     str | None, typer.Option("--firmware", help="Firmware of the drive that is asked about.")
@@ -61,14 +65,16 @@ def stated_conditions(
     return read_conditions(file, {name: one for name, one in options.items() if one is not None})
 
 
-def chosen_profile(device: str | None, profile: Path | None) -> DeviceProfile:
-    """The profile that `--device` or `--profile` names.
+def chosen_profile(
+    device: str | None, profile: Path | None, host: Path | None = None
+) -> DeviceProfile:
+    """The profile that `--device` or `--profile` names, on the host that `--host` names.
 
     Raises:
         BadParameter: Both or none of them is given.
         InputError: The drive or the file cannot answer.
     """
-    from iojoule.api.profiles import profile_in, profile_of
+    from iojoule.api.profiles import on_host, profile_in, profile_of
     from iojoule.datasets.profile import FACTS_RECIPE
 
     if (device is None) == (profile is None):
@@ -78,7 +84,7 @@ def chosen_profile(device: str | None, profile: Path | None) -> DeviceProfile:
         from iojoule.api.profile_building import advice
 
         console.note(advice(chosen))
-    return chosen
+    return chosen if host is None else on_host(chosen, host)
 
 
 def assignments(given: Sequence[str], option: str = "--set") -> dict[str, str]:

@@ -14,6 +14,7 @@ from iojoule.api.cli.questions import (
     DeviceOption,
     FirmwareOption,
     GenerationOption,
+    HostOption,
     ProfileOption,
     TemperatureOption,
     assignments,
@@ -33,6 +34,7 @@ def recommend(
     ],
     device: DeviceOption = None,
     profile: ProfileOption = None,
+    host: HostOption = None,
     job: Annotated[str | None, typer.Option(help="Section of the fio job file.")] = None,
     set_: Annotated[
         list[str] | None,
@@ -75,7 +77,7 @@ def recommend(
         from iojoule.api.plot import check_target
 
         check_target(plot)
-    chosen = chosen_profile(device, profile)
+    chosen = chosen_profile(device, profile, host)
     from iojoule.api.recommendations import answer, stated_value, workload_with
     from iojoule.model.validity import under
     from iojoule.recommender.recommend import Recommender

@@ -113,7 +113,7 @@ class HostOperation(Section):
 
     host_id: str
     clock: Clock | None = None
-    idle_states: list[IdleState] = []
+    idle_states: list[IdleState] = Field(default_factory=list)
     numa: NumaCost | None = None
 
 

@@ -135,8 +135,10 @@ def host_profile(found: Findings) -> HostProfile:
     )
 
 
-def _figure(value: float, sd: float, unit: str, source: str) -> Figure:
-    return Figure(value=value, sd=sd, unit=unit, source=source, evidence=Evidence.DATASHEET)
+def _figure(
+    value: float, sd: float, unit: str, source: str, evidence: Evidence = Evidence.DATASHEET
+) -> Figure:
+    return Figure(value=value, sd=sd, unit=unit, source=source, evidence=evidence)
 
 
 def _power(found: Findings, readings: Sequence[Reading], wall_only: bool) -> HostPowerRecipe:
@@ -218,10 +220,9 @@ def _dram(readings: Sequence[Reading]) -> tuple[Figure, Figure] | None:
         if one.dram_watts is not None and one.done.bytes_per_second > 0:
             each += max(one.dram_watts[0] - base, 0.0) / one.done.bytes_per_second / len(busy)
             own = max(own, float(np.hypot(one.dram_watts[1], unsure)) / one.done.bytes_per_second)
-    measured = {"source": OWN_SENSORS, "evidence": Evidence.MEASURED}
     return (
-        Figure(value=base, sd=max(unsure, MISFIT * base), unit="W", **measured),
-        Figure(value=each, sd=max(own, 0.1 * each), unit="J/B", **measured),
+        _figure(base, max(unsure, MISFIT * base), "W", OWN_SENSORS, Evidence.MEASURED),
+        _figure(each, max(own, 0.1 * each), "J/B", OWN_SENSORS, Evidence.MEASURED),
     )
 
 
@@ -239,17 +240,13 @@ def _operation(found: Findings) -> HostOperationRecipe:
             watts = usual.core_watts
         if deepest:
             watts = _figure(0.0, 0.0, "W", "the reference: part of the idle power")
-        kernel = {"unit": "ns", "source": "the kernel's table", "evidence": Evidence.DATASHEET}
+        leaving, staying = (
+            _figure(value, 0.3 * value, "ns", "the kernel's table")
+            for value in (state.exit_latency_ns, state.residency_ns)
+        )
         states.append(
             IdleStateRecipe(
-                name=state.name,
-                exit_latency_ns=Figure(
-                    value=state.exit_latency_ns, sd=0.3 * state.exit_latency_ns, **kernel
-                ),
-                residency_ns=Figure(
-                    value=state.residency_ns, sd=0.3 * state.residency_ns, **kernel
-                ),
-                core_watts=watts,
+                name=state.name, exit_latency_ns=leaving, residency_ns=staying, core_watts=watts
             )
         )
     return HostOperationRecipe(
@@ -273,16 +270,19 @@ def _clock(found: Findings) -> ClockRecipe | None:
     spread = float(np.std(busy)) if len(busy) > 1 else 0.05 * reference
     driver = found.controls.driver() or ""
     return ClockRecipe(
-        reference_hertz=Figure(
-            value=reference,
-            sd=max(spread, 0.01 * reference),
-            unit="Hz",
-            source="frequency of the busiest CPU under full loads",
-            evidence=Evidence.MEASURED,
+        reference_hertz=_figure(
+            reference,
+            max(spread, 0.01 * reference),
+            "Hz",
+            "frequency of the busiest CPU under full loads" if busy else "cpuinfo_max_freq",
+            Evidence.MEASURED if busy else Evidence.DATASHEET,
         ),
         minimum_hertz=_figure(span[0], 0.0, "Hz", "cpuinfo_min_freq"),
         base_hertz=_figure(
-            found.controls.base_hertz() or reference, 0.0, "Hz", "base_frequency, else the reference"
+            found.controls.base_hertz() or reference,
+            0.0,
+            "Hz",
+            "base_frequency, else the reference",
         ),
         static_share=_figure(0.3, 0.2, "1", "assumption: what leaks of a busy core's power"),
         voltage_floor=_figure(0.75, 0.15, "1", "assumption: voltage at the lowest clock"),
@@ -339,9 +339,7 @@ SUPPLY_SLOPE = (1.12, 0.08)
 """Converters of board and supply lose 5 to 20 % of a further watt."""
 
 
-def _system(
-    found: Findings, readings: Sequence[Reading], gaps: list[str]
-) -> SystemPower | None:
+def _system(found: Findings, readings: Sequence[Reading], gaps: list[str]) -> SystemPower | None:
     """The wall over packages and memory; None without a meter there."""
     anchors = []
     for one in readings:

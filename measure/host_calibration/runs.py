@@ -186,8 +186,8 @@ def _end(load: subprocess.Popen[str]) -> dict[str, float]:
         found: dict[str, float] = json.loads(said)
     except (subprocess.TimeoutExpired, ValueError):
         raise HostStateError(
-            f"a load of the calibration failed ({' '.join(map(str, load.args))}, status "  # type: ignore[union-attr]
-            f"{load.returncode}); free memory or processes and start again"
+            f"a load of the calibration failed ({LOAD.name}, status {load.returncode}); free "
+            "memory or processes and start again"
         ) from None
     return found
 

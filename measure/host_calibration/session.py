@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -68,8 +68,8 @@ class Prepared:
 
     def commands(self) -> Iterator[str]:
         """Every step and the settings it changes, for people."""
-        for change, value in self.request.controls.governor("performance"):
-            yield change.command(value)
+        for governor, name in self.request.controls.governor("performance"):
+            yield governor.command(name)
         for number, step in enumerate(self.plan.steps, 1):
             yield f"# {number}. {step.words}, {self.plan.window_seconds:.0f} s"
             for change, value in _settings(self.request.controls, step.hertz, step.sleep_limit):
@@ -242,9 +242,7 @@ def _sensors(request: Request) -> tuple[list[Sensor], list[str]]:
         except SensorError as error:
             gaps.append(f"CPU power: {error.message}")
     sensors = [open_sensor(name) for name in [*names, *request.power]]
-    scopes = {
-        rail.scope for sensor in sensors for rail in sensor.probe().rails if rail.counts
-    }
+    scopes = {rail.scope for sensor in sensors for rail in sensor.probe().rails if rail.counts}
     if not scopes & {Scope.CPU, Scope.SYSTEM}:
         raise SensorError(
             f"nothing here measures the processors or the wall ({'; '.join(gaps) or ROOT}); name a "

@@ -216,6 +216,13 @@ def _factor(anchor: HostAnchor, recipe: HostPowerRecipe) -> float:
     return known.value if known else 1.0
 
 
+def _factor_sd(anchor: HostAnchor, recipe: HostPowerRecipe) -> float:
+    if anchor.engine is None:
+        return 0.0
+    known = recipe.engine_factors.get(f"{anchor.engine}/{anchor.completion}")
+    return known.sd if known else 0.3
+
+
 class _LawFit:
     """The law at the anchors, as residuals of one vector of parameters."""
 
@@ -230,6 +237,11 @@ class _LawFit:
         self.factor = np.array([_factor(a, recipe) for a in anchors])
         self.watts = np.array([a.watts for a in anchors])
         self.noise = np.array([a.sd for a in anchors])
+        if any(a.engine is None for a in anchors):
+            # plain loads tell the law; what an engine does beyond it is found afterwards
+            unsure = np.array([_factor_sd(a, recipe) for a in anchors])
+            above = self.watts - self.watts.min()
+            self.noise = np.hypot(self.noise, unsure * above)
         clock = operation.clock if operation else None
         hertz = [a.frequency_hertz for a in anchors]
         self.clock = clock if any(hertz) else None
@@ -261,8 +273,10 @@ class _LawFit:
         found = least_squares(
             self.residuals, start, bounds=(0.0, high), x_scale=self.prior_sd, max_nfev=400
         )
-        information = found.jac.T @ found.jac
-        return self.solved(found.x, np.linalg.pinv(information, hermitian=True))
+        # columns differ by orders of magnitude: invert them in units of their priors
+        slopes = np.asarray(found.jac) * self.prior_sd
+        spread = np.linalg.inv(slopes.T @ slopes)
+        return self.solved(found.x, spread * np.outer(self.prior_sd, self.prior_sd))
 
     def solved(self, values: Floats, covariance: Floats) -> _Solved:
         """The result, its covariance widened where the runs scatter more than they should."""
@@ -303,9 +317,7 @@ class _LawFit:
             )
             scale, _ = busy_watts_factor(moved, self.ratio)
             uncore = 1.0 + moved.uncore_share.value * (scale - 1.0)
-        drawn = host_power.Drawn(
-            wakeups_per_second=self.woken, scale=scale, uncore_scale=uncore
-        )
+        drawn = host_power.Drawn(wakeups_per_second=self.woken, scale=scale, uncore_scale=uncore)
         full = host_power.regressors(self.busy, self.active, self.factor, drawn)
         return full[:, [host_power.PARAMETERS.index(name) for name in self.names]]
 

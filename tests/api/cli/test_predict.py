@@ -19,6 +19,10 @@ QUANTITIES = [
     "cpu_power_watts",
     "dram_power_watts",
     "system_power_watts",
+    "cpu_utilisation",
+    "context_switches_per_second",
+    "cpu_joules_per_operation",
+    "iops_per_core_max",
 ]
 ANSWERED = [name + end for name in QUANTITIES for end in ("", "_low", "_high")]
 

@@ -1,0 +1,148 @@
+"""Calibrating a host: what is refused, what is set and put back, and that the truth is found."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.profile import read_host_profile, write_host_profile
+from iojoule.measure.errors import HostStateError, SensorError
+from iojoule.measure.host_calibration import load
+from iojoule.measure.host_calibration.plan import plan
+from iojoule.measure.host_calibration.session import Request, calibrate, prepare
+from iojoule.measure.host_calibration.settings import HostControls
+from iojoule.model import host_power, system_power
+from tests.measure.host_calibration.known_host import REFERENCE_HERTZ, KnownHost
+
+
+def controls_of(host: KnownHost) -> HostControls:
+    return HostControls(host.sysfs)
+
+
+def test_without_counters_and_meter_it_says_what_to_name(tmp_path: Path) -> None:
+    with pytest.raises(SensorError, match=r"--rapl-root|no RAPL"):
+        prepare(Request(rapl_root=tmp_path))
+    if not list(Path("/sys/class/powercap").glob("*/energy_uj")):
+        with pytest.raises(SensorError, match="--power netio"):
+            prepare(Request())
+
+
+def test_too_little_time_is_refused_with_what_is_needed(tmp_path: Path) -> None:
+    host = KnownHost(tmp_path)
+    with pytest.raises(InputError, match=r"need at least [\d.]+ minutes"):
+        prepare(Request(rapl_root=host.rapl, minutes=0.2, controls=controls_of(host)))
+
+
+def test_a_dry_run_names_every_step_and_changes_nothing(tmp_path: Path) -> None:
+    host = KnownHost(tmp_path)
+    request = Request(rapl_root=host.rapl, proc=host.proc, controls=controls_of(host))
+    prepared = prepare(request)
+    lines = list(prepared.commands())
+    assert sum(line.startswith("#") for line in lines) == len(prepared.plan.steps)
+    assert any("performance > " in line for line in lines)
+    assert any("disable" in line for line in lines)
+    assert host.hertz() == REFERENCE_HERTZ
+    assert prepared.plan.seconds == pytest.approx(300, rel=0.05)
+
+
+def test_a_plan_is_bracketed_by_idle_and_mixes_the_rest(tmp_path: Path) -> None:
+    controls = controls_of(KnownHost(tmp_path))
+    found = plan(4, controls, 5.0, 10.0, target=True)
+    kinds = [step.kind for step in found.steps]
+    assert (kinds[0], kinds[-1]) == ("idle", "idle")
+    assert {step.cpus for step in found.steps if step.kind == "burn"} == {1, 2, 4}
+    assert {step.sleep_limit for step in found.steps} == {None, 0, 1}
+    assert len({step.hertz for step in found.steps}) == 3
+    # a meter that is read twice a second needs longer windows
+    assert plan(4, controls, 5.0, 2.0, target=True).window_seconds >= 15
+    bare = plan(4, HostControls(tmp_path / "nothing"), 5.0, 10.0, target=False)
+    assert all(step.hertz is None and step.sleep_limit is None for step in bare.steps)
+
+
+def test_a_host_with_company_is_refused(tmp_path: Path) -> None:
+    with KnownHost(tmp_path) as host:
+        arguments = [sys.executable, "-I", "-S", load.__file__, "burn", "0", "1"]
+        busy = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        time.sleep(0.5)
+        try:
+            prepared = prepare(
+                Request(
+                    rapl_root=host.rapl, minutes=1.6, proc=host.proc, controls=controls_of(host)
+                )
+            )
+            with pytest.raises(HostStateError, match=r"others keep [\d.]+ cores .*--others-cores"):
+                calibrate(prepared)
+        finally:
+            busy.communicate()
+        governor = host.sysfs / "devices/system/cpu/cpu0/cpufreq/scaling_governor"
+        assert governor.read_text().strip() == "schedutil"
+
+
+@pytest.mark.parametrize(("kind", "amount"), [("burn", "0.3"), ("wake", "200"), ("copy", "1")])
+def test_a_load_does_what_its_name_says(kind: str, amount: str) -> None:
+    cpu = str(min(os.sched_getaffinity(0)))
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", load.__file__, kind, cpu, amount],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(1.0)
+    said = json.loads(process.communicate(timeout=30)[0])
+    assert 0.0 < said["busy_cores"] <= 1.1
+    assert (said["bytes_per_second"] > 0) == (kind == "copy")
+    if kind == "burn":
+        assert said["busy_cores"] < 0.6
+    if kind == "wake":
+        assert 20 < said["wakeups_per_second"] < 400
+
+
+@pytest.mark.slow
+def test_what_was_set_is_what_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two and a half minutes on a host of known law, with real processes and fio."""
+    monkeypatch.setenv("IOJOULE_STATE", str(tmp_path / "state"))
+    (tmp_path / "host").mkdir()
+    with KnownHost(tmp_path / "host") as host:
+        time.sleep(1.0)
+        prepared = prepare(
+            Request(
+                rapl_root=host.rapl, minutes=2.0, folder=tmp_path, proc=host.proc,
+                controls=controls_of(host),
+            )
+        )  # fmt: skip
+        found = calibrate(prepared)
+    truth = host.truth
+    write_host_profile(found, tmp_path / "host.json")
+    assert read_host_profile(tmp_path / "host.json") == found
+    # idle, memory and sleep, none of which depends on how busy this machine lets the loads be
+    idle = found.power.parameters[0]
+    assert idle.value == pytest.approx(truth.idle_watts, rel=0.03)
+    assert abs(idle.value - truth.idle_watts) < 4 * idle.sd
+    assert found.power.dram is not None
+    assert found.power.dram.idle_watts.value == pytest.approx(truth.dram_watts, rel=0.02)
+    assert found.operation is not None
+    light = [state.core_watts.value for state in found.operation.idle_states]
+    assert light == pytest.approx(truth.light_watts, abs=0.4)
+    # the law at loads of the measured range, and the wall above it
+    busy = np.array([0.05, 0.2, 0.4])
+    value, sd = host_power.watts(found.power, busy, np.ones(3), np.ones(3), np.zeros(3))
+    expected = np.array([truth.cpu_watts(one) for one in busy])
+    np.testing.assert_allclose(value, expected, rtol=0.05)
+    assert (np.abs(value - expected) < 4 * sd).all()
+    assert found.system is not None
+    parts = np.array([25.0, 30.0])
+    wall, _ = system_power.watts(found.system, parts, np.zeros(2))
+    np.testing.assert_allclose(wall, [truth.wall_watts(one) for one in parts], rtol=0.03)
+    core = found.power.parameters[2]
+    assert abs(core.value - truth.core_watts) < 3 * core.sd
+    assert found.performance is not None
+    assert {path.engine.value for path in found.performance.paths} >= {"psync", "libaio"}
+    # everything is as it was, and nothing stays behind
+    assert host.hertz() == REFERENCE_HERTZ
+    assert host.limit() == 2
+    assert not list(tmp_path.glob(".iojoule-host-*"))
+    assert not list((tmp_path / "state").glob("restore-*"))
