@@ -55,7 +55,13 @@ from iojoule.model.fitting.power import (
     parameter,
     power_rows,
 )
-from iojoule.model.fitting.recipe import MeasurementFile, PublishedPoint, Recipe, SurfaceRecipe
+from iojoule.model.fitting.recipe import (
+    MeasurementFile,
+    PublishedPoint,
+    Recipe,
+    SurfaceRecipe,
+    pooled,
+)
 from iojoule.model.fitting.rows import PUBLISHED, Rows, average_repeats, join, rows_of
 from iojoule.model.fitting.state_effects import power_state_recipes
 from iojoule.model.fitting.widths import Fold, conformal_widths, held_out
@@ -293,7 +299,7 @@ def _fit_profile(
     memory: SurfaceMemory,
     priors_of: PriorsOf,
 ) -> tuple[DeviceProfile, list[SurfaceFit]]:
-    recipe = complete(recipe, measurements)
+    recipe = pooled(complete(recipe, measurements))
     state = fit_write_state(write_series(measurements), recipe)
     fits = fit_surfaces(recipe, measurements, state, memory, priors_of)
     power = (

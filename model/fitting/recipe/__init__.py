@@ -47,6 +47,7 @@ from iojoule.model.fitting.recipe.performance import (
     PublishedPoint,
     SurfaceRecipe,
 )
+from iojoule.model.fitting.recipe.pooling import pool, pooled
 from iojoule.model.fitting.recipe.sourced import (
     Figure,
     Sourced,
@@ -88,6 +89,8 @@ __all__ = [
     "generic_recipe",
     "load_recipe",
     "parse_recipe",
+    "pool",
+    "pooled",
     "shipped_recipes",
     "without",
 ]

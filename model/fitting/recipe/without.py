@@ -25,6 +25,7 @@ DROPPED = frozenset(
         "idle.apst_seen",
         "host_power.anchors",
         "system_power.anchors",
+        "further",
     }
 )
 """Lists whose entries a fit can do without."""
@@ -103,12 +104,12 @@ def _said(table: dict[str, dict[str, Any]], path: str, name: str) -> dict[str, A
 def _strip(value: Any, path: str, gone: frozenset[str], fallback: _Fallback) -> Any:
     """Copy nested data, replacing what rests on `gone`."""
     if isinstance(value, list):
-        kept = (
-            value
-            if path not in DROPPED
-            else [one for one in value if gone.isdisjoint(one["facts"])]
-        )
-        return [_entry(one, path, gone, fallback, {}) for one in kept]
+        spare = path in DROPPED or path.partition(".")[0] in DROPPED
+        return [
+            _entry(one, path, gone, fallback, {})
+            for one in value
+            if not (spare and _rests_on(one, gone))
+        ]
     if not isinstance(value, dict):
         return value
     out: dict[Any, Any] = {}
@@ -126,9 +127,13 @@ def _strip(value: Any, path: str, gone: frozenset[str], fallback: _Fallback) -> 
 def _entry(
     one: Any, path: str, gone: frozenset[str], fallback: _Fallback, parent: dict[str, Any]
 ) -> Any:
-    if isinstance(one, dict) and not gone.isdisjoint(one.get("facts", ())):
+    if _rests_on(one, gone):
         return fallback.of(path, one, parent)
     return _strip(one, path, gone, fallback)
+
+
+def _rests_on(one: Any, gone: frozenset[str]) -> bool:
+    return isinstance(one, dict) and not gone.isdisjoint(one.get("facts", ()))
 
 
 def _sourced(value: Any) -> Iterator[list[str]]:

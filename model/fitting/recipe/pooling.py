@@ -1,0 +1,50 @@
+"""One number from several findings: each by itself, so that any one of them can be left out.
+
+A recipe's own figure and the further ones of the same number are weighted by their precision,
+as independent estimates. The figures of one paper share its host and its methods, so the mean is
+never surer than the surest of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from iojoule.datasets.errors import InputError
+from iojoule.model.fitting.recipe.document import Recipe
+from iojoule.model.fitting.recipe.sourced import Figure
+
+
+def pooled(recipe: Recipe) -> Recipe:
+    """The recipe with its further figures worked in.
+
+    Raises:
+        InputError: A further figure belongs to no number of the recipe.
+    """
+    host = recipe.host_power
+    if not recipe.further:
+        return recipe
+    if host is None:
+        raise InputError(f"recipe {recipe.device}: further figures, but no host_power")
+    factors = dict(host.engine_factors)
+    for path, figures in recipe.further.items():
+        if path not in factors:
+            raise InputError(f"recipe {recipe.device}: further: no engine factor named {path}")
+        factors[path] = pool([factors[path], *figures])
+    changed = host.model_copy(update={"engine_factors": factors})
+    return recipe.model_copy(update={"host_power": changed, "further": {}})
+
+
+def pool(figures: Sequence[Figure]) -> Figure:
+    """Their mean by precision; its deviation is that of the surest."""
+    weights = np.array([one.sd**-2.0 for one in figures])
+    values = np.array([one.value for one in figures])
+    return Figure(
+        value=float(f"{(weights * values).sum() / weights.sum():.7g}"),
+        sd=min(one.sd for one in figures),
+        unit=figures[0].unit,
+        evidence=figures[0].evidence,
+        source="; ".join(one.source for one in figures),
+        facts=sorted({fact for one in figures for fact in one.facts}),
+    )
