@@ -11,7 +11,7 @@ from iojoule import __version__
 from iojoule.api.questions import check_names, read_columns
 from iojoule.datasets.profile import DeviceProfile, FactUsed, LadderEntry
 from iojoule.datasets.schema import Conditions
-from iojoule.model.explain import Explanation, entries_for, explain
+from iojoule.model.explain import Explanation, entries_for, explain, narrowing
 from iojoule.model.frame import USED, make_frame
 from iojoule.model.predictor import QUANTITIES, Predictor
 from iojoule.model.validity import under
@@ -173,18 +173,19 @@ def _of_configuration(
     used = {name: values for name, values in columns.items() if name in USED}
     frame, _ = make_frame(known, used, 1)
     return [
-        _of_explanation(one, entries_for(known, frame, one.quantity))
+        _of_explanation(one, entries_for(known, frame, one.quantity), narrowing(frame, one))
         for one in explain(Predictor(known), frame)
     ]
 
 
-def _of_explanation(one: Explanation, entries: Sequence[LadderEntry]) -> QuantityExplanation:
+def _of_explanation(
+    one: Explanation, entries: Sequence[LadderEntry], to_measure: str
+) -> QuantityExplanation:
     facts: dict[tuple[str, str], FactUsed] = {}
     for entry in entries:
         facts |= {(fact.name, fact.source): fact for fact in entry.facts}
     order = ("datasheet", "published", "simulated", "few_measurements", "campaign")
     rungs = [entry.rung for entry in entries]
-    widest = max(entries, key=lambda entry: entry.relative_half_width or 0.0, default=None)
     return QuantityExplanation(
         quantity=one.quantity,
         value=one.value,
@@ -201,7 +202,7 @@ def _of_explanation(one: Explanation, entries: Sequence[LadderEntry]) -> Quantit
             VariancePart(source=part.source, share=part.share, relative_sd=part.relative_sd)
             for part in one.parts
         ],
-        next=widest.next if widest is not None else "this configuration and its neighbours",
+        next=to_measure,
     )
 
 

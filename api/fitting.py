@@ -88,6 +88,14 @@ def profiles_folder(named: Path | None) -> Path:
     return folder
 
 
+def prior_file(profiles: Path) -> Path | None:
+    """Where the learned prior lies beside profiles that go to the checkout; None elsewhere."""
+    root = checkout()
+    if root is None or profiles != root / "datasets" / "profiles":
+        return None
+    return root / "model" / "prior" / "learned.json"
+
+
 def fit_shipped(data: Path) -> Iterator[DeviceProfile]:
     """Fit every profile that ships, one after the other.
 

@@ -11,6 +11,7 @@ from iojoule.model import linear_law
 from iojoule.model.device_power import PARAMETERS
 from iojoule.model.frame import PATTERNS, Frame
 from iojoule.model.predictor import NORMAL_90, Predictor
+from iojoule.model.prior.ladder import what_next
 
 LATENCY_OF = ("throughput_bytes_per_second", "iops", "latency_mean_ns")
 """Quantities that Little's law ties to the mean latency: equal widths in log units."""
@@ -134,6 +135,31 @@ def _device_watts(predictor: Predictor, frame: Frame) -> dict[str, float]:
     parts["throughput"] = (work * half / NORMAL_90) ** 2
     parts["specimen and unknown conditions"] = predictor.profile.between_drives_relative_sd.value**2
     return parts
+
+
+def narrowing(frame: Frame, found: Explanation) -> str:
+    """What to measure so that the largest part of a prediction's width shrinks."""
+    source = found.parts[0].source if found.parts else ""
+    operation = "read" if float(frame.read_fraction[0]) >= 0.5 else "write"
+    flow = f"{operation}_{PATTERNS[int(frame.pattern[0])]}"
+    large = float(frame.request_bytes[0]) >= LARGE_BYTES
+    if source.endswith("capacity") or source == "throughput":
+        return what_next(f"{flow}_{'bytes' if large else 'operations'}_per_second")
+    if source.endswith("unloaded latency"):
+        return what_next(f"{flow}_{'transfer_bytes_per_second' if large else 'latency_ns'}")
+    if source.endswith("bend of the curve"):
+        return what_next(f"{flow}_sharpness")
+    if found.quantity == "device_power_watts" and not source.startswith("specimen"):
+        return what_next("idle_watts" if source.startswith("base") else f"{operation}_watts")
+    if source.startswith("specimen"):
+        return "state firmware, link, temperature and wear, or measure your own drive"
+    if source.startswith(("unknown host", "host path", "power law of the host")):
+        return "this host: 4 KiB at depths 1 to 256 with the same engine"
+    return "this configuration and its neighbours"
+
+
+LARGE_BYTES = 32768
+"""From about here on bytes a second bound a drive, below it operations a second."""
 
 
 def entries_for(profile: DeviceProfile, frame: Frame, quantity: str) -> list[LadderEntry]:

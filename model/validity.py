@@ -1,9 +1,9 @@
 """Where a profile holds: conditions nobody stated widen its answers, others make them stale.
 
 Model, specimen, firmware, link, temperature and host are nested effects. What a profile was fitted
-on is one draw of each; an answer for a drive under unknown conditions carries the spread of all that
-is not known to be the same (stated priors, model/prior/assumptions.toml). Under a condition that
-is known to be another, measurements do not speak: the answer is "stale: recalibrate".
+on is one draw of each; an answer for a drive under unknown conditions carries the spread of all
+that is not known to be the same (stated priors, model/prior/assumptions.toml). Under a condition
+that is known to be another, measurements do not speak: the answer is "stale: recalibrate".
 """
 
 from __future__ import annotations
@@ -157,19 +157,20 @@ def _lanes(profile: DeviceProfile, asked: Conditions) -> tuple[str, str, str]:
 
 
 def _temperature(valid: tuple[float, float] | None, asked: Conditions) -> tuple[str, str, str]:
-    at = asked.temperature_celsius_mean
-    hottest = asked.temperature_celsius_max if asked.temperature_celsius_max is not None else at
-    field = "temperature_celsius_mean" if at is not None else "temperature_celsius_max"
-    if hottest is None:
+    stated = {
+        field: degrees
+        for field in ("temperature_celsius_mean", "temperature_celsius_max")
+        if (degrees := getattr(asked, field)) is not None
+    }
+    if not stated:
         return "temperature_celsius_mean", "unknown", "the temperature is not stated"
     if valid is None:
-        return field, "unknown", "the profile does not state its temperatures"
-    coldest = at if at is not None else hottest
-    if coldest < valid[0] or hottest > valid[1]:
-        found = coldest if coldest < valid[0] else hottest
-        measured = f"the profile was measured from {valid[0]:g} to {valid[1]:g} °C"
-        return field, "stale", f"the drive is at {found:g} °C, {measured}"
-    return field, "same", "the temperature is one that was measured"
+        return next(iter(stated)), "unknown", "the profile does not state its temperatures"
+    for field, degrees in stated.items():
+        if not valid[0] <= degrees <= valid[1]:
+            measured = f"the profile was measured from {valid[0]:g} to {valid[1]:g} °C"
+            return field, "stale", f"the drive is at {degrees:g} °C, {measured}"
+    return next(iter(stated)), "same", "the temperature is one that was measured"
 
 
 def _worn(percent: float | None) -> tuple[str, str, str]:

@@ -74,9 +74,17 @@ def profile_file(output: Path | None) -> Path:
 
 
 def _shipped(data: Path | None, output: Path | None) -> None:
-    from iojoule.api.fitting import data_folder, fit_shipped, profiles_folder
+    from iojoule.api.fitting import data_folder, fit_shipped, prior_file, profiles_folder
 
     folder, source = profiles_folder(output), data_folder(data)
+    learned = prior_file(folder)
+    if learned is not None:
+        from iojoule.model.fitting.prior.rebuild import learned_prior, write_prior
+
+        prior = learned_prior(source)
+        write_prior(prior, learned)
+        figures = sum(one.figures for one in prior.sources)
+        console.emit(f"{learned}: the prior of unmeasured drives, from {figures} figures\n")
     for profile in fit_shipped(source):
         write(profile, folder / f"{profile.device}.json")
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated, Any
+
 import typer
 
 from iojoule.api.cli import console
@@ -36,3 +39,56 @@ def thesis_table(output: console.FormatOption = console.Format.TABLE) -> None:
 
 
 app.command("findings")(findings)
+
+
+@app.command("left-out")
+def left_out(
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Public measurements; default $IOJOULE_DATA."),
+    ] = None,
+    output: console.FormatOption = console.Format.TABLE,
+) -> None:
+    """Drives left out of the prior and known by their facts alone, against what was measured."""
+    if output is console.Format.CSV:
+        raise typer.BadParameter("two tables make no CSV file: say -o json")
+    from iojoule.api.fitting import data_folder
+    from iojoule.model.fitting.prior.left_out import judge_performance, judge_power
+
+    folder = data_folder(data)
+    performance = [one.model_dump() for one in judge_performance(folder)]
+    power = [one.model_dump() for one in judge_power(folder)]
+    if output is console.Format.JSON:
+        console.emit_json({"performance": performance, "power": power})
+        return
+    console.emit_records([_shown(one) for one in performance], output, COVERAGE)
+    console.emit_records([_shown(one) for one in power], output, RANGES)
+
+
+COVERAGE = {
+    "device": "left-out drive",
+    "quantity": "quantity",
+    "rows": "rows",
+    "series": "series",
+    "coverage": "inside the 90 % interval",
+    "effective_rows": "worth rows",
+    "p_value": "p (against 85 %)",
+    "median_error": "median log error",
+    "median_ratio": "interval high / low",
+}
+RANGES = {
+    "device": "left-out drive",
+    "measured_low": "measured from, W",
+    "measured_high": "to, W",
+    "low": "interval from, W",
+    "high": "to, W",
+    "contains": "contains it",
+    "times_as_wide": "times as wide",
+}
+
+
+def _shown(record: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: float(f"{value:.3g}") if isinstance(value, float) else value
+        for name, value in record.items()
+    }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from iojoule.model.prior.posterior import Posterior
 from iojoule.model.prior.surfaces import curve_parameters
 
 Floats = NDArray[np.float64]
+Direction = Literal[Operation.READ, Operation.WRITE]
 
 DRAWS = 4000
 _SEED = 11
@@ -141,10 +143,12 @@ def state_effects(posterior: Posterior, drive: DriveFacts, source: str) -> list[
     """
     drawn = draws(posterior, drive)
     out = []
-    for operation, flow, most in (
-        (Operation.READ, "read_sequential", drawn.read),
-        (Operation.WRITE, "write_sequential", drawn.write),
-    ):
+    directions: tuple[tuple[Direction, Floats], ...] = (
+        (Operation.READ, drawn.read),
+        (Operation.WRITE, drawn.write),
+    )
+    for operation, most in directions:
+        flow = f"{operation.value}_sequential"
         rate = np.exp(curve_parameters(posterior, flow, drive.link_bytes_per_second)[0][3])
         base = drawn.law[:, 0]
         for state, cap in enumerate(drive.caps_watts[1:], start=1):

@@ -103,5 +103,6 @@ def update(posterior: Posterior, rows: Mapping[str, Rows], host: HostPrior) -> P
         return np.concatenate([z, *(flow.misfit(vector, host_factors) for flow in flows)])
 
     solution = least_squares(loss, np.zeros(count + 2), loss="soft_l1", f_scale=3.0, max_nfev=60)
-    around = np.linalg.inv(solution.jac.T @ solution.jac)[:count, :count]
+    jacobian = np.asarray(solution.jac)
+    around = np.linalg.inv(jacobian.T @ jacobian)[:count, :count]
     return posterior.moved(posterior.mean + root @ solution.x[:count], root @ around @ root.T)

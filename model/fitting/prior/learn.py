@@ -31,7 +31,9 @@ from iojoule.model.prior.posterior import design
 Floats = NDArray[np.float64]
 
 ROUNDS = 60
-"""Of expectation maximisation; the spread then moves by less than a thousandth a round."""
+SETTLED = 2e-3
+"""Expectation maximisation ends after so many rounds, or when no variance or covariance (log units
+squared) moves by more than this."""
 
 DIGITS = 5
 """Significant digits of the shipped numbers."""
@@ -42,14 +44,21 @@ def catalogue_drives() -> list[DriveFacts]:
     return [facts_of(drive) for drive in load_catalogue() if drive.drive_class != "emulated"]
 
 
-def learn(drives: Sequence[DriveFacts]) -> LearnedPrior:
-    """Learn the prior from drives; one without observations tells nothing."""
+def learn(drives: Sequence[DriveFacts], rounds: int = ROUNDS) -> LearnedPrior:
+    """Learn the prior from drives; one without observations tells nothing.
+
+    Args:
+        drives: What is known of each.
+        rounds: Of expectation maximisation at the most.
+    """
     assumed = load_assumptions()
     told = [drive for drive in drives if drive.observations]
     problem = _Problem(assumed, told)
     spread = problem.stated_spread
-    for _ in range(ROUNDS):
-        spread = problem.improved(spread)
+    for _ in range(rounds):
+        before, spread = spread, problem.improved(spread)
+        if np.max(np.abs(spread - before)) < SETTLED:
+            break
     mean, covariance = problem.effects(spread)
     count, width = len(problem.names), len(EFFECTS)
     blocks = [
@@ -126,7 +135,7 @@ class _Problem:
             precision += one.regressors.T @ weighted
             pull += weighted.T @ one.y
         covariance = np.linalg.inv(precision)
-        return covariance @ pull, covariance
+        return np.asarray(covariance @ pull), np.asarray(covariance)
 
     def improved(self, spread: Floats) -> Floats:
         """One round of expectation maximisation."""

@@ -1,0 +1,142 @@
+"""Conditions: unknown ones widen, others make a profile stale, known ones change nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from iojoule.datasets.catalogue import load_catalogue
+from iojoule.datasets.errors import StaleProfileError
+from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
+from iojoule.datasets.schema import Conditions
+from iojoule.model.fitting.prior.specimens import between_drives, valid_for
+from iojoule.model.fitting.recipe import generic_recipe
+from iojoule.model.prior.build import build_profile
+from iojoule.model.prior.facts import facts_of
+from iojoule.model.validity import judge, under
+
+SAME = {
+    "firmware": "FW1",
+    "pcie_generation": 4,
+    "pcie_lanes": 4,
+    "temperature_celsius_mean": 40.0,
+    "aspm_policy": "disabled",
+    "power_loss_protection": False,
+    "percentage_used": 3.0,
+}
+
+
+@pytest.fixture
+def profile() -> DeviceProfile:
+    """A profile that states everything it was measured under."""
+    shipped = load_shipped_profile("samsung-980-pro-1tb")
+    stated = shipped.valid_for.model_copy(
+        update={
+            "firmware": ["FW1"],
+            "pcie_generation": [4],
+            "temperature_celsius": (25.0, 60.0),
+            "aspm_policy": "disabled",
+            "power_loss_protection": False,
+        }
+    )
+    return shipped.model_copy(update={"valid_for": stated})
+
+
+def sd(profile: DeviceProfile, **stated: Any) -> float:
+    return under(profile, Conditions(**stated)).between_drives_relative_sd.value
+
+
+def test_what_is_known_to_be_the_same_leaves_the_specimen_alone(profile: DeviceProfile) -> None:
+    same = SAME | {"host_id": profile.host.host_id}
+    assert {one.standing for one in judge(profile, Conditions(**same))} == {"same"}
+    assert sd(profile, **same) == pytest.approx(profile.between_drives_relative_sd.value)
+    assert sd(profile, **same) > 0
+
+
+@pytest.mark.parametrize("field", [*SAME, "host_id"])
+def test_every_unknown_condition_widens(profile: DeviceProfile, field: str) -> None:
+    same = SAME | {"host_id": profile.host.host_id}
+    unknown = {name: value for name, value in same.items() if name != field}
+    assert sd(profile, **unknown) > sd(profile, **same)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("firmware", "FW2"),
+        ("pcie_generation", 3),
+        ("pcie_lanes", 2),
+        ("temperature_celsius_mean", 80.0),
+        ("temperature_celsius_max", 75.0),
+        ("temperature_celsius_mean", 5.0),
+        ("aspm_policy", "powersave"),
+        ("power_loss_protection", True),
+        ("percentage_used", 120.0),
+    ],
+)
+def test_conditions_outside_are_stale_by_name(
+    profile: DeviceProfile, field: str, value: Any
+) -> None:
+    with pytest.raises(StaleProfileError, match="stale: recalibrate") as caught:
+        under(profile, Conditions(**(SAME | {field: value})))
+    assert caught.value.field == field
+
+
+def test_another_host_widens_and_is_not_stale(profile: DeviceProfile) -> None:
+    assert sd(profile, **SAME, host_id="another") > sd(
+        profile, **SAME, host_id=profile.host.host_id
+    )
+
+
+def test_a_drive_nobody_measured_takes_the_stated_link() -> None:
+    drive = build_profile(facts_of(load_catalogue().get("micron-7450")))
+    slow = under(drive, Conditions(pcie_generation=3, pcie_lanes=2))
+    assert slow.link_bytes_per_second is not None
+    assert slow.link_bytes_per_second.value == pytest.approx(2 * 8e9 * 128 / 130 / 8)
+
+
+def test_a_fit_is_valid_for_what_was_measured(measure: Any) -> None:
+    rows = [
+        one.model_copy(
+            update={
+                "conditions": one.conditions.model_copy(
+                    update={
+                        "firmware": "FW1",
+                        "pcie_generation": 4,
+                        "temperature_celsius_mean": 41.0,
+                        "power_loss_protection": True,
+                    }
+                )
+            }
+        )
+        for one in measure()
+    ]
+    found = valid_for(generic_recipe("a", "A").valid_for, rows)
+    assert (found.firmware, found.pcie_generation) == (["FW1"], [4])
+    assert found.power_loss_protection is True
+    assert found.temperature_celsius == (36.0, 46.0)
+
+
+def specimen(rows: list[Any], serial: str, factor: float) -> list[Any]:
+    return [
+        one.model_copy(
+            update={
+                "conditions": one.conditions.model_copy(update={"device_serial_hash": serial}),
+                "observations": one.observations.model_copy(
+                    update={"latency_mean_ns": factor * (one.observations.latency_mean_ns or 0)}
+                ),
+            }
+        )
+        for one in rows
+    ]
+
+
+def test_specimens_meet_the_prior(measure: Any) -> None:
+    stated, rows = generic_recipe("a", "A").between_drives, measure()
+    assert between_drives(stated, specimen(rows, "one", 1.0)) == stated
+    alike = specimen(rows, "one", 1.0) + specimen(rows, "two", 1.0)
+    assert 0 < between_drives(stated, alike).value < stated.value
+    apart = specimen(rows, "one", 1.0) + specimen(rows, "two", 1.3)
+    apart += specimen(rows, "three", 0.8)
+    assert between_drives(stated, apart).value > 2 * stated.value
