@@ -20,16 +20,38 @@ PAGE_BYTES = 4096.0
 """Core time a byte counts from here on: the first page is part of the request's own."""
 
 
-def load(profile: DeviceProfile, frame: Frame, points: Points, iops: Floats) -> Load:
-    """Cores busy and woken at so many requests a second."""
+def load(
+    profile: DeviceProfile,
+    frame: Frame,
+    iops: Floats,
+    request_ns: Floats,
+    wakeup_ns: Floats,
+) -> Load:
+    """Cores busy and woken at so many requests a second.
+
+    A request costs its own core time, that of its bytes, and a wake-up if it finds the core
+    asleep. Which share do follows from how busy the core is (`operating_point.wake_share`), and
+    that from the wake-ups: rho = x (c + w (1 - rho d)), x requests a second and core, d = 0 at
+    depth 1 and 1 beyond, is linear in rho.
+
+    Args:
+        profile: Whose cores and bytes.
+        frame: The questions.
+        iops: Requests a second.
+        request_ns: Core time of a request, without a wake-up.
+        wakeup_ns: Core time of a wake-up.
+    """
     polled = frame.completion == COMPLETIONS.index(Completion.POLLED)
     cores = np.minimum(frame.cores, profile.host.cpu_cores)
     active = np.minimum(frame.jobs, cores)
-    each_ns = points.core_ns
+    each_ns = request_ns
     if profile.host.core_seconds_per_byte is not None:
         more = profile.host.core_seconds_per_byte.value * 1e9
         each_ns = each_ns + more * np.maximum(frame.request_bytes - PAGE_BYTES, 0.0)
-    spent = np.minimum(iops * each_ns * 1e-9, active)
+    rate = iops * 1e-9 / active
+    deep = np.clip(frame.queue_depth - 1.0, 0.0, 1.0)
+    share = rate * (each_ns + wakeup_ns) / (1.0 + rate * wakeup_ns * deep)
+    spent = active * np.minimum(share, 1.0)
     busy = np.where(polled, active, spent) + frame.submission_polling * active
     busy = np.minimum(busy, cores)
     woken = iops * wake_share(spent, active, frame.queue_depth, polled)
@@ -70,9 +92,9 @@ def unsure(mixed: Direction, frame: Frame, points: Points, operating: OperatingP
     mixed.evidence[:] = np.maximum(mixed.evidence, operating.evidence)
 
 
-CORE_TIME_SD = 0.1
-"""Log sd of the core time of a measured path: how far the two terms of request and wake-up are from
-the CPU columns of the 980 PRO sweeps."""
+CORE_TIME_SD = 0.2
+"""Log sd of the core time of a measured path: how far the terms of request, wake-up and bytes are
+from the CPU columns of the 980 PRO sweeps."""
 
 SWITCHES_SD = 0.25
 """Log sd of the share of requests that wake a core, from the same sweeps."""

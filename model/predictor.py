@@ -22,7 +22,7 @@ from iojoule.model import (
 from iojoule.model.band import NORMAL_90, Band, linear_band
 from iojoule.model.columns import Codes
 from iojoule.model.frame import ENGINES, PATTERNS, Frame, make_frame
-from iojoule.model.operating_point import OperatingPoint, operating_point
+from iojoule.model.operating_point import Load, OperatingPoint, operating_point
 from iojoule.model.performance import (
     DATASHEET,
     EVIDENCE,
@@ -234,7 +234,17 @@ class Predictor:
         points, code = self.performance.points(frame, point)
         mixed, _ = self._directions(frame, points, code, runs, ("latency",))
         iops = np.exp(points.log_requests - mixed.log_value["latency"]) * 1e9
-        return point.at_load(host_work.load(self.profile, frame, points, iops))
+        return point.at_load(self._load(frame, code, iops, point))
+
+    def _load(
+        self, frame: Frame, code: Codes, iops: Floats, operating: OperatingPoint | None
+    ) -> Load:
+        """Cores busy and woken."""
+        paths = self.performance.paths
+        request, woken = paths.core_ns[code], paths.wakeup_ns[code]
+        if operating is not None:
+            request, woken = operating.core_ns(request), woken * operating.core_factor
+        return host_work.load(self.profile, frame, iops, request, woken)
 
     def _link_floor(self, frame: Frame, points: Points) -> Floats:
         """Log of the least mean latency that the link leaves: no bytes pass faster than it."""
@@ -318,7 +328,7 @@ class Predictor:
         operating: OperatingPoint | None,
     ) -> Activity:
         paths = self.performance.paths
-        load = host_work.load(self.profile, frame, points, iops)
+        load = self._load(frame, code, iops, operating)
         commands = iops * points.commands
         x = device_power.regressors(
             iops * fraction * frame.request_bytes,

@@ -150,6 +150,7 @@ def host_power_recipe(measurements: list[Measurement], cpu_cores: int) -> HostPo
             "uncore_watts": _assumed(0.2 * low, 0.3 * low, "W", "package awake"),
             "core_watts": _assumed(2.0, 2.0, "W", "a busy core"),
             "job_watts": _assumed(0.5, 0.5, "W", "a core out of its sleep state"),
+            "wakeup_joules": _assumed(2e-5, 4e-5, "J", "tens of microseconds of a core's power"),
         },
         anchors=[
             HostAnchor(
@@ -157,9 +158,13 @@ def host_power_recipe(measurements: list[Measurement], cpu_cores: int) -> HostPo
                 active_cores=min(one.configuration.jobs, cpu_cores),
                 engine=one.configuration.engine or Engine.IO_URING,
                 completion=one.configuration.completion or Completion.INTERRUPT,
+                wakeups_per_second=one.observations.context_switches_per_second or 0.0,
+                frequency_hertz=one.configuration.cpu_frequency_max_hertz,
+                cstate_limit=one.configuration.cstate_limit,
                 watts=one.observations.cpu_power_watts or low,
                 sd=max(0.03 * low, 0.1),
                 source="measured",
+                evidence=Evidence.MEASURED,
             )
             for one in rows
         ],
@@ -185,12 +190,15 @@ def system_power_recipe(measurements: list[Measurement]) -> SystemPowerRecipe | 
         host_id=rows[0].conditions.host_id or "the host that measured",
         relative_sd=0.03,
         slope_prior=_assumed(1.15, 0.3, "1", "losses of a supply"),
+        quadratic_prior=_assumed(2.5e-4, 2.5e-4, "1/W", "80 PLUS Gold, 87, 90 and 87 % of 500 W"),
         anchors=[
             SystemAnchor(
                 parts_watts=(one.observations.cpu_power_watts or 0.0)
+                + (one.observations.dram_power_watts or 0.0)
                 + (one.observations.device_power_watts or 0.0),
                 wall_watts=one.observations.system_power_watts or 0.0,
                 source="measured",
+                evidence=Evidence.MEASURED,
             )
             for one in rows
         ],

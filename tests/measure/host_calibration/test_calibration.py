@@ -73,7 +73,11 @@ def test_a_host_with_company_is_refused(tmp_path: Path) -> None:
         try:
             prepared = prepare(
                 Request(
-                    rapl_root=host.rapl, minutes=1.6, proc=host.proc, controls=controls_of(host)
+                    rapl_root=host.rapl,
+                    minutes=1.6,
+                    others_cores=0.02,
+                    proc=host.proc,
+                    controls=controls_of(host),
                 )
             )
             with pytest.raises(HostStateError, match=r"others keep [\d.]+ cores .*--others-cores"):
