@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 import iojoule
 from iojoule.api.fitting import dataset_paths, fit_datasets
 from iojoule.datasets.errors import DataQualityError, InputError
@@ -106,6 +108,19 @@ def calibrate_datasets(
             "the drive is one of compat mode, which has no host and no joules; say --ssd with a "
             "drive of physical mode, or --engine mqsim"
         )
+    # one thread each: the simulations run side by side, and sums stay in one order
+    with threadpool_limits(1):
+        return _calibrate(paths, device, title, name, wishes, watch)
+
+
+def _calibrate(
+    paths: Sequence[Path],
+    device: DeviceConfig,
+    title: str,
+    name: str | None,
+    wishes: Wishes,
+    watch: Watch | None,
+) -> Calibrated:
     fitted = fit_datasets(paths, name)
     measurements: list[Measurement] = []
     for path in dataset_paths(paths):
@@ -163,8 +178,10 @@ def _assumed(series: Sequence[Series]) -> list[str]:
     if not any(each.measurement.state.fill_fraction is None for each in series):
         return []
     return [
-        "a series of writes does not say how full the drive was (fill_fraction): the namespace is "
-        "taken to have been written over once, in order, before it"
+        (
+            "a series of writes does not say how full the drive was (fill_fraction): the namespace "
+            "is taken to have been written over once, in order, before it"
+        )
     ]
 
 
@@ -204,5 +221,3 @@ def _plan(problem: Problem, wishes: Wishes) -> dict[str, Any]:
         "drive": hashlib.sha256(drive.encode()).hexdigest(),
         "measurements": hashlib.sha256(measured.encode()).hexdigest(),
     }
-
-

@@ -195,7 +195,7 @@ class PerformanceModel:
     def _apply_simulated(
         self, result: Direction, frame: Frame, points: Points, code: Codes, operation: str
     ) -> None:
-        """Answer from the calibrated simulator what would be extrapolated, where it knows better."""
+        """Answer from the calibrated simulator what would be extrapolated less surely."""
         wanted = result.evidence >= EXTRAPOLATED
         for told in self.simulated.answer(frame, points, code, operation, wanted):
             better = told.half_width["latency"] < result.half_width["latency"][told.rows]

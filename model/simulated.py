@@ -93,7 +93,9 @@ class _Loaded:
             dtype=bool,
         )
         for axis, x in zip(
-            self.lookup.axes, (points.log2_depth, points.log2_jobs, points.log2_request), strict=True
+            self.lookup.axes,
+            (points.log2_depth, points.log2_jobs, points.log2_request),
+            strict=True,
         ):
             inside &= (x[rows] >= axis[0] - 1e-9) & (x[rows] <= axis[-1] + 1e-9)
         return np.asarray(inside)

@@ -141,8 +141,8 @@ class LinkOptions(Options):
     latency_ns: Nanoseconds = 0
     """One way, besides the time the bytes take."""
     further_page_ns: Nanoseconds = 0
-    """Added for each 4 KiB of host memory beyond the first in one transfer: an entry of the PRP list
-    and its translation by the IOMMU."""
+    """Added for each 4 KiB of host memory beyond the first in one transfer: an entry of the PRP
+    list and its translation by the IOMMU."""
 
 
 class ControllerOptions(Options):

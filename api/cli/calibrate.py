@@ -82,9 +82,10 @@ def calibrate(
     """Fit a profile, calibrate the simulator on the same measurements, and join both."""
     import os
 
-    from iojoule.api.calibrating import Settings, Wishes, calibrate_datasets
+    from iojoule.api.calibrating import Wishes, calibrate_datasets
     from iojoule.api.simulations import drive_with
     from iojoule.datasets.profile import write_profile
+    from iojoule.sim.calibration.calibrate import Settings
     from iojoule.sim.calibration.hold_out import parse_hold_out
     from iojoule.sim.result import EngineName
 

@@ -13,7 +13,7 @@ from iojoule.sim.calibration.runs import Course
 Floats = NDArray[np.float64]
 
 FALLEN = 0.85
-"""The cliff is where the rate, over SMOOTHED_SHARE of the series, falls below so much of its start."""
+"""The cliff is where the rate, over SMOOTHED_SHARE of the series, falls to so much of its start."""
 
 SMOOTHED_SHARE = 0.03
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
@@ -67,7 +68,7 @@ def _trend(cubes: Floats, outputs: Floats) -> tuple[Floats, Callable[[Floats], F
         return np.concatenate(parts, axis=1)
 
     x = basis(cubes)
-    weights = np.linalg.solve(x.T @ x + 1e-6 * np.eye(x.shape[1]), x.T @ outputs)
+    weights: Floats = np.linalg.solve(x.T @ x + 1e-6 * np.eye(x.shape[1]), x.T @ outputs)
     return weights, basis
 
 

@@ -121,7 +121,9 @@ def judge(
         return (
             run_point(plain, np.empty(0), point, engine),
             run_point(space, cube, point, engine),
-            point_rates(space, cube, point, wanted, engine) if wanted else np.full(len(fields), np.nan),
+            point_rates(space, cube, point, wanted, engine)
+            if wanted
+            else np.full(len(fields), np.nan),
         )
 
     told: list[tuple[Outcome, Outcome, Floats]] = []
@@ -203,7 +205,9 @@ def _energy(
         weights.append(np.full(int(seen.sum()), 1 / SERIES_ROWS_A_MEASUREMENT))
     if not fields or not rows or sum(map(len, watts)) < 3:
         return None
-    device, _ = timing.space.drive(timing.cube, points[0].host if points else courses[0].series.host)
+    device, _ = timing.space.drive(
+        timing.cube, points[0].host if points else courses[0].series.host
+    )
     return fit_energy(
         device, fields, np.concatenate(rows), np.concatenate(watts), np.concatenate(weights)
     )
@@ -269,7 +273,10 @@ class _Followed:
             seconds = series.seconds[rows]
 
             def error(
-                simulated: Floats, measured: Floats, at: NDArray[np.intp] = rows, t: Floats = seconds
+                simulated: Floats,
+                measured: Floats,
+                at: NDArray[np.intp] = rows,
+                t: Floats = seconds,
             ) -> float:
                 return float(t @ simulated[at] / (t @ measured[at]) - 1)
 
@@ -342,9 +349,7 @@ def _law_x(points: Sequence[Point], courses: Sequence[_Followed]) -> Floats:
     return regressors(read * size_, read, write_ * size_, write_, np.array(collecting))
 
 
-def _law_watts(
-    law: Floats, points: Sequence[Point], courses: Sequence[_Followed]
-) -> Floats:
+def _law_watts(law: Floats, points: Sequence[Point], courses: Sequence[_Followed]) -> Floats:
     return np.asarray(law_values(_law_x(points, courses), law))
 
 

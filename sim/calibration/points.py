@@ -138,7 +138,7 @@ def _mean_point(same: Sequence[Measurement]) -> Point:
 
 
 def _series(rows: Sequence[Measurement], held_out: Sequence[bool]) -> Series:
-    order = np.argsort([_written(each) for each in rows], kind="stable")
+    order = np.argsort([_written(each) or 0.0 for each in rows], kind="stable")
     written = np.array([_written(rows[i]) for i in order], dtype=float)
     rate = np.array([iops_of(rows[i]) * rows[i].configuration.request_bytes for i in order])
     seconds = np.empty(len(rows))

@@ -57,7 +57,7 @@ def log_likelihood(target: Target, matched: Matched, cubes: Floats) -> Floats:
 def gaussian_log_likelihood(
     target: Target, outputs: Floats, deviation: Floats, discrepancy_sd: float
 ) -> Floats:
-    """Of the measurements where the simulator says `outputs`, shape (k, m), known to `deviation`."""
+    """Of the measurements where the simulator says `outputs`, known to `deviation`."""
     covariance = discrepancy_covariance(target.features, discrepancy_sd)
     covariance += np.diag(target.observation_sd**2 + np.mean(deviation**2, axis=0))
     inverse = np.linalg.inv(covariance)
@@ -94,9 +94,7 @@ def sample_posterior(target: Target, matched: Matched, seed: int = 0) -> Posteri
     spread = (cubes - mean).T @ ((cubes - mean) * weights[:, None])
     sd = np.sqrt(np.maximum(np.diag(spread), 1e-12))
     draws = cubes[random.choice(len(cubes), size=200, p=weights)]
-    return Posterior(
-        mean, sd, spread / np.outer(sd, sd), draws, float(1 / np.sum(weights**2))
-    )
+    return Posterior(mean, sd, spread / np.outer(sd, sd), draws, float(1 / np.sum(weights**2)))
 
 
 def _weights(logs: Floats) -> Floats:
@@ -124,10 +122,7 @@ def indistinct(posterior: Posterior, names: list[str]) -> list[tuple[list[str], 
         for j in range(i):
             r = float(posterior.correlation[i, j])
             if abs(r) > CORRELATED:
-                how = "against" if r > 0 else "with"
-                found.append(
-                    ([names[j], names[i]],
-                     f"{names[j]} and {names[i]} trade off (correlation {r:+.2f}): only their "
-                     f"{'difference' if how == 'against' else 'sum'} is known")
-                )  # fmt: skip
+                known = "difference" if r > 0 else "sum"
+                said = f"trade off (correlation {r:+.2f}): only their {known} is known"
+                found.append(([names[j], names[i]], f"{names[j]} and {names[i]} {said}"))
     return found

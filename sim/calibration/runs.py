@@ -1,7 +1,7 @@
 """Simulating what is compared, at one choice of parameters.
 
-A point runs for some thousand requests, a series on a drive with shorter blocks: capacity, cache and
-spare flash shrink together, and so does time, while rates, write amplification and watts stay.
+A point runs for some thousand requests, a series on a drive with shorter blocks: capacity, cache
+and spare flash shrink together, and so does time; rates, write amplification and watts stay.
 """
 
 from __future__ import annotations
@@ -279,4 +279,3 @@ def series_rates(
         told = course(counted, cost, series, engine)
         rates.append(told.watts / unit)
     return told, np.array(rates).T
-

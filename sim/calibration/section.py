@@ -117,9 +117,7 @@ def error_table(rows: Sequence[Row]) -> list[SimulatedError]:
     return found
 
 
-def _error(
-    quantity: str, where: str, held_out: bool, rows: Sequence[Row]
-) -> SimulatedError | None:
+def _error(quantity: str, where: str, held_out: bool, rows: Sequence[Row]) -> SimulatedError | None:
     errors = np.abs(np.array([getattr(row, quantity) for row in rows]).reshape(-1, 3))
     known = np.isfinite(errors[:, :2]).any(axis=1)
     if not known.any():

@@ -48,7 +48,7 @@ CAP_BURST_NS = 100_000
 
 @dataclass(frozen=True)
 class Path:
-    """A way from the host to the drive, as measured: its name in profiles, and a run that took it."""
+    """A way from the host to the drive: its name in profiles, and a run that took it."""
 
     key: str
     host: str
@@ -65,7 +65,8 @@ def with_energy(device: DeviceConfig, energy: EnergyFit) -> DeviceConfig:
             fitted[f"slc_{name}"] = float(value)
     old = device.physical.energy
     fitted["controller_idle_watts"] = min(
-        old.controller_idle_watts, float(energy.values[energy.fields.index("controller_active_watts")])
+        old.controller_idle_watts,
+        float(energy.values[energy.fields.index("controller_active_watts")]),
     )
     options = device.physical.model_copy(update={"energy": EnergyOptions.model_validate(fitted)})
     return device.model_copy(update={"physical": options})
@@ -135,15 +136,11 @@ class _Table:
                 log2_jobs=[float(np.log2(one)) for one in JOBS],
                 log2_request_bytes=[float(np.log2(one)) for one in self.sizes],
                 paths=[f"{path.key} ps{state}" for path, state in product(self.paths, self.states)],
-                values={
-                    name: [float(f"{each[name]:.6g}") for each in told] for name in told[0]
-                },
+                values={name: [float(f"{each[name]:.6g}") for each in told] for name in told[0]},
             ),
         )
 
-    def _cell(
-        self, path: Path, state: int, depth: int, jobs: int, size: int
-    ) -> dict[str, float]:
+    def _cell(self, path: Path, state: int, depth: int, jobs: int, size: int) -> dict[str, float]:
         point = self._point(path, depth, jobs, size)
         best = self._run(point, self.timing.cube, state)
         spread = [self._run(point, cube, state) for cube in self.draws] if state == 0 else []
@@ -202,9 +199,7 @@ class _Table:
             update={"physical": device.physical.model_copy(update={"power": power})}
         )
         flow, warmup_ns = point_flow(point, cost)
-        return outcome_of(
-            self.engine.run(point_drive(device, warmup_ns), Scenario(flows=(flow,)))
-        )
+        return outcome_of(self.engine.run(point_drive(device, warmup_ns), Scenario(flows=(flow,))))
 
 
 def _residual(residual: Residual, at: Floats) -> tuple[float, float]:
