@@ -71,7 +71,7 @@ KINDS = (
     Kind("slc_page_program_ns", "ns", "array time of a program into the pseudo-SLC cache",
          "physical.slc.page_program_ns", 0.5, 3.0, writes=True),
     Kind("overprovisioning_ratio", "", "share of the flash that holds no data: where the cache "
-         "of writes ends", "overprovisioning_ratio", 0.8, 1.4, writes=True, collects=True,
+         "of writes ends", "overprovisioning_ratio", 0.9, 1.4, writes=True, collects=True,
          compat=True),
     Kind("gc_threshold", "", "share of free blocks below which collection starts", "gc_threshold",
          0.25, 2.5, writes=True, collects=True, compat=True),

@@ -1,7 +1,7 @@
 """Simulating what is compared, at one choice of parameters.
 
-A point runs for some thousand requests, a series on a drive with shorter blocks: capacity, cache
-and spare flash shrink together, and so does time; rates, write amplification and watts stay.
+A point runs for some thousand requests, a series on a drive with fewer, shorter blocks: capacity,
+cache and spare flash shrink together, and so does time; rates, write amplification and watts stay.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from iojoule.sim.calibration.points import Point, Series
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import Engine, RunOptions
 from iojoule.sim.physical_options import EnergyOptions, InitialState, PowerOptions
-from iojoule.sim.result import ScenarioResult
 from iojoule.sim.workload import FlowConfig, Scenario
 
 Floats = NDArray[np.float64]
@@ -29,10 +28,16 @@ POINT_REQUESTS = 1500
 POINT_LATENCIES = 6
 """So many mean latencies at least are simulated, after two that warm up."""
 
+POINT_STEPS = 40
+"""Steps in which a point's requests are counted."""
+
 LONGEST_POINT_NS = 500_000_000
 
-SHRINK = 96
-"""Blocks of a series' drive are so much shorter, where its pages allow."""
+LEAST_PAGES = 24
+"""Pages of a block of a series' drive: what collection can work with is a page a block less."""
+
+LEAST_BLOCKS = 600
+"""Its blocks a plane: enough for collection to choose from."""
 
 SERIES_STEPS = 60
 
@@ -118,31 +123,46 @@ def point_drive(device: DeviceConfig, warmup_ns: int = 0) -> DeviceConfig:
     return device.model_copy(update={"blocks_per_plane": blocks, "physical": options})
 
 
-def run_point(space: ParameterSpace, cube: np.ndarray, point: Point, engine: Engine) -> Outcome:
+def run_point(space: ParameterSpace, cube: Floats, point: Point, engine: Engine) -> Outcome:
     """Simulate one point at a point of the cube."""
     device, cost = space.drive(cube, point.host)
     about = point.measurement.conditions
     device = on_link(device, about.pcie_generation, about.pcie_lanes)
+    return run_flow(device, point, cost, engine)
+
+
+def run_flow(device: DeviceConfig, point: Point, cost: float, engine: Engine) -> Outcome:
+    """Simulate one point on a drive.
+
+    Requests are counted from the warm-up until no new ones are made, so that the queues are full.
+    """
     flow, warmup_ns = point_flow(point, cost)
-    return outcome_of(engine.run(point_drive(device, warmup_ns), Scenario(flows=(flow,))))
-
-
-def outcome_of(result: ScenarioResult) -> Outcome:
-    """What counts of a result."""
-    flow = result.flows[0]
-    latency = flow.end_to_end_latency.all
+    step_ns = max(1, flow.stop_ns // POINT_STEPS)
+    result = engine.run(
+        point_drive(device, warmup_ns),
+        Scenario(flows=(flow,)),
+        RunOptions(series_step_ns=step_ns),
+    )
+    told = result.flows[0]
+    first = -(-warmup_ns // step_ns)
+    served = None
+    if told.series is not None:
+        both = zip(told.series.serviced_read, told.series.serviced_write, strict=True)
+        served = sum([reads + writes for reads, writes in both][first:POINT_STEPS])
+    seconds = (POINT_STEPS - first) * step_ns * 1e-9
+    latency = told.end_to_end_latency.all
     mean = max(latency.mean_ns, 1.0)
     tails = [np.log(max(v, 1) / mean) for v in (latency.p50_ns, latency.p99_ns, latency.p999_ns)]
     watts = result.device.power_watts_mean
     return Outcome(
-        float(np.log(flow.iops)),
+        float(np.log(served / seconds if served else told.iops)),
         (float(tails[0]), float(tails[1]), float(tails[2])),
         float("nan") if watts is None else watts,
     )
 
 
 def series_drive(device: DeviceConfig) -> tuple[DeviceConfig, int]:
-    """The drive for a series: full, as a namespace is that was written over, with shorter blocks.
+    """The drive for a series: full, as a namespace is that was written over, with less flash.
 
     A full drive has no blocks to lend to a pseudo-SLC cache, so it has none.
 
@@ -150,7 +170,9 @@ def series_drive(device: DeviceConfig) -> tuple[DeviceConfig, int]:
         The drive, and the factor by which it and all times are smaller.
     """
     physical = device.physical
-    shrink = _divisor(device.pages_per_block, SHRINK)
+    shorter = _divisor(device.pages_per_block, LEAST_PAGES)
+    fewer = max(1, device.blocks_per_plane // LEAST_BLOCKS)
+    shrink = shorter * fewer
     smallest = device.planes * device.page_bytes * 4
     options = physical.model_copy(
         update={
@@ -162,8 +184,9 @@ def series_drive(device: DeviceConfig) -> tuple[DeviceConfig, int]:
         }
     )
     smaller = {
-        "pages_per_block": device.pages_per_block // shrink,
-        "block_erase_ns": max(1, device.block_erase_ns // shrink),
+        "pages_per_block": device.pages_per_block // shorter,
+        "blocks_per_plane": device.blocks_per_plane // fewer,
+        "block_erase_ns": max(1, device.block_erase_ns // shorter),
         "cache_bytes": max(device.cache_bytes // shrink, smallest),
         "preconditioning": True,
         "physical": options,
@@ -178,8 +201,8 @@ def _dumped(values: dict[str, object]) -> dict[str, object]:
     }
 
 
-def _divisor(pages: int, most: int) -> int:
-    return max(d for d in range(1, most + 1) if pages % d == 0 and pages // d >= 8)
+def _divisor(pages: int, least: int) -> int:
+    return max(d for d in range(1, pages + 1) if pages % d == 0 and pages // d >= min(least, pages))
 
 
 def run_series(space: ParameterSpace, cube: Floats, series: Series, engine: Engine) -> Course:

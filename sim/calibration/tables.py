@@ -24,16 +24,15 @@ from iojoule.sim.calibration.energy import EnergyFit
 from iojoule.sim.calibration.history import FIRST_DISCREPANCY_SD
 from iojoule.sim.calibration.judge import Judged, group_of
 from iojoule.sim.calibration.points import Point
-from iojoule.sim.calibration.runs import Outcome, on_link, outcome_of, point_drive, point_flow
+from iojoule.sim.calibration.runs import Outcome, on_link, run_flow
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import Engine
 from iojoule.sim.physical_options import EnergyOptions
-from iojoule.sim.workload import Scenario
 
 Floats = NDArray[np.float64]
 
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-JOBS = (1, 4, 16)
+JOBS = (1, 8)
 LARGEST_BYTES = 1 << 20
 
 DRAWS = 3
@@ -198,8 +197,7 @@ class _Table:
         device = device.model_copy(
             update={"physical": device.physical.model_copy(update={"power": power})}
         )
-        flow, warmup_ns = point_flow(point, cost)
-        return outcome_of(self.engine.run(point_drive(device, warmup_ns), Scenario(flows=(flow,))))
+        return run_flow(device, point, cost, self.engine)
 
 
 def _residual(residual: Residual, at: Floats) -> tuple[float, float]:

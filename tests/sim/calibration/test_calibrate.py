@@ -1,0 +1,80 @@
+"""Calibration finds what is hidden in a drive, tells what it cannot, and goes on where it stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from iojoule.datasets.errors import InputError
+from iojoule.sim.calibration.calibrate import Problem, Settings, calibrate_timing
+from iojoule.sim.calibration.judge import judge
+from iojoule.sim.calibration.parameters import ParameterSpace
+from iojoule.sim.calibration.points import points_and_series
+from iojoule.sim.calibration.state import CalibrationFolder
+from iojoule.sim.engines.embedded import EmbeddedEngine
+from tests.sim.calibration.hidden import HIDDEN, PRESET, TRUTH, measured
+
+ENGINE = EmbeddedEngine()
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    rows = measured(HIDDEN, (4096, 16384, 65536), (1, 4, 16, 64))
+    points, _ = points_and_series(rows, [row.configuration.request_bytes == 16384 for row in rows])
+    return Problem(ParameterSpace(PRESET, list(TRUTH), ["bench"]), points, [], ENGINE)
+
+
+def test_hidden_parameters_are_found_and_left_out_sizes_predicted(problem: Problem) -> None:
+    settings = Settings(waves=2, designs=12)
+    rows = measured(HIDDEN, (4096, 16384, 65536), (1, 4, 16, 64))
+    points, _ = points_and_series(rows, [row.configuration.request_bytes == 16384 for row in rows])
+    timing = calibrate_timing(problem, settings, CalibrationFolder(None, {}))
+    found = problem.space.values(timing.cube)
+    assert found["page_read_ns"] == pytest.approx(TRUTH["page_read_ns"], rel=0.05)
+    judged = judge(timing, points, [], ENGINE)
+    for row in judged.rows:
+        assert abs(row.throughput[1]) < 0.03
+        assert abs(row.throughput[0]) > abs(row.throughput[1])
+        assert abs(row.watts[1]) < 0.05
+
+
+def test_a_killed_run_goes_on_where_it_stopped(problem: Problem, tmp_path: Path) -> None:
+    settings = Settings(waves=1, designs=8, folder=tmp_path)
+    first = calibrate_timing(problem, settings, CalibrationFolder(tmp_path, {"plan": 1}))
+    runs = sorted(tmp_path.glob("run-*.json"))
+    runs[0].unlink()
+    runs[1].write_text('{"half": ')
+    stamps = {path: path.stat().st_mtime_ns for path in runs[2:]}
+    again = calibrate_timing(problem, settings, CalibrationFolder(tmp_path, {"plan": 1}))
+    assert np.array_equal(first.cube, again.cube)
+    assert {path: path.stat().st_mtime_ns for path in runs[2:]} == stamps
+    assert runs[0].is_file()
+
+
+def test_the_state_of_another_calibration_is_refused(tmp_path: Path) -> None:
+    CalibrationFolder(tmp_path, {"plan": 1})
+    with pytest.raises(InputError, match="another calibration"):
+        CalibrationFolder(tmp_path, {"plan": 2})
+
+
+def test_too_few_points_are_refused_with_what_to_measure() -> None:
+    points, _ = points_and_series(measured(HIDDEN, (4096,), (1, 8)), [False, False])
+    space = ParameterSpace(PRESET, list(TRUTH), ["bench"])
+    with pytest.raises(InputError, match="measure at least"):
+        Problem(space, points, [], ENGINE)
+
+
+def test_an_unknown_parameter_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match="page_raed_ns.*page_read_ns"):
+        ParameterSpace(PRESET, ["page_raed_ns"], ["bench"])
+
+
+def test_hosts_have_costs_of_their_own_and_the_drive_is_shared() -> None:
+    space = ParameterSpace(PRESET, ["page_read_ns", "request_cost"], ["a", "b"])
+    assert space.names == ["page_read_ns", "request_cost (a)", "request_cost (b)"]
+    cube = np.array([0.5, 0.0, 1.0])
+    (drive_a, cost_a), (drive_b, cost_b) = space.drive(cube, "a"), space.drive(cube, "b")
+    assert drive_a == drive_b
+    assert (cost_a, cost_b) == (0.3, 2.0)
