@@ -11,6 +11,7 @@ import numpy as np
 from iojoule.datasets.catalogue import Drive
 from iojoule.datasets.profile import DeviceProfile, Parameter
 from iojoule.model.performance import DATASHEET, EVIDENCE
+from iojoule.model.predictor import NORMAL_90
 from iojoule.recommender.findings.estimate import Estimate
 from iojoule.recommender.findings.estimator import ARGUMENTS, Estimator, UnansweredError
 
@@ -84,14 +85,14 @@ class Facts:
         highest = max(found, key=lambda one: one.value)
         share = lowest.value / highest.value
         spread = highest.spread()
-        sd = np.hypot(lowest.own, np.log(spread.high / spread.value) / 1.645)
+        sd = np.hypot(lowest.own, np.log(spread.high / spread.value) / NORMAL_90)
         return Estimate(1.0 - share, None, float(share / (1.0 - share) * sd), highest.evidence)
 
     def until_full(self, points: Sequence[Point]) -> Estimate:
         """Seconds of writing at full speed until the cache for writes is full."""
         cached = self.cached(points)
         rate = self.estimator.estimates(points[:1], ["throughput_bytes_per_second"], None)[0]
-        own = float(np.hypot(cached.own, np.log(rate.spread().high / rate.value) / 1.645))
+        own = float(np.hypot(cached.own, np.log(rate.spread().high / rate.value) / NORMAL_90))
         return Estimate(cached.value / rate.value, None, own, max(cached.evidence, rate.evidence))
 
     def cached(self, points: Sequence[Point]) -> Estimate:
@@ -130,12 +131,14 @@ class Facts:
         )
         # half a step of the papers' grids to each side
         width = max(np.log(high / value), np.log(value / low)) + 0.5 * np.log(2.0)
-        return Estimate(float(value), None, float(width / 1.645), max(r.evidence for r in rates))
+        return Estimate(
+            float(value), None, float(width / NORMAL_90), max(r.evidence for r in rates)
+        )
 
     def access_unit(self, points: Sequence[Point]) -> Estimate:
         """Bytes that the drive reads and writes as one."""
         surface = self.profile.surfaces[0]
-        return Estimate(float(surface.access_unit_bytes), None, 0.35, EVIDENCE.index("datasheet"))
+        return Estimate(float(surface.access_unit_bytes), None, 0.35, DATASHEET)
 
     def _rests_on_it(self, source: str) -> bool:
         """Whether a fact of the catalogue is from a paper whose finding is judged."""

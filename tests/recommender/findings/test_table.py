@@ -1,0 +1,111 @@
+"""The table on the public measurements: complete, judged without itself, and not circular."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from iojoule.api.cli.app import app
+from iojoule.datasets.findings import Asked, frozen_papers
+from iojoule.recommender.findings import Profiles, Row, findings_table, shares
+
+DATA = Path(__file__).parents[4] / "shared" / "data"
+pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the public measurements are not here")
+DRIVE = "samsung-980-pro-1tb"
+
+
+@pytest.fixture(scope="module")
+def profiles() -> Profiles:
+    return Profiles(DATA)
+
+
+@pytest.fixture(scope="module")
+def rows(profiles: Profiles) -> dict[str, Row]:
+    papers = [
+        paper.model_copy(update={"findings": [r for r in paper.findings if r.fact_id in WANTED]})
+        for paper in frozen_papers()
+    ]
+    return {row.fact_id: row for row in findings_table(papers, profiles)}
+
+
+WANTED = {"000-063", "000-066", "000-112", "000-128", "000-142", "000-143", "000-216", "001-042"}
+
+
+def test_a_finding_that_built_the_profile_changes_it_when_left_out(profiles: Profiles) -> None:
+    whole = profiles.profile_for(DRIVE)
+    without = profiles.profile_for(DRIVE, ["000-063"])
+    assert whole is not None
+    assert without is not None
+    assert whole.device_power is not None
+    assert without.device_power is not None
+    assert whole.device_power.idle_watts[0].value == 1.75
+    assert without.device_power.idle_watts[0].value != 1.75
+    assert without.device_power.idle_watts[0].sd > 5 * whole.device_power.idle_watts[0].sd
+
+
+def test_leaving_out_a_point_moves_only_its_surface(profiles: Profiles) -> None:
+    whole = profiles.profile_for(DRIVE)
+    without = profiles.profile_for(DRIVE, ["000-142"])
+    assert whole is not None
+    assert without is not None
+    moved = {
+        (a.operation.value, a.pattern.value)
+        for a, b in zip(whole.surfaces, without.surfaces, strict=True)
+        if a != b
+    }
+    assert moved == {("read", "sequential")}
+    assert whole.device_power == without.device_power
+
+
+def test_a_finding_that_built_nothing_leaves_the_profile_as_it_is(profiles: Profiles) -> None:
+    assert profiles.profile_for(DRIVE, ["000-128"]) is profiles.profile_for(DRIVE)
+
+
+def test_a_row_says_without_what_it_was_judged(rows: dict[str, Row]) -> None:
+    assert rows["000-063"].left_out == "000-063"
+    assert rows["000-128"].left_out == ""
+
+
+def test_no_row_is_missing_and_unanswered_rows_count_as_wrong(rows: dict[str, Row]) -> None:
+    assert set(rows) == WANTED
+    unanswered = rows["001-042"]
+    assert unanswered.asked
+    assert not unanswered.answered
+    assert not unanswered.direction_right
+    assert not unanswered.magnitude_right
+    assert "kingston-sv300s37a120g" in unanswered.missing
+    assert not rows["000-066"].asked
+    assert rows["000-066"].reason
+    whole = shares(rows.values())[0]
+    assert whole.rows == sum(row.asked for row in rows.values()) == 7
+
+
+def test_a_column_that_the_models_do_not_know_is_named(rows: dict[str, Row]) -> None:
+    assert rows["000-216"].answered or "think_time_ns" in rows["000-216"].missing
+
+
+def test_a_figure_of_another_size_is_predicted_without_itself(rows: dict[str, Row]) -> None:
+    row = rows["000-143"]
+    assert row.left_out == "000-143"
+    assert row.magnitude_right
+    assert row.low is not None
+    assert row.high is not None
+    assert row.high > 1.1 * row.low
+
+
+def test_the_command_ends_with_one_where_too_little_agrees() -> None:
+    result = CliRunner().invoke(
+        app, ["validate", "findings", "--data", str(DATA), "--paper", "001", "-o", "json"]
+    )
+    found = json.loads(result.stdout)
+    asked = [r for p in frozen_papers() if p.paper == "001" for r in p.findings]
+    assert len(found["findings"]) == len(asked) == 144
+    assert found["summary"][0]["rows"] == sum(isinstance(row, Asked) for row in asked)
+    enough = (
+        found["summary"][0]["direction_right"] >= 0.9 * found["summary"][0]["rows"]
+        and found["summary"][0]["magnitude_right"] >= 0.7 * found["summary"][0]["rows"]
+    )
+    assert result.exit_code == (0 if enough else 1)
