@@ -11,11 +11,11 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.fitting.rebuild import Rebuilder
 from iojoule.model.fitting.recipe import load_recipe, shipped_recipes
 
-FromCatalogue = Callable[[str, frozenset[str]], DeviceProfile | None]
-"""Builds a profile of a catalogued drive nobody measured, without facts of these findings."""
+FromCatalogue = Callable[[Drive], DeviceProfile | None]
+"""Builds a profile of a drive that nobody measured, from what the catalogue says of it."""
 
 
-def nothing_known(device: str, without: frozenset[str]) -> DeviceProfile | None:
+def nothing_known(drive: Drive) -> DeviceProfile | None:
     """No profile: what to say of a drive with neither measurements nor a learned prior."""
     return None
 
@@ -48,7 +48,8 @@ class Profiles:
             return self._rebuilders[device].profile(gone)
         key = (device, gone)
         if key not in self._others:
-            self._others[key] = self._from_catalogue(device, gone)
+            drive = drive_without(device, gone)
+            self._others[key] = self._from_catalogue(drive) if drive is not None else None
         return self._others[key]
 
     def left_out(self, device: str, without: Collection[str]) -> frozenset[str]:
@@ -57,9 +58,11 @@ class Profiles:
         return rebuilder.used(without) if rebuilder is not None else frozenset()
 
 
-def drive_of(device: str) -> Drive | None:
-    """The catalogue's entry, or None."""
+def drive_without(device: str, facts: Collection[str]) -> Drive | None:
+    """The catalogue's entry less the facts whose source names one of the findings."""
     try:
-        return load_catalogue().get(device)
+        drive = load_catalogue().get(device)
     except UnknownDeviceError:
         return None
+    kept = tuple(one for one in drive.facts if not any(fact in one.source for fact in facts))
+    return drive.model_copy(update={"facts": kept})

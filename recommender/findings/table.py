@@ -16,7 +16,7 @@ from iojoule.recommender.findings.estimate import Estimate, difference, ratio
 from iojoule.recommender.findings.estimator import ARGUMENTS, KNOWN, Estimator, UnansweredError
 from iojoule.recommender.findings.facts import Facts
 from iojoule.recommender.findings.judge import UNANSWERED, Spread, Verdict, judge, judge_order
-from iojoule.recommender.findings.profiles import Profiles, drive_of
+from iojoule.recommender.findings.profiles import Profiles, drive_without
 
 Point = dict[str, Any]
 
@@ -211,7 +211,9 @@ class _Question:
             profile: DeviceProfile | None = self.profiles.profile_for(device, self.gone)
             if profile is None:
                 raise UnansweredError(f"a profile of {device}")
-            self._benches[key] = Facts(Estimator(profile), drive_of(device), self.gone)
+            self._benches[key] = Facts(
+                Estimator(profile), drive_without(device, self.gone), self.gone
+            )
         return self._benches[key]
 
 

@@ -9,8 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from iojoule.api.cli.app import app
+from iojoule.datasets.catalogue import Drive
 from iojoule.datasets.findings import Asked, frozen_papers
+from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
 from iojoule.recommender.findings import Profiles, Row, findings_table, shares
+from iojoule.recommender.findings.profiles import drive_without
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the public measurements are not here")
@@ -94,6 +97,28 @@ def test_a_figure_of_another_size_is_predicted_without_itself(rows: dict[str, Ro
     assert row.low is not None
     assert row.high is not None
     assert row.high > 1.1 * row.low
+
+
+def test_the_catalogue_does_not_answer_with_the_finding_itself() -> None:
+    whole = drive_without("intel-d7-p5510", [])
+    less = drive_without("intel-d7-p5510", ["004-042"])
+    assert whole is not None
+    assert less is not None
+    assert len(less.facts) == len(whole.facts) - 1
+    assert less.fact("sequential_write_throughput_ratio_ps1") is None
+    assert drive_without("no such drive", []) is None
+
+
+def test_a_drive_without_recipe_is_asked_of_whoever_builds_from_the_catalogue() -> None:
+    asked: list[str] = []
+    own = load_shipped_profile(DRIVE)
+
+    def build(drive: Drive) -> DeviceProfile:
+        asked.append(drive.id)
+        return own
+
+    assert Profiles(DATA, build).profile_for("samsung-pm9a3", ["004-067"]) is own
+    assert asked == ["samsung-pm9a3"]
 
 
 def test_the_command_ends_with_one_where_too_little_agrees() -> None:
