@@ -35,6 +35,7 @@ from iojoule.model.fitting.core_time import core_seconds_per_byte
 from iojoule.model.fitting.export import export_surface, rounded
 from iojoule.model.fitting.generic_power import (
     device_power_recipe,
+    host_operation_recipe,
     host_power_recipe,
     system_power_recipe,
 )
@@ -389,6 +390,7 @@ def complete(recipe: Recipe, measurements: list[Measurement]) -> Recipe:
         found["host_power"] = host_power_recipe(measurements, recipe.host.cpu_cores)
     if recipe.system_power is None:
         found["system_power"] = system_power_recipe(measurements)
+    found["host_operation"] = host_operation_recipe(recipe.host_operation, measurements)
     if not recipe.power_states:
         found["power_states"] = power_state_recipes(
             recipe.cap_watts, measurements, recipe.drive_class

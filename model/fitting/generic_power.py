@@ -7,14 +7,18 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Completion, Engine, Evidence, Operation
+from iojoule.model.fitting.power import fit_linear
 from iojoule.model.fitting.recipe import (
+    ClockRecipe,
     DevicePowerRecipe,
     Figure,
     HostAnchor,
+    HostOperationRecipe,
     HostPowerRecipe,
     SystemAnchor,
     SystemPowerRecipe,
 )
+from iojoule.model.host_power import MEMORY_TRANSFERS
 
 Floats = NDArray[np.float64]
 
@@ -136,6 +140,7 @@ def host_power_recipe(measurements: list[Measurement], cpu_cores: int) -> HostPo
         return None
     watts = np.array([one.observations.cpu_power_watts for one in rows], dtype=float)
     low = float(watts.min())
+    dram_idle, dram_each = _dram(measurements)
     paths = {
         f"{engine}/{completion}": _assumed(1.0, 0.1, "1", "measured CPU time says it all")
         for engine in Engine
@@ -170,7 +175,65 @@ def host_power_recipe(measurements: list[Measurement], cpu_cores: int) -> HostPo
         ],
         engine_factors=paths,
         scheduler_factors={},
+        dram_idle_watts=dram_idle,
+        dram_joules_per_byte=dram_each,
     )
+
+
+def host_operation_recipe(
+    expected: HostOperationRecipe | None, measurements: list[Measurement]
+) -> HostOperationRecipe | None:
+    """What is expected of the host's settings, with a clock where its frequency was varied.
+
+    The reference is the highest frequency that was set, the lowest one the least that is known.
+    """
+    rows = [one.configuration.cpu_frequency_max_hertz for one in measurements]
+    hertz = sorted({one for one in rows if one is not None})
+    if expected is None or expected.clock is not None or len(hertz) < 2:
+        return expected
+    top = hertz[-1]
+    clock = ClockRecipe(
+        reference_hertz=_assumed(top, 0.05 * top, "Hz", "the highest frequency that was set"),
+        minimum_hertz=_assumed(hertz[0], 0.0, "Hz", "the lowest frequency that was set"),
+        base_hertz=_assumed(top, 0.05 * top, "Hz", "the highest frequency that was set"),
+        static_share=_assumed(0.3, 0.2, "1", "what leaks of a busy core's power"),
+        voltage_floor=_assumed(0.75, 0.15, "1", "voltage at the lowest clock"),
+        uncore_share=_assumed(0.5, 0.3, "1", "caches follow the cores' clock"),
+        memory_share=_assumed(0.25, 0.15, "1", "a request's waiting for memory"),
+    )
+    return expected.model_copy(update={"clock": clock})
+
+
+def _dram(measurements: list[Measurement]) -> tuple[Figure, Figure] | tuple[None, None]:
+    """Idle watts of the memory and joules for a byte moved; None where it has no counter."""
+    rows = [
+        (seen.throughput_bytes_per_second or 0.0, seen.dram_power_watts)
+        for seen in (one.observations for one in measurements)
+        if seen.dram_power_watts is not None
+    ]
+    if len(rows) < 4:
+        return None, None
+    rates, watts = np.array(rows, dtype=float).T
+    moved, low = MEMORY_TRANSFERS * rates, float(watts.min())
+    span = max(float(watts.max()) - low, 0.02 * low, 1e-3)
+    fit = fit_linear(
+        np.stack([np.ones_like(moved), moved], axis=1),
+        watts,
+        np.full(len(watts), max(0.02 * low, 0.02)),
+        np.array([low, 0.5 * span / max(float(moved.max()), 1.0)]),
+        np.array([span, span / max(float(moved.max()), 1.0)]),
+    )
+    idle, each = (
+        Figure(
+            value=float(fit.theta[i]),
+            sd=float(np.sqrt(fit.covariance[i, i])),
+            unit=unit,
+            source=f"memory power of {len(rows)} runs",
+            evidence=Evidence.MEASURED,
+        )
+        for i, unit in enumerate(("W", "J/B"))
+    )
+    return idle, each
 
 
 def system_power_recipe(measurements: list[Measurement]) -> SystemPowerRecipe | None:

@@ -6,6 +6,7 @@ import pytest
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model import host_power, system_power
+from iojoule.model.fitting.build import fit_profile
 from iojoule.model.fitting.core_time import core_seconds_per_byte
 from iojoule.model.fitting.host_power import expected_operation, fit_host_power, fit_system_power
 from iojoule.model.fitting.recipe import (
@@ -14,9 +15,12 @@ from iojoule.model.fitting.recipe import (
     HostPowerRecipe,
     SystemAnchor,
     SystemPowerRecipe,
+    generic_recipe,
     load_recipe,
 )
 from iojoule.model.operating_point import busy_watts_factor
+from iojoule.model.predictor import Predictor
+from tests.model.conftest import Maker
 
 TRUTH = np.array([30.0, 8.0, 4.0, 0.6, 3e-5])
 CORES = 8
@@ -174,3 +178,37 @@ def test_core_time_of_a_byte_is_told_from_that_of_a_request() -> None:
     assert found is not None
     assert found.value == pytest.approx(3e-11, rel=1e-3)
     assert core_seconds_per_byte(measurements[:2]) is None
+
+
+def test_a_campaign_with_cpu_power_fits_the_same_law(measure: Maker) -> None:
+    """Cores, memory, frequency and the wall from a dataset's columns."""
+    rows = []
+    for index, one in enumerate(measure(watts=True)):
+        hertz = (1.5e9, 3.0e9)[index % 2]
+        busy = 0.2 + 0.05 * (index % 9)
+        scale = 0.4 if hertz < 2e9 else 1.0
+        cpu = 20.0 + 5.0 * busy * scale * 4
+        dram = 3.0 + 2.0 * 1e-10 * (one.observations.throughput_bytes_per_second or 0.0)
+        device = one.observations.device_power_watts or 0.0
+        seen = one.observations.model_copy(
+            update={
+                "cpu_power_watts": cpu, "cpu_utilisation": busy, "dram_power_watts": dram,
+                "system_power_watts": 30.0 + 1.1 * (cpu + dram + device),
+            }
+        )  # fmt: skip
+        how = one.configuration.model_copy(update={"cpu_frequency_max_hertz": hertz})
+        rows.append(one.model_copy(update={"observations": seen, "configuration": how}))
+    profile = fit_profile(generic_recipe("truth", "Truth"), rows, [])
+    assert profile.host_power is not None
+    assert profile.host_power.dram is not None
+    assert profile.host_power.dram.idle_watts.value == pytest.approx(3.0, rel=0.03)
+    assert profile.host_power.dram.joules_per_byte.value == pytest.approx(1e-10, rel=0.1)
+    assert profile.host_operation is not None
+    assert profile.host_operation.clock is not None
+    assert profile.host_operation.clock.reference_hertz.value == 3.0e9
+    answer, _ = Predictor(profile).predict_columns(
+        {"queue_depth": 4, "cpu_frequency_max_hertz": [1.5e9, 3e9]}, 2
+    )
+    assert answer.evidence_words("cpu_power_watts")[1] != "published"
+    parts = sum(answer[f"{n}_power_watts"].value for n in ("cpu", "dram", "device"))
+    np.testing.assert_allclose(answer["system_power_watts"].value, 30 + 1.1 * parts, rtol=0.03)
