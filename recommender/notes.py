@@ -84,8 +84,9 @@ def _energy(profile: DeviceProfile, workload: WorkloadProfile, question: Questio
     if workload.scope is Scope.DEVICE:
         notes.append("energy is that of the drive alone; the host draws many times as much")
     if workload.scope is not Scope.DEVICE and profile.host_power is not None:
+        whose = "your" if profile.host.calibrated_apart else "the reference"
         notes.append(
-            f"CPU power is that of the reference host {profile.host_power.host_id} "
+            f"CPU power is that of {whose} host {profile.host_power.host_id} "
             f"({profile.host_power.scope}), its idle power included"
         )
     demand = question.demand

@@ -13,15 +13,20 @@ from iojoule.datasets.profile import (
     HOST_PROFILE_SCHEMA_VERSION,
     HostPath,
     HostPerformance,
-    HostPower,
     HostProfile,
     SystemPower,
 )
 from iojoule.datasets.vocabulary import Completion, Engine, Evidence
 from iojoule.measure.errors import SensorError
 from iojoule.measure.host.facts import HostFacts
-from iojoule.measure.host_calibration.plan import DEEP, Step
-from iojoule.measure.host_calibration.runs import Done
+from iojoule.measure.host_calibration.plan import DEEP
+from iojoule.measure.host_calibration.readings import (
+    CPU_SHARE,
+    SUPPLY_SLOPE,
+    Reading,
+    from_the_wall,
+    unsure_of_idle,
+)
 from iojoule.measure.host_calibration.settings import HostControls
 from iojoule.model.fitting.host_power import expected_operation, fit_host_power, fit_system_power
 from iojoule.model.fitting.recipe import (
@@ -46,38 +51,7 @@ MISFIT = 0.01
 PATH_SD = 0.05
 """Log sd of core time between two runs of one engine."""
 
-CPU_SHARE = (0.45, 0.15)
-"""Share of an idle machine's wall power that its processors draw: 50 % at the least load in
-000 5.2, less in machines with more drives and fans."""
-
 OWN_SENSORS = "counters of this host"
-
-
-@dataclass(frozen=True)
-class Reading:
-    """One load and what was recorded meanwhile; powers with their standard errors."""
-
-    done: Done
-    busy_cores: float
-    hertz: float | None
-    cpu_watts: tuple[float, float] | None
-    dram_watts: tuple[float, float] | None
-    wall_watts: tuple[float, float] | None
-
-    @property
-    def step(self) -> Step:
-        """What ran."""
-        return self.done.step
-
-    @property
-    def others_cores(self) -> float:
-        """Cores that nobody of ours kept busy."""
-        return max(self.busy_cores - self.done.own_cores, 0.0)
-
-    @property
-    def plain(self) -> bool:
-        """Whether nothing but the load was set."""
-        return self.step.hertz is None and self.step.sleep_limit is None
 
 
 @dataclass(frozen=True)
@@ -103,7 +77,7 @@ def host_profile(found: Findings) -> HostProfile:
     readings = found.readings
     wall_only = all(one.cpu_watts is None for one in readings)
     if wall_only:
-        readings = _from_the_wall(readings)
+        readings = from_the_wall(readings)
         gaps.append(
             "CPU power: from the wall alone; its idle part is assumed to be "
             f"{CPU_SHARE[0]:.0%} of the idle wall"
@@ -111,7 +85,7 @@ def host_profile(found: Findings) -> HostProfile:
     operation = expected_operation(_operation(found))
     power, operation = fit_host_power(_power(found, readings, wall_only), operation)
     if wall_only:
-        power = _unsure_of_idle(power, readings)
+        power = unsure_of_idle(power, readings)
     if not any(one.step.engine for one in readings):
         performance = None
     else:
@@ -335,10 +309,6 @@ def _performance(found: Findings, readings: Sequence[Reading]) -> HostPerformanc
     )
 
 
-SUPPLY_SLOPE = (1.12, 0.08)
-"""Converters of board and supply lose 5 to 20 % of a further watt."""
-
-
 def _system(found: Findings, readings: Sequence[Reading], gaps: list[str]) -> SystemPower | None:
     """The wall over packages and memory; None without a meter there."""
     anchors = []
@@ -373,53 +343,3 @@ def _system(found: Findings, readings: Sequence[Reading], gaps: list[str]) -> Sy
             ),
         )
     )
-
-
-def _from_the_wall(readings: Sequence[Reading]) -> list[Reading]:
-    """Readings with CPU power taken from the wall: an assumed idle part, and what it rises by.
-
-    Raises:
-        SensorError: Idle wall power is unknown.
-    """
-    idle = [one.wall_watts[0] for one in readings if one.wall_watts and one.step.kind == "idle"]
-    if not idle:
-        raise SensorError(
-            "the meter at the wall gave no mean for an idle host; take more time with --minutes"
-        )
-    base = min(idle)
-    return [
-        Reading(
-            done=one.done,
-            busy_cores=one.busy_cores,
-            hertz=one.hertz,
-            cpu_watts=(
-                max(CPU_SHARE[0] * base + (one.wall_watts[0] - base) / SUPPLY_SLOPE[0], 0.1),
-                one.wall_watts[1],
-            )
-            if one.wall_watts
-            else None,
-            dram_watts=None,
-            wall_watts=one.wall_watts,
-        )
-        for one in readings
-    ]
-
-
-def _unsure_of_idle(power: HostPower, readings: Sequence[Reading]) -> HostPower:
-    """The law with what the wall cannot tell: how much of its idle power is the processors'."""
-    base = min(one.wall_watts[0] for one in readings if one.wall_watts)
-    covariance = np.array(power.covariance)
-    covariance[0, 0] += (CPU_SHARE[1] * base) ** 2
-    loss = SUPPLY_SLOPE[1] / SUPPLY_SLOPE[0]
-    values = np.array([one.value for one in power.parameters])
-    covariance[1:, 1:] += np.outer(loss * values[1:], loss * values[1:])
-    parameters = [
-        one.model_copy(
-            update={
-                "sd": float(np.sqrt(covariance[place, place])),
-                **({"evidence": Evidence.DATASHEET} if place == 0 else {}),
-            }
-        )
-        for place, one in enumerate(power.parameters)
-    ]
-    return power.model_copy(update={"parameters": parameters, "covariance": covariance.tolist()})

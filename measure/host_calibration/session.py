@@ -19,8 +19,9 @@ from iojoule.measure.host.changes import Change
 from iojoule.measure.host.facts import PROC, host_facts
 from iojoule.measure.host.journal import HostState, restore_abandoned
 from iojoule.measure.host.signals import gate
-from iojoule.measure.host_calibration.findings import Findings, Reading, host_profile
+from iojoule.measure.host_calibration.findings import Findings, host_profile
 from iojoule.measure.host_calibration.plan import Plan, plan
+from iojoule.measure.host_calibration.readings import Reading
 from iojoule.measure.host_calibration.runs import Bench, Done, target_file
 from iojoule.measure.host_calibration.settings import HostControls
 from iojoule.measure.recording import Recorder, Recording

@@ -39,11 +39,7 @@ from iojoule.model.fitting.generic_power import (
     host_power_recipe,
     system_power_recipe,
 )
-from iojoule.model.fitting.host_power import (
-    expected_operation,
-    fit_host_power,
-    fit_system_power,
-)
+from iojoule.model.fitting.host_power import fit_host, fit_system_power
 from iojoule.model.fitting.idle import fit_idle
 from iojoule.model.fitting.memory import SurfaceMemory
 from iojoule.model.fitting.parameters import PathKey, PathPrior, Priors
@@ -308,10 +304,7 @@ def _fit_profile(
         if recipe.device_power is not None
         else None
     )
-    operation = expected_operation(recipe.host_operation)
-    host_power = None
-    if recipe.host_power is not None:
-        host_power, operation = fit_host_power(recipe.host_power, operation)
+    host_power, operation = fit_host(recipe)
     surfaces = [
         memory.export(fit.rows, fit.recipe, fit.fitted, partial(_export, fit)) for fit in fits
     ]

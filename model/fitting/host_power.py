@@ -27,6 +27,7 @@ from iojoule.model.fitting.recipe import (
     HostAnchor,
     HostOperationRecipe,
     HostPowerRecipe,
+    Recipe,
     SystemPowerRecipe,
 )
 from iojoule.model.operating_point import busy_watts_factor
@@ -88,6 +89,14 @@ def expected_operation(recipe: HostOperationRecipe | None) -> HostOperation | No
         idle_states=[IdleState(name=one.name, **carried(one)) for one in recipe.idle_states],
         numa=NumaCost(**carried(recipe.numa)) if recipe.numa is not None else None,
     )
+
+
+def fit_host(recipe: Recipe) -> tuple[HostPower | None, HostOperation | None]:
+    """CPU power and the effect of the host's settings, as far as a recipe knows of them."""
+    operation = expected_operation(recipe.host_operation)
+    if recipe.host_power is None:
+        return None, operation
+    return fit_host_power(recipe.host_power, operation)
 
 
 def fit_host_power(
