@@ -180,7 +180,9 @@ def _by_advisor(
         truth = one.truth["iops" if output == "iops" else names[output]]
         half = NORMAL_90 * np.sqrt(beliefs.variances[place])
         width[names[output]] = float(half.mean())
-        covered[names[output]] = float(np.mean(np.abs(np.log(truth) - beliefs.means[place]) <= half))
+        covered[names[output]] = float(
+            np.mean(np.abs(np.log(truth) - beliefs.means[place]) <= half)
+        )
     return Rung(evidence, "advisor", runs, hours, regret, feasible, width, covered)
 
 
