@@ -22,6 +22,7 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.provenance import Provenance
 from iojoule.datasets.schema import Configuration, Measurement
 from iojoule.datasets.store import Dataset, write_dataset
+from iojoule.measure.campaign.adaptive import FIRST_BESIDES, FIRST_PER_KNOB
 from iojoule.measure.campaign.estimate import OVERHEAD_SECONDS, run_seconds
 from iojoule.measure.campaign.folder import CampaignState
 from iojoule.measure.campaign.points import Run
@@ -39,8 +40,6 @@ from tests.end_to_end.simulated_drives import Case, regret_of
 Floats = NDArray[np.float64]
 
 QUANTITIES = ("device_power_watts", "throughput_bytes_per_second", "latency_mean_ns")
-FIRST_PER_KNOB, FIRST_BESIDES = 2, 4
-"""As `conduct_adaptively` begins."""
 
 
 class HiddenBench(SimulatedBench):
