@@ -164,7 +164,7 @@ def fit_write_state(series: Series | None, recipe: Recipe) -> WriteState | None:
         cache=_cache(places[1], told),
         background=background,
         random_factor=random_factor(told, recipe),
-        sequential_collecting_bytes_per_second=_sequential_rate(told),
+        sequential_collecting_bytes_per_second=_sequential_rate(told, rate),
     )
 
 
@@ -263,18 +263,22 @@ def _published_rate(told: WriteStateRecipe) -> tuple[Parameter, Parameter] | Non
     return None
 
 
-def _sequential_rate(told: WriteStateRecipe) -> Parameter | None:
+def _sequential_rate(told: WriteStateRecipe, random: Parameter) -> Parameter:
+    """Rate of sequential writes beyond the cliff: as seen, else from that of random ones."""
+    value, sd = random.value / RANDOM_RATE[0], float(np.hypot(random.sd, RANDOM_RATE[1]))
+    source, evidence = "assumption: twice that of random writes", Evidence.EXTRAPOLATED
     for one in told.collecting:
         if one.pattern is Pattern.SEQUENTIAL:
-            return number(
-                "sequential_collecting_bytes_per_second",
-                one.bytes_per_second,
-                one.log_sd,
-                "bytes/s, sd relative",
-                one.source,
-                Evidence.PUBLISHED,
-            )
-    return None
+            value, sd = one.bytes_per_second, one.log_sd
+            source, evidence = one.source, Evidence.PUBLISHED
+    return number(
+        "sequential_collecting_bytes_per_second",
+        value,
+        sd,
+        "bytes/s, sd relative",
+        source,
+        evidence,
+    )
 
 
 def _cache(over: Parameter, told: WriteStateRecipe) -> WriteCache:

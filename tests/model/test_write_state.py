@@ -80,6 +80,20 @@ def test_a_series_shows_the_cliff_and_the_rate_beyond_it() -> None:
     assert measured_cliff(series()) == pytest.approx(CLIFF, rel=0.02)
 
 
+def test_a_rate_seen_for_one_pattern_stands_in_for_the_other_less_surely() -> None:
+    random = fitted(None, series())
+    sequential = random.sequential_collecting_bytes_per_second
+    assert sequential is not None
+    assert sequential.value == pytest.approx(2 * random.collecting_bytes_per_second.value)
+    assert sequential.sd > 0.5 > random.collecting_bytes_per_second.sd
+    told = fitted(WriteStateRecipe(cache=[size(1e11, 0.1)], collecting=RATES))
+    seen = told.sequential_collecting_bytes_per_second
+    assert seen is not None
+    assert seen.value == 5e8
+    assert told.collecting_bytes_per_second.value == pytest.approx(2.5e8)
+    assert told.collecting_bytes_per_second.sd > 0.5
+
+
 def test_a_series_without_a_cliff_leaves_nothing_to_say() -> None:
     assert fit_write_state(series(60), recipe()) is None
     assert fit_write_state(None, recipe()) is None
