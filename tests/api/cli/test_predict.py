@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from iojoule.datasets.profile import load_shipped_profile
+from iojoule.datasets.schema import Conditions
 from iojoule.model.predictor import Predictor
+from iojoule.model.validity import under
 
 QUANTITIES = [
     "throughput_bytes_per_second",
@@ -65,7 +67,9 @@ def test_one_row_each_in_order_with_the_cells_as_they_were(ask, device: str) -> 
     assert [row["request_bytes"] for row in answered] == [" 4096", "8192", "4096"]
     assert [row["host_id"] for row in answered] == ["x, y", "", "z"]
     assert answered[0]["iops"] == answered[2]["iops"]
-    prediction, _ = Predictor(load_shipped_profile(device)).predict_columns(
+    # nothing is stated of the drive's conditions: the answer is that much wider
+    asked = under(load_shipped_profile(device), Conditions())
+    prediction, _ = Predictor(asked).predict_columns(
         {"queue_depth": [16], "request_bytes": [4096]}, 1
     )
     for name in ("iops", "latency_p99_ns", "device_power_watts"):
@@ -211,9 +215,46 @@ def test_a_drive_nobody_knows_and_one_without_a_profile(iojoule) -> None:
     unknown = iojoule("predict", "--device", "samsung-980-pr")
     assert unknown.code == 4
     assert "samsung-980-pro-1tb" in unknown.err
-    unfitted = iojoule("predict", "--device", "micron-7450")
-    assert unfitted.code == 5
-    assert "Measure it" in unfitted.err
+    emulated = iojoule("predict", "--device", "virtualbox-nvme")
+    assert emulated.code == 5
+    assert "--profile" in emulated.err
+
+
+def test_a_drive_without_a_profile_answers_from_its_facts(iojoule) -> None:
+    done = iojoule("predict", "--device", "micron-7450", "--set", "queue_depth=16", "-o", "csv")
+    assert done.code == 0
+    assert "nobody measured" in done.err
+    assert "iojoule fit" in done.err
+    (row,) = rows(done.out)
+    assert row["evidence"] == "datasheet"
+    assert float(row["iops_high"]) > 2 * float(row["iops_low"])
+    assert float(row["device_power_watts_low"]) > 0
+
+
+def test_stated_conditions_narrow_and_others_are_stale(iojoule, device: str) -> None:
+    def width(*options: str) -> float:
+        (row,) = rows(iojoule("predict", "--device", device, "-o", "csv", *options).out)
+        return float(row["iops_high"]) / float(row["iops_low"])
+
+    assert width("--pcie-generation", "3", "--set", "pcie_lanes=4") < width()
+    stale = iojoule("predict", "--device", device, "--pcie-generation", "4")
+    assert stale.code == 19
+    assert "stale: recalibrate" in stale.err
+    assert "pcie_generation is 4" in stale.err
+
+
+def test_each_row_has_its_own_conditions(iojoule, device: str, tmp_path: Path) -> None:
+    path = tmp_path / "asked.csv"
+    path.write_text("queue_depth,pcie_generation\n1,3\n16,\n16,3\n")
+    done = iojoule("predict", "--device", device, "--configurations", path, "-o", "csv")
+    first, unknown, known = rows(done.out)
+    assert first["iops"] != known["iops"]
+    assert unknown["iops"] == known["iops"]
+    assert float(unknown["iops_low"]) < float(known["iops_low"])
+    path.write_text("queue_depth,pcie_generation\n1,3\n16,4\n")
+    stale = iojoule("predict", "--device", device, "--configurations", path)
+    assert stale.code == 19
+    assert "line 3" in stale.err
 
 
 def test_profiles_as_files(iojoule, device: str, tmp_path: Path) -> None:

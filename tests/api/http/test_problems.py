@@ -70,7 +70,7 @@ def test_an_impossible_configuration_is_pointed_at(
         ("/workload_profile/request_bytes_coalescible", 4096, 422),
         ("/profile", 1, 422),
         ("/device", "samsung-980-por-1tb", 404),
-        ("/device", "micron-7450", 409),
+        ("/device", "virtualbox-nvme", 409),
         ("/device", None, 422),
     ],
 )
