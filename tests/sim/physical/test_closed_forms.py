@@ -164,3 +164,21 @@ def test_requests_are_split_at_the_largest_transfer() -> None:
     result = run(device, flow)
     assert result.device.physical is not None
     assert result.device.physical.commands == 4 * result.flows[0].serviced
+
+
+def test_a_read_of_a_part_of_a_page_takes_its_share_of_the_time() -> None:
+    options = {"mapping_unit_bytes": 4096, "partial_read_bytes": 4096, "partial_read_share": 0.4}
+    device = drive(physical={"nand": options})
+    whole = run(device, READS).flows[0].drt_ns
+    part = run(device, {**READS, "size_mean_sectors": 8, "alignment_sectors": 8}).flows[0].drt_ns
+    moved_ns = (4096 + 224) / 0.8 + wire_ns(PAGE) - wire_ns(PAGE - 4096)
+    assert whole - part == pytest.approx(0.6 * 75_000 + moved_ns, abs=6)
+
+
+def test_every_further_page_of_host_memory_costs_the_link() -> None:
+    plain = drive()
+    costly = drive(physical={"link": {"further_page_ns": 700}})
+    for size_sectors, further in ((8, 0), (16, 1)):
+        reads = {**READS, "size_mean_sectors": size_sectors, "alignment_sectors": size_sectors}
+        added = run(costly, reads).flows[0].drt_ns - run(plain, reads).flows[0].drt_ns
+        assert added == pytest.approx(further * 700, abs=4)
