@@ -29,6 +29,7 @@ from iojoule.sim.calibration.parameters import (
     USUAL_COLLECTION,
     USUAL_READS,
     ParameterSpace,
+    refuse_unknown_to_mqsim,
 )
 from iojoule.sim.calibration.points import Point, Series, hosts_of, points_and_series
 from iojoule.sim.calibration.section import make_section
@@ -134,6 +135,9 @@ def _calibrate(
     usable = [measurements[index] for index in kept]
     out = held_out(usable, wishes.hold_out)
     points, series = points_and_series(usable, out)
+    if wishes.engine is EngineName.MQSIM:
+        # it knows neither how a host costs time nor how long a cache of writes lasts
+        device, series = device.model_copy(update={"mode": Mode.COMPAT}), []
     space = ParameterSpace(device, _wanted(wishes, series), hosts_of(points, series))
     engine = engine_of(wishes.engine)
     problem = Problem(space, points, series, engine)
@@ -168,6 +172,8 @@ def _calibrate(
 
 def _wanted(wishes: Wishes, series: Sequence[Series]) -> list[str]:
     if wishes.parameters:
+        if wishes.engine is EngineName.MQSIM:
+            refuse_unknown_to_mqsim(wishes.parameters)
         return list(wishes.parameters)
     if wishes.engine is EngineName.MQSIM:
         return list(COMPAT_READS)

@@ -151,6 +151,7 @@ ERROR_COLUMNS = {
     "calibrated_percent": "calibrated (%)",
     "residual_percent": "with residual (%)",
     "linear_law_percent": "linear law (%)",
+    "covered_percent": "in 90 % interval (%)",
 }
 
 
@@ -164,6 +165,7 @@ def _record(error: SimulatedError) -> dict[str, Any]:
         "calibrated_percent": _percent(error.calibrated),
         "residual_percent": _percent(error.residual),
         "linear_law_percent": _percent(error.linear_law),
+        "covered_percent": _percent(error.covered),
     }
 
 

@@ -37,7 +37,8 @@ class SimulatedError(Section):
     """How far the simulator erred over a group of measurements: medians of absolute errors.
 
     `residual` is the calibrated simulator with the residual learned on the other measurements;
-    `linear_law` the linear law of watts, which was told the measured throughput.
+    `linear_law` the linear law of watts, which was told the measured throughput; `covered` the
+    share of the measurements that lie in the 90 % interval.
     """
 
     quantity: str
@@ -48,6 +49,7 @@ class SimulatedError(Section):
     calibrated: float | None
     residual: float | None
     linear_law: float | None = None
+    covered: float | None = None
 
 
 class Simulated(Section):

@@ -108,7 +108,7 @@ class Problem:
             marks = measured_marks(each)
             if not np.isnan(marks.cliff):
                 self.series.append((each, marks))
-        outputs = len(self.points) + 3 * len(self.series)
+        outputs = len(self.points) + sum(len(marks.logs()) for _, marks in self.series)
         if outputs < max(LEAST_POINTS, len(space)):
             raise InputError(
                 f"{outputs} points are too few to calibrate {len(space)} parameters; measure at "
@@ -122,11 +122,12 @@ class Problem:
         groups = [*self.hosts, "series"]
         features = [place_of(each.features(), each.host, groups) for each in self.points]
         for index, (_, marks) in enumerate(self.series):
-            measured += marks.logs()
-            deviations += [OBSERVATION_SD] * 3
+            logs = marks.logs()
+            measured += logs
+            deviations += [OBSERVATION_SD] * len(logs)
             features += [
                 place_of([100.0 * (index + 1), 10.0 * mark, 0.0], "series", groups)
-                for mark in range(3)
+                for mark in range(len(logs))
             ]
         return Target(np.array(measured), np.array(deviations), np.array(features))
 

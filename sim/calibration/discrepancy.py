@@ -16,6 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
+from iojoule.sim.calibration.history import FIRST_DISCREPANCY_SD
+
 Floats = NDArray[np.float64]
 
 LEAST_POINTS = 6
@@ -40,11 +42,12 @@ class Residual:
     length_octaves: tuple[float, ...]
 
     def __call__(self, features: Floats) -> tuple[Floats, Floats]:
-        """Mean and sd at points, each of shape (k,)."""
+        """Mean and sd at points, each of shape (k,); far from what was learned the sd is more."""
         if self.process is None:
             return np.zeros(len(features)), np.full(len(features), self.sd)
         mean, deviation = self.process.predict(features, return_std=True)
-        return np.asarray(mean), np.asarray(deviation)
+        far = np.minimum(1.0, deviation / self.sd)
+        return np.asarray(mean), np.hypot(deviation, far**2 * FIRST_DISCREPANCY_SD)
 
 
 def place_of(features: Sequence[float], group: str, groups: Sequence[str]) -> list[float]:

@@ -68,8 +68,8 @@ def _trend(cubes: Floats, outputs: Floats) -> tuple[Floats, Callable[[Floats], F
         return np.concatenate(parts, axis=1)
 
     x = basis(cubes)
-    weights: Floats = np.linalg.solve(x.T @ x + 1e-6 * np.eye(x.shape[1]), x.T @ outputs)
-    return weights, basis
+    weights = np.linalg.solve(x.T @ x + 1e-6 * np.eye(x.shape[1]), x.T @ outputs)
+    return np.asarray(weights, dtype=np.float64), basis
 
 
 def _process(cubes: Floats, rest: Floats) -> GaussianProcessRegressor:

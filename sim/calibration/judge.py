@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,11 @@ from iojoule.datasets.vocabulary import Operation
 from iojoule.model.device_power import regressors
 from iojoule.model.linear_law import values as law_values
 from iojoule.sim.calibration.calibrate import Timing
-from iojoule.sim.calibration.cliff import Marks, measured_marks, simulated_marks
+from iojoule.sim.calibration.cliff import measured_marks, simulated_marks
 from iojoule.sim.calibration.discrepancy import Residual, learn, place_of
 from iojoule.sim.calibration.energy import EnergyFit, fit_energy
 from iojoule.sim.calibration.parameters import ParameterSpace
-from iojoule.sim.calibration.points import Point, Series, hosts_of
+from iojoule.sim.calibration.points import Point, Series
 from iojoule.sim.calibration.runs import (
     ENERGY_FIELDS,
     Course,
@@ -166,7 +166,7 @@ def judge(
 def faster(rates: Floats, factor: Floats) -> Floats:
     """Event rates of a run that serves `factor` as many requests; the base is always there."""
     scaled = rates * factor[:, None]
-    scaled[:, 0] = rates[:, 0]
+    scaled[:, :1] = rates[:, :1]
     return scaled
 
 
@@ -238,7 +238,7 @@ class _Followed:
         self.measured = measured_marks(series)
         if np.isnan(self.measured.cliff):
             end = float(series.written[-1])
-            self.measured = Marks(self.measured.before, end, self.measured.before)
+            self.measured = replace(self.measured, cliff=end, after=self.measured.before)
         self.cliff = simulated_marks(self.after, self.measured, series).cliff
 
     def rate_of(self, course: Course) -> Floats:
@@ -375,8 +375,3 @@ def _linear_law(points: Sequence[Point], courses: Sequence[_Followed]) -> Floats
     weight = (weights[used] / watts[used])[:, None]
     found, _ = nnls(x[used] / scale * weight, watts[used] * weight[:, 0])
     return np.asarray(found / scale)
-
-
-def hosts(points: Sequence[Point], series: Sequence[Series]) -> list[str]:
-    """Every host that is named, in order."""
-    return hosts_of(points, series)

@@ -90,7 +90,7 @@ USUAL_READS = (
 )  # fmt: skip
 """What is fitted where nothing else is asked for."""
 
-USUAL_COLLECTION = ("page_program_ns", "overprovisioning_ratio")
+USUAL_COLLECTION = ("page_program_ns", "overprovisioning_ratio", "gc_threshold")
 """In addition, where the drive was written until it had to collect garbage."""
 
 COMPAT_READS = ("page_read_ns", "channel_megatransfers_per_second")
@@ -179,6 +179,18 @@ class ParameterSpace:
             if each.host in (None, host)
         }
         return place_values(self.device, own), own.get("request_cost", 1.0)
+
+
+def refuse_unknown_to_mqsim(names: Sequence[str]) -> None:
+    """Refuse parameters that MQSim does not have.
+
+    Raises:
+        InputError: One of them.
+    """
+    known = [kind.name for kind in KINDS if kind.compat]
+    for name in names:
+        if name not in known:
+            raise InputError(f"{name}: MQSim has no such parameter; it has {', '.join(known)}")
 
 
 def _ranges(kind: Kind, device: DeviceConfig, hosts: Sequence[str]) -> list[Parameter]:

@@ -83,7 +83,7 @@ def sample_posterior(target: Target, matched: Matched, seed: int = 0) -> Posteri
         spread = (cubes - mean).T @ ((cubes - mean) * weights[:, None])
         spread = 1.5 * spread + 1e-4 * np.eye(len(mean))
         proposal = multivariate_normal(mean, spread, allow_singular=True)
-        drawn = np.atleast_2d(proposal.rvs(DRAWS, random_state=random))
+        drawn = np.reshape(proposal.rvs(DRAWS, random_state=random), (DRAWS, len(mean)))
         inside = ((drawn >= 0) & (drawn <= 1)).all(axis=1)
         if inside.sum() < 50:
             drawn, inside = np.clip(drawn, 0, 1), np.ones(len(drawn), dtype=bool)

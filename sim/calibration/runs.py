@@ -17,7 +17,8 @@ from iojoule.sim.calibration.parameters import ParameterSpace
 from iojoule.sim.calibration.points import Point, Series
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import Engine, RunOptions
-from iojoule.sim.physical_options import EnergyOptions, InitialState, PowerOptions
+from iojoule.sim.physical_options import EnergyOptions, HostOptions, InitialState, PowerOptions
+from iojoule.sim.result import Mode, ScenarioResult
 from iojoule.sim.workload import FlowConfig, Scenario
 
 Floats = NDArray[np.float64]
@@ -137,6 +138,8 @@ def run_flow(device: DeviceConfig, point: Point, cost: float, engine: Engine) ->
     Requests are counted from the warm-up until no new ones are made, so that the queues are full.
     """
     flow, warmup_ns = point_flow(point, cost)
+    if device.mode is Mode.COMPAT:
+        return _outcome(engine.run(device, Scenario(flows=(without_host(flow),))), None)
     step_ns = max(1, flow.stop_ns // POINT_STEPS)
     result = engine.run(
         point_drive(device, warmup_ns),
@@ -150,12 +153,23 @@ def run_flow(device: DeviceConfig, point: Point, cost: float, engine: Engine) ->
         both = zip(told.series.serviced_read, told.series.serviced_write, strict=True)
         served = sum([reads + writes for reads, writes in both][first:POINT_STEPS])
     seconds = (POINT_STEPS - first) * step_ns * 1e-9
+    return _outcome(result, served / seconds if served else None)
+
+
+def without_host(flow: FlowConfig) -> FlowConfig:
+    """The flow of MQSim's kind: its requests cost nothing, and all jobs are one queue."""
+    depth = flow.queue_depth * flow.host.jobs
+    return flow.model_copy(update={"host": HostOptions(), "queue_depth": depth})
+
+
+def _outcome(result: ScenarioResult, iops: float | None) -> Outcome:
+    told = result.flows[0]
     latency = told.end_to_end_latency.all
     mean = max(latency.mean_ns, 1.0)
     tails = [np.log(max(v, 1) / mean) for v in (latency.p50_ns, latency.p99_ns, latency.p999_ns)]
     watts = result.device.power_watts_mean
     return Outcome(
-        float(np.log(served / seconds if served else told.iops)),
+        float(np.log(iops or told.iops)),
         (float(tails[0]), float(tails[1]), float(tails[2])),
         float("nan") if watts is None else watts,
     )

@@ -130,8 +130,13 @@ def _error(quantity: str, where: str, held_out: bool, rows: Sequence[Row]) -> Si
     linear = None
     if quantity == "watts":
         linear = median(np.abs(np.array([row.linear_watts for row in rows]))[known])
+    covered = None
+    if quantity == "throughput":
+        holds = [row.interval_holds for row in rows if row.interval_holds is not None]
+        covered = rounded(sum(holds) / len(holds)) if holds else None
     before, calibrated, residual = (median(errors[known, column]) for column in range(3))
     return SimulatedError(
         quantity=quantity, where=where, held_out=held_out, rows=int(known.sum()),
         before=before, calibrated=calibrated, residual=residual, linear_law=linear,
+        covered=covered,
     )  # fmt: skip

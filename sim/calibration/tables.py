@@ -21,7 +21,6 @@ from iojoule.datasets.vocabulary import Operation, Pattern
 from iojoule.sim.calibration.calibrate import Timing
 from iojoule.sim.calibration.discrepancy import Residual, place_of
 from iojoule.sim.calibration.energy import EnergyFit
-from iojoule.sim.calibration.history import FIRST_DISCREPANCY_SD
 from iojoule.sim.calibration.judge import Judged, group_of
 from iojoule.sim.calibration.points import Point
 from iojoule.sim.calibration.runs import Outcome, on_link, run_flow
@@ -201,10 +200,8 @@ class _Table:
 
 
 def _residual(residual: Residual, at: Floats) -> tuple[float, float]:
-    """Mean and sd at a place; where nothing was learned near it, more."""
     mean, sd = residual(at)
-    far = min(1.0, float(sd[0]) / max(residual.sd, 1e-9))
-    return float(mean[0]), float(np.hypot(sd[0], far**2 * FIRST_DISCREPANCY_SD))
+    return float(mean[0]), float(sd[0])
 
 
 def _joined(sd: float, spread: Sequence[float], apart: float) -> float:

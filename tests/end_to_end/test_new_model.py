@@ -1,4 +1,4 @@
-"""A new SSD model end to end: dataset in, `iojoule calibrate`, profile out, recommendation uses it."""
+"""A new SSD model: dataset in, `iojoule calibrate`, profile out, the recommendation uses it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,22 @@ from iojoule.datasets.store import Dataset, write_dataset
 from tests.sim.calibration.hidden import HIDDEN, TRUTH, measured
 
 WORKLOAD = """
+scope = "device"
+
 [workload]
 operation = "read"
 pattern = "random"
 useful_request_bytes = 262144
 demand_bytes_per_second = 5e8
+
+[current]
+engine = "spdk"
+queue_depth = 64
+
+[free]
+engine = ["spdk"]
+queue_depth = "all"
+jobs = "all"
 """
 
 

@@ -64,5 +64,3 @@ def measured(
                     )
                 )
     return rows
-
-

@@ -1,4 +1,4 @@
-"""Calibration finds what is hidden in a drive, tells what it cannot, and goes on where it stopped."""
+"""Calibration finds what is hidden in a drive, and goes on where it was stopped."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_too_few_points_are_refused_with_what_to_measure() -> None:
 
 
 def test_an_unknown_parameter_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match="page_raed_ns.*page_read_ns"):
+    with pytest.raises(InputError, match=r"page_raed_ns.*page_read_ns"):
         ParameterSpace(PRESET, ["page_raed_ns"], ["bench"])
 
 

@@ -82,3 +82,12 @@ def test_chosen_points_lie_far_apart() -> None:
     sample = np.concatenate([np.zeros((50, 2)), np.ones((50, 2)), [[0.0, 1.0]]])
     chosen = spread(sample, 3, 0)
     assert {tuple(point) for point in chosen} == {(0.0, 0.0), (1.0, 1.0), (0.0, 1.0)}
+
+
+def test_one_parameter_is_a_calibration_too() -> None:
+    def slope(cubes: Floats) -> Floats:
+        return cubes[:, :1] * X
+
+    aim = target(slope(np.array([[0.3]]))[0])
+    found = match(aim, slope, np.array([0.5]), waves=2, designs=10)
+    assert sample_posterior(aim, found).mean == pytest.approx([0.3], abs=0.03)
