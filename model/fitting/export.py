@@ -11,7 +11,7 @@ from scipy.spatial import ConvexHull, QhullError
 
 from iojoule.datasets.profile import Hull, IntervalWidth, ResidualTable, Surface
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.fitting.performance import FittedSurface
+from iojoule.model.fitting.performance import SIZE_ROOM_OCTAVES, FittedSurface
 from iojoule.model.fitting.recipe import SurfaceRecipe
 from iojoule.model.fitting.rows import PERCENTILES, Rows, stands_apart
 from iojoule.model.fitting.tails import prior_tail, prior_widths
@@ -133,7 +133,13 @@ def _table(fitted: FittedSurface, rows: Rows, evident: dict[str, Floats]) -> Res
     where = coordinates(rows, fitted.knots.access_unit_log2)
     counts = {key: len(part) for key, part in _by_path(rows, fitted.knots.access_unit_log2).items()}
     paths = sorted(counts, key=lambda key: (-counts[key], key))
-    axes = [_octaves(where[:, 0]), _octaves(where[:, 1]), _octaves(where[:, 2])]
+    sizes = _octaves(where[:, 2])
+    room = [sizes[0] - SIZE_ROOM_OCTAVES, *sizes, sizes[-1] + SIZE_ROOM_OCTAVES]
+    axes = [
+        _octaves(where[:, 0]),
+        _octaves(where[:, 1]),
+        np.array([size for size in room if size >= fitted.knots.access_unit_log2]),
+    ]
     grid = np.array(list(product(*axes)))
     names = ["latency", *fitted.tails]
     values: dict[str, list[float]] = {}

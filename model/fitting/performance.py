@@ -43,6 +43,16 @@ INTERPOLATED = ("p99", "p999")
 
 LARGEST_COMMAND_BYTES = 1 << 20
 """Where no limit of one command is known, a surface of few figures ends here."""
+SIZE_ROOM_OCTAVES = 1.0
+"""Residuals over request size fade this far beyond the sizes measured, where the curve's bytes a
+second take over; over depth and jobs they stay as they are at the edge at once."""
+
+CURVE_ROWS = 800
+"""Rows that the curve and the laws of percentiles are fitted on: twenty for each of about forty
+parameters. Residuals are learned from all."""
+
+REFIT_ROWS = 300
+"""As above where a whole depth or size is left out of more than `CURVE_ROWS` rows."""
 
 F_SCALE = 3.0
 """Residuals beyond so many standard deviations count by their size, not by its square."""
@@ -79,7 +89,8 @@ class FittedSurface:
         sessions: Log factors of unloaded latency, core time and sharpness by session.
         vector: The least-squares solution, to start the next one from.
         features: Layout of the residuals' features.
-        edges: Least and greatest log2 of depth, jobs and request bytes of the rows, shape (2, 3).
+        edges: Least and greatest log2 of depth, jobs and request bytes up to which residuals
+            follow the process, shape (2, 3).
     """
 
     settings: Settings
@@ -249,8 +260,11 @@ class _Problem:
         core = (np.log(points.core_ns[self.busy]) - self.log_busy_ns) / BUSY_SD
         return np.concatenate([misfit, core, self.layout.penalties(vector)])
 
-    def solve(self, start: Floats | None) -> FittedSurface:
-        """Find the solution; from `start`, where it fits, with a looser tolerance."""
+    def solve(self, start: Floats | None, *, exact: bool = True) -> FittedSurface:
+        """Find the solution; from `start`, where it fits, with a looser tolerance.
+
+        `exact` goes on to where every machine ends at the same digits.
+        """
         warm = start is not None and start.shape == self.layout.start.shape
         solution = least_squares(
             self.loss,
@@ -262,7 +276,7 @@ class _Problem:
             xtol=1e-5 if warm else 1e-7,
             max_nfev=200,
         )
-        vector = polish(self.loss, solution.x, F_SCALE)
+        vector = polish(self.loss, solution.x, F_SCALE) if exact else solution.x
         cost, extra, session = self.costs(vector)
         paths: dict[PathKey, tuple[float, float, float]] = {
             path: (prior.added_latency_ns, prior.core_time_ns, prior.wakeup_ns)
@@ -314,10 +328,38 @@ def fit_surface(
         learn: Also learn residuals and tails (off where a row is not a measurement).
         like: Start from this fit and take the residuals' hyperparameters from it.
     """
-    fitted = _Problem(rows, settings, span=not learn).solve(like.vector if like else None)
+    many, span = len(rows) > CURVE_ROWS, not learn
+    if like is not None and many:  # one of many refits, whose digits nobody keeps
+        problem = _Problem(sample(rows, REFIT_ROWS), settings, span=span)
+        fitted = problem.solve(like.vector, exact=False)
+    else:
+        problem = _Problem(sample(rows), settings, span=span)
+        fitted = problem.solve(like.vector if like else None)
     if learn:
         learn_residuals(fitted, rows, like)
     return fitted
+
+
+def sample(rows: Rows, most: int = CURVE_ROWS) -> Rows:
+    """At most `most` rows, drawn at random but with every session, host path and extreme."""
+    if len(rows) <= most:
+        return rows
+    keep = np.zeros(len(rows), dtype=bool)
+    keep[np.random.default_rng(0).permutation(len(rows))[:most]] = True
+    kinds = np.array([f"{path} {s}" for path, s in _series(rows)])
+    keep[np.unique(kinds, return_index=True)[1]] = True
+    for name in ("request_bytes", "queue_depth", "jobs"):
+        keep[[np.argmin(getattr(rows, name)), np.argmax(getattr(rows, name))]] = True
+    return rows.take(keep)
+
+
+def _tail(fitted: FittedSurface, name: str, rows: Rows) -> Tail:
+    """The law of one percentile."""
+    some = sample(rows)
+    points, terms = fitted.curve(some)
+    log_latency = np.log(some.latency_ns)
+    target = np.log(some.percentile(name)) - log_latency
+    return fit_tail(name, fitted.knots, points, terms, log_latency, target)
 
 
 def refit(fitted: FittedSurface, rows: Rows) -> FittedSurface:
@@ -329,7 +371,8 @@ def learn_residuals(fitted: FittedSurface, rows: Rows, like: FittedSurface | Non
     """Learn what the curve misses, and the latency percentiles, from the same rows."""
     points, terms = fitted.curve(rows)
     where = _where(points)
-    fitted.edges = np.stack([where.min(axis=0), where.max(axis=0)])
+    room = np.array([0.0, 0.0, SIZE_ROOM_OCTAVES])
+    fitted.edges = np.stack([where.min(axis=0) - room, where.max(axis=0) + room])
     fitted.features = (
         like.features
         if like is not None
@@ -353,7 +396,7 @@ def learn_residuals(fitted: FittedSurface, rows: Rows, like: FittedSurface | Non
         points, terms = fitted.curve(some)
         log_latency = np.log(some.latency_ns)
         target = np.log(some.percentile(name)) - log_latency
-        tail = fit_tail(name, fitted.knots, points, terms, log_latency, target)
+        tail = _tail(fitted, name, some)
         fitted.tails[name] = tail
         fitted.tail_residuals[name] = ResidualModel.fit(
             fitted.features.of(some, points),

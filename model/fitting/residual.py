@@ -19,6 +19,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from iojoule.model.fitting.rows import Rows, stands_apart
+from iojoule.model.fitting.sparse import SparseProcess
 from iojoule.model.surface import Points
 
 Floats = NDArray[np.float64]
@@ -29,6 +30,12 @@ at most, so that what differs more is a property of the drive."""
 
 TAIL_VARIANCE = (4e-4, 1e-6, 9e-4)
 """As above for percentiles over the mean, which follow a host's other work from day to day."""
+
+EXACT_ROWS = 400
+"""More rows than this go through inducing points: the exact solve is cubic."""
+
+SCALE_ROWS = 200
+"""So many rows, drawn at random, tell the scales where there are more than `EXACT_ROWS`."""
 
 COORDINATES = 4
 """Depth, request size, jobs and requests in flight come first in every feature matrix."""
@@ -46,14 +53,14 @@ class SessionFeatures:
 
     def of(self, rows: Rows, points: Points) -> Floats:
         """Features of rows, shape (n, 3 + paths + sessions)."""
-        keys = rows.path_keys()
+        keys = np.array(rows.path_keys(), dtype=object)
         columns = [
             points.log2_depth / 2,
             points.log2_request / 2,
             points.log2_jobs / 2,
             (points.log2_depth + points.log2_jobs) / 2,
         ]
-        columns += [np.array([key == path for key in keys], float) for path in self.paths]
+        columns += [(keys == path).astype(float) for path in self.paths]
         columns += [(rows.session == name).astype(float) for name in self.sessions]
         return np.stack(columns, axis=1)
 
@@ -169,11 +176,16 @@ def _kernel(
     return kernel
 
 
+def _noise_variance(kernel: Kernel) -> float:
+    parts = kernel.get_params()
+    return float(next(value for name, value in parts.items() if name.endswith("noise_level")))
+
+
 @dataclass(frozen=True)
 class ResidualModel:
     """A fitted residual in log units."""
 
-    process: GaussianProcessRegressor
+    process: GaussianProcessRegressor | SparseProcess
 
     @classmethod
     def fit(
@@ -196,8 +208,15 @@ class ResidualModel:
             like: Take the scales from this model; None finds them by marginal likelihood.
         """
         if like is not None:
-            kernel, optimizer = like.process.kernel_, None
-            return cls(GaussianProcessRegressor(kernel, optimizer=optimizer).fit(x, y))
+            kernel = like.process.kernel_
+            if len(x) > EXACT_ROWS:
+                known = like.process.inducing if isinstance(like.process, SparseProcess) else None
+                return cls(SparseProcess.fit(kernel, x, y, _noise_variance(kernel), known))
+            return cls(GaussianProcessRegressor(kernel, optimizer=None).fit(x, y))
+        if len(x) > EXACT_ROWS:
+            some = np.random.default_rng(0).permutation(len(x))[:SCALE_ROWS]
+            scales = cls.fit(x[some], y[some], features, between, most)
+            return cls.fit(x, y, features, between, most, scales)
         with warnings.catch_warnings():
             # a length scale at its bound is expected: a column that does not matter
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -207,8 +226,7 @@ class ResidualModel:
     @property
     def noise_variance(self) -> float:
         """Variance of a single row around the surface, log units squared."""
-        parts = self.process.kernel_.get_params()
-        return float(next(v for name, v in parts.items() if name.endswith("noise_level")))
+        return _noise_variance(self.process.kernel_)
 
     def predict(self, x: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation, noise included, at features x."""

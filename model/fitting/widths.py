@@ -28,8 +28,14 @@ FLOOR_SD = {"latency": 0.02, "p50": 0.05, "p99": 0.2, "p999": 0.2}
 little about where percentiles go wrong, so that their intervals are nearly as wide everywhere,
 which scores better on what is left out."""
 
-LEAST_SCORES = 10
-"""Nine scores are the least that bound 90 %; crepes takes (9 + 1) * 0.9 for more than 9."""
+FEWEST_SCORES = 10
+"""Scores that a finite 90 % quantile needs, with room for rounding."""
+
+MANY_ROWS = 800
+"""With more rows than this a few depths and sizes tell the widths: every fold has scores enough."""
+
+FOLDS_OF_MANY = 5
+"""Depths and sizes, the first and the last among them, that are left out of many rows."""
 
 SD_PER_OCTAVE = 0.05
 """How fast doubt grows outside the hull, log units an octave; the factor scales it."""
@@ -51,9 +57,17 @@ def folds(rows: Rows, axes: tuple[str, ...] = ("queue_depth", "request_bytes")) 
         distinct = np.unique(values)
         if len(distinct) < 3:
             continue
+        if len(rows) > MANY_ROWS:
+            chosen = np.unique(np.linspace(0, len(distinct) - 1, FOLDS_OF_MANY).astype(int))
+            distinct = distinct[chosen] if len(distinct) <= 16 else distinct
         if len(distinct) > 16:  # a fine sweep: leave out every octave's worth at once
             octaves = np.round(np.log2(values))
-            for octave in np.unique(octaves):
+            present = np.unique(octaves)
+            if len(rows) > MANY_ROWS:
+                present = present[
+                    np.unique(np.linspace(0, len(present) - 1, FOLDS_OF_MANY).astype(int))
+                ]
+            for octave in present:
                 yield Fold(axis, float(2.0**octave), octaves != octave)
             continue
         for value in distinct:
@@ -95,7 +109,7 @@ def held_out(rows: Rows, fitted: FittedSurface) -> list[tuple[Fold, FittedSurfac
 def conformal_widths(
     rows: Rows, without: Iterable[tuple[Fold, FittedSurface]]
 ) -> list[IntervalWidth]:
-    """Widths by quantity and region; a region with fewer than nine scores takes the other's.
+    """Widths by quantity and region; a region with fewer than ten scores takes the other's.
 
     Args:
         rows: What the surface was fitted on.
@@ -126,9 +140,9 @@ def _widths(scores: dict[tuple[str, str], list[float]]) -> list[IntervalWidth]:
     for name in ("latency", *PERCENTILES):
         for region in ("inside", "outside"):
             own = scores.get((name, region), [])
-            if len(own) < LEAST_SCORES:
+            if len(own) < FEWEST_SCORES:
                 own = own + scores.get((name, "outside" if region == "inside" else "inside"), [])
-            if len(own) < LEAST_SCORES:
+            if len(own) < FEWEST_SCORES:
                 continue
             out.append(
                 IntervalWidth(
