@@ -20,8 +20,9 @@ from iojoule.datasets.store import Dataset, read_dataset
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fitting.build import fit_profile, load_measurements
 from iojoule.model.fitting.characterised import characterised_gaps, characterised_writes
+from iojoule.model.fitting.gates import check
 from iojoule.model.fitting.prior.expectation import Expectation
-from iojoule.model.fitting.prior.specimens import between_drives, valid_for
+from iojoule.model.fitting.validity import valid_for
 from iojoule.model.fitting.recipe import (
     Figure,
     HostRecipe,
@@ -128,6 +129,7 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
     Raises:
         InputError: A dataset cannot be read, several drives are named, or too little was
             measured; says what to do.
+        DataQualityError: The measurements contradict themselves (`model.fitting.gates`).
     """
     named = [(path, read_dataset(path)) for path in dataset_paths(paths)]
     name = _device(named, device)
@@ -142,10 +144,14 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
         notes.append(f"{len(mixed_sizes)} measurements of several sizes at once are left out")
     unverified = [one for one in measurements if one.conditions.power_state_verified is False]
     if unverified:
-        measurements = [one for one in measurements if one not in unverified]
+        measurements = [
+            one for one in measurements if one.conditions.power_state_verified is not False
+        ]
         notes.append(
             f"{len(unverified)} measurements are left out: nobody verified their power state"
         )
+    checked = check(measurements)
+    measurements, notes = checked.measurements, notes + checked.notes
     recipe = recipe.model_copy(update={"host": _host(recipe.host, measurements)})
     found = _characteristics(paths)
     if found is not None:
@@ -156,12 +162,7 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
                 "idle": characterised_gaps(found),
             }
         )
-    recipe = recipe.model_copy(
-        update={
-            "valid_for": valid_for(recipe.valid_for, measurements),
-            "between_drives": between_drives(recipe.between_drives, measurements),
-        }
-    )
+    recipe = recipe.model_copy(update={"valid_for": valid_for(recipe.valid_for, measurements)})
     expected = Expectation(known_facts(name, measured), recipe, measurements)
     recipe = expected.power_recipe(measurements)
     profile = fit_profile(

@@ -31,6 +31,7 @@ from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fitting.assessment import assess
+from iojoule.model.fitting.between import between_drives
 from iojoule.model.fitting.core_time import core_seconds_per_byte
 from iojoule.model.fitting.export import export_surface, rounded
 from iojoule.model.fitting.generic_power import (
@@ -331,7 +332,9 @@ def _fit_profile(
             if recipe.endurance_bytes_written
             else None
         ),
-        between_drives_relative_sd=parameter("between_drives_relative_sd", recipe.between_drives),
+        between_drives_relative_sd=parameter(
+            "between_drives_relative_sd", between_drives(measurements, recipe.between_drives)
+        ),
         surfaces=sorted(surfaces, key=_surface_order),
         host=_host(recipe, fits[0]).model_copy(
             update={"core_seconds_per_byte": core_seconds_per_byte(measurements)}

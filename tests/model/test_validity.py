@@ -10,8 +10,8 @@ from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import StaleProfileError
 from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
 from iojoule.datasets.schema import Conditions
-from iojoule.model.fitting.prior.specimens import between_drives, valid_for
 from iojoule.model.fitting.recipe import generic_recipe
+from iojoule.model.fitting.validity import valid_for
 from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.facts import facts_of
 from iojoule.model.validity import judge, under
@@ -130,13 +130,3 @@ def specimen(rows: list[Any], serial: str, factor: float) -> list[Any]:
         )
         for one in rows
     ]
-
-
-def test_specimens_meet_the_prior(measure: Any) -> None:
-    stated, rows = generic_recipe("a", "A").between_drives, measure()
-    assert between_drives(stated, specimen(rows, "one", 1.0)) == stated
-    alike = specimen(rows, "one", 1.0) + specimen(rows, "two", 1.0)
-    assert 0 < between_drives(stated, alike).value < stated.value
-    apart = specimen(rows, "one", 1.0) + specimen(rows, "two", 1.3)
-    apart += specimen(rows, "three", 0.8)
-    assert between_drives(stated, apart).value > 2 * stated.value

@@ -1,0 +1,280 @@
+"""What measurements must be before a profile is fitted on them: named, with the remedy.
+
+A session is one sitting with one drive, one host and one firmware; sessions may differ, and the fit
+knows how much. So what contradicts itself inside a session is refused, what differs between
+sessions is only told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from iojoule.datasets.errors import DataQualityError, InputError
+from iojoule.datasets.littles_law import FAIL_ABOVE, USUAL_CAUSES, WARN_ABOVE
+from iojoule.datasets.schema import Measurement
+
+ONE_A_SESSION = {
+    "device_serial_hash": "drives",
+    "firmware": "firmware versions",
+    "host_id": "hosts",
+}
+"""Conditions that cannot change within a session, and what several of them are."""
+
+REPEATS_WARN, REPEATS_REFUSE = 1.25, 2.0
+"""Ratio of the slowest to the fastest repeat: the public sweeps of one drive a week apart differ
+by 1.47 at most, repeats of one sitting by less than 1.1."""
+
+MOST_FAILING = 0.2
+"""Share of runs off Little's law above which the whole dataset is in doubt."""
+
+STUCK_ROWS = 5
+"""A figure that stays the same to the last digit over so many other configurations is stuck."""
+
+FEWEST = 3
+"""Runs of one kind (operation and pattern) without which there is nothing to fit."""
+
+SIZES, DEPTHS = (4096, 16384, 65536, 262144), (1, 4, 16, 64, 256)
+"""A good first plan over request size and requests in flight."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Measurements that may be fitted, and what their reader should know."""
+
+    measurements: list[Measurement]
+    notes: list[str]
+
+
+def check(measurements: Sequence[Measurement]) -> Checked:
+    """Put measurements through every gate.
+
+    Raises:
+        DataQualityError: They contradict themselves; names where, and the remedy.
+        InputError: There are too few; says what to measure next.
+    """
+    kept, notes = list(measurements), []
+    _refuse_stuck(kept)
+    for gate in (_mixed, _throttled, _littles_law, _repeats):
+        kept, said = gate(kept)
+        notes += said
+    return Checked(kept, notes + _too_few(kept))
+
+
+def named(one: Measurement) -> str:
+    """A run by what was set and when."""
+    chosen = one.configuration
+    session = one.conditions.session_id or one.conditions.series_id
+    return (
+        f"{one.workload.pattern} {one.workload.operation} of {chosen.request_bytes} bytes, depth "
+        f"{chosen.queue_depth} x {chosen.jobs}" + (f", session {session}" if session else "")
+    )
+
+
+def _few(items: Iterable[str]) -> str:
+    listed = list(items)
+    return "; ".join(listed[:3]) + (f"; and {len(listed) - 3} more" if len(listed) > 3 else "")
+
+
+def _mixed(rows: list[Measurement]) -> tuple[list[Measurement], list[str]]:
+    """Several drives, hosts or firmware versions: told by session, or refused."""
+    notes = []
+    for field, many in ONE_A_SESSION.items():
+        sessions: dict[str, set[str]] = {}
+        silent = 0
+        for one in rows:
+            value = getattr(one.conditions, field)
+            if value is None:
+                silent += 1
+            else:
+                sessions.setdefault(one.conditions.session_id or "", set()).add(str(value))
+        for session, values in sessions.items():
+            if len(values) > 1:
+                where = f"session {session}" if session else "runs without session_id"
+                raise DataQualityError(
+                    f"{where}: {len(values)} {many} ({_few(sorted(values))}); a session is of one: "
+                    f"give the runs of each {field} their own session_id, or fit them apart",
+                    field=field,
+                )
+        every = sorted(set().union(*sessions.values()))
+        if len(every) > 1:
+            notes.append(
+                f"{len(every)} {many} ({_few(every)}), told apart by session: the profile is of "
+                "their middle, and its intervals know how far they lie apart"
+            )
+        if every and silent:
+            notes.append(
+                f"{silent} of {len(rows)} runs do not say their {field}; they are taken for "
+                f"{every[0] if len(every) == 1 else 'any of them'}"
+            )
+    return rows, notes
+
+
+def _throttled(rows: list[Measurement]) -> tuple[list[Measurement], list[str]]:
+    hot = [one for one in rows if (one.conditions.thermal_throttle_seconds or 0.0) > 0]
+    if not hot:
+        return rows, []
+    if len(hot) == len(rows):
+        raise DataQualityError(
+            f"all {len(rows)} runs were throttled by heat ({named(hot[0])}); cool the drive and "
+            "measure again",
+            field="thermal_throttle_seconds",
+        )
+    said = (
+        f"{len(hot)} runs are left out, throttled by heat: {_few(map(named, hot))}; cool the drive "
+        "and measure them again"
+    )
+    return _without(rows, hot), [said]
+
+
+def _without(rows: list[Measurement], those: list[Measurement]) -> list[Measurement]:
+    out = {id(one) for one in those}
+    return [one for one in rows if id(one) not in out]
+
+
+def _littles_law(rows: list[Measurement]) -> tuple[list[Measurement], list[str]]:
+    """Leave out the runs that are more than 8 % off; many of them condemn the dataset."""
+    wrong, doubtful, judged = [], [], 0
+    for one in rows:
+        distance = abs(_littles_ratio(one) - 1.0)
+        judged += bool(np.isfinite(distance))
+        if distance > FAIL_ABOVE:
+            wrong.append(one)
+        elif distance > WARN_ABOVE:
+            doubtful.append(one)
+    notes = []
+    if wrong:
+        told = (
+            f"{len(wrong)} of {judged} runs are more than {FAIL_ABOVE:.0%} off Little's law: "
+            f"{_few(f'{named(one)}: ratio {_littles_ratio(one):.3f}' for one in wrong)}; "
+            f"{USUAL_CAUSES}"
+        )
+        if len(wrong) > MOST_FAILING * judged:
+            raise DataQualityError(f"{told}; correct what is stated or measure again")
+        notes.append(f"left out: {told}")
+    if doubtful:
+        notes.append(
+            f"{len(doubtful)} of {judged} runs are more than {WARN_ABOVE:.0%} off Little's law: "
+            f"{_few(map(named, doubtful))}"
+        )
+    return _without(rows, wrong), notes
+
+
+def _littles_ratio(one: Measurement) -> float:
+    """Throughput x mean latency / requests in flight; NaN where the law says nothing."""
+    asked = one.workload
+    held_back = (
+        asked.think_time_ns
+        or asked.flush_every_writes
+        or asked.demand_bytes_per_second
+        or asked.demand_operations_per_second
+    )
+    ratio = None if held_back else one.littles_ratio()
+    return float("nan") if ratio is None else ratio
+
+
+def _repeats(rows: list[Measurement]) -> tuple[list[Measurement], list[str]]:
+    """Repeats of one sitting must agree; sessions may differ, and are told."""
+    sittings: dict[tuple[object, ...], dict[str, list[float]]] = {}
+    example: dict[tuple[object, ...], Measurement] = {}
+    for one in rows:
+        # what was written changes the drive: such runs are a series, not repeats
+        if not one.observations.iops or one.state.host_bytes_written_since_purge is not None:
+            continue
+        key: tuple[object, ...] = (
+            one.workload.model_dump_json(),
+            one.configuration.model_dump_json(),
+            one.state.model_dump_json(),
+            one.conditions.cpu_cores_available,
+        )
+        example.setdefault(key, one)
+        session = one.conditions.session_id or ""
+        sittings.setdefault(key, {}).setdefault(session, []).append(one.observations.iops)
+    torn, apart = [], []
+    for key, sessions in sittings.items():
+        within = max(max(values) / min(values) for values in sessions.values())
+        middle = [float(np.median(values)) for values in sessions.values()]
+        if within > REPEATS_REFUSE:
+            raise DataQualityError(
+                f"{named(example[key])}: repeats of one session contradict each other by a factor "
+                f"of {within:.2f} in throughput; give runs of different sittings their own "
+                "session_id, leave the wrong ones out, or measure again"
+            )
+        if within > REPEATS_WARN:
+            torn.append(f"{named(example[key])}: factor {within:.2f}")
+        elif max(middle) / min(middle) > REPEATS_WARN:
+            apart.append(
+                f"{named(example[key])}: factor {max(middle) / min(middle):.2f} between "
+                f"{' and '.join(sorted(sessions))}"
+            )
+    notes = []
+    if torn:
+        notes.append(f"unsteady repeats within a session: {_few(torn)}; measure them longer")
+    if apart:
+        notes.append(f"sessions differ, and are fitted as such: {_few(apart)}")
+    return rows, notes
+
+
+FIGURES = ("iops", "latency_mean_ns", "latency_p99_ns", "device_power_watts")
+"""What must differ between configurations."""
+
+
+def _refuse_stuck(rows: list[Measurement]) -> None:
+    """A figure that never moves was not measured; power of 0 W under load neither."""
+    for name in FIGURES:
+        known = [
+            (one, value) for one in rows if (value := getattr(one.observations, name)) is not None
+        ]
+        settings = {one.configuration.model_dump_json() for one, _ in known}
+        if len(settings) >= STUCK_ROWS and len({value for _, value in known}) == 1:
+            raise DataQualityError(
+                f"{name} is {known[0][1]:g} in all {len(known)} runs of {len(settings)} "
+                "configurations: the column is constant, a sensor that is stuck or a wrong column "
+                "of the table; correct it or leave it out",
+                field=name,
+            )
+    for one in rows:
+        watts = one.observations.device_power_watts
+        if watts is not None and watts <= 0 and (one.observations.iops or 0) > 0:
+            raise DataQualityError(
+                f"{named(one)}: device_power_watts is {watts:g} while the drive serves; the sensor "
+                "was not on its supply or its sign is wrong",
+                field="device_power_watts",
+            )
+
+
+def _too_few(rows: list[Measurement]) -> list[str]:
+    """Say what is missing, and what to measure next."""
+    kinds: dict[str, list[Measurement]] = {}
+    for one in rows:
+        if one.observations.iops or one.observations.latency_mean_ns:
+            kind = f"{one.workload.pattern} {one.workload.operation}"
+            kinds.setdefault(kind, []).append(one)
+    alone = {kind: own for kind, own in kinds.items() if not kind.endswith("mixed")}
+    if not alone or max(map(len, alone.values())) < FEWEST:
+        have = ", ".join(f"{len(own)} of {kind}" for kind, own in alone.items()) or "none"
+        raise InputError(
+            f"too few runs with throughput or latency, of reads or writes alone ({have}): at least "
+            f"{FEWEST} of one kind are needed, better request sizes "
+            f"{', '.join(map(str, SIZES))} at depths {', '.join(map(str, DEPTHS))}; "
+            "`iojoule measure plan --plan quick` lists them"
+        )
+    return [note for kind, own in alone.items() if (note := _thin(kind, own))]
+
+
+def _thin(kind: str, own: list[Measurement]) -> str | None:
+    sizes = {one.configuration.request_bytes for one in own}
+    depths = {one.configuration.queue_depth * one.configuration.jobs for one in own}
+    if len(sizes) >= 3 and len(depths) >= 3:
+        return None
+    missing = []
+    if len(sizes) < 3:
+        missing.append("request sizes " + ", ".join(str(s) for s in SIZES if s not in sizes))
+    if len(depths) < 3:
+        missing.append("requests in flight " + ", ".join(str(d) for d in DEPTHS if d not in depths))
+    return (
+        f"{kind}: {len(own)} runs over {len(sizes)} sizes and {len(depths)} numbers of requests in "
+        f"flight; beyond them it is extrapolated. Measure next: {' and '.join(missing)}"
+    )
