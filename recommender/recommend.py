@@ -102,14 +102,16 @@ class Recommender:
             frames.append(misses)
         judged = judge.judge(join(frames))
         shared = with_shared_surface(self.predictor, judged.frame, judged.prediction, judged.work)
-        details = Details(self.layout, question, replace(judged, work=shared))
+        same = best is None or bool((knobs(best)[0] == knobs(today.frame)[0]).all())
+        # today's configuration was not chosen for its prediction
+        chosen = None if same else (1 + len(shown), 1 + len(shown))
+        details = Details(self.layout, question, replace(judged, work=shared), chosen)
         made = [details.row(index) for index in range(1 + len(shown))]
         current, recommended, saving, endurance = made[0], None, None, None
         place = 0
         if best is not None:
             place = 1 + len(shown)
             recommended = details.row(place)
-            same = bool((knobs(best)[0] == knobs(today.frame)[0]).all())
             saving = details.saving(0, place, same=same)
             endurance = endurance_of(self.profile, workload, recommended, current)
         return Recommendation(

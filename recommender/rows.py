@@ -13,6 +13,7 @@ from iojoule.model.predictor import NORMAL_90
 from iojoule.recommender.answer import Estimate, Miss, Row, Saving, Shortfall, Verdict
 from iojoule.recommender.equal_work import watts_of
 from iojoule.recommender.screen import DEMAND, Judged, Question, rests
+from iojoule.recommender.selection import rivals, widening
 from iojoule.recommender.sensitivity import (
     Contrast,
     Gradients,
@@ -43,9 +44,17 @@ class Details:
         layout: The common parameters of the profile's power laws.
         question: What was asked.
         judged: The rows.
+        chosen: The row that is recommended, and how many of the first rows it was chosen from:
+            its intervals know of the choice (`recommender.selection`).
     """
 
-    def __init__(self, layout: Layout, question: Question, judged: Judged) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        question: Question,
+        judged: Judged,
+        chosen: tuple[int, int] | None = None,
+    ) -> None:
         self.layout = layout
         self.question = question
         self.judged = judged
@@ -56,7 +65,23 @@ class Details:
             )
             for rest in rests(question.demand)
         ]  # fmt: skip
+        if chosen is not None:
+            self._know_of_the_choice(*chosen)
         self.estimates = {name: _estimates(column) for name, column in self._columns().items()}
+
+    def _know_of_the_choice(self, chosen: int, rows: int) -> None:
+        """Widen what the chosen row errs by itself, in every scope."""
+        scope = self.question.scope.value
+        for every in self.gradients:
+            if scope not in every:
+                continue
+            asked = np.append(np.arange(rows), chosen)
+            power = every[scope]
+            own = np.hypot(power.own_speed, power.own_fit)[asked]
+            factor = widening(rivals(power.watts[asked], own, rows))
+            for part in every.values():
+                part.own_speed[chosen] *= factor
+                part.own_fit[chosen] *= factor
 
     def _columns(self) -> dict[str, Triple | None]:
         judged, prediction = self.judged, self.judged.prediction

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binomtest
 
 from iojoule.model.fitting.baselines import hyperbola, interpolate
 from iojoule.model.fitting.performance import FittedSurface, Settings, fit_surface
 from iojoule.model.fitting.rows import Rows, stands_apart
 from iojoule.model.fitting.widths import (
     CONFIDENCE,
+    FEWEST_SCORES,
     FLOOR_SD,
     SD_PER_OCTAVE,
     Fold,
@@ -37,7 +40,9 @@ class Outcome:
     Attributes:
         axis: queue_depth or request_bytes.
         fold: The value that was left out.
-        region: inside or outside the row's own series.
+        region: inside the row's own series; beyond it, one step after its last depth or size;
+            or below it, one step before its first.
+        series: The row's own series; rows of one are not independent.
         sessions: steady or apart; the second are labelled, and no profile answers for them.
         grid: coarse or fine, by how many values of the axis the series has (`FINE`).
         quantity: One of QUANTITIES.
@@ -51,6 +56,7 @@ class Outcome:
     axis: str
     fold: float
     region: str
+    series: str
     sessions: str
     grid: str
     quantity: str
@@ -103,6 +109,7 @@ def judge(rows: Rows, fold: Fold, fitted: FittedSurface) -> list[Outcome]:
                     fold.axis,
                     fold.value,
                     _region(x, at),
+                    _series(test, index, fold.axis),
                     "apart" if stands_apart(str(test.session[index])) else "steady",
                     "fine" if len(np.unique(x)) + 1 >= FINE else "coarse",
                     quantity,
@@ -121,6 +128,12 @@ def _region(x: Floats, at: float) -> str:
     if at > x.max():
         return "beyond"
     return "below" if at < x.min() else "inside"
+
+
+def _series(test: Rows, index: int, axis: str) -> str:
+    """Names what a row shares with the others of its series."""
+    names = ("session", "request_bytes", "queue_depth", "jobs", "engine", "completion", "scheduler")
+    return " ".join(str(getattr(test, name)[index]) for name in names if name != axis)
 
 
 def _floor(quantity: str) -> float:
@@ -150,18 +163,34 @@ def _quantity(
 
 @dataclass(frozen=True)
 class IntervalVerdict:
-    """Coverage and mean interval score (log units) of nominal 90 % intervals."""
+    """Coverage and mean interval score (log units) of nominal 90 % intervals.
+
+    `p_value` is that of a two-sided binomial test against 90 %, clustered by series.
+    """
 
     covered: int
     rows: int
     score: float
+    p_value: float = np.nan
+
+
+def outside_as_one(outcomes: list[Outcome]) -> list[Outcome]:
+    """Beyond and below taken together, as the widths of a profile take them."""
+    return [o if o.region == "inside" else replace(o, region="outside") for o in outcomes]
 
 
 def judge_intervals(outcomes: list[Outcome], method: str) -> IntervalVerdict:
     """Judge intervals of `interval_scores` together."""
-    scores = [one for one in interval_scores(outcomes, method) if one is not None]
-    mean = float(np.mean([score for _, score in scores])) if scores else np.nan
-    return IntervalVerdict(sum(covered for covered, _ in scores), len(scores), mean)
+    judged = zip(outcomes, interval_scores(outcomes, method), strict=True)
+    scores = [(outcome.series, *one) for outcome, one in judged if one is not None]
+    if not scores:
+        return IntervalVerdict(0, 0, np.nan)
+    return IntervalVerdict(
+        sum(covered for _, covered, _ in scores),
+        len(scores),
+        float(np.mean([score for *_, score in scores])),
+        clustered_p_value([(series, covered) for series, covered, _ in scores]),
+    )
 
 
 def interval_scores(outcomes: list[Outcome], method: str) -> list[tuple[bool, float] | None]:
@@ -173,7 +202,7 @@ def interval_scores(outcomes: list[Outcome], method: str) -> list[tuple[bool, fl
     distance of what lies outside (Gneiting and Raftery 2007).
 
     Returns:
-        For each outcome whether it is covered, and its score; None where fewer than nine others
+        For each outcome whether it is covered, and its score; None where fewer than ten others
         say how wide the interval is.
     """
     errors = np.array([one.log_error(method) for one in outcomes])
@@ -186,7 +215,7 @@ def interval_scores(outcomes: list[Outcome], method: str) -> list[tuple[bool, fl
         fold = [(outcomes[place].axis, outcomes[place].fold) for place in group]
         for own in set(fold):
             others = [p for p, other in zip(group, fold, strict=True) if other != own]
-            if len(others) < 9:
+            if len(others) < FEWEST_SCORES:
                 continue
             factor = conformal_factor(errors[others] / scale[others])
             for place in (p for p, other in zip(group, fold, strict=True) if other == own):
@@ -195,3 +224,21 @@ def interval_scores(outcomes: list[Outcome], method: str) -> list[tuple[bool, fl
                 score = float(2 * half + 2 / (1 - CONFIDENCE) * miss)
                 judged[place] = (miss == 0.0, score)
     return judged
+
+
+def clustered_p_value(hits: Sequence[tuple[str, bool]]) -> float:
+    """Two-sided binomial test of coverage against 90 % where rows of one series move together.
+
+    The sample counts as n / design effect rows; the effect is the variance of the series' totals
+    over that of independent rows, at least 1 (Rao and Scott, Biometrics 48, 1992).
+    """
+    names = sorted({name for name, _ in hits})
+    rows = np.array([sum(one == name for one, _ in hits) for name in names], dtype=float)
+    inside = np.array([sum(hit for one, hit in hits if one == name) for name in names], dtype=float)
+    n, share = rows.sum(), inside.sum() / rows.sum()
+    effect, spread = 1.0, share * (1.0 - share)
+    if len(names) > 1 and spread > 0:
+        scatter = ((inside - share * rows) ** 2).sum() * len(names) / (len(names) - 1)
+        effect = max(1.0, float(scatter / (n * spread)))
+    counted = max(round(n / effect), 1)
+    return float(binomtest(round(share * counted), counted, CONFIDENCE).pvalue)

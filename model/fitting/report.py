@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
-from scipy.stats import binomtest
 from threadpoolctl import threadpool_limits
 
 from iojoule.datasets.profile import WriteState
@@ -19,6 +18,7 @@ from iojoule.model.fitting.backtest import (
     judge,
     judge_intervals,
     leave_out,
+    outside_as_one,
 )
 from iojoule.model.fitting.build import SurfaceFit, fit_surfaces, load_measurements
 from iojoule.model.fitting.performance import fit_surface
@@ -31,13 +31,15 @@ from iojoule.model.fitting.power_checks import (
 )
 from iojoule.model.fitting.recipe import DevicePowerRecipe, Recipe, load_recipe, shipped_recipes
 from iojoule.model.fitting.series_checks import series_outcomes
-from iojoule.model.fitting.widths import CONFIDENCE, Fold
+from iojoule.model.fitting.widths import Fold
 from iojoule.model.fitting.write_state import Series, fit_write_state, write_series
 
 Cells = list[str | int | float | None]
 
 TRANSITION_SECONDS = (265, 299)
 """Where the 980 PRO's write series changes over; scored apart."""
+
+REGIONS = ("inside", "beyond", "below")
 
 COARSE = (1.0, 4.0, 16.0, 64.0, 256.0)
 """Depths of the coarse grid; the others of a finer sweep are tested between them."""
@@ -73,12 +75,17 @@ def report(folder: Path, names: list[str] | None = None) -> Report:
         InputError: A file is missing.
     """
     with threadpool_limits(1):  # small matrices: more threads only wait for each other
-        return Report(
-            tables=[t for name in names or shipped_recipes() for t in _tables(name, folder)]
-        )
+        tables: list[Table] = []
+        pooled: dict[str, list[Outcome]] = {}
+        for name in names or shipped_recipes():
+            own, outcomes = _tables(name, folder)
+            tables += own
+            pooled[name] = outcomes
+        return Report(tables=[_pooled(pooled), *tables])
 
 
-def _tables(name: str, folder: Path) -> list[Table]:
+def _tables(name: str, folder: Path) -> tuple[list[Table], list[Outcome]]:
+    """The tables of one drive, and every outcome behind them."""
     tables: list[Table] = []
     recipe = load_recipe(name)
     measurements, _ = load_measurements(recipe, folder)
@@ -97,7 +104,38 @@ def _tables(name: str, folder: Path) -> list[Table]:
     tables += _between(recipe, learned)
     tables += _power(recipe, measurements, fits, series, state)
     tables += _left_out(recipe, measurements)
-    return tables
+    return tables, [o for some in outcomes.values() for o in some]
+
+
+def _pooled(outcomes: dict[str, list[Outcome]]) -> Table:
+    """Medians by drive and axis and of all, on the same rows for model and baselines."""
+    groups: dict[tuple[str, str], list[Outcome]] = {}
+    for name, results in outcomes.items():
+        for one in results:
+            if one.sessions != "steady":
+                continue
+            for key in ((name, one.axis), (name, "both"), ("all drives", "both")):
+                groups.setdefault(key, []).append(one)
+    rows: list[Cells] = []
+    for key, region, quantity in product(sorted(groups), REGIONS, QUANTITIES):
+        some = [o for o in groups[key] if (o.region, o.quantity) == (region, quantity)]
+        if some:
+            medians: Cells = [
+                round(100.0 * float(np.median([o.error(m) for o in some])), 2)
+                for m in ("model", "interpolation", "hyperbola")
+            ]
+            rows.append([*key, region, quantity, len(some), *medians])
+    return Table(
+        title="median errors on whole depths and sizes left out, steady sessions, %",
+        columns=[
+            *("drive", "left out", "region", "quantity", "n"),
+            *("model", "log-log", "hyperbola"),
+        ],
+        rows=rows,
+        note="Every distinct depth and size is left out in turn, of all series at once. inside: "
+        "between depths or sizes of the row's own series; beyond: one step after the last one that "
+        "is left of it; below: one step before the first.",
+    )
 
 
 def _percent(value: float) -> float:
@@ -108,7 +146,7 @@ def _errors(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -> T
     rows: list[Cells] = []
     for (operation, pattern), results in outcomes.items():
         for axis, grid, region, quantity in product(
-            ("queue_depth", "request_bytes"), ("coarse", "fine"), ("inside", "outside"), QUANTITIES
+            ("queue_depth", "request_bytes"), ("coarse", "fine"), REGIONS, QUANTITIES
         ):
             some = [
                 o
@@ -141,8 +179,8 @@ def _errors(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -> T
             "hyperbola p90",
         ],
         rows=rows,
-        note="inside: between depths or sizes of the row's own series; outside: beyond them. "
-        "log-log: monotone interpolation inside, log-log extrapolation outside. Same rows for "
+        note="inside: between depths or sizes of the row's own series; beyond and below: one step "
+        "after its last, before its first. log-log: monotone interpolation inside, log-log extrapolation outside. Same rows for "
         "all three; rows whose series has nothing left are not scored. fine: series of eight "
         "values or more, where interpolation is as good as fio's own histogram bins (1 to 2 %).",
     )
@@ -152,7 +190,7 @@ def _intervals(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -
     rows: list[Cells] = []
     for (operation, pattern), results in outcomes.items():
         for key in product(("steady", "apart"), ("inside", "outside"), QUANTITIES):
-            some = [o for o in results if (o.sessions, o.region, o.quantity) == key]
+            some = [o for o in outside_as_one(results) if (o.sessions, o.region, o.quantity) == key]
             ours, base = (judge_intervals(some, m) for m in ("model", "interpolation"))
             if ours.rows:
                 rows.append(
@@ -167,16 +205,15 @@ def _intervals(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -
             *(f"log-log {name}" for name in verdict),
         ],
         rows=rows,
-        note="p: two-sided binomial test against 90 %. Score: mean interval score in log units, "
+        note="p: two-sided binomial test against 90 %, clustered by series. Score: mean interval score in log units, "
         "lower is better. Widths come from the other folds' errors, for both methods. apart: "
         "sessions labelled unsteady, which no profile answers for.",
     )
 
 
 def _verdict(verdict: IntervalVerdict) -> Cells:
-    p = binomtest(verdict.covered, verdict.rows, CONFIDENCE).pvalue
     covered = _percent(verdict.covered / verdict.rows)
-    return [covered, round(float(p), 3), round(verdict.score, 3)]
+    return [covered, round(verdict.p_value, 3), round(verdict.score, 3)]
 
 
 def _between(recipe: Recipe, fits: list[SurfaceFit]) -> list[Table]:

@@ -61,7 +61,7 @@ def test_leaving_depths_out_beats_interpolation(measure: Maker) -> None:
         for o in leave_out(rows_of(measurements, host_cores=20), settings_of(measurements))
         if o.quantity == "throughput" and o.axis == "queue_depth"
     ]
-    for region in ("inside", "outside"):
+    for region in ("inside", "beyond", "below"):
         some = [o for o in outcomes if o.region == region]
         ours = np.median([o.error("model") for o in some])
         assert ours <= np.median([o.error("interpolation") for o in some])

@@ -87,7 +87,7 @@ def test_littles_law_warns_refuses_runs_and_refuses_datasets() -> None:
 
 def test_contradicting_repeats_are_refused_in_a_session_and_told_between() -> None:
     twice = [*sweep(session_id="a"), run(4096, 1, iops=3e4, session_id="a")]
-    with pytest.raises(DataQualityError, match="factor of 3.00"):
+    with pytest.raises(DataQualityError, match=r"factor of 3\.00"):
         check(twice)
     between = check([*sweep(session_id="a"), run(4096, 1, iops=3e4, session_id="b")])
     assert any("between a and b" in note for note in between.notes)

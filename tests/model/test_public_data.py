@@ -71,7 +71,7 @@ def test_model_errs_less_than_the_baselines(tables: dict[str, Table]) -> None:
     for quantity in ("throughput", "mean latency", "p99"):
         row = rows["queue_depth", "coarse", "inside", quantity]
         assert number(row[6]) <= number(row[8])
-        row = rows["queue_depth", "coarse", "outside", quantity]
+        row = rows["queue_depth", "coarse", "beyond", quantity]
         assert number(row[6]) <= number(row[8]) / 2
 
 
