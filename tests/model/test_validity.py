@@ -116,17 +116,3 @@ def test_a_fit_is_valid_for_what_was_measured(measure: Any) -> None:
     assert (found.firmware, found.pcie_generation) == (["FW1"], [4])
     assert found.power_loss_protection is True
     assert found.temperature_celsius == (36.0, 46.0)
-
-
-def specimen(rows: list[Any], serial: str, factor: float) -> list[Any]:
-    return [
-        one.model_copy(
-            update={
-                "conditions": one.conditions.model_copy(update={"device_serial_hash": serial}),
-                "observations": one.observations.model_copy(
-                    update={"latency_mean_ns": factor * (one.observations.latency_mean_ns or 0)}
-                ),
-            }
-        )
-        for one in rows
-    ]
