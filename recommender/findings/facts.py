@@ -14,6 +14,7 @@ from iojoule.model.performance import DATASHEET, EVIDENCE
 from iojoule.model.predictor import NORMAL_90
 from iojoule.recommender.findings.estimate import Estimate
 from iojoule.recommender.findings.estimator import ARGUMENTS, Estimator, UnansweredError
+from iojoule.recommender.findings.state_facts import STATE_ANSWERS
 
 Point = dict[str, Any]
 
@@ -44,6 +45,8 @@ class Facts:
         Raises:
             UnansweredError: Nothing is known of it.
         """
+        if quantity in STATE_ANSWERS:
+            return STATE_ANSWERS[quantity](self.estimator.predictor, points)
         answer = ANSWERS.get(quantity)
         if answer is None:
             raise UnansweredError(quantity)
@@ -109,15 +112,6 @@ class Facts:
             raise UnansweredError("capacity")
         return Estimate(cached.value / capacity, None, cached.own, cached.evidence)
 
-    def written(self, points: Sequence[Point]) -> Estimate:
-        """Bytes written in a stated time, while the cache takes them."""
-        seconds = float(points[0]["elapsed_seconds"])
-        rate = self.estimator.estimates(points[:1], ["throughput_bytes_per_second"], None)[0]
-        state = self.profile.write_state
-        if state is None or rate.value * seconds > state.cached_bytes.value:
-            raise UnansweredError("a run of writes past the cache")
-        return Estimate(rate.value * seconds, rate.shared, rate.own, rate.evidence, rate.layout)
-
     def saturation(self, knob: str, points: Sequence[Point]) -> Estimate:
         """Smallest depth or number of jobs that reaches 90 % of the highest throughput."""
         rates = self.estimator.estimates(
@@ -163,7 +157,6 @@ ANSWERS: dict[str, Callable[[Facts, Sequence[Point]], Estimate]] = {
     "seconds_to_collecting": Facts.until_full,
     "bytes_before_collecting": Facts.cached,
     "cache_share_of_capacity": Facts.cache_share,
-    "bytes_written": Facts.written,
     "saturation_queue_depth": lambda facts, points: facts.saturation("queue_depth", points),
     "saturation_jobs": lambda facts, points: facts.saturation("jobs", points),
     "access_unit_bytes": Facts.access_unit,
