@@ -16,7 +16,8 @@ from iojoule.datasets.profile import (
     SourceRecord,
 )
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.fitting.recipe import Figure, Recipe, generic_recipe
+from iojoule.model.fitting.power import parameter
+from iojoule.model.fitting.recipe import Recipe, generic_recipe
 from iojoule.model.prior.document import FLOWS, LearnedPrior, load_prior
 from iojoule.model.prior.facts import DriveFacts
 from iojoule.model.prior.ladder import prior_entries
@@ -73,15 +74,15 @@ def profile_of(drive: DriveFacts, posterior: Posterior) -> DeviceProfile:
         )
         if endurance is not None
         else None,
-        between_drives_relative_sd=_stated("between_drives_relative_sd", recipe.between_drives),
+        between_drives_relative_sd=parameter("between_drives_relative_sd", recipe.between_drives),
         surfaces=[prior_surface(posterior, flow, link, SOURCE) for flow in sorted(FLOWS)],
         host=expected_host(recipe),
         power_state_effects=state_effects(posterior, drive, SOURCE),
         mixed=[
             MixedEffect(
                 pattern=effect.pattern,
-                latency_factor=_stated("latency_factor", effect.latency_factor),
-                tail_factor=_stated("tail_factor", effect.tail_factor),
+                latency_factor=parameter("latency_factor", effect.latency_factor),
+                tail_factor=parameter("tail_factor", effect.tail_factor),
             )
             for effect in recipe.mixed
         ],
@@ -166,15 +167,4 @@ def _sources(posterior: Posterior) -> list[SourceRecord]:
 def _number(name: str, value: float, unit: str) -> Parameter:
     return Parameter(
         name=name, value=value, sd=0.0, unit=unit, evidence=Evidence.DATASHEET, source="catalogue"
-    )
-
-
-def _stated(name: str, figure: Figure) -> Parameter:
-    return Parameter(
-        name=name,
-        value=figure.value,
-        sd=figure.sd,
-        unit=figure.unit,
-        evidence=figure.evidence,
-        source=figure.source,
     )
