@@ -22,7 +22,6 @@ from iojoule.model.fitting.build import fit_profile, load_measurements
 from iojoule.model.fitting.characterised import characterised_gaps, characterised_writes
 from iojoule.model.fitting.gates import check
 from iojoule.model.fitting.prior.expectation import Expectation
-from iojoule.model.fitting.validity import valid_for
 from iojoule.model.fitting.recipe import (
     Figure,
     HostRecipe,
@@ -31,6 +30,7 @@ from iojoule.model.fitting.recipe import (
     load_recipe,
     shipped_recipes,
 )
+from iojoule.model.fitting.validity import valid_for
 
 DATA_VARIABLE = "IOJOULE_DATA"
 """Environment variable that names the folder of the public measurements."""

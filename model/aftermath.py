@@ -11,8 +11,8 @@ from iojoule.datasets.profile import DeviceProfile, Parameter
 from iojoule.model import device_power, idle_gaps
 from iojoule.model.band import NORMAL_90, Band, linear_band, log_band
 from iojoule.model.device_state import DeviceState
+from iojoule.model.evidence import EVIDENCE
 from iojoule.model.frame import Frame
-from iojoule.model.performance import EVIDENCE
 
 Floats = NDArray[np.float64]
 

@@ -51,6 +51,7 @@ def _gaps(columns: Mapping[str, Any], rows: int) -> tuple[Floats, Floats]:
 
 
 def background_state(columns: Mapping[str, Any], power_state: Codes) -> Codes:
+    """Power state while the drive works on its own behalf; that of the run where none is said."""
     after = optional_numbers("post_write_power_state", columns, len(power_state), 31.0)
     return np.where(np.isnan(after), power_state, np.nan_to_num(after)).astype(np.intp)
 

@@ -9,9 +9,10 @@ from iojoule.datasets.profile import DeviceProfile, HostPower, SystemPower
 from iojoule.datasets.vocabulary import Completion, Evidence
 from iojoule.model import host_power
 from iojoule.model.columns import Codes
+from iojoule.model.direction import Direction
+from iojoule.model.evidence import EVIDENCE, INTERPOLATED
 from iojoule.model.frame import COMPLETIONS, Frame
 from iojoule.model.operating_point import NORMAL_90, Load, OperatingPoint, wake_share
-from iojoule.model.performance import EVIDENCE, INTERPOLATED, Direction
 from iojoule.model.surface import Points
 
 Floats = NDArray[np.float64]

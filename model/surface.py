@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,10 @@ class Points:
     log_cores: Floats
     added_latency_ns: Floats
     core_ns: Floats
+
+    def take(self, rows: NDArray[np.bool_] | slice) -> Points:
+        """Some of the points."""
+        return Points(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.performance import EVIDENCE
+from iojoule.model.evidence import EVIDENCE
 from iojoule.model.predictor import NORMAL_90
 from iojoule.recommender.answer import Estimate, Miss, Row, Saving, Shortfall, Verdict
 from iojoule.recommender.equal_work import watts_of

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.frame import PATTERNS, Frame
 from iojoule.model.host_paths import code_of
-from iojoule.model.performance import BORROWED_SD
+from iojoule.model.loaded_surface import BORROWED_SD
 from iojoule.model.predictor import NORMAL_90, Prediction, Predictor
 from iojoule.recommender.equal_work import Work
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, partial
 from pathlib import Path
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 from iojoule import __version__
@@ -25,7 +20,6 @@ from iojoule.datasets.profile import (
     SchedulerCost,
     SourceRecord,
     Surface,
-    WriteState,
 )
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset
@@ -33,7 +27,7 @@ from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fitting.assessment import assess
 from iojoule.model.fitting.between import between_drives
 from iojoule.model.fitting.core_time import core_seconds_per_byte
-from iojoule.model.fitting.export import export_surface, rounded
+from iojoule.model.fitting.export import rounded
 from iojoule.model.fitting.generic_power import (
     device_power_recipe,
     host_operation_recipe,
@@ -43,11 +37,6 @@ from iojoule.model.fitting.generic_power import (
 from iojoule.model.fitting.host_power import fit_host, fit_system_power
 from iojoule.model.fitting.idle import fit_idle
 from iojoule.model.fitting.memory import SurfaceMemory
-from iojoule.model.fitting.parameters import PathKey, PathPrior, Priors
-from iojoule.model.fitting.performance import (
-    FittedSurface,
-    Settings,
-)
 from iojoule.model.fitting.power import (
     fit_device_power,
     parameter,
@@ -55,34 +44,17 @@ from iojoule.model.fitting.power import (
 )
 from iojoule.model.fitting.recipe import (
     MeasurementFile,
-    PublishedPoint,
     Recipe,
-    SurfaceRecipe,
     pooled,
 )
-from iojoule.model.fitting.rows import PUBLISHED, Rows, average_repeats, join, rows_of
 from iojoule.model.fitting.state_effects import power_state_recipes
-from iojoule.model.fitting.widths import Fold, conformal_widths, held_out
+from iojoule.model.fitting.surfaces import (
+    PriorsOf,
+    SurfaceFit,
+    fit_surfaces,
+    surface_priors,
+)
 from iojoule.model.fitting.write_state import fit_write_state, write_series
-
-PriorsOf = Callable[[SurfaceRecipe], Priors]
-"""Says what to expect of a surface before its rows."""
-
-
-@dataclass(frozen=True)
-class SurfaceFit:
-    """A surface's recipe, the rows it rests on, and the fit."""
-
-    recipe: SurfaceRecipe
-    rows: Rows
-    fitted: FittedSurface
-
-    @cached_property
-    def without(self) -> list[tuple[Fold, FittedSurface]]:
-        """Every depth and size left out, with the fit to the rest; none if nothing is learned."""
-        if self.fitted.latency_residual is None:
-            return []
-        return held_out(self.rows, self.fitted)
 
 
 def load_measurements(recipe: Recipe, folder: Path) -> tuple[list[Measurement], list[SourceRecord]]:
@@ -121,142 +93,6 @@ def _record(item: MeasurementFile, dataset: Dataset, used: int) -> SourceRecord:
         sha256=source.sha256,
         notes=reasons,
     )
-
-
-def surface_rows(
-    recipe: Recipe, one: SurfaceRecipe, measurements: list[Measurement], state: WriteState | None
-) -> Rows | None:
-    """Collect the rows of one surface: measured at PS0 with the cache in play, and published.
-
-    Rows of a drive that collects garbage belong to the write state, not to the surface; rows of
-    more jobs than cores tell of the host's scheduling, not of the drive.
-    """
-    full = state.cached_bytes.value if state else np.inf
-    own = [
-        m
-        for m in measurements
-        if m.workload.operation == one.operation
-        and m.workload.pattern == one.pattern
-        and (m.configuration.power_state or 0) == 0
-        and m.state.device_state not in ("collecting",)
-        and (m.state.host_bytes_written_since_purge or 0.0) < full
-        and m.configuration.jobs <= (m.conditions.cpu_cores_available or m.configuration.jobs)
-    ]
-    parts = []
-    if own:
-        parts.append(average_repeats(rows_of(own, host_cores=recipe.host.cpu_cores)))
-    if one.points:
-        parts.append(_published_rows(one.points, recipe))
-    return join(parts) if parts else None
-
-
-def _published_rows(points: list[PublishedPoint], recipe: Recipe) -> Rows:
-    measurements = []
-    for point in points:
-        concurrency = point.queue_depth * point.jobs
-        value = point.value
-        if point.metric == "throughput_bytes_per_second":
-            value = point.value / point.request_bytes
-        iops = concurrency / value * 1e9 if point.metric == "latency_mean_ns" else value
-        measurements.append(
-            Measurement.model_validate(
-                {
-                    "workload": {"operation": "read"},
-                    "configuration": point.model_dump(
-                        include={"request_bytes", "queue_depth", "jobs", "engine", "completion"}
-                    ),
-                    "conditions": {"session_id": PUBLISHED},
-                    "observations": {"iops": iops},
-                }
-            )
-        )
-    rows = rows_of(measurements, host_cores=recipe.host.cpu_cores)
-    return dataclasses.replace(rows, relative_sd=np.array([point.relative_sd for point in points]))
-
-
-def path_priors(recipe: Recipe) -> dict[PathKey, PathPrior]:
-    """Expected host costs by path."""
-    return {
-        (p.engine.value, p.completion.value, p.submission_polling): PathPrior(
-            p.added_latency_ns, p.core_time_ns, p.wakeup_ns, p.log_sd
-        )
-        for p in recipe.host_paths
-    }
-
-
-def scheduler_priors(recipe: Recipe) -> dict[str, tuple[float, float]]:
-    """Expected added latency and core time of schedulers, ns."""
-    return {
-        s.scheduler.value: (s.added_latency_ns, s.added_core_time_ns) for s in recipe.schedulers
-    }
-
-
-def surface_priors(one: SurfaceRecipe, expected: Priors | None = None) -> Priors:
-    """Priors of one surface: what is expected (or the defaults) but for what its recipe says."""
-    known = {field.name for field in dataclasses.fields(Priors)}
-    unknown = set(one.priors) - known
-    if unknown:
-        raise InputError(
-            f"surface {one.operation} {one.pattern}: unknown prior {sorted(unknown)[0]!r}; known: "
-            + ", ".join(sorted(known))
-        )
-    return dataclasses.replace(expected or Priors(), **one.priors)  # type: ignore[arg-type]
-
-
-def fit_surfaces(
-    recipe: Recipe,
-    measurements: list[Measurement],
-    state: WriteState | None,
-    memory: SurfaceMemory | None = None,
-    priors_of: PriorsOf = surface_priors,
-) -> list[SurfaceFit]:
-    """Fit every surface; host costs found on the richest one hold for the others."""
-    memory = memory or SurfaceMemory()
-    candidates = []
-    for one in recipe.surfaces or default_surfaces(measurements):
-        rows = surface_rows(recipe, one, measurements, state)
-        if rows is not None:
-            candidates.append((one, rows))
-    if not candidates:
-        raise InputError(
-            f"{recipe.device}: no measurement has throughput or latency; measure reads and writes "
-            "over request size and depth first"
-        )
-    candidates.sort(key=lambda item: -len(item[1]))
-    priors, schedulers = path_priors(recipe), scheduler_priors(recipe)
-    fits: list[SurfaceFit] = []
-    for one, rows in candidates:
-        learn = one.evidence == Evidence.MEASURED and len(rows) >= 5
-        settings = Settings(
-            priors,
-            schedulers,
-            recipe.host.cpu_cores,
-            recipe.max_transfer_bytes,
-            priors_of(one),
-        )
-        fitted = memory.fit(rows, settings, learn=learn)
-        fits.append(SurfaceFit(one, rows, fitted))
-        if one is candidates[0][0]:
-            priors = {path: PathPrior(*cost, 0.1) for path, cost in fitted.paths.items()}
-            schedulers = dict(fitted.schedulers)
-    return fits
-
-
-def default_surfaces(measurements: list[Measurement]) -> list[SurfaceRecipe]:
-    """One surface for every operation and pattern that was measured alone."""
-    kinds = sorted(
-        {
-            (m.workload.operation.value, m.workload.pattern.value)
-            for m in measurements
-            if m.workload.operation.value != "mixed"
-        }
-    )
-    return [
-        SurfaceRecipe.model_validate(
-            {"operation": operation, "pattern": pattern, "source": "the dataset"}
-        )
-        for operation, pattern in kinds
-    ]
 
 
 def fit_profile(
@@ -306,9 +142,7 @@ def _fit_profile(
         else None
     )
     host_power, operation = fit_host(recipe)
-    surfaces = [
-        memory.export(fit.rows, fit.recipe, fit.fitted, partial(_export, fit)) for fit in fits
-    ]
+    surfaces = [memory.export(fit.rows, fit.recipe, fit.fitted, fit.exported) for fit in fits]
     profile = DeviceProfile(
         schema_version=PROFILE_SCHEMA_VERSION,
         device=recipe.device,
@@ -396,11 +230,6 @@ def complete(recipe: Recipe, measurements: list[Measurement]) -> Recipe:
 
 def _surface_order(surface: Surface) -> tuple[str, str]:
     return surface.operation.value, surface.pattern.value
-
-
-def _export(fit: SurfaceFit) -> Surface:
-    widths = conformal_widths(fit.rows, fit.without)
-    return export_surface(fit.fitted, fit.rows, fit.recipe, widths)
 
 
 def _host(recipe: Recipe, primary: SurfaceFit) -> HostPerformance:

@@ -20,7 +20,7 @@ from iojoule.model.fitting.backtest import (
     leave_out,
     outside_as_one,
 )
-from iojoule.model.fitting.build import SurfaceFit, fit_surfaces, load_measurements
+from iojoule.model.fitting.build import load_measurements
 from iojoule.model.fitting.performance import fit_surface
 from iojoule.model.fitting.power import fit_device_power, power_rows
 from iojoule.model.fitting.power_checks import (
@@ -31,6 +31,7 @@ from iojoule.model.fitting.power_checks import (
 )
 from iojoule.model.fitting.recipe import DevicePowerRecipe, Recipe, load_recipe, shipped_recipes
 from iojoule.model.fitting.series_checks import series_outcomes
+from iojoule.model.fitting.surfaces import SurfaceFit, fit_surfaces
 from iojoule.model.fitting.widths import Fold
 from iojoule.model.fitting.write_state import Series, fit_write_state, write_series
 

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
+from iojoule.model.evidence import EXTRAPOLATED, PUBLISHED
 from iojoule.model.frame import COMPLETIONS, USED, Frame, make_frame
-from iojoule.model.performance import EXTRAPOLATED, PUBLISHED, WAKEUP_EXPONENT
+from iojoule.model.performance import WAKEUP_EXPONENT
 from iojoule.model.predictor import NORMAL_90, Prediction, Predictor
 from iojoule.recommender.equal_work import Demand, Work, watts_of, work_of
 from iojoule.recommender.findings.estimate import Estimate

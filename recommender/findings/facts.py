@@ -10,7 +10,7 @@ import numpy as np
 
 from iojoule.datasets.catalogue import Drive
 from iojoule.datasets.profile import DeviceProfile, Parameter
-from iojoule.model.performance import DATASHEET, EVIDENCE
+from iojoule.model.evidence import DATASHEET, EVIDENCE
 from iojoule.model.predictor import NORMAL_90
 from iojoule.recommender.findings.estimate import Estimate
 from iojoule.recommender.findings.estimator import ARGUMENTS, Estimator, UnansweredError

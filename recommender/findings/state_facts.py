@@ -9,8 +9,8 @@ import numpy as np
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import Parameter
+from iojoule.model.evidence import EVIDENCE
 from iojoule.model.frame import make_frame
-from iojoule.model.performance import EVIDENCE
 from iojoule.model.predictor import GAP_QUANTITIES, NORMAL_90, QUANTITIES, Predictor
 from iojoule.model.trajectory import Interval, Phase, Trajectory, follow
 from iojoule.recommender.findings.estimate import Estimate

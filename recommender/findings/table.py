@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.findings import Asked, Finding, Form, OutOfScope, Paper
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model.performance import EVIDENCE
+from iojoule.model.evidence import EVIDENCE
 from iojoule.recommender.findings.estimate import Estimate, difference, ratio
 from iojoule.recommender.findings.estimator import ARGUMENTS, KNOWN, Estimator, UnansweredError
 from iojoule.recommender.findings.facts import Facts

@@ -6,8 +6,9 @@ import pytest
 from iojoule.datasets.profile import Assessment, DeviceProfile
 from iojoule.model.fitting.assessment import JUDGED_MAX, POINTS_MAX
 from iojoule.model.fitting.backtest import interval_scores, judge, judge_intervals
-from iojoule.model.fitting.build import fit_profile, fit_surfaces
+from iojoule.model.fitting.build import fit_profile
 from iojoule.model.fitting.recipe import generic_recipe
+from iojoule.model.fitting.surfaces import fit_surfaces
 from iojoule.model.fitting.widths import held_out
 from tests.model.conftest import Maker
 

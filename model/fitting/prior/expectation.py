@@ -26,11 +26,12 @@ from iojoule.datasets.profile import (
 from iojoule.datasets.profile.evidence import FactUsed
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence, Operation
-from iojoule.model.fitting.build import complete, surface_priors
+from iojoule.model.fitting.build import complete
 from iojoule.model.fitting.parameters import Priors
 from iojoule.model.fitting.prior.curve_update import update
 from iojoule.model.fitting.prior.measured import flow_rows, host_prior
 from iojoule.model.fitting.recipe import Figure, Recipe, SurfaceRecipe
+from iojoule.model.fitting.surfaces import surface_priors
 from iojoule.model.prior.document import CURVE, FLOWS, load_prior
 from iojoule.model.prior.facts import DriveFacts, Observation, observation
 from iojoule.model.prior.ladder import power_entries, prior_entries, rung_of

@@ -16,10 +16,10 @@ from pydantic import BaseModel, ConfigDict
 from scipy.stats import binomtest
 
 from iojoule.datasets.schema import Measurement
+from iojoule.model.evidence import DATASHEET, EVIDENCE
 from iojoule.model.fitting.prior.measured import flow_rows, measured_drives, predict_rows
 from iojoule.model.fitting.prior.rebuild import known_drive, prior_without
 from iojoule.model.fitting.rows import Rows
-from iojoule.model.performance import DATASHEET, EVIDENCE
 from iojoule.model.predictor import Predictor
 from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.posterior import condition

@@ -13,10 +13,10 @@ from iojoule.datasets.importers.column_map import public_map
 from iojoule.datasets.importers.csv import import_csv
 from iojoule.datasets.profile.evidence import FactUsed
 from iojoule.datasets.schema import Measurement
-from iojoule.model.fitting.build import path_priors, scheduler_priors
 from iojoule.model.fitting.prior.curve_update import HostPrior, update
 from iojoule.model.fitting.recipe import Recipe, generic_recipe
 from iojoule.model.fitting.rows import Rows, average_repeats, rows_of, stands_apart
+from iojoule.model.fitting.surfaces import path_priors, scheduler_priors
 from iojoule.model.predictor import Prediction, Predictor
 from iojoule.model.prior.build import profile_of
 from iojoule.model.prior.document import FLOWS, LearnedPrior

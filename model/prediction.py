@@ -1,0 +1,129 @@
+"""What a prediction holds: bands by quantity, evidence, and what drive and host do for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.model.band import Band
+from iojoule.model.columns import Codes, Floats
+from iojoule.model.evidence import EVIDENCE
+from iojoule.model.host_power import Drawn
+
+QUANTITIES = (
+    "throughput_bytes_per_second",
+    "iops",
+    "latency_mean_ns",
+    "latency_p50_ns",
+    "latency_p99_ns",
+    "latency_p999_ns",
+    "device_power_watts",
+    "cpu_power_watts",
+    "dram_power_watts",
+    "system_power_watts",
+    "cpu_utilisation",
+    "context_switches_per_second",
+    "cpu_joules_per_operation",
+    "iops_per_core_max",
+)
+"""Predicted quantities in the order of `iojoule predict`."""
+
+
+GAP_QUANTITIES = (
+    "wake_latency_ns",
+    "cycle_power_watts",
+    "idle_power_watts",
+    "background_seconds",
+    "background_energy_joules",
+)
+"""Predicted where they are asked for by name: what gaps and writes leave behind cost (see
+`model.aftermath`)."""
+
+DEVICE_VALUE = "device_power_watts without interval"
+"""Among the quantities wanted: spares the interval of the drive's power, and its evidence."""
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What the drive and the host do at full speed, and idle; each array has shape (n,).
+
+    Attributes:
+        device_x: Regressors of the device-power law, shape (n, 6).
+        busy_cores: Cores' worth of time spent on I/O.
+        active_cores: Cores woken for it.
+        factor: Relative dynamic CPU power, and its sd.
+        factor_sd: Standard deviation of `factor`.
+        always_on: True where the host keeps polling although no request is in flight.
+        drawn: What else drives the law of CPU power.
+    """
+
+    device_x: Floats
+    busy_cores: Floats
+    active_cores: Floats
+    factor: Floats
+    factor_sd: Floats
+    always_on: NDArray[np.bool_]
+    drawn: Drawn
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Bands by quantity name, and the evidence of throughput and latency."""
+
+    bands: dict[str, Band]
+    evidence: Codes
+    activity: Activity
+
+    def __getitem__(self, name: str) -> Band:
+        return self.bands[name]
+
+    def evidence_words(self, name: str | None = None) -> list[str]:
+        """Evidence as words; of throughput and latency where no quantity is named."""
+        codes = self.evidence if name is None else self.bands[name].evidence
+        return [EVIDENCE[code] for code in codes]
+
+
+def joined(parts: Iterable[Prediction], rows: int) -> Prediction:
+    """Predictions below each other; every part is let go once it is copied."""
+    whole: Prediction | None = None
+    start = 0
+    for part in parts:
+        whole = whole or _roomy(part, rows)
+        for target, source in zip(_arrays(whole), _arrays(part), strict=True):
+            target[start : start + len(source)] = source
+        start += len(part.evidence)
+    assert whole is not None
+    return whole
+
+
+def _roomy(part: Prediction, rows: int) -> Prediction:
+    """A prediction like `part` with room for `rows` rows."""
+
+    def room(array: NDArray[Any]) -> NDArray[Any]:
+        return np.empty((rows, *array.shape[1:]), array.dtype)
+
+    def roomy(item: Any) -> Any:
+        if isinstance(item, np.ndarray):
+            return room(item)
+        return type(item)(*[roomy(getattr(item, field.name)) for field in fields(item)])
+
+    bands = {name: roomy(band) for name, band in part.bands.items()}
+    return Prediction(bands, room(part.evidence), roomy(part.activity))
+
+
+def _arrays(prediction: Prediction) -> Iterator[NDArray[Any]]:
+    """Every array of a prediction, always in one order."""
+
+    def within(item: Any) -> Iterator[NDArray[Any]]:
+        if isinstance(item, np.ndarray):
+            yield item
+            return
+        for field in fields(item):
+            yield from within(getattr(item, field.name))
+
+    for item in (*prediction.bands.values(), prediction.activity, prediction.evidence):
+        yield from within(item)

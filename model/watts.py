@@ -1,0 +1,173 @@
+"""Watts of drive, processors and wall while the work is served, with what they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from iojoule.datasets.profile import DevicePower, DeviceProfile
+from iojoule.model import device_power, host_power, host_work, system_power
+from iojoule.model.band import NORMAL_90, Band, linear_band
+from iojoule.model.columns import Codes, Floats
+from iojoule.model.evidence import DATASHEET, EXTRAPOLATED, INTERPOLATED, PUBLISHED, SIMULATED
+from iojoule.model.frame import Frame
+from iojoule.model.operating_point import OperatingPoint
+from iojoule.model.performance import PerformanceModel
+from iojoule.model.prediction import DEVICE_VALUE, QUANTITIES, Activity
+
+_HOST_POWER = frozenset(
+    {"cpu_power_watts", "dram_power_watts", "system_power_watts", "cpu_joules_per_operation"}
+)
+
+
+class PowerModel:
+    """Adds the watts to a prediction; built once from a profile."""
+
+    def __init__(self, profile: DeviceProfile, performance: PerformanceModel) -> None:
+        self.profile = profile
+        self.performance = performance
+        self._between = profile.between_drives_relative_sd.value
+
+    def add(
+        self,
+        frame: Frame,
+        bands: dict[str, Band],
+        activity: Activity,
+        half: Floats,
+        only: Collection[str],
+        operating: OperatingPoint | None,
+    ) -> None:
+        """Add power to `bands`; NaN where the profile knows none.
+
+        Args:
+            frame: The questions.
+            bands: Throughput and latency of them; watts come beside.
+            activity: What drive and host do.
+            half: Half width of the rate's 90 % interval, log units.
+            only: Quantities wanted.
+            operating: What the host's settings do; None on the reference host.
+        """
+        unknown = np.full(len(frame), np.nan)
+        for name in QUANTITIES[6:]:
+            bands[name] = Band(unknown, unknown, unknown, bands["iops"].evidence)
+        profile = self.profile
+        device = device_sd = cpu = cpu_sd = dram = None
+        if profile.device_power is not None and DEVICE_VALUE in only:
+            device = device_power.active_value(
+                profile.device_power, activity.device_x, frame.power_state
+            )
+            bands["device_power_watts"] = Band(device, unknown, unknown, bands["iops"].evidence)
+        elif profile.device_power is not None:
+            device, device_sd = self._device(profile.device_power, frame, activity, half)
+            said = _power_evidence(profile.device_power, frame, bands["iops"].evidence, activity)
+            bands["device_power_watts"] = (
+                _expected_watts(profile.device_power, frame, device, device_sd)
+                if device_power.is_expected(profile.device_power)
+                else linear_band(device, device_sd, said)
+            )
+        if device is not None and self.performance.simulated:
+            device, device_sd = self._simulated(frame, bands, device, device_sd)
+        if profile.host_power is not None and not _HOST_POWER.isdisjoint(only):
+            cpu, cpu_sd = host_power.watts(
+                profile.host_power,
+                activity.busy_cores,
+                activity.active_cores,
+                activity.factor,
+                activity.factor_sd,
+                activity.drawn,
+            )
+            told = host_work.power_evidence(profile.host_power, operating, len(frame))
+            bands["cpu_power_watts"] = linear_band(cpu, cpu_sd, told)
+            iops = bands["iops"].value
+            bands["cpu_joules_per_operation"] = linear_band(
+                cpu / iops, np.hypot(cpu_sd / iops, cpu / iops * half / NORMAL_90), told
+            )
+            dram = host_power.dram_watts(
+                profile.host_power, bands["throughput_bytes_per_second"].value
+            )
+            if dram is not None:
+                bands["dram_power_watts"] = linear_band(*dram, told)
+        if (
+            profile.system_power is not None
+            and device is not None
+            and cpu is not None
+            and device_sd is not None
+            and cpu_sd is not None
+        ):
+            parts, parts_sd = device + cpu, np.hypot(device_sd, cpu_sd)
+            if dram is not None:
+                parts, parts_sd = parts + dram[0], np.hypot(parts_sd, dram[1])
+            wall, wall_sd = system_power.watts(profile.system_power, parts, parts_sd)
+            told = host_work.wall_evidence(profile.system_power, bands["cpu_power_watts"].evidence)
+            bands["system_power_watts"] = linear_band(wall, wall_sd, told)
+
+    def _simulated(
+        self, frame: Frame, bands: dict[str, Band], device: Floats, device_sd: Floats | None
+    ) -> tuple[Floats, Floats | None]:
+        """Watts with those rows from the calibrated simulator whose performance is from it.
+
+        They are the simulated ones at the predicted rate: what is above the base goes with it.
+        """
+        points, code = self.performance.points(frame)
+        rate = bands["iops"]
+        device, device_sd = device.copy(), None if device_sd is None else device_sd.copy()
+        base = self.performance.simulated.base_watts
+        evidence = bands["device_power_watts"].evidence.copy()
+        serving = self.performance.state.collecting(frame) == 0.0
+        for operation, share in (("read", 1.0), ("write", 0.0)):
+            wanted = (rate.evidence == SIMULATED) & (frame.read_fraction == share)
+            wanted &= serving if operation == "write" else True
+            for told in self.performance.simulated.answer(frame, points, code, operation, wanted):
+                if "watts" not in told.log_value or base is None:
+                    continue
+                rows = told.rows
+                watts = np.exp(told.log_value["watts"])
+                slower = np.exp(
+                    told.log_value["latency"] - np.log(bands["latency_mean_ns"].value[rows])
+                )
+                device[rows] = base + (watts - base) * slower
+                evidence[rows] = SIMULATED
+                if device_sd is not None:
+                    own = told.half_width["watts"] / NORMAL_90 * watts
+                    device_sd[rows] = np.hypot(own, self._between * watts)
+        known = bands["device_power_watts"]
+        bands["device_power_watts"] = (
+            Band(device, known.low, known.high, evidence)
+            if device_sd is None
+            else linear_band(device, device_sd, evidence)
+        )
+        return device, device_sd
+
+    def _device(
+        self, power: DevicePower, frame: Frame, activity: Activity, half: Floats
+    ) -> tuple[Floats, Floats]:
+        """Active device power and its sd, the uncertainty of the throughput included."""
+        value, sd = device_power.active_watts(power, activity.device_x, frame.power_state)
+        base = power.parameters[0].value
+        from_rate = np.maximum(value - base, 0.0) * half / NORMAL_90
+        unsure = self.performance.state.collecting_sd(frame) * (frame.read_fraction < 1)
+        from_state = power.parameters[5].value * unsure
+        return value, np.hypot(np.hypot(sd, from_rate), np.hypot(from_state, self._between * value))
+
+
+def _power_evidence(
+    power: DevicePower, frame: Frame, performance: Codes, activity: Activity
+) -> Codes:
+    """Evidence of the device power; never stronger than that of the performance it rests on."""
+    x = activity.device_x
+    rates = x[:, 2] + x[:, 4]
+    known = (rates <= power.measured_read_operations_per_second_max) & (
+        x[:, 1] + x[:, 3] <= power.measured_bytes_per_second_max
+    )
+    evidence = np.where(known, INTERPOLATED, EXTRAPOLATED)
+    evidence = np.where(frame.power_state > 0, np.maximum(evidence, PUBLISHED), evidence)
+    return np.maximum(evidence, performance * (performance > INTERPOLATED)).astype(np.intp)
+
+
+def _expected_watts(power: DevicePower, frame: Frame, value: Floats, sd: Floats) -> Band:
+    """Power of a drive that nobody measured: wide, so in ratios; never above the declared cap."""
+    ratio = np.exp(NORMAL_90 * np.sqrt(np.log1p((sd / value) ** 2)))
+    cap = np.array(power.cap_watts)[frame.power_state]
+    evidence = np.full(len(frame), DATASHEET, dtype=np.intp)
+    return Band(value, value / ratio, np.maximum(np.minimum(value * ratio, cap), value), evidence)
