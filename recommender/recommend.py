@@ -29,6 +29,9 @@ ROWS_SHOWN = 50
 
 MISSES_SHOWN = 5
 
+MOST_RIVALS = 512
+"""Least objectives that are kept; so many rivals more than double what a row errs by itself."""
+
 
 class Recommender:
     """Answers workload profiles for one drive; built once from a device profile.
@@ -104,7 +107,7 @@ class Recommender:
         shared = with_shared_surface(self.predictor, judged.frame, judged.prediction, judged.work)
         same = best is None or bool((knobs(best)[0] == knobs(today.frame)[0]).all())
         # today's configuration was not chosen for its prediction
-        chosen = None if same else (1 + len(shown), 1 + len(shown))
+        chosen = None if same else (1 + len(shown), found.near)
         details = Details(self.layout, question, replace(judged, work=shared), chosen)
         made = [details.row(index) for index in range(1 + len(shown))]
         current, recommended, saving, endurance = made[0], None, None, None
@@ -154,13 +157,17 @@ class Recommender:
 
 @dataclass(frozen=True)
 class _Found:
-    """What is left of the candidates: the front, or the nearest misses."""
+    """What is left of the candidates: the front, or the nearest misses.
+
+    `near` holds the least objectives of all that is feasible, what the best was chosen from.
+    """
 
     feasible: int
     front: Frame
     costs: Floats
     evidence: NDArray[np.intp]
     misses: Frame | None
+    near: Floats
 
 
 def _search(judge: Judge, candidates: Candidates) -> _Found:
@@ -171,20 +178,22 @@ def _search(judge: Judge, candidates: Candidates) -> _Found:
     feasible = 0
     fronts: list[tuple[Frame, Floats, NDArray[np.intp]]] = []
     misses: list[tuple[Frame, Floats]] = []
+    near = np.zeros(0)
     for frame in candidates.blocks():
         judged = judge.screen(frame, len(candidates.states))
         good = np.flatnonzero(judged.feasible)
         feasible += len(good)
         if len(good):
             fronts.append(_front(judged, good))
+            near = _least(np.append(near, judged.costs[good, 0]))
         elif not fronts:
-            near = pareto.nearest(judged.violations, MISSES_SHOWN)
-            misses.append((take(frame, near), judged.violations[near]))
+            close = pareto.nearest(judged.violations, MISSES_SHOWN)
+            misses.append((take(frame, close), judged.violations[close]))
     if not fronts:
         frame, violations = join([m[0] for m in misses]), np.concatenate([m[1] for m in misses])
-        near = pareto.nearest(violations, MISSES_SHOWN)
-        nothing = take(frame, np.zeros(0, dtype=np.intp))
-        return _Found(0, nothing, np.zeros((0, 3)), np.zeros(0, dtype=np.intp), take(frame, near))
+        close = pareto.nearest(violations, MISSES_SHOWN)
+        nothing, none = take(frame, np.zeros(0, dtype=np.intp)), np.zeros(0, dtype=np.intp)
+        return _Found(0, nothing, np.zeros((0, 3)), none, take(frame, close), near)
     frame, costs, evidence = fronts[0]
     if len(fronts) > 1:
         frame = join([part[0] for part in fronts])
@@ -192,7 +201,12 @@ def _search(judge: Judge, candidates: Candidates) -> _Found:
         evidence = np.concatenate([part[2] for part in fronts])
         kept = pareto.front(costs, frame)
         frame, costs, evidence = take(frame, kept), costs[kept], evidence[kept]
-    return _Found(feasible, frame, costs, evidence, None)
+    return _Found(feasible, frame, costs, evidence, None, near)
+
+
+def _least(values: Floats) -> Floats:
+    """The `MOST_RIVALS` least values."""
+    return values if len(values) <= MOST_RIVALS else np.partition(values, MOST_RIVALS)[:MOST_RIVALS]
 
 
 def _front(judged: Judged, good: NDArray[np.intp]) -> tuple[Frame, Floats, NDArray[np.intp]]:

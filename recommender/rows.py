@@ -44,8 +44,8 @@ class Details:
         layout: The common parameters of the profile's power laws.
         question: What was asked.
         judged: The rows.
-        chosen: The row that is recommended, and how many of the first rows it was chosen from:
-            its intervals know of the choice (`recommender.selection`).
+        chosen: The row that is recommended, and the objectives of what it was chosen from: its
+            intervals know of the choice (`recommender.selection`).
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Details:
         layout: Layout,
         question: Question,
         judged: Judged,
-        chosen: tuple[int, int] | None = None,
+        chosen: tuple[int, Floats] | None = None,
     ) -> None:
         self.layout = layout
         self.question = question
@@ -69,16 +69,16 @@ class Details:
             self._know_of_the_choice(*chosen)
         self.estimates = {name: _estimates(column) for name, column in self._columns().items()}
 
-    def _know_of_the_choice(self, chosen: int, rows: int) -> None:
+    def _know_of_the_choice(self, chosen: int, objectives: Floats) -> None:
         """Widen what the chosen row errs by itself, in every scope."""
         scope = self.question.scope.value
+        place = int(np.argmin(np.abs(objectives - self.judged.costs[chosen, 0])))
         for every in self.gradients:
             if scope not in every:
                 continue
-            asked = np.append(np.arange(rows), chosen)
             power = every[scope]
-            own = np.hypot(power.own_speed, power.own_fit)[asked]
-            factor = widening(rivals(power.watts[asked], own, rows))
+            own = np.hypot(power.own_speed, power.own_fit)[chosen] / power.watts[chosen]
+            factor = widening(rivals(objectives, own * objectives, place))
             for part in every.values():
                 part.own_speed[chosen] *= factor
                 part.own_fit[chosen] *= factor

@@ -75,11 +75,13 @@ def chosen_profile(
         InputError: The drive or the file cannot answer.
     """
     from iojoule.api.profiles import on_host, profile_in, profile_of
-    from iojoule.datasets.profile import FACTS_RECIPE
+    from iojoule.datasets.profile import FACTS_RECIPE, fitted_by_another
 
     if (device is None) == (profile is None):
         raise typer.BadParameter("say either --device ID or --profile FILE")
     chosen = profile_in(profile) if profile is not None else profile_of(str(device))
+    if profile is not None and (said := fitted_by_another(chosen)) is not None:
+        console.warn(said)
     if chosen.recipe == FACTS_RECIPE:
         from iojoule.api.profile_building import advice
 

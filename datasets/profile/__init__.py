@@ -33,6 +33,7 @@ from iojoule.datasets.profile.evidence import (
 )
 from iojoule.datasets.profile.files import (
     PROFILE_SCHEMA_VERSION,
+    fitted_by_another,
     load_shipped_profile,
     parse_profile,
     read_profile,
@@ -122,6 +123,7 @@ __all__ = [
     "ValidFor",
     "WriteCache",
     "WriteState",
+    "fitted_by_another",
     "load_shipped_profile",
     "parse_host_profile",
     "parse_profile",

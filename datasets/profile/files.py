@@ -12,12 +12,27 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from iojoule import __version__
 from iojoule.datasets.errors import InputError, NoProfileError, SchemaVersionError
 from iojoule.datasets.profile.document import DeviceProfile
 from iojoule.datasets.schema import Section, validation_error
 
 PROFILE_SCHEMA_VERSION = 1
 """Version of the profile's JSON layout; a reader refuses anything newer."""
+
+
+FIT_AGAIN = "fit it again: `iojoule fit DATASET... -o PROFILE.json`"
+
+
+def fitted_by_another(profile: DeviceProfile) -> str | None:
+    """What to say of a profile that another version of iojoule fitted; None where this one did."""
+    ours = f"iojoule {__version__}"
+    if profile.generator == ours:
+        return None
+    return (
+        f"the profile of {profile.model_name} was fitted by {profile.generator}, this is {ours}: "
+        f"its figures may differ from what a fit finds today; {FIT_AGAIN}"
+    )
 
 
 def write_profile(profile: DeviceProfile, path: Path) -> None:
@@ -90,6 +105,11 @@ def parse_document(kind: type[D], text: bytes, where: str, about: tuple[str, int
         )
     if version < 1:
         raise SchemaVersionError(f"{where}: profile schema {version} never existed")
+    if version < PROFILE_SCHEMA_VERSION:
+        raise SchemaVersionError(
+            f"{where}: profile schema {version} is older than {PROFILE_SCHEMA_VERSION}, what this "
+            f"iojoule reads; {FIT_AGAIN}"
+        )
     try:
         return kind.model_validate_json(text)
     except ValidationError as error:

@@ -206,8 +206,8 @@ def _intervals(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -
             *(f"log-log {name}" for name in verdict),
         ],
         rows=rows,
-        note="p: two-sided binomial test against 90 %, clustered by series. Score: mean interval score in log units, "
-        "lower is better. Widths come from the other folds' errors, for both methods. apart: "
+        note="p: two-sided binomial test against 90 %, clustered by series. Score: mean interval "
+        "score in log units, lower is better. Widths come from the other folds' errors, for both methods. apart: "
         "sessions labelled unsteady, which no profile answers for.",
     )
 
