@@ -15,7 +15,6 @@ from iojoule.model.predictor import NORMAL_90, QUANTITIES, Prediction, Predictor
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.selection import rivals, widening
 from iojoule.recommender.workload import parse_workload
-
 from tests.recommender.conftest import MakeProfile, device_power, parameter
 
 
