@@ -37,11 +37,11 @@ def errors_section(profile: DeviceProfile) -> Section:
             Text(
                 "Whole depths and whole request sizes are left out of the fit in turn, never "
                 "random rows, and predicted from the rest. Inside: between other values of the "
-                "row's own series; beyond: one step past them. The baseline is interpolation in "
-                "log-log, beyond: extrapolation. Intervals are nominal 90 %, their widths from "
-                "the other values alone; p is that of a two-sided binomial test against 90 %, "
-                "as if the rows were independent, which those of one series are not quite. The "
-                "score is the mean interval score in log units: lower is better."
+                "row's own series; below and beyond: one step under or past them. The baseline is "
+                "interpolation in log-log, below and beyond extrapolation. Intervals are nominal "
+                "90 %, their widths from the other values alone; p is that of a two-sided binomial "
+                "test against 90 %, as if the rows were independent, which those of one series are "
+                "not quite. The score is the mean interval score in log units: lower is better."
             ),
             Table.of(_HEADINGS, [_row(one) for one in by_region], _NUMBERS),
             Text("The same by the value that was left out:"),
@@ -66,7 +66,7 @@ def _row(one: HeldOut) -> tuple[str, ...]:
         f"{one.pattern} {one.operation}",
         _QUANTITY[one.quantity],
         _left_out(one),
-        one.region or "both",
+        one.region or "any",
         str(one.rows),
         percent(one.median_error),
         percent(one.p90_error),

@@ -24,11 +24,11 @@ class HeldOut(Section):
     """Predictions of rows of one surface whose depth or size was left out of the fit.
 
     `left_out` is the axis and `value` the depth or size; None: all of them. `region` says
-    whether the row lies between the others of its own series, or one step beyond them; None:
-    both. Errors are relative, scores are mean interval scores in log units (Gneiting and Raftery
-    2007) of the `interval_rows` rows whose nominal 90 % interval could be judged, with widths
-    from the other folds. The baseline is interpolation (beyond: extrapolation) in log-log of the
-    row's own series.
+    whether the row lies between the others of its own series, or one step below or beyond them;
+    None: any. Errors are relative, scores are mean interval scores in log units (Gneiting and
+    Raftery 2007) of the `interval_rows` rows whose nominal 90 % interval could be judged, with
+    widths from the other folds. The baseline is interpolation (else extrapolation) in log-log
+    of the row's own series.
     """
 
     operation: Literal[Operation.READ, Operation.WRITE]
@@ -36,7 +36,7 @@ class HeldOut(Section):
     quantity: Quantity
     left_out: Literal["queue_depth", "request_bytes"] | None
     value: float | None
-    region: Literal["inside", "beyond"] | None
+    region: Literal["inside", "below", "beyond"] | None
     rows: Annotated[int, Field(ge=1)]
     median_error: NonNegative
     p90_error: NonNegative

@@ -44,7 +44,7 @@ _FIELDS = dict(
         strict=True,
     )
 )
-_REGIONS = {"inside": "inside", "outside": "beyond"}
+_REGIONS = ("inside", "below", "beyond")
 
 
 def assess(
@@ -137,7 +137,7 @@ def _verdict(
             "quantity": _FIELDS[quantity],
             "left_out": axis,
             "value": value,
-            "region": _REGIONS[region] if region else None,
+            "region": region,
             "rows": len(judged),
             "median_error": _short(np.median(errors)),
             "p90_error": _short(np.quantile(errors, 0.9)),

@@ -22,7 +22,6 @@ from iojoule.model.fitting.rows import PERCENTILES, Rows, stands_apart
 Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.9
-ROUNDING = 1e-9
 FLOOR_SD = {"latency": 0.02, "p50": 0.05, "p99": 0.2, "p999": 0.2}
 """Added to the local sd, log units: two sessions differ by 2 % in the mean. The learned sd says
 little about where percentiles go wrong, so that their intervals are nearly as wide everywhere,
@@ -161,6 +160,5 @@ def conformal_factor(scores: Floats, confidence: float = CONFIDENCE) -> float:
     """The factor that covers `confidence` of exchangeable scores (n of them, non-negative)."""
     regressor = ConformalRegressor()
     regressor.fit(scores)
-    # 0.9 is a little more than nine tenths in binary, and nine scores would not be enough
-    interval = regressor.predict_int(np.zeros(1), confidence=confidence - ROUNDING)
+    interval = regressor.predict_int(np.zeros(1), confidence=confidence)
     return float(interval[0, 1])

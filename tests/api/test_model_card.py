@@ -86,13 +86,13 @@ def test_errors_are_those_that_the_fit_kept(fitted: DeviceProfile) -> None:
     held = fitted.assessment.held_out
     rows = cells(build_card(fitted), "Error, coverage and interval score")
     assert len(rows) == len(held)
-    first = next(one for one in held if one.region == "beyond" and one.value is None)
+    first = next(one for one in held if one.region == "inside" and one.value is None)
     assert any(
         row[1:9]
         == (
             "throughput",
             "each depth",
-            "beyond",
+            "inside",
             str(first.rows),
             f"{100 * first.median_error:.1f} %",
             f"{100 * first.p90_error:.1f} %",
