@@ -61,7 +61,9 @@ class HostControls:
         return _writable(self._cpus.glob("cpu[0-9]*/cpuidle/state[0-9]*/disable"))
 
     def governor(self, name: str) -> Iterator[Setting]:
-        """Every CPU under a governor that it offers."""
+        """Every CPU under a governor that it offers, where this user may set it."""
+        if not self.may_set_frequency():
+            return
         for file in sorted(self._cpus.glob("cpu[0-9]*/cpufreq/scaling_governor")):
             offered = _text(file.with_name("scaling_available_governors")) or ""
             if name in offered.split():
