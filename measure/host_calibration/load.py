@@ -49,10 +49,11 @@ def copy(_: float, ended: Callable[[], bool]) -> int:
     """Copy memory; returns the bytes read and written."""
     source, target = bytearray(os.urandom(1 << 20)) * (COPY_BYTES >> 20), bytearray(COPY_BYTES)
     moved = 0
-    while not ended():
+    while True:
         target[:] = source
         moved += 2 * COPY_BYTES
-    return moved
+        if ended():
+            return moved
 
 
 def _ending() -> Callable[[], bool]:
