@@ -182,8 +182,8 @@ def _errors(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -> T
         rows=rows,
         note="inside: between depths or sizes of the row's own series; beyond and below: one step "
         "after its last, before its first. log-log: monotone interpolation inside, log-log "
-        "extrapolation outside. Same rows for all three; rows whose series has nothing left are not scored. fine: series of eight "
-        "values or more, where interpolation is as good as fio's own histogram bins (1 to 2 %).",
+        "extrapolation outside. Same rows for all three; rows whose series has nothing left are "
+        "not scored. fine: series of eight values or more, where interpolation is as good as fio's own histogram bins (1 to 2 %).",
     )
 
 
@@ -208,7 +208,8 @@ def _intervals(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -
         rows=rows,
         note="p: two-sided binomial test against 90 %, clustered by series. Score: mean interval "
         "score in log units, lower is better. Widths come from the other folds' errors, for both "
-        "methods. outside: beyond and below. apart: sessions labelled unsteady, which no profile answers for.",
+        "methods. outside: beyond and below. apart: sessions labelled unsteady, which no profile "
+        "answers for.",
     )
 
 
