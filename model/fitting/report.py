@@ -183,7 +183,8 @@ def _errors(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -> T
         note="inside: between depths or sizes of the row's own series; beyond and below: one step "
         "after its last, before its first. log-log: monotone interpolation inside, log-log "
         "extrapolation outside. Same rows for all three; rows whose series has nothing left are "
-        "not scored. fine: series of eight values or more, where interpolation is as good as fio's own histogram bins (1 to 2 %).",
+        "not scored. fine: series of eight values or more, where interpolation is as good as fio's "
+        "own histogram bins (1 to 2 %).",
     )
 
 
