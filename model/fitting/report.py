@@ -127,7 +127,7 @@ def _pooled(outcomes: dict[str, list[Outcome]]) -> Table:
             ]
             rows.append([*key, region, quantity, len(some), *medians])
     return Table(
-        title="median errors on whole depths and sizes left out, steady sessions, %",
+        title="All drives: median errors on whole depths and sizes left out, steady sessions, %",
         columns=[
             *("drive", "left out", "region", "quantity", "n"),
             *("model", "log-log", "hyperbola"),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from iojoule.model.fitting.backtest import clustered_p_value
 from iojoule.model.fitting.baselines import hyperbola, interpolate
 
 
@@ -25,3 +26,11 @@ def test_hyperbola_is_exact_on_hyperbolas() -> None:
     rate = 5e5 * x / (x + 12.0)
     assert hyperbola(x, rate, 16.0, rising=True) == pytest.approx(5e5 * 16 / 28)
     assert hyperbola(x, x / rate, 16.0, rising=False) == pytest.approx(28 / 5e5)
+
+
+def test_rows_of_one_series_count_as_one_when_they_move_together() -> None:
+    together = [(str(series), series != 0) for series in range(5) for _ in range(10)]
+    spread = [(str(row % 5), row >= 10) for row in range(50)]
+    # 80 % of 50 independent rows contradicts 90 %; five series that agree in themselves do not
+    assert clustered_p_value(spread) < 0.05
+    assert clustered_p_value(together) > 0.3

@@ -51,10 +51,19 @@ def test_shipped_profile_is_what_the_recipe_fits(device: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def tables() -> dict[str, Table]:
-    """The 980 PRO's report by the end of each title."""
-    found = report(DATA, ["samsung-980-pro-1tb"]).tables
-    return {table.title.split(": ", 1)[1]: table for table in found}
+def every_table() -> list[Table]:
+    return report(DATA).tables
+
+
+@pytest.fixture(scope="module")
+def tables(every_table: list[Table]) -> dict[str, Table]:
+    """The 980 PRO's tables by the end of each title."""
+    titles = [table.title.split(": ", 1) for table in every_table]
+    return {
+        title[1]: table
+        for title, table in zip(titles, every_table, strict=True)
+        if "980 PRO" in title[0]
+    }
 
 
 def number(cell: str | int | float | None) -> float:
@@ -73,6 +82,20 @@ def test_model_errs_less_than_the_baselines(tables: dict[str, Table]) -> None:
         assert number(row[6]) <= number(row[8])
         row = rows["queue_depth", "coarse", "beyond", quantity]
         assert number(row[6]) <= number(row[8]) / 2
+
+
+@pytest.mark.slow
+def test_all_drives_together_beat_interpolation_and_extrapolation(
+    every_table: list[Table],
+) -> None:
+    rows = {
+        (str(row[2]), str(row[3])): row for row in every_table[0].rows if row[0] == "all drives"
+    }
+    for quantity in ("throughput", "mean latency", "p99"):
+        assert number(rows["inside", quantity][5]) <= number(rows["inside", quantity][6])
+    for quantity in ("throughput", "mean latency"):
+        assert number(rows["beyond", quantity][5]) <= number(rows["beyond", quantity][6]) / 2
+    assert number(rows["beyond", "p99"][5]) <= number(rows["beyond", "p99"][6])
 
 
 @pytest.mark.slow
