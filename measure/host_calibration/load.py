@@ -75,13 +75,13 @@ def main() -> None:
     """Carry out what the command line says."""
     kind, cpu, *more = sys.argv[1:]
     os.sched_setaffinity(0, {int(cpu)})
-    begin = time.monotonic()
+    begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF)
     moved = {"burn": burn, "wake": wake, "copy": copy}[kind](float([*more, "1"][0]), _ending())
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = time.monotonic() - begin
+    seconds, used = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_SELF)
+    spent = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
     done = {
-        "busy_cores": (used.ru_utime + used.ru_stime) / seconds,
-        "wakeups_per_second": used.ru_nvcsw / seconds,
+        "busy_cores": spent / seconds,
+        "wakeups_per_second": (used.ru_nvcsw - before.ru_nvcsw) / seconds,
         "bytes_per_second": moved / seconds,
     }
     sys.stdout.write(json.dumps(done) + "\n")
