@@ -64,13 +64,13 @@ def findings(
     from iojoule.api.fitting import data_folder
     from iojoule.datasets.errors import InputError
     from iojoule.datasets.findings import frozen_papers
-    from iojoule.recommender.findings import Profiles, findings_table, shares
+    from iojoule.recommender.findings import Profiles, expected_of, findings_table, shares
 
     papers = [one for one in frozen_papers() if paper in (None, one.paper)]
     if not papers:
         known = ", ".join(one.paper for one in frozen_papers())
         raise InputError(f"--paper {paper}: no such paper; the list has {known}")
-    rows = findings_table(papers, Profiles(data_folder(data)))
+    rows = findings_table(papers, Profiles(data_folder(data), expected_of))
     groups = shares(rows)
     shown = [row for row in rows if not misses or _missed(row)]
     records = [_record(row) for row in shown]

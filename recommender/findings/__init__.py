@@ -1,5 +1,6 @@
 """The papers' findings judged by a model: predictions with intervals, row by row."""
 
+from iojoule.recommender.findings.expected import expected_of
 from iojoule.recommender.findings.judge import Spread, Verdict, judge, judge_order
 from iojoule.recommender.findings.profiles import Profiles
 from iojoule.recommender.findings.summary import Share, shares
@@ -11,6 +12,7 @@ __all__ = [
     "Share",
     "Spread",
     "Verdict",
+    "expected_of",
     "findings_table",
     "judge",
     "judge_order",

@@ -1,0 +1,76 @@
+"""CPU and wall power of a host that nobody measured: a desktop or small server of four cores.
+
+Every figure is an assumption from data sheets with a wide spread. It answers which way the watts
+of a system go and by how much at most; whoever has a sensor measures the host
+(`iojoule measure host`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from iojoule.datasets.profile import DeviceProfile, HostPower, Parameter, SystemPower
+from iojoule.datasets.vocabulary import Evidence
+
+HOST = "expected: a desktop or small server of four cores"
+
+CORES = 4
+
+CPU = (
+    ("idle_watts", 6.0, 3.0, "W", "packages of 80 W asleep draw 3 to 10 W"),
+    ("uncore_watts", 8.0, 4.0, "W", "a package of 80 W awake: caches, ring and memory controller"),
+    ("core_watts", 11.0, 4.0, "W", "(80 W - 8 W) / 4 cores is 18 W with vector units; I/O has none"),
+    ("job_watts", 0.8, 0.5, "W", "a core out of its sleep state"),
+    ("wakeup_joules", 2e-5, 2e-5, "J", "tens of microseconds of a core's power"),
+)
+"""Parameters in the order of `model.host_power.PARAMETERS`: value, sd, unit and reason."""
+
+FLOOR_WATTS = (20.0, 7.0)
+"""Board, memory, fans and what a small supply takes without load."""
+
+SLOPE = (1.15, 0.07)
+"""Losses in proportion of regulators and supply: 80 PLUS to 80 PLUS Platinum."""
+
+RELATIVE_SD = 0.05
+
+
+def with_expected_host(profile: DeviceProfile) -> DeviceProfile:
+    """The profile with CPU and wall power of such a host, where it has none."""
+    if profile.host_power is not None:
+        return profile
+    return profile.model_copy(
+        update={
+            "host": profile.host.model_copy(update={"host_id": HOST, "cpu_cores": CORES}),
+            "host_power": expected_cpu(),
+            "system_power": expected_wall(),
+            "gaps": [*profile.gaps, "CPU and wall power are assumed: four cores, nobody measured"],
+        }
+    )
+
+
+def expected_cpu() -> HostPower:
+    """Watts of the packages."""
+    return HostPower(
+        host_id=HOST,
+        scope="CPU packages",
+        parameters=[_assumed(*one) for one in CPU],
+        covariance=np.diag([sd**2 for _, _, sd, _, _ in CPU]).tolist(),
+        engine_factors={},
+        scheduler_factors={},
+        cpu_cores=CORES,
+        relative_sd=0.02,
+    )
+
+
+def expected_wall() -> SystemPower:
+    """Watts at the wall."""
+    floor = _assumed("floor_watts", *FLOOR_WATTS, "W", "board, memory, fans and an idle supply")
+    slope = _assumed("slope", *SLOPE, "1", "losses of regulators and supply")
+    return SystemPower(host_id=HOST, floor_watts=floor, slope=slope, relative_sd=RELATIVE_SD)
+
+
+def _assumed(name: str, value: float, sd: float, unit: str, why: str) -> Parameter:
+    return Parameter(
+        name=name, value=value, sd=sd, unit=unit, evidence=Evidence.DATASHEET,
+        source=f"assumption: {why}",
+    )  # fmt: skip
