@@ -16,7 +16,6 @@ from iojoule.datasets.profile import (
     HostPath,
     HostPerformance,
     MixedEffect,
-    PowerStateEffect,
     SchedulerCost,
     SourceRecord,
     Surface,
@@ -42,12 +41,13 @@ from iojoule.model.fitting.power import (
     parameter,
     power_rows,
 )
+from iojoule.model.fitting.predicted_twins import with_predicted_twins
 from iojoule.model.fitting.recipe import (
     MeasurementFile,
     Recipe,
     pooled,
 )
-from iojoule.model.fitting.state_effects import power_state_recipes
+from iojoule.model.fitting.state_effects import exported_effects, power_state_recipes
 from iojoule.model.fitting.surfaces import (
     PriorsOf,
     SurfaceFit,
@@ -173,21 +173,7 @@ def _fit_profile(
         host=_host(recipe, fits[0]).model_copy(
             update={"core_seconds_per_byte": core_seconds_per_byte(measurements)}
         ),
-        power_state_effects=[
-            PowerStateEffect(
-                power_state=effect.power_state,
-                operation=effect.operation,
-                ceiling_bytes_per_second=parameter("ceiling", effect.ceiling_bytes_per_second),
-                ceiling_seconds_per_operation=parameter(
-                    "ceiling_seconds_per_operation", effect.ceiling_seconds_per_operation
-                )
-                if effect.ceiling_seconds_per_operation
-                else None,
-                latency_factor=parameter("latency_factor", effect.latency_factor),
-                tail_factor=parameter("tail_factor", effect.tail_factor),
-            )
-            for effect in recipe.power_states
-        ],
+        power_state_effects=exported_effects(recipe.power_states),
         mixed=[
             MixedEffect(
                 pattern=effect.pattern,
@@ -204,7 +190,7 @@ def _fit_profile(
         host_operation=operation,
         gaps=list(recipe.gaps),
     )
-    return profile, fits
+    return with_predicted_twins(profile, recipe, measurements), fits
 
 
 def complete(recipe: Recipe, measurements: list[Measurement]) -> Recipe:

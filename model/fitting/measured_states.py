@@ -38,11 +38,11 @@ def measured_effect(
         operation: The direction.
         state: The power state.
     """
-    twins = {_key(one): one for one in rows if not one.configuration.power_state}
+    twins = {twin_key(one): one for one in rows if not one.configuration.power_state}
     pairs = [
-        (twins[_key(one)], one)
+        (twins[twin_key(one)], one)
         for one in rows
-        if one.configuration.power_state == state and _key(one) in twins
+        if one.configuration.power_state == state and twin_key(one) in twins
     ]
     known = [
         (_rate(before), _rate(after), before, after)
@@ -125,6 +125,7 @@ def _rate(one: Measurement) -> float:
     return one.observations.throughput_bytes_per_second or 0.0
 
 
-def _key(one: Measurement) -> tuple[object, ...]:
+def twin_key(one: Measurement) -> tuple[object, ...]:
+    """What runs of one operation have in common that differ in nothing but the power state."""
     c, w = one.configuration, one.workload
     return (w.pattern, c.request_bytes, c.queue_depth, c.jobs, c.engine, c.completion, c.scheduler)

@@ -14,9 +14,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from iojoule.datasets.profile import PowerStateEffect
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model.fitting.measured_states import Direction, measured_effect
+from iojoule.model.fitting.power import parameter
 from iojoule.model.fitting.recipe import Figure, PowerStateRecipe
 
 CONSUMER_KEEPS = (0.43, 0.5)
@@ -152,3 +154,22 @@ def _assumed(value: float, sd: float, unit: str, why: str) -> Figure:
     return Figure(
         value=value, sd=sd, unit=unit, source=f"assumption: {why}", evidence=Evidence.DATASHEET
     )
+
+
+def exported_effects(recipes: Sequence[PowerStateRecipe]) -> list[PowerStateEffect]:
+    """Effects as a profile keeps them."""
+    return [
+        PowerStateEffect(
+            power_state=effect.power_state,
+            operation=effect.operation,
+            ceiling_bytes_per_second=parameter("ceiling", effect.ceiling_bytes_per_second),
+            ceiling_seconds_per_operation=parameter(
+                "ceiling_seconds_per_operation", effect.ceiling_seconds_per_operation
+            )
+            if effect.ceiling_seconds_per_operation
+            else None,
+            latency_factor=parameter("latency_factor", effect.latency_factor),
+            tail_factor=parameter("tail_factor", effect.tail_factor),
+        )
+        for effect in recipes
+    ]
