@@ -15,7 +15,7 @@ from iojoule.model.device_power import regressors
 from iojoule.model.linear_law import values as law_values
 from iojoule.sim.calibration.calibrate import Timing
 from iojoule.sim.calibration.cliff import measured_marks, simulated_marks
-from iojoule.sim.calibration.discrepancy import Residual, learn, place_of
+from iojoule.sim.calibration.discrepancy import NORMAL_90, Residual, learn, place_of
 from iojoule.sim.calibration.energy import EnergyFit, fit_energy
 from iojoule.sim.calibration.parameters import ParameterSpace
 from iojoule.sim.calibration.points import Point, Series
@@ -324,7 +324,7 @@ def _row(
         (float(rate[0]), float(rate[1]), float(rate[2])),
         (float(latency[0]), float(latency[1]), float(latency[2])),
         (float(watt[0]), float(watt[1]), float(watt[2])),
-        linear, bool(abs(np.log(point.iops) - logs[2]) <= 1.645 * shift_sd),
+        linear, bool(abs(np.log(point.iops) - logs[2]) <= NORMAL_90 * shift_sd),
     )  # fmt: skip
 
 
