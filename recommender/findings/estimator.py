@@ -15,6 +15,7 @@ from iojoule.model.frame import COMPLETIONS, USED, Frame, make_frame
 from iojoule.model.performance import WAKEUP_EXPONENT
 from iojoule.model.predictor import NORMAL_90, Prediction, Predictor
 from iojoule.recommender.equal_work import Demand, Work, watts_of, work_of
+from iojoule.recommender.findings import said
 from iojoule.recommender.findings.estimate import Estimate
 from iojoule.recommender.sensitivity import Gradients, Layout, all_gradients
 from iojoule.recommender.shared_surface import with_shared_surface
@@ -59,7 +60,7 @@ HOST_COUNTS = (
 KNOWN = frozenset({*POWERS, *EFFICIENCIES, *SPEEDS, *TAILS, *HOST_COUNTS, "system_minus_cpu_watts"})
 """Quantities that follow from a prediction at full speed."""
 
-ARGUMENTS = frozenset({"device", "elapsed_seconds"})
+ARGUMENTS = frozenset({"device", "elapsed_seconds", "demand_operations_per_second"})
 """What a finding says beside a configuration."""
 
 
@@ -111,10 +112,12 @@ class Estimator:
         ]
 
     def _bench(self, points: Sequence[Point], quantities: Sequence[str]) -> _Bench:
-        columns = _columns(points, quantities)
+        seen = [said.as_columns(point) for point in points]
+        columns = _columns(seen, quantities)
         frame, _ = make_frame(self.profile, columns, len(points))
         prediction = self.predictor.predict(frame)
-        work = work_of(frame, prediction, FULL_SPEED)
+        prediction = said.with_host_work(prediction, points)
+        work = work_of(frame, prediction, said.demand(points, FULL_SPEED))
         # what is written costs more later; a run's mean power does not hold that
         work = replace(work, background=np.zeros(len(frame)))
         if len(set(frame.read_fraction)) == 1 and len(set(frame.pattern)) == 1:
@@ -127,6 +130,7 @@ class Estimator:
         speed = np.stack([np.full(len(frame), between), ceiling, -unloaded], axis=1)
         total = (work.log_capacity_half / NORMAL_90) ** 2
         own = np.sqrt(np.maximum(total - (speed**2).sum(axis=1), 0.0))
+        own = np.hypot(own, [said.own_sd(point) for point in points])
         return _Bench(frame, prediction, work, gradients, speed, own)
 
     def _estimate(

@@ -12,6 +12,8 @@ from iojoule.datasets.catalogue import Drive
 from iojoule.datasets.profile import DeviceProfile, Parameter
 from iojoule.model.evidence import DATASHEET, EVIDENCE
 from iojoule.model.predictor import NORMAL_90
+from iojoule.model.prior.cache import expected_cache
+from iojoule.recommender.findings import peers, sata_link
 from iojoule.recommender.findings.estimate import Estimate
 from iojoule.recommender.findings.estimator import ARGUMENTS, Estimator, UnansweredError
 from iojoule.recommender.findings.state_facts import STATE_ANSWERS
@@ -54,12 +56,13 @@ class Facts:
 
     def idle(self, points: Sequence[Point]) -> Estimate:
         """Idle power of a power state."""
-        _only({"power_state"}, points)
+        _only({"power_state", "sata_link_state"}, points)
         power = self.profile.device_power
         state = int(points[0].get("power_state") or 0)
         if power is None or state >= len(power.idle_watts):
             raise UnansweredError("idle power")
-        return _of(power.idle_watts[state])
+        found = _of(power.idle_watts[state])
+        return sata_link.at(found, points[0].get("sata_link_state"))
 
     def cap(self, points: Sequence[Point]) -> Estimate:
         """Declared cap of a power state, unless the judged paper is who told."""
@@ -67,14 +70,20 @@ class Facts:
         for one in self.drive.power_states if self.drive else ():
             if one.index == state and not self._rests_on_it(one.source):
                 return Estimate(one.max_power_watts, None, 0.05, DATASHEET)
-        raise UnansweredError("declared power states from another source")
+        return self._of_relatives(peers.cap(state))
 
     def state_count(self, points: Sequence[Point]) -> Estimate:
         """Declared states, operational and not."""
         states = self.drive.power_states if self.drive else ()
         if not states or any(self._rests_on_it(one.source) for one in states):
-            raise UnansweredError("declared power states from another source")
+            return self._of_relatives(peers.state_count)
         return Estimate(float(len(states)), None, 0.0, DATASHEET)
+
+    def _of_relatives(self, figure: Callable[[Drive], float | None]) -> Estimate:
+        found = peers.typical(self.drive, figure) if self.drive else None
+        if found is None:
+            raise UnansweredError("declared power states from another source")
+        return found
 
     def dynamic_range(self, points: Sequence[Point]) -> Estimate:
         """1 - idle over the highest mean power of the settings, the lowest idle state counting."""
@@ -102,7 +111,7 @@ class Facts:
         """Bytes that the cache for writes takes."""
         state = self.profile.write_state
         if state is None:
-            raise UnansweredError("cache for writes")
+            return _of(expected_cache(self.profile.capacity_bytes))
         return _of(state.cached_bytes)
 
     def cache_share(self, points: Sequence[Point]) -> Estimate:
@@ -172,6 +181,9 @@ def _of(parameter: Parameter) -> Estimate:
 def _only(known: set[str], points: Sequence[Point]) -> None:
     unknown = sorted({name for point in points for name in point} - known - ARGUMENTS)
     # what a run would do changes nothing while the drive is idle
-    serving = {"operation", "pattern", "request_bytes", "queue_depth", "jobs", "engine"}
+    serving = {
+        "operation", "pattern", "request_bytes", "queue_depth", "jobs", "engine",
+        "think_time_ns", "burst_bytes",
+    }  # fmt: skip
     if set(unknown) - serving:
         raise UnansweredError(", ".join(sorted(set(unknown) - serving)))

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
+import numpy as np
+
 from iojoule.datasets.errors import InputError
 from iojoule.model.fitting.recipe.document import Recipe
 from iojoule.model.fitting.recipe.sourced import Sourced
@@ -30,7 +32,23 @@ DROPPED = frozenset(
 )
 """Lists whose entries a fit can do without."""
 
+BASE_SHARE = 0.35
+"""Base over full power where none was measured: 0.29 (D7-P5510), 0.45 (980 PRO)."""
+
+FULL_SHARE = 0.6
+"""Full power over the declared cap of PS0 where none was measured: 14.7 of 25 W, 6 of 8.49 W."""
+
+LEAST_SHARE = 0.02
+"""Of the work, whatever the cap."""
+
 _CEILING = "power_states.ceiling_bytes_per_second"
+
+
+def share_of_cap(cap_watts: float, first_cap_watts: float) -> float:
+    """Share of the full speed that a cap leaves where no power was measured; may exceed 1."""
+    full = FULL_SHARE * first_cap_watts
+    base = BASE_SHARE * full
+    return max((cap_watts - base) / (full - base), LEAST_SHARE)
 
 
 def facts_of(recipe: Recipe) -> frozenset[str]:
@@ -53,15 +71,15 @@ def without(recipe: Recipe, facts: Collection[str]) -> Recipe:
         return recipe
     data = recipe.model_dump(mode="python")
     fallback = data.pop("fallback")
-    kept = _strip(data, "", gone, _Fallback(recipe))
+    kept = _strip(data, "", gone, _Fallback(recipe, gone))
     return Recipe.model_validate({**kept, "fallback": fallback})
 
 
 class _Fallback:
     """What stands in for a number, by the path of its field."""
 
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe = recipe
+    def __init__(self, recipe: Recipe, gone: frozenset[str]) -> None:
+        self.recipe, self._gone = recipe, gone
 
     def of(self, path: str, own: dict[str, Any], parent: dict[str, Any]) -> dict[str, Any] | None:
         """The stand-in; None where the number may be absent.
@@ -88,11 +106,27 @@ class _Fallback:
         return dict(self.recipe.fallback.surface_priors.get(f"{operation}/{pattern}", {}))
 
     def _share_of_link(self, power_state: int) -> float:
-        """Bytes a second in proportion to the declared caps, from the link's at PS0."""
+        """Bytes a second that a cap leaves of the link's, as the other states and directions do.
+
+        The watts above the base are proportional to the work, (cap - base) / (full - base), and
+        drives keep a share of that which is found in those ceilings that do not rest on what is
+        left out (`model.fitting.state_effects`).
+        """
         power, link = self.recipe.device_power, self.recipe.link_bytes_per_second
         caps = power.cap_watts if power is not None else self.recipe.cap_watts
         full = link.value if link is not None else 1e9
-        return full * caps[power_state] / caps[0]
+
+        def law(state: int) -> float:
+            return full * share_of_cap(caps[state], caps[0])
+
+        kept = [
+            known.value / law(one.power_state)
+            for one in self.recipe.power_states
+            if (known := one.ceiling_bytes_per_second) is not None
+            and not self._gone & set(known.facts)
+        ]
+        keeps = float(np.exp(np.mean(np.log(kept)))) if kept else 1.0
+        return law(power_state) * keeps
 
 
 def _said(table: dict[str, dict[str, Any]], path: str, name: str) -> dict[str, Any]:

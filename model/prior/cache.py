@@ -1,0 +1,32 @@
+"""The cache for writes of a drive that nobody measured: a share of its flash programmed as SLC.
+
+Data sheets state 42 GB of 1 TB (860 EVO), 114 GB of 1 TB (980 PRO) and 76 GB of 512 GB (660p): 4,
+11 and 15 % of the capacity. Their geometric mean is the centre and their spread, and as much
+again for caches that grow with the free space, the doubt. None of them was measured by a paper
+whose findings are judged.
+"""
+
+from __future__ import annotations
+
+from iojoule.datasets.profile import Parameter
+from iojoule.datasets.vocabulary import Evidence
+
+CAPACITY_SHARE = (0.09, 0.65)
+"""Centre, and sd of its logarithm."""
+
+COMMON_CAPACITY = (5e11, 0.8)
+"""Where nobody says how large the drive is (`assumptions.toml`)."""
+
+
+def expected_cache(capacity_bytes: int | None) -> Parameter:
+    """Host bytes that the cache takes; `sd` is that of the logarithm times the value."""
+    share, log_sd = CAPACITY_SHARE
+    capacity = float(capacity_bytes or COMMON_CAPACITY[0])
+    if capacity_bytes is None:
+        log_sd = float((log_sd**2 + COMMON_CAPACITY[1] ** 2) ** 0.5)
+    value = share * capacity
+    return Parameter(
+        name="cached_bytes", value=value, sd=log_sd * value, unit="bytes",
+        evidence=Evidence.DATASHEET,
+        source="data sheets: 4 to 15 % of the capacity (860 EVO, 980 PRO, 660p)",
+    )  # fmt: skip
