@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from iojoule.datasets.errors import StaleProfileError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Conditions
-from iojoule.model.predictor import Activity, Band, Prediction, Predictor
+from iojoule.model.frame import make_frame
+from iojoule.model.prediction import joined
+from iojoule.model.predictor import Prediction, Predictor
 from iojoule.model.validity import FIELDS, under
 
 
@@ -64,34 +64,9 @@ class Predictors:
                 raise StaleProfileError(
                     f"row {places[0] + 1}: {error.message}", field=error.field
                 ) from None
-        if len(groups) == 1:
-            return predictors[0].predict_columns(columns, rows)
-        # conditions widen intervals and move no value: each row takes the intervals of its group
-        parts = [one.predict_columns(columns, rows) for one in predictors]
-        group = np.empty(rows, dtype=np.intp)
-        for index, places in enumerate(groups.values()):
-            group[places] = index
-        return _picked([part[0] for part in parts], group), parts[0][1]
-
-
-def _picked(parts: list[Prediction], group: np.ndarray[Any, np.dtype[np.intp]]) -> Prediction:
-    """Row i of the prediction that `group[i]` names."""
-    rows = np.arange(len(group))
-
-    def pick(arrays: list[Any]) -> Any:
-        return np.stack(arrays)[group, rows]
-
-    def fields(kind: type, ones: list[Any]) -> dict[str, Any]:
-        return {
-            name: pick([getattr(one, name) for one in ones])
-            for name in kind.__dataclass_fields__  # type: ignore[attr-defined]
-        }
-
-    return Prediction(
-        {
-            name: Band(**fields(Band, [part.bands[name] for part in parts]))
-            for name in parts[0].bands
-        },
-        pick([part.evidence for part in parts]),
-        Activity(**fields(Activity, [part.activity for part in parts])),
-    )
+        frame, used = make_frame(self.profile, columns, rows)
+        parts = (
+            (places, one.predict(frame.take(places)))
+            for one, places in zip(predictors, groups.values(), strict=True)
+        )
+        return joined(parts, rows), used

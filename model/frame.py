@@ -144,9 +144,9 @@ class Frame:
     def __len__(self) -> int:
         return len(self.request_bytes)
 
-    def rows(self, start: int, stop: int) -> Frame:
-        """Questions `start` to `stop`, as views."""
-        return Frame(*(getattr(self, field.name)[start:stop] for field in fields(self)))
+    def take(self, rows: Any) -> Frame:
+        """Some of the questions: a slice (as views), a mask or places."""
+        return Frame(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
 def used_columns(profile: DeviceProfile) -> tuple[str, ...]:

@@ -87,15 +87,16 @@ class Prediction:
         return [EVIDENCE[code] for code in codes]
 
 
-def joined(parts: Iterable[Prediction], rows: int) -> Prediction:
-    """Predictions below each other; every part is let go once it is copied."""
+def joined(parts: Iterable[tuple[Any, Prediction]], rows: int) -> Prediction:
+    """One prediction of `rows` rows from parts, each with the rows that it answers for.
+
+    Every part is let go once it is copied.
+    """
     whole: Prediction | None = None
-    start = 0
-    for part in parts:
+    for places, part in parts:
         whole = whole or _roomy(part, rows)
         for target, source in zip(_arrays(whole), _arrays(part), strict=True):
-            target[start : start + len(source)] = source
-        start += len(part.evidence)
+            target[places] = source
     assert whole is not None
     return whole
 

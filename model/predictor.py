@@ -102,7 +102,8 @@ class Predictor:
         if len(frame) > block:
             starts = range(0, len(frame), block)
             parts = (
-                self.predict(frame.rows(at, at + block), runs=runs, only=only) for at in starts
+                (at, self.predict(frame.take(at), runs=runs, only=only))
+                for at in (slice(start, start + block) for start in starts)
             )
             return joined(parts, len(frame))
         tails = [name for name in ("p50", "p99", "p999") if f"latency_{name}_ns" in only]

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Scheduler
 from iojoule.model.frame import COMPLETIONS, SCHEDULERS, Frame
-from iojoule.recommender.space import take
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -59,7 +58,7 @@ def front(costs: Floats, frame: Frame) -> Rows:
 
 def simplest_first_of(frame: Frame, rows: Rows) -> Rows:
     """As `simplest_first`, for some rows: positions within `rows`."""
-    return simplest_first(take(frame, rows))
+    return simplest_first(frame.take(rows))
 
 
 def thin(costs: Floats, most: int) -> Rows:

@@ -19,7 +19,7 @@ from iojoule.recommender.rows import Details
 from iojoule.recommender.screen import Judge, Judged, Question, check_answerable, scope_watts
 from iojoule.recommender.sensitivity import Layout
 from iojoule.recommender.shared_surface import with_shared_surface
-from iojoule.recommender.space import Candidates, join, knobs, take
+from iojoule.recommender.space import Candidates, join, knobs
 from iojoule.recommender.workload import WorkloadProfile
 
 Floats = NDArray[np.float64]
@@ -98,7 +98,7 @@ class Recommender:
         best = _recommended(found, today)
         shown = pareto.thin(found.costs, most) if len(found.front) else np.zeros(0, dtype=np.intp)
         misses = found.misses if best is None else None
-        frames = [today.frame, take(found.front, shown)]
+        frames = [today.frame, found.front.take(shown)]
         if best is not None:
             frames.append(best)
         if misses is not None:
@@ -188,19 +188,19 @@ def _search(judge: Judge, candidates: Candidates) -> _Found:
             near = _least(np.append(near, judged.costs[good, 0]))
         elif not fronts:
             close = pareto.nearest(judged.violations, MISSES_SHOWN)
-            misses.append((take(frame, close), judged.violations[close]))
+            misses.append((frame.take(close), judged.violations[close]))
     if not fronts:
         frame, violations = join([m[0] for m in misses]), np.concatenate([m[1] for m in misses])
         close = pareto.nearest(violations, MISSES_SHOWN)
-        nothing, none = take(frame, np.zeros(0, dtype=np.intp)), np.zeros(0, dtype=np.intp)
-        return _Found(0, nothing, np.zeros((0, 3)), none, take(frame, close), near)
+        nothing, none = frame.take(np.zeros(0, dtype=np.intp)), np.zeros(0, dtype=np.intp)
+        return _Found(0, nothing, np.zeros((0, 3)), none, frame.take(close), near)
     frame, costs, evidence = fronts[0]
     if len(fronts) > 1:
         frame = join([part[0] for part in fronts])
         costs = np.concatenate([part[1] for part in fronts])
         evidence = np.concatenate([part[2] for part in fronts])
         kept = pareto.front(costs, frame)
-        frame, costs, evidence = take(frame, kept), costs[kept], evidence[kept]
+        frame, costs, evidence = frame.take(kept), costs[kept], evidence[kept]
     return _Found(feasible, frame, costs, evidence, None, near)
 
 
@@ -210,10 +210,10 @@ def _least(values: Floats) -> Floats:
 
 
 def _front(judged: Judged, good: NDArray[np.intp]) -> tuple[Frame, Floats, NDArray[np.intp]]:
-    frame = judged.frame if len(good) == len(judged.frame) else take(judged.frame, good)
+    frame = judged.frame if len(good) == len(judged.frame) else judged.frame.take(good)
     costs = judged.costs[good]
     kept = pareto.front(costs, frame)
-    return take(frame, kept), costs[kept], judged.prediction.evidence[good][kept]
+    return frame.take(kept), costs[kept], judged.prediction.evidence[good][kept]
 
 
 def _recommended(found: _Found, today: Judged) -> Frame | None:
@@ -228,7 +228,7 @@ def _recommended(found: _Found, today: Judged) -> Frame | None:
         evidence = np.append(evidence, today.prediction.evidence)
         here = np.array([len(objective) - 1])
     row = pareto.choose(objective, evidence, here, frame)
-    return take(frame, slice(row, row + 1))
+    return frame.take(slice(row, row + 1))
 
 
 def _evidence(row: Row) -> dict[str, str]:

@@ -121,11 +121,6 @@ class Candidates:
         )
 
 
-def take(frame: Frame, rows: Any) -> Frame:
-    """Some rows of a frame."""
-    return Frame(**{name: getattr(frame, name)[rows] for name in Frame.__dataclass_fields__})
-
-
 def join(frames: Sequence[Frame]) -> Frame:
     """Frames below each other."""
     return Frame(

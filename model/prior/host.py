@@ -19,7 +19,13 @@ CORES = 4
 CPU = (
     ("idle_watts", 6.0, 3.0, "W", "packages of 80 W asleep draw 3 to 10 W"),
     ("uncore_watts", 8.0, 4.0, "W", "a package of 80 W awake: caches, ring and memory controller"),
-    ("core_watts", 11.0, 4.0, "W", "(80 W - 8 W) / 4 cores is 18 W with vector units; I/O has none"),
+    (
+        "core_watts",
+        11.0,
+        4.0,
+        "W",
+        "(80 W - 8 W) / 4 cores is 18 W with vector units; I/O has none",
+    ),
     ("job_watts", 0.8, 0.5, "W", "a core out of its sleep state"),
     ("wakeup_joules", 2e-5, 2e-5, "J", "tens of microseconds of a core's power"),
 )

@@ -56,7 +56,11 @@ def with_host_work(prediction: Prediction, points: Sequence[Point]) -> Predictio
         prediction.activity, busy_cores=prediction.activity.busy_cores * speed + copies
     )
     bands = dict(prediction.bands)
-    for name, exponent in (("iops", 1), ("throughput_bytes_per_second", 1), ("latency_mean_ns", -1)):
+    for name, exponent in (
+        ("iops", 1),
+        ("throughput_bytes_per_second", 1),
+        ("latency_mean_ns", -1),
+    ):
         bands[name] = _scaled(bands[name], speed**exponent)
     return replace(prediction, bands=bands, activity=activity)
 

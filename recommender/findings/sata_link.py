@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from iojoule.model.performance import DATASHEET
+from iojoule.model.evidence import DATASHEET
 from iojoule.recommender.findings.estimate import Estimate
 
 SLUMBER_SHARE = (0.3, 0.45)

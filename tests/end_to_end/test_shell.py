@@ -46,7 +46,7 @@ def test_predictions_through_a_pipe() -> None:
     ("arguments", "code"),
     [
         (("devices", "show", "nonsense"), 4),
-        (("predict", "--device", "micron-7450"), 5),
+        (("predict", "--device", "virtualbox-nvme"), 5),
         (("predict", *DEVICE, "--set", "queue_depth=0"), 3),
         (("predict", *DEVICE, "--queue-depth", "1"), 2),
         (("devices", "list"), 0),

@@ -76,7 +76,8 @@ def find_change(places: Floats, values: Floats) -> Change | None:
     best = int(np.argmin(misfit))
     split = int(splits[best])
     before, after = float(values[:split].mean()), float(values[split:].mean())
-    gain = count * float(np.log(whole / misfit[best]))
+    # two means, a scatter and the place are estimated: with few bins they flatter the fit
+    gain = (count - 4) * float(np.log(whole / misfit[best]))
     if gain < 3 * 2 * np.log(count) or abs(after - before) < LEAST_CHANGE * abs(before):
         return None
     near = count * np.log(misfit / misfit[best]) <= float(chi2.ppf(CONFIDENCE, 1))

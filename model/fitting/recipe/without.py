@@ -120,10 +120,9 @@ class _Fallback:
             return full * share_of_cap(caps[state], caps[0])
 
         kept = [
-            known.value / law(one.power_state)
+            one.ceiling_bytes_per_second.value / law(one.power_state)
             for one in self.recipe.power_states
-            if (known := one.ceiling_bytes_per_second) is not None
-            and not self._gone & set(known.facts)
+            if not self._gone & set(one.ceiling_bytes_per_second.facts)
         ]
         keeps = float(np.exp(np.mean(np.log(kept)))) if kept else 1.0
         return law(power_state) * keeps

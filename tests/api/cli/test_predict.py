@@ -99,8 +99,8 @@ def test_defaults_are_said_on_standard_error(ask) -> None:
 
 
 def test_columns_without_effect_are_said_too(ask) -> None:
-    done = ask("queue_depth,think_time_ns,kernel_version\n4,1000,6.1\n")
-    assert "change no figure: think_time_ns, kernel_version" in done.err
+    done = ask("queue_depth,series_id,kernel_version\n4,a,6.1\n")
+    assert "change no figure: series_id, kernel_version" in done.err
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def fitted(rows: list[Measurement]) -> DeviceProfile:
     expected = Expectation(DRIVE, generic_recipe("truth", "Truth"), rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # crepes warns where a quantile needs more scores
-        profile = fit_profile(expected.power_recipe(rows), rows, [], expected.priors)
+        profile = fit_profile(expected.power_recipe(rows), rows, [], priors_of=expected.priors)
     return expected.completed(profile)
 
 

@@ -34,10 +34,12 @@ def test_the_size_is_found_within_a_bin(cache: float, slow: float, noise: float,
     assert drop.after == pytest.approx(slow * fast, rel=0.2)
 
 
-@given(noise=st.floats(0.0, 0.2), seed=st.integers(0, 1000), bins=st.integers(10, 200))
-def test_a_constant_rate_has_no_fall(noise: float, seed: int, bins: int) -> None:
-    rates = 20 * (1 + noise * np.random.default_rng(seed).normal(size=bins))
-    assert find_drop(np.arange(1.0, bins + 1), rates) is None
+@pytest.mark.parametrize("bins", [10, 20, 50, 200])
+def test_a_constant_rate_has_hardly_ever_a_fall(bins: int) -> None:
+    random = np.random.default_rng(bins)
+    places = np.arange(1.0, bins + 1)
+    rates = 20 * (1 + 0.2 * random.normal(size=(500, bins)))
+    assert sum(find_drop(places, one) is not None for one in rates) <= 5
 
 
 def test_a_rate_that_rises_or_a_series_too_short_has_none() -> None:
