@@ -37,22 +37,22 @@ class Residual:
     Attributes:
         process: None where there were too few points.
         sd: Root mean square of the residual at the points of the fit.
-        widening: Factor on the process' own sd, so that sizes and depths that are left out lie
-            within it as often as they should.
+        left_out_sd: Joined with the process' own sd, so that sizes and depths that are left out
+            lie within it as often as they should.
         length_octaves: How far it reaches, by feature.
     """
 
     process: GaussianProcessRegressor | None
     sd: float
     length_octaves: tuple[float, ...]
-    widening: float = 1.0
+    left_out_sd: float = 0.0
 
     def __call__(self, features: Floats) -> tuple[Floats, Floats]:
         """Mean and sd at points, each of shape (k,); far from what was learned the sd is more."""
         if self.process is None:
             return np.zeros(len(features)), np.full(len(features), self.sd)
         mean, deviation = self.process.predict(features, return_std=True)
-        deviation = deviation * self.widening
+        deviation = np.hypot(deviation, self.left_out_sd)
         far = np.minimum(1.0, deviation / self.sd)
         return np.asarray(mean), np.hypot(deviation, far**2 * FIRST_DISCREPANCY_SD)
 
@@ -79,17 +79,17 @@ def learn(features: Floats, errors: Floats) -> Residual:
         warnings.simplefilter("ignore", ConvergenceWarning)
         process.fit(features, errors)
     lengths = np.atleast_1d(process.kernel_.k1.k2.length_scale)
-    widening = _widening(process, features, errors)
-    return Residual(process, size, tuple(float(one) for one in lengths), widening)
+    left_out_sd = _left_out_sd(process, features, errors)
+    return Residual(process, size, tuple(float(one) for one in lengths), left_out_sd)
 
 
-def _widening(process: GaussianProcessRegressor, features: Floats, errors: Floats) -> float:
-    """What the sd must be times, for whole sizes and depths left out: a quantile of scores.
+def _left_out_sd(process: GaussianProcessRegressor, features: Floats, errors: Floats) -> float:
+    """What the sd lacks where whole sizes and depths are left out, in nine of ten cases.
 
     Each group of host and engine is judged by itself, and the worst counts: one that was sampled
     densely must not speak for the others.
     """
-    scores = np.full(len(errors), np.nan)
+    lacking = np.full(len(errors), np.nan)
     for column in (0, 1):
         for value in np.unique(features[:, column]):
             out = features[:, column] == value
@@ -99,11 +99,12 @@ def _widening(process: GaussianProcessRegressor, features: Floats, errors: Float
             mean, deviation = kept.fit(features[~out], errors[~out]).predict(
                 features[out], return_std=True
             )
-            scores[out] = np.fmax(scores[out], np.abs(errors[out] - mean) / deviation)
-    worst = 1.0
+            needed = (errors[out] - mean) ** 2 / NORMAL_90**2 - deviation**2
+            lacking[out] = np.fmax(lacking[out], needed)
+    worst = 0.0
     for group in np.unique(features[:, 3:], axis=0):
-        own = scores[(features[:, 3:] == group).all(axis=1)]
+        own = lacking[(features[:, 3:] == group).all(axis=1)]
         own = own[np.isfinite(own)]
         if len(own) >= LEAST_POINTS:
-            worst = max(worst, float(np.quantile(own, 0.9)) / NORMAL_90)
-    return worst
+            worst = max(worst, float(np.quantile(own, 0.9)))
+    return float(np.sqrt(worst))

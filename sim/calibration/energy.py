@@ -93,6 +93,7 @@ USUAL_JOULES = {
     "channel_joules_per_byte": 1e-10,
     "link_joules_per_byte": 1e-10,
     "block_erase_joules": 2e-4,
+    "controller_joules_per_command": 3e-6,
 }
 """Order of magnitude of each, for the width of its prior: a NAND die draws some 25 mA at 3.3 V
 while it works (typical of ONFI parts), interfaces some 10 pJ a bit."""

@@ -260,8 +260,9 @@ ENERGY_FIELDS = (
     "block_erase_joules",
     "channel_joules_per_byte",
     "link_joules_per_byte",
+    "controller_joules_per_command",
 )
-"""Watts are linear in these, given what the drive does: base, flash operations, bytes moved."""
+"""Watts are linear in these, given what the drive does: base, flash operations, bytes, commands."""
 
 
 UNITS = {"controller_active_watts": 1.0, "block_erase_joules": 1e-3}

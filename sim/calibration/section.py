@@ -20,7 +20,7 @@ from iojoule.sim.calibration.gate import Excluded
 from iojoule.sim.calibration.judge import Judged, Row
 from iojoule.sim.calibration.posterior import indistinct
 
-_UNITS = {"watts": "W", "joules": "J", "byte": "J/B"}
+_UNITS = {"watts": "W", "joules": "J", "byte": "J/B", "command": "J"}
 
 
 def make_section(
