@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from iojoule.model.evidence import DATASHEET, EVIDENCE
 from iojoule.model.predictor import NORMAL_90
 from iojoule.model.prior.cache import expected_cache
 from iojoule.recommender.findings import peers, sata_link
-from iojoule.recommender.findings.estimate import Estimate
+from iojoule.recommender.findings.estimate import Estimate, ratio
 from iojoule.recommender.findings.estimator import ARGUMENTS, Estimator, UnansweredError
+from iojoule.recommender.findings.profiles import by_author
 from iojoule.recommender.findings.state_facts import STATE_ANSWERS
 
 Point = dict[str, Any]
@@ -143,20 +145,54 @@ class Facts:
         surface = self.profile.surfaces[0]
         return Estimate(float(surface.access_unit_bytes), None, 0.35, DATASHEET)
 
+    def apst_rules(self, points: Sequence[Point]) -> Estimate:
+        """Transitions that Linux sets up: every state above the deepest idle one has one.
+
+        `nvme_configure_apst` fills the table from the deepest state that it allows upwards.
+        """
+        idle = self.profile.idle
+        if idle is not None and any(not one.operational for one in idle.transitions):
+            deepest = max(one.power_state for one in idle.transitions if not one.operational)
+            return Estimate(float(deepest), None, APST_RULES_SD, DATASHEET)
+        count = self.state_count(points)
+        return replace(count, value=max(count.value - 1.0, 0.0))
+
+    def apst_wait(self, points: Sequence[Point]) -> Estimate:
+        """Idle time before an autonomous transition over the entry and exit latency."""
+        return Estimate(APST_LATENCIES[0], None, APST_LATENCIES[1], DATASHEET)
+
+    def rated_write(self, points: Sequence[Point]) -> Estimate:
+        """What a data sheet would say of sequential writes: large, deep, into free space."""
+        rated = {"operation": "write", "pattern": "sequential", "request_bytes": 131072}
+        point = {**rated, "queue_depth": 32}
+        return self.estimator.estimates([point], ["throughput_bytes_per_second"], None)[0]
+
+    def system_range(self, points: Sequence[Point]) -> Estimate:
+        """1 - idle over the highest wall power of the settings."""
+        watts = "system_power_watts"
+        idle = self.estimator.estimates(
+            [{**points[0], "demand_operations_per_second": 0}], [watts], None
+        )[0]
+        found = [self.estimator.estimates([point], [watts], None)[0] for point in points]
+        highest = max(found, key=lambda one: one.value)
+        share = ratio(idle, highest)
+        sd = np.log(share.high / share.value) / NORMAL_90
+        return Estimate(
+            1.0 - share.value, None, float(share.value / (1.0 - share.value) * sd), highest.evidence
+        )
+
     def _rests_on_it(self, source: str) -> bool:
         """Whether a fact of the catalogue is from a paper whose finding is judged."""
         named = set(re.findall(r"\d{3}-\d{3}", source))
-        papers = {fact[:3] for fact in self._without}
-        return bool(named & self._without) or any(
-            word in source for paper in papers for word in AUTHORS[paper]
-        )
+        return bool(named & self._without) or by_author(source, self._without)
 
 
-AUTHORS = {
-    "000": ("Kanichai", "thesis"), "001": ("Pavan",), "002": ("Bohner",),
-    "003": ("Harris",), "004": ("Xie",),
-}  # fmt: skip
-"""How sources of the catalogue name the papers."""
+APST_LATENCIES = (50.0, 0.4)
+"""Linux' nvme driver waits fifty times entry and exit latency (`nvme_configure_apst`), and log sd
+for later kernels, which wait fixed times by default."""
+
+APST_RULES_SD = 0.15
+"""Log sd: a state may be left out by the host's limit of latency, or by a quirk."""
 
 ANSWERS: dict[str, Callable[[Facts, Sequence[Point]], Estimate]] = {
     "idle_power_watts": Facts.idle,
@@ -169,6 +205,11 @@ ANSWERS: dict[str, Callable[[Facts, Sequence[Point]], Estimate]] = {
     "saturation_queue_depth": lambda facts, points: facts.saturation("queue_depth", points),
     "saturation_jobs": lambda facts, points: facts.saturation("jobs", points),
     "access_unit_bytes": Facts.access_unit,
+    "apst_rules": Facts.apst_rules,
+    "apst_idle_over_transition_latency": Facts.apst_wait,
+    "rated_write_bytes_per_second": Facts.rated_write,
+    "system_dynamic_power_range": Facts.system_range,
+    "standby_transition_seconds": lambda facts, points: sata_link.transition(),
 }
 """Quantities by name; a further one is one line here."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -11,11 +12,14 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.fitting.rebuild import Rebuilder
 from iojoule.model.fitting.recipe import load_recipe, shipped_recipes
 
-FromCatalogue = Callable[[Drive], DeviceProfile | None]
-"""Builds a profile of a drive that nobody measured, from what the catalogue says of it."""
+FromCatalogue = Callable[[str, Drive | None, frozenset[str]], DeviceProfile | None]
+"""Builds a profile of a drive that nobody measured, from its name, what the catalogue says of it,
+and the findings that must not help."""
 
 
-def nothing_known(drive: Drive) -> DeviceProfile | None:
+def nothing_known(
+    device: str, drive: Drive | None, without: frozenset[str]
+) -> DeviceProfile | None:
     """No profile: what to say of a drive with neither measurements nor a learned prior."""
     return None
 
@@ -49,7 +53,7 @@ class Profiles:
         key = (device, gone)
         if key not in self._others:
             drive = drive_without(device, gone)
-            self._others[key] = self._from_catalogue(drive) if drive is not None else None
+            self._others[key] = self._from_catalogue(device, drive, gone)
         return self._others[key]
 
     def left_out(self, device: str, without: Collection[str]) -> frozenset[str]:
@@ -64,5 +68,25 @@ def drive_without(device: str, facts: Collection[str]) -> Drive | None:
         drive = load_catalogue().get(device)
     except UnknownDeviceError:
         return None
-    kept = tuple(one for one in drive.facts if not any(fact in one.source for fact in facts))
+    kept = tuple(one for one in drive.facts if not _rests_on(one.source, facts))
     return drive.model_copy(update={"facts": kept})
+
+
+def _rests_on(source: str, facts: Collection[str]) -> bool:
+    """Whether a fact is one of the findings, or may be: the same paper, and no finding named."""
+    if re.search(r"\d{3}-\d{3}", source):
+        return any(fact in source for fact in facts)
+    return by_author(source, facts)
+
+
+def by_author(source: str, facts: Collection[str]) -> bool:
+    """Whether a source of the catalogue is the paper of one of the findings."""
+    papers = {fact[:3] for fact in facts}
+    return any(word in source for paper in papers for word in AUTHORS.get(paper, ()))
+
+
+AUTHORS = {
+    "000": ("Kanichai", "thesis"), "001": ("Pavan",), "002": ("Bohner",),
+    "003": ("Harris",), "004": ("Xie",),
+}  # fmt: skip
+"""How sources of the catalogue name the papers."""
