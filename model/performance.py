@@ -182,7 +182,10 @@ class PerformanceModel:
         )
         request_ns = each_ns + frame.request_bytes * byte_ns
         queueing = points.log_requests + np.log(np.maximum(request_ns, _NO_TIME_NS))
-        slowed = result.log_value["latency"] + factor
+        # the drive answers later, the host's own part of a request stays what it is
+        latency = np.exp(result.log_value["latency"])
+        hosts = np.minimum(points.added_latency_ns, 0.9 * latency)
+        slowed = np.log(hosts + (latency - hosts) * np.exp(factor))
         # PS0 has no ceiling (no time a request) and no other effect, so it needs no case of its own
         throttled = log_smooth_max(slowed, queueing, 4.0)
         weight = 1.0 / (1.0 + np.exp(np.clip(-4.0 * (queueing - slowed), -50, 50)))

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.profile import FACTS_RECIPE, DeviceProfile
 from iojoule.model.evidence import EXTRAPOLATED, PUBLISHED
-from iojoule.model.frame import COMPLETIONS, USED, Frame, make_frame
+from iojoule.model.frame import COMPLETIONS, USED, Frame, make_frame, used_columns
 from iojoule.model.performance import WAKEUP_EXPONENT
 from iojoule.model.predictor import NORMAL_90, Prediction, Predictor
 from iojoule.recommender.equal_work import Demand, Work, watts_of, work_of
@@ -52,10 +52,17 @@ TAILS = ("latency_p50_ns", "latency_p99_ns", "latency_p999_ns")
 HOST_COUNTS = (
     "cpu_utilisation",
     "cpu_seconds",
+    "load_average",
+    "merged_share",
     "context_switches_per_second",
     "context_switches_per_operation",
     "interrupts_per_second",
 )
+
+BY_RATE = frozenset(
+    {"cpu_utilisation", "cpu_seconds", "context_switches_per_second", "interrupts_per_second"}
+)
+"""Those that grow with requests a second."""
 
 KNOWN = frozenset({*POWERS, *EFFICIENCIES, *SPEEDS, *TAILS, *HOST_COUNTS, "system_minus_cpu_watts"})
 """Quantities that follow from a prediction at full speed."""
@@ -89,10 +96,14 @@ class Estimator:
 
     Args:
         profile: The profile that judges.
+        standing: Columns that hold for every setting unless it says otherwise.
     """
 
-    def __init__(self, profile: DeviceProfile) -> None:
+    def __init__(self, profile: DeviceProfile, standing: Point | None = None) -> None:
         self.profile = profile
+        known = used_columns(profile)
+        self.standing = {k: v for k, v in (standing or {}).items() if k in known}
+        self.unmeasured = profile.recipe == FACTS_RECIPE
         self.predictor = Predictor(profile)
         self.layout = Layout(profile)
 
@@ -112,7 +123,9 @@ class Estimator:
         ]
 
     def _bench(self, points: Sequence[Point], quantities: Sequence[str]) -> _Bench:
-        seen = [said.as_columns(point) for point in points]
+        seen = [self.standing | said.as_columns(point) for point in points]
+        if self.unmeasured:  # a measured surface knows large requests as they were run
+            seen = [said.split_parts(point, quantities) for point in seen]
         columns = _columns(seen, quantities)
         frame, _ = make_frame(self.profile, columns, len(points))
         prediction = self.predictor.predict(frame)
@@ -145,7 +158,7 @@ class Estimator:
         if quantity in EFFICIENCIES:
             return self._efficiency(bench, row, quantity, scope or "device_cpu")
         if quantity in HOST_COUNTS:
-            return self._host(bench, row, quantity, float(point.get("elapsed_seconds", 1.0)))
+            return self._host(bench, row, quantity, point)
         return self._beside_cpu(bench, row)
 
     def _speed(self, bench: _Bench, row: int, quantity: str) -> Estimate:
@@ -198,13 +211,14 @@ class Estimator:
         }[quantity]
         return replace(one, value=one.value * scale)
 
-    def _host(self, bench: _Bench, row: int, quantity: str, seconds: float) -> Estimate:
+    def _host(self, bench: _Bench, row: int, quantity: str, point: Point) -> Estimate:
         """Core time, context switches and interrupts, from requests a second.
 
         A job sleeps until a completion wakes it, and deeper jobs reap several a wake-up
         (`model.performance.WAKEUP_EXPONENT`); pollers do neither. Without coalescing every
         completion is an interrupt.
         """
+        seconds = float(point.get("elapsed_seconds", 1.0))
         iops = float(bench.prediction["iops"].value[row])
         polled = bool(bench.frame.completion[row] == COMPLETIONS.index("polled"))
         wakeups = 0.0 if polled else float(bench.frame.queue_depth[row] ** -WAKEUP_EXPONENT)
@@ -214,8 +228,10 @@ class Estimator:
             "context_switches_per_second": iops * wakeups,
             "context_switches_per_operation": wakeups,
             "interrupts_per_second": 0.0 if polled else iops,
+            "load_average": said.load_average(point),
+            "merged_share": said.merged_share(point),
         }[quantity]
-        rate = 0.0 if quantity.endswith("_per_operation") else 1.0
+        rate = 1.0 if quantity in BY_RATE else 0.0
         own = float(np.hypot(CORE_TIME_SD, rate * bench.own_speed[row]))
         shared = self._by_speed(bench, row, rate)
         return Estimate(value, shared, own, EXTRAPOLATED, self.layout)

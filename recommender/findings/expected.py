@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iojoule.datasets.catalogue import Drive
 from iojoule.datasets.profile import DevicePower, DeviceProfile, Parameter
 from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.capped import with_published_caps
 from iojoule.model.prior.facts import DriveFacts, facts_of
 from iojoule.model.prior.host import with_expected_host
+from iojoule.recommender.findings.peers import cap, typical
+
+MOST_STATES = 3
+"""Operational states of a usual drive: full power and two lower ones."""
 
 NO_DRIVE = "none"
 """Device of a finding about a host without any drive."""
@@ -29,10 +35,23 @@ def expected_of(
         facts = DriveFacts(device=device, model=device, sata=False, datacentre=None, xpoint=None)
     else:
         facts = facts_of(drive)
+        if drive.interface == "nvme" and not drive.power_states:
+            facts = replace(facts, caps_watts=_usual_caps(drive))
     profile = with_expected_host(build_profile(facts))
     if device == NO_DRIVE:
         return _without_drive(profile)
     return with_published_caps(profile, facts, without)
+
+
+def _usual_caps(drive: Drive) -> list[float]:
+    """Caps of the states that its relatives declare, where the drive's own are not known."""
+    caps: list[float] = []
+    for state in range(MOST_STATES):
+        found = typical(drive, cap(state))
+        if found is None:
+            break
+        caps.append(min([found.value, *caps]))
+    return caps
 
 
 def _without_drive(profile: DeviceProfile) -> DeviceProfile:

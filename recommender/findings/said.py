@@ -25,11 +25,47 @@ UNALIGNED_SPEED = (0.5**0.5, 0.2)
 """Speed of requests across two access units, and log sd: the second unit is read beside the first
 (1) or after it (1/2)."""
 
+PART_BYTES = 512 * 1024
+"""Largest command that a request is split into (`model.page_cache.MERGED_BYTES`)."""
+
+BY_BYTES = frozenset(
+    {
+        "throughput_bytes_per_second", "bytes_per_joule", "device_power_watts",
+        "cpu_power_watts", "system_power_watts",
+    }
+)  # fmt: skip
+"""Quantities that do not ask how long a request takes or how many there are."""
+
 SAME_PATH = frozenset({"job_kind"})
 """Says nothing to the drive: threads and processes submit through the same code."""
 
 EXPONENTIAL_P50, EXPONENTIAL_P99 = float(np.log(2.0)), float(np.log(100.0))
 """Quantiles of an exponential gap over its mean: arrivals of a Poisson process."""
+
+
+STANDING = {"000": {"fill_fraction": 1.0}}
+"""What a paper did before each of its microbenchmarks: the thesis formats the drive and fills all of
+it, so that neither cache nor mapping is at its best (000, chapter 5)."""
+
+
+def standing(fact_id: str, section: str) -> dict[str, Any]:
+    """Conditions of a finding that its paper states once for all."""
+    return dict(STANDING.get(fact_id[:3], {})) if section.startswith("5") else {}
+
+
+def split_parts(point: Point, quantities: Sequence[str]) -> dict[str, Any]:
+    """A large request as the commands that the block layer makes of it, all in flight at once.
+
+    Only where bytes and watts are asked: the latency is that of the last command.
+    """
+    size = int(point.get("request_bytes", 4096))
+    if size <= PART_BYTES or not set(quantities) <= BY_BYTES:
+        return dict(point)
+    parts = size // PART_BYTES
+    depth = int(point.get("queue_depth", 1)) * parts
+    engine = "libaio" if point.get("engine") in ("psync", "posixaio") else point.get("engine")
+    seen = {**point, "request_bytes": PART_BYTES, "queue_depth": depth}
+    return seen if engine is None else {**seen, "engine": engine}
 
 
 def as_columns(point: Point) -> dict[str, Any]:
@@ -63,6 +99,24 @@ def with_host_work(prediction: Prediction, points: Sequence[Point]) -> Predictio
     ):
         bands[name] = _scaled(bands[name], speed**exponent)
     return replace(prediction, bands=bands, activity=activity)
+
+
+def load_average(point: Point) -> float:
+    """Runnable threads and those that wait for their requests: jobs, and pollers beside them."""
+    jobs = float(point.get("jobs", 1))
+    return jobs * (2.0 if point.get("submission_polling") else 1.0)
+
+
+def merged_share(point: Point) -> float:
+    """Share of requests that ride along in another one's command.
+
+    The block layer merges neighbours that one submission brings. A polling kernel thread takes
+    what lies in the ring, from one request to all of them (their geometric mean, by default); a
+    job that submits each request by itself leaves nothing to merge.
+    """
+    depth = float(point.get("queue_depth", 1))
+    batch = depth**0.5 if point.get("submission_polling") else 1.0
+    return max(1.0 - 1.0 / batch, 1e-3) if point.get("pattern") == "sequential" else 1e-3
 
 
 def own_sd(point: Point) -> float:

@@ -17,6 +17,7 @@ from iojoule.recommender.findings.estimator import ARGUMENTS, KNOWN, Estimator, 
 from iojoule.recommender.findings.facts import Facts
 from iojoule.recommender.findings.judge import UNANSWERED, Spread, Verdict, judge, judge_order
 from iojoule.recommender.findings.profiles import Profiles, drive_without
+from iojoule.recommender.findings.said import standing
 
 Point = dict[str, Any]
 
@@ -212,7 +213,8 @@ class _Question:
             if profile is None:
                 raise UnansweredError(f"a profile of {device}")
             self._benches[key] = Facts(
-                Estimator(profile), drive_without(device, self.gone), self.gone
+                Estimator(profile, standing(self.row.fact_id, self.row.section)),
+                drive_without(device, self.gone), self.gone
             )
         return self._benches[key]
 
