@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pydantic import BaseModel
 
 from iojoule import __version__
+from iojoule.api.carrying_facts import carrying_facts
 from iojoule.api.questions import check_names, read_columns
 from iojoule.datasets.profile import DeviceProfile, FactUsed, LadderEntry
 from iojoule.datasets.schema import Conditions
@@ -16,7 +17,11 @@ from iojoule.model.frame import USED, make_frame
 from iojoule.model.predictor import QUANTITIES, Predictor
 from iojoule.model.validity import under
 
-_UNITS = {"watts": "W", "ns": "ns", "second": "bytes/s", "iops": "IOPS"}
+_UNITS = {
+    "bytes_per_second": "bytes/s", "per_second": "1/s", "watts": "W", "ns": "ns", "iops": "IOPS",
+    "iops_per_core_max": "IOPS", "joules_per_operation": "J",
+}  # fmt: skip
+"""Unit by the end of a quantity's name; the longest that fits counts, as it stands first."""
 
 
 class VariancePart(BaseModel):
@@ -173,15 +178,23 @@ def _of_configuration(
     used = {name: values for name, values in columns.items() if name in USED}
     frame, _ = make_frame(known, used, 1)
     return [
-        _of_explanation(one, entries_for(known, frame, one.quantity), narrowing(frame, one))
+        _of_explanation(
+            one,
+            entries_for(known, frame, one.quantity),
+            [] if known.ladder is not None else carrying_facts(known, frame, one.quantity),
+            narrowing(frame, one),
+        )
         for one in explain(Predictor(known), frame)
     ]
 
 
 def _of_explanation(
-    one: Explanation, entries: Sequence[LadderEntry], to_measure: str
+    one: Explanation,
+    entries: Sequence[LadderEntry],
+    carrying: Sequence[FactUsed],
+    to_measure: str,
 ) -> QuantityExplanation:
-    facts: dict[tuple[str, str], FactUsed] = {}
+    facts = {(fact.name, fact.source): fact for fact in carrying}
     for entry in entries:
         facts |= {(fact.name, fact.source): fact for fact in entry.facts}
     order = ("datasheet", "published", "simulated", "few_measurements", "campaign")
@@ -191,10 +204,12 @@ def _of_explanation(
         value=one.value,
         low=one.low,
         high=one.high,
-        unit=_UNITS.get(one.quantity.rsplit("_", 1)[-1], "1"),
+        unit=next((unit for end, unit in _UNITS.items() if one.quantity.endswith(end)), "1"),
         rung=min(rungs, key=order.index) if rungs else _RUNG_OF.get(one.evidence, "published"),
         evidence=one.evidence,
-        carried=_carried(entries) if entries else f"evidence {one.evidence}",
+        carried=_carried(entries)
+        if entries
+        else _said_once([fact.source for fact in facts.values()]),
         rows=max((entry.rows for entry in entries), default=0),
         prior_drives=max((entry.prior_drives for entry in entries), default=0),
         facts=list(facts.values()),
@@ -213,6 +228,11 @@ _RUNG_OF = {
     "simulated": "simulated",
     "datasheet": "datasheet",
 }
+
+
+def _said_once(sources: Sequence[str]) -> str:
+    """Sources in one line, what several share said once."""
+    return "; ".join(dict.fromkeys(part for source in sources for part in source.split("; ")))
 
 
 def _carried(entries: Sequence[LadderEntry]) -> str:

@@ -13,6 +13,7 @@ from iojoule.datasets.measured_drive import MeasuredDrive
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.facts import DriveFacts, facts_of, facts_of_measured, merged
+from iojoule.model.prior.host import with_expected_host
 
 
 @cache
@@ -32,7 +33,7 @@ def expected_profile(device: str) -> DeviceProfile:
             f"{drive.id}: is emulated: what it does follows from the machine under it, not from "
             "its facts; measure it (iojoule measure) and fit, then use --profile PROFILE.json"
         )
-    return build_profile(facts_of(drive))
+    return with_expected_host(build_profile(facts_of(drive)))
 
 
 def profile_from_identify(path: Path) -> DeviceProfile:
@@ -41,7 +42,7 @@ def profile_from_identify(path: Path) -> DeviceProfile:
     Raises:
         InputError: The file is not what nvme-cli or a campaign writes.
     """
-    return build_profile(identified(read_identify(path)))
+    return with_expected_host(build_profile(identified(read_identify(path))))
 
 
 def identified(drive: MeasuredDrive) -> DriveFacts:
@@ -81,8 +82,8 @@ def advice(profile: DeviceProfile) -> str:
     """What to say beside an answer that rests on a drive's facts alone."""
     return (
         f"nobody measured {profile.model_name}: the answer is what drives with its facts do "
-        "(evidence datasheet, wide intervals). To narrow it measure it (random and sequential, "
-        "read and write, 4 KiB to 1 MiB, depth 1 to 256, with device power), run `iojoule fit "
+        "(evidence datasheet, wide intervals), on an assumed host of four cores. To narrow it "
+        "measure it (random and sequential, read and write, 4 KiB to 1 MiB, depth 1 to 256, with device power), run `iojoule fit "
         "DATASET -o PROFILE.json`, then use --profile PROFILE.json; `iojoule profile explain "
         f"--device {profile.device}` shows what it rests on"
     )

@@ -14,6 +14,14 @@ from iojoule.datasets.vocabulary import Evidence
 
 HOST = "expected: a desktop or small server of four cores"
 
+HOST_GAP = "CPU and wall power"
+"""How the gap begins that this host fills."""
+
+ASSUMED = (
+    f"{HOST_GAP} are those of an assumed host of four cores: measure yours (iojoule measure host) "
+    "and say --host"
+)
+
 CORES = 4
 
 CPU = (
@@ -49,7 +57,10 @@ def with_expected_host(profile: DeviceProfile) -> DeviceProfile:
             "host": profile.host.model_copy(update={"host_id": HOST, "cpu_cores": CORES}),
             "host_power": expected_cpu(),
             "system_power": expected_wall(),
-            "gaps": [*profile.gaps, "CPU and wall power are assumed: four cores, nobody measured"],
+            "gaps": [gap for gap in profile.gaps if not gap.startswith("CPU and wall power")]
+            + [
+                "CPU and wall power are those of an assumed host of four cores: measure yours (iojoule measure host) and say --host"
+            ],
         }
     )
 
