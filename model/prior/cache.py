@@ -11,6 +11,10 @@ from __future__ import annotations
 from iojoule.datasets.profile import Parameter
 from iojoule.datasets.vocabulary import Evidence
 
+FOLDED_SHARE = (0.22, 0.9)
+"""Of the rate into the cache, what is left once it is full, and log sd. Data sheets: 300 of 520
+MB/s (860 EVO), 400 of 2300 (970 EVO Plus 250 GB), 2000 of 5000 (980 PRO), 100 of 1800 (660p)."""
+
 CAPACITY_SHARE = (0.09, 0.65)
 """Centre, and sd of its logarithm."""
 

@@ -13,7 +13,7 @@ from iojoule.datasets.catalogue import Drive
 from iojoule.datasets.profile import DeviceProfile, Parameter
 from iojoule.model.evidence import DATASHEET, EVIDENCE
 from iojoule.model.predictor import NORMAL_90
-from iojoule.model.prior.cache import expected_cache
+from iojoule.model.prior.cache import FOLDED_SHARE, expected_cache
 from iojoule.recommender.findings import peers, sata_link
 from iojoule.recommender.findings.estimate import Estimate, ratio
 from iojoule.recommender.findings.estimator import ARGUMENTS, Estimator, UnansweredError
@@ -140,6 +140,33 @@ class Facts:
             float(value), None, float(width / NORMAL_90), max(r.evidence for r in rates)
         )
 
+    def tail_range(self, points: Sequence[Point]) -> Estimate:
+        """95th percentile once the cache is full over that before: the rates', inverted.
+
+        With the queue full, both latencies are what is in flight over the rate.
+        """
+        share, log_sd = self._folded(points)
+        return Estimate(1.0 / share, None, log_sd, DATASHEET)
+
+    def tail_when_full(self, points: Sequence[Point]) -> Estimate:
+        """95th percentile of writes to a full cache."""
+        share, log_sd = self._folded(points)
+        names = ["latency_mean_ns", "latency_p99_ns"]
+        mean, p99 = (self.estimator.estimates(points[:1], [name], None)[0] for name in names)
+        # between the two, as the logarithm of a log-normal tail goes: 1.645 of 2.326 sigmas
+        value = mean.value * max(p99.value / mean.value, 1.0) ** P95_OF_P99
+        own = float(np.hypot(p99.own, log_sd))
+        return Estimate(value / share, None, own, p99.evidence)
+
+    def _folded(self, points: Sequence[Point]) -> tuple[float, float]:
+        """What is left of the rate once the cache is full, and its log sd."""
+        if self.profile.write_state is None:
+            return FOLDED_SHARE
+        states = [{**points[0], "device_state": state} for state in ("collecting", "cached")]
+        one, other = self.estimator.estimates(states, ["throughput_bytes_per_second"] * 2, None)
+        left = ratio(one, other)
+        return left.value, float(np.log(left.high / left.value)) / NORMAL_90
+
     def access_unit(self, points: Sequence[Point]) -> Estimate:
         """Bytes that the drive reads and writes as one."""
         surface = self.profile.surfaces[0]
@@ -187,6 +214,9 @@ class Facts:
         return bool(named & self._without) or by_author(source, self._without)
 
 
+P95_OF_P99 = 1.645 / 2.326
+"""Standard deviations of a normal distribution at both percentiles."""
+
 APST_LATENCIES = (50.0, 0.4)
 """Linux' nvme driver waits fifty times entry and exit latency (`nvme_configure_apst`), and log sd
 for later kernels, which wait fixed times by default."""
@@ -205,6 +235,8 @@ ANSWERS: dict[str, Callable[[Facts, Sequence[Point]], Estimate]] = {
     "saturation_queue_depth": lambda facts, points: facts.saturation("queue_depth", points),
     "saturation_jobs": lambda facts, points: facts.saturation("jobs", points),
     "access_unit_bytes": Facts.access_unit,
+    "latency_p95_ns_variation": Facts.tail_range,
+    "latency_p95_ns": Facts.tail_when_full,
     "apst_rules": Facts.apst_rules,
     "apst_idle_over_transition_latency": Facts.apst_wait,
     "rated_write_bytes_per_second": Facts.rated_write,

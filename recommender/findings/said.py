@@ -44,8 +44,8 @@ EXPONENTIAL_P50, EXPONENTIAL_P99 = float(np.log(2.0)), float(np.log(100.0))
 
 
 STANDING = {"000": {"fill_fraction": 1.0}}
-"""What a paper did before each of its microbenchmarks: the thesis formats the drive and fills all of
-it, so that neither cache nor mapping is at its best (000, chapter 5)."""
+"""What a paper did before each of its microbenchmarks: the thesis formats the drive and fills all
+of it, so that neither cache nor mapping is at its best (000, chapter 5)."""
 
 
 def standing(fact_id: str, section: str) -> dict[str, Any]:

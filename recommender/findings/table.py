@@ -214,7 +214,8 @@ class _Question:
                 raise UnansweredError(f"a profile of {device}")
             self._benches[key] = Facts(
                 Estimator(profile, standing(self.row.fact_id, self.row.section)),
-                drive_without(device, self.gone), self.gone
+                drive_without(device, self.gone),
+                self.gone,
             )
         return self._benches[key]
 
