@@ -20,20 +20,13 @@ from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model.fitting.measured_states import Direction, measured_effect
 from iojoule.model.fitting.power import parameter
 from iojoule.model.fitting.recipe import Figure, PowerStateRecipe
+from iojoule.model.fitting.recipe.without import BASE_SHARE, FULL_SHARE, LEAST_SHARE
 
 CONSUMER_KEEPS = (0.43, 0.5)
 """Of what the cap would leave, and log sd: geometric mean and spread of the four figures above."""
 
-BASE_SHARE = 0.35
-"""Base over full power where none was measured: 0.29 (D7-P5510), 0.45 (980 PRO)."""
-
-FULL_SHARE = 0.6
-"""Full power over the declared cap of PS0 where none was measured: 14.7 of 25 W, 6 of 8.49 W."""
-
 FREE = 1.05
 """A state that leaves more than this of the full speed does not hold a direction back."""
-
-_LEAST_SHARE = 0.02
 
 _LAW_SD = {True: 0.2, False: 0.5}
 """Log sd of the share, by whether the drive's power was measured."""
@@ -116,7 +109,7 @@ def _share(
         measured = full > 1.1 * base
     if not measured:
         full, base = FULL_SHARE * cap_watts[0], BASE_SHARE * FULL_SHARE * cap_watts[0]
-    share = max((cap_watts[state] - base) / (full - base), _LEAST_SHARE)
+    share = max((cap_watts[state] - base) / (full - base), LEAST_SHARE)
     return (
         share,
         _LAW_SD[measured],

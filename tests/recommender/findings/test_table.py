@@ -113,8 +113,11 @@ def test_a_drive_without_recipe_is_asked_of_whoever_builds_from_the_catalogue() 
     asked: list[str] = []
     own = load_shipped_profile(DRIVE)
 
-    def build(drive: Drive) -> DeviceProfile:
-        asked.append(drive.id)
+    def build(device: str, drive: Drive | None, without: frozenset[str]) -> DeviceProfile:
+        assert drive is not None
+        assert drive.id == device
+        assert "004-067" in without
+        asked.append(device)
         return own
 
     assert Profiles(DATA, build).profile_for("samsung-pm9a3", ["004-067"]) is own

@@ -1,0 +1,76 @@
+"""Findings about drives that nobody measured, and about no drive at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from iojoule.datasets.catalogue import load_catalogue
+from iojoule.recommender.findings import expected_of
+from iojoule.recommender.findings.estimate import ratio
+from iojoule.recommender.findings.estimator import Estimator
+from iojoule.recommender.findings.expected import NO_DRIVE
+from iojoule.recommender.findings.facts import Facts
+from iojoule.recommender.findings.peers import cap, typical
+from iojoule.recommender.findings.profiles import drive_without
+from iojoule.recommender.findings.said import as_columns, merged_share
+
+WATTS = "system_power_watts"
+AT_REST = {"demand_operations_per_second": 0}
+
+
+def _estimator(device: str) -> Estimator:
+    profile = expected_of(device, drive_without(device, ()))
+    assert profile is not None
+    return Estimator(profile)
+
+
+def test_a_drive_adds_to_an_idle_host() -> None:
+    alone = _estimator(NO_DRIVE).estimates([AT_REST], [WATTS], None)[0]
+    with_drive = _estimator("samsung-960-evo").estimates([AT_REST], [WATTS], None)[0]
+    busy = _estimator("samsung-960-evo").estimates([{"queue_depth": 32}], [WATTS], None)[0]
+    assert alone.value < with_drive.value < busy.value
+
+
+def test_what_is_said_less_a_finding_is_not_in_the_entry() -> None:
+    named = drive_without("intel-d7-p5510", ["004-006"])
+    assert named is not None
+    assert "measured_power_max" not in {one.metric for one in named.facts}
+    # a fact of the same paper that names no finding may be it
+    unnamed = drive_without("samsung-860-evo", ["004-057"])
+    assert unnamed is not None
+    assert "idle_power" not in {one.metric for one in unnamed.facts}
+
+
+def test_relatives_answer_for_a_cap() -> None:
+    drive = load_catalogue().get("intel-d7-p5510")
+    found = [typical(drive, cap(state)) for state in range(3)]
+    known = [one for one in found if one is not None]
+    assert len(known) == 3
+    assert known[0].value > known[1].value > known[2].value
+    assert all(one.own > 0 for one in known)
+
+
+def test_slumber_draws_less() -> None:
+    facts = Facts(_estimator("samsung-860-evo"), None, ())
+    asleep = facts.estimate("idle_power_watts", [{"sata_link_state": "slumber"}])
+    awake = facts.estimate("idle_power_watts", [{"sata_link_state": "active"}])
+    assert ratio(asleep, awake).high < 1.0
+
+
+def test_requests_across_two_units_are_slower() -> None:
+    points = [{"aligned": False}, {"aligned": True}]
+    one, other = _estimator("samsung-960-evo").estimates(points, ["iops"] * 2, None)
+    assert 0.5 < one.value / other.value < 1.0
+
+
+def test_arrivals_by_chance_have_the_gaps_of_an_exponential() -> None:
+    seen = as_columns({"think_time_ns": 1e9, "arrival_process": "poisson"})
+    assert seen["idle_gap_seconds_p50"] == pytest.approx(0.693, abs=1e-3)
+    assert seen["idle_gap_seconds_p99"] == pytest.approx(4.605, abs=1e-3)
+
+
+def test_only_neighbours_in_one_submission_merge() -> None:
+    polled = {"pattern": "sequential", "queue_depth": 64, "submission_polling": True}
+    assert merged_share(polled) == pytest.approx(1 - 1 / 8)
+    assert merged_share({**polled, "pattern": "random"}) < 0.01
+    assert merged_share({**polled, "submission_polling": False}) < 0.01
