@@ -57,10 +57,7 @@ def with_expected_host(profile: DeviceProfile) -> DeviceProfile:
             "host": profile.host.model_copy(update={"host_id": HOST, "cpu_cores": CORES}),
             "host_power": expected_cpu(),
             "system_power": expected_wall(),
-            "gaps": [gap for gap in profile.gaps if not gap.startswith("CPU and wall power")]
-            + [
-                "CPU and wall power are those of an assumed host of four cores: measure yours (iojoule measure host) and say --host"
-            ],
+            "gaps": [*(gap for gap in profile.gaps if not gap.startswith(HOST_GAP)), ASSUMED],
         }
     )
 
