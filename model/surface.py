@@ -13,6 +13,11 @@ from iojoule.model.curve import log_mean_latency, log_smooth_max
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
+COLLISION_SHARPNESS = 4.0
+"""How sharply collisions stop growing past the knee: a drive has so many dies, and what waits
+beyond them waits in a queue. As sharp as the bend between rate and bandwidth in the curve's prior;
+the smoother 2 lets the excess over the mean grow on where measured drives hold it constant."""
+
 
 @dataclass(frozen=True)
 class Points:
@@ -141,7 +146,7 @@ def log_tail_ratio(
 ) -> Floats:
     """Return log(percentile / mean latency) before the learned residual.
 
-    percentile = R + R0 (j + c (Ne - N1)^g) with Ne = (N^-2 + (s N*)^-2)^(-1/2), the requests
+    percentile = R + R0 (j + c (Ne - N1)^g) with Ne = (N^-4 + (s N*)^-4)^(-1/4), the requests
     that can collide at the dies: the excess over the mean grows with the requests in flight
     and stops growing past the knee N*, where the host's queue adds a constant delay. It is
     damped by exp(-d max(log host excess, 0)) where the host is the bottleneck, whose service
@@ -153,8 +158,8 @@ def log_tail_ratio(
     collision = np.interp(log2_bytes, knots.log2_bytes, np.log(tail.collision))
     log_commands = points.log_requests + np.log(points.commands)
     log_limit = log_commands - terms.log_load + np.log(tail.saturation)
-    colliding = np.exp(-log_smooth_max(-log_commands, -log_limit, 2.0))
-    alone = np.exp(-log_smooth_max(np.zeros_like(log_limit), -log_limit, 2.0))
+    colliding = np.exp(-log_smooth_max(-log_commands, -log_limit, COLLISION_SHARPNESS))
+    alone = np.exp(-log_smooth_max(np.zeros_like(log_limit), -log_limit, COLLISION_SHARPNESS))
     excess = tail.intrinsic + np.exp(collision) * (
         np.maximum(colliding - alone, 1e-9) ** tail.exponent
     )
