@@ -84,6 +84,6 @@ def advice(profile: DeviceProfile) -> str:
         f"nobody measured {profile.model_name}: the answer is what drives with its facts do "
         "(evidence datasheet, wide intervals), on an assumed host of four cores. To narrow it "
         "measure it (random and sequential, read and write, 4 KiB to 1 MiB, depth 1 to 256, with "
-        "device power), run `iojoule fit DATASET -o PROFILE.json`, then use --profile PROFILE.json; `iojoule profile explain "
-        f"--device {profile.device}` shows what it rests on"
+        "device power), run `iojoule fit DATASET -o PROFILE.json`, then use --profile "
+        f"PROFILE.json; `iojoule profile explain --device {profile.device}` shows what it rests on"
     )

@@ -24,9 +24,15 @@ def report(
     device: Annotated[
         str | None, typer.Option(metavar="ID", help="A drive whose profile ships, instead.")
     ] = None,
+    findings: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.json", help="Also: what `iojoule validate findings -o json` printed."
+        ),
+    ] = None,
 ) -> None:  # fmt: skip
     """Write a profile's model card: what it rests on, how far it errs, and where it ends."""
-    from iojoule.api.model_card import build_card, check_target, write_card
+    from iojoule.api.model_card import build_card, check_target, read_findings, write_card
     from iojoule.api.profiles import profile_in, profile_of
 
     if (profile is None) == (device is None):
@@ -38,5 +44,6 @@ def report(
             f"{known.device}: the profile does not keep its errors, because it was fitted by an "
             "older version; fit it again to see them in the card"
         )
-    for path in write_card(build_card(known), output):
+    judged = None if findings is None else read_findings(findings, known.device)
+    for path in write_card(build_card(known, judged), output):
         console.emit(f"{path}\n")

@@ -1,5 +1,6 @@
 """The model card: every section, the profile's own numbers, pages that stand alone."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from iojoule.api.model_card import FindingsSummary, build_card, write_card
+from iojoule.api.model_card import FindingsSummary, build_card, read_findings, write_card
 from iojoule.api.model_card.content import Card, Section, Table
 from iojoule.api.model_card.html import to_html
 from iojoule.api.model_card.markdown import to_markdown
@@ -223,3 +224,27 @@ def test_the_command(iojoule: Callable, device: str, fitted: DeviceProfile, tmp_
     refused = iojoule("profile", "report", newer, "-o", tmp_path)
     assert refused.code != 0
     assert "newer" in refused.err
+
+
+def test_verdicts_are_summed_up_for_the_drive_alone(tmp_path: Path) -> None:
+    def verdict(fact: str, device: str, **more: object) -> dict[str, object]:
+        right = {"asked": True, "answered": True, "direction_right": True, "magnitude_right": True}
+        said = {"quantity": "iops", "published_text": "1.1", "predicted_text": "1.2 [1.15, 1.3]"}
+        return {"fact_id": fact, "device": device} | right | said | more
+
+    rows = [
+        verdict("1", "mine"),
+        verdict("2", "mine", magnitude_right=False),
+        verdict("3", "mine", answered=False, direction_right=False, magnitude_right=False),
+        verdict("4", "mine", asked=False),
+        verdict("5", "other"),
+    ]
+    path = tmp_path / "findings.json"
+    path.write_text(json.dumps({"summary": [], "findings": rows}))
+    told = read_findings(path, "mine")
+    assert (told.judged, told.direction_right) == (2, 2)
+    assert (told.magnitude_inside, told.unanswered) == (1, 1)
+    assert told.missed == ("2 iops: published 1.1, predicted 1.2 [1.15, 1.3]",)
+    path.write_text("{}")
+    with pytest.raises(InputError, match="validate findings"):
+        read_findings(path, "mine")
