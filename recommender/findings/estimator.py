@@ -29,6 +29,10 @@ FULL_SPEED = Demand(None, np.inf, np.inf, 0.0, 1.0, False, 1.0)
 CORE_TIME_SD = 0.25
 """CPU time of runs and the cost of a request agree within a quarter (`fitting.performance`)."""
 
+CLOCK_EXPONENT = 2.5
+"""Of dynamic power over clock: 3 where the voltage follows it, 2 where it follows half as fast;
+the middle of both (assumption)."""
+
 POWERS = {
     "device_power_watts": "device",
     "serving_power_watts": "device",
@@ -54,6 +58,7 @@ HOST_COUNTS = (
     "cpu_seconds",
     "load_average",
     "merged_share",
+    "cpu_frequency_hertz",
     "context_switches_per_second",
     "context_switches_per_operation",
     "interrupts_per_second",
@@ -230,11 +235,25 @@ class Estimator:
             "interrupts_per_second": 0.0 if polled else iops,
             "load_average": said.load_average(point),
             "merged_share": said.merged_share(point),
-        }[quantity]
+        }.get(quantity)
+        if value is None:
+            value = self._clock(float(bench.prediction.activity.factor[row]))
         rate = 1.0 if quantity in BY_RATE else 0.0
         own = float(np.hypot(CORE_TIME_SD, rate * bench.own_speed[row]))
         shared = self._by_speed(bench, row, rate)
         return Estimate(value, shared, own, EXTRAPOLATED, self.layout)
+
+    def _clock(self, factor: float) -> float:
+        """Clock of the busy cores, Hz, from what they draw for the same work.
+
+        The power that switches goes with f V^2, and V nearly with f: an engine whose dynamic power
+        at the same core time is lower lets the governor clock lower.
+        """
+        operation = self.profile.host_operation
+        clock = operation.clock if operation is not None else None
+        if clock is None:
+            raise UnansweredError("clock of the host")
+        return clock.reference_hertz.value * factor ** (1.0 / CLOCK_EXPONENT)
 
     def _beside_cpu(self, bench: _Bench, row: int) -> Estimate:
         """What the wall draws beside the processors: the system's power less the CPU's."""
