@@ -253,7 +253,7 @@ class Estimator:
         clock = operation.clock if operation is not None else None
         if clock is None:
             raise UnansweredError("clock of the host")
-        return clock.reference_hertz.value * factor ** (1.0 / CLOCK_EXPONENT)
+        return float(clock.reference_hertz.value * factor ** (1.0 / CLOCK_EXPONENT))
 
     def _beside_cpu(self, bench: _Bench, row: int) -> Estimate:
         """What the wall draws beside the processors: the system's power less the CPU's."""
