@@ -10,9 +10,9 @@ import numpy as np
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.store import Dataset
 from iojoule.model.coordinates import coordinates
+from iojoule.model.gaussian_process import Hyperparameters
 from iojoule.recommender.adaptive.aims import Aims, Candidate
 from iojoule.recommender.adaptive.beliefs import Beliefs, Choice
-from iojoule.recommender.adaptive.gaussian_process import Hyperparameters
 from iojoule.recommender.adaptive.value import batch, regrets
 from iojoule.recommender.workload import WorkloadProfile
 

@@ -9,8 +9,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from iojoule.model.gaussian_process import GaussianProcess, Hyperparameters
 from iojoule.recommender.adaptive.aims import Aims
-from iojoule.recommender.adaptive.gaussian_process import GaussianProcess, Hyperparameters
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]

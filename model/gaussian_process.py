@@ -1,4 +1,4 @@
-"""Gaussian-process regression over a finite set of candidates.
+"""Gaussian-process regression with a level, slopes and one length per input.
 
 Matern-5/2 covariance with one length per input, plus a constant and a straight line in every
 input with wide priors, plus noise (Rasmussen and Williams, Gaussian Processes for Machine
