@@ -24,6 +24,7 @@ from iojoule.model.host_paths import HostPaths, code_of, host_paths
 from iojoule.model.loaded_surface import QUANTITIES, LoadedSurface
 from iojoule.model.operating_point import OperatingPoint
 from iojoule.model.simulated import SimulatedTables
+from iojoule.model.state_residual import StateResiduals
 from iojoule.model.surface import (
     Points,
 )
@@ -48,6 +49,7 @@ class PerformanceModel:
         self.paths: HostPaths = host_paths(profile)
         self.state = DeviceState(profile)
         self.simulated = SimulatedTables(profile, self.paths)
+        self.state_residuals = StateResiduals(profile, self.paths)
         self._surfaces = {
             (operation, pattern): LoadedSurface(profile, operation, pattern, self.paths)
             for operation in ("read", "write")
@@ -124,6 +126,8 @@ class PerformanceModel:
         else:
             result = self._surface(frame.pattern, points, code, operation, names)
         self._apply_power_state(result, frame, points, operation)
+        if self.state_residuals:
+            self.state_residuals.correct(result, frame, points, code, operation)
         if self.simulated:
             self._apply_simulated(result, frame, points, code, operation)
         if operation == "write":

@@ -59,6 +59,9 @@ class Activity:
         factor_sd: Standard deviation of `factor`.
         always_on: True where the host keeps polling although no request is in flight.
         drawn: What else drives the law of CPU power.
+        watts_factor: Drive's power over what its law says, where runs in several power states
+            showed it; else 1.
+        watts_factor_sd: Log standard deviation of that; NaN where the law stands alone.
     """
 
     device_x: Floats
@@ -68,6 +71,8 @@ class Activity:
     factor_sd: Floats
     always_on: NDArray[np.bool_]
     drawn: Drawn
+    watts_factor: Floats
+    watts_factor_sd: Floats
 
 
 @dataclass(frozen=True)

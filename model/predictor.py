@@ -238,6 +238,7 @@ class Predictor:
             paths.power_factor_sd[code],
             frame.engine == ENGINES.index(Engine.SPDK),
             host_work.drawn(self.profile, load, operating),
+            *self.power.beside_the_law(frame, points, code),
         )
 
 

@@ -45,7 +45,7 @@ class Points:
     added_latency_ns: Floats
     core_ns: Floats
 
-    def take(self, rows: NDArray[np.bool_] | slice) -> Points:
+    def take(self, rows: NDArray[np.bool_] | Indices | slice) -> Points:
         """Some of the points."""
         return Points(*(getattr(self, field.name)[rows] for field in fields(self)))
 

@@ -15,6 +15,7 @@ from iojoule.model.frame import Frame
 from iojoule.model.operating_point import OperatingPoint
 from iojoule.model.performance import PerformanceModel
 from iojoule.model.prediction import DEVICE_VALUE, QUANTITIES, Activity
+from iojoule.model.surface import Points
 
 _HOST_POWER = frozenset(
     {"cpu_power_watts", "dram_power_watts", "system_power_watts", "cpu_joules_per_operation"}
@@ -57,10 +58,13 @@ class PowerModel:
             device = device_power.active_value(
                 profile.device_power, activity.device_x, frame.power_state
             )
+            device = device * activity.watts_factor
             bands["device_power_watts"] = Band(device, unknown, unknown, bands["iops"].evidence)
         elif profile.device_power is not None:
             device, device_sd = self._device(profile.device_power, frame, activity, half)
             said = _power_evidence(profile.device_power, frame, bands["iops"].evidence, activity)
+            seen = np.isfinite(activity.watts_factor_sd)
+            said = np.where(seen, np.maximum(bands["iops"].evidence, INTERPOLATED), said)
             bands["device_power_watts"] = (
                 _expected_watts(profile.device_power, frame, device, device_sd)
                 if device_power.is_expected(profile.device_power)
@@ -101,6 +105,22 @@ class PowerModel:
             wall, wall_sd = system_power.watts(profile.system_power, parts, parts_sd)
             told = host_work.wall_evidence(profile.system_power, bands["cpu_power_watts"].evidence)
             bands["system_power_watts"] = linear_band(wall, wall_sd, told)
+
+    def beside_the_law(self, frame: Frame, points: Points, code: Codes) -> tuple[Floats, Floats]:
+        """Power over that of the law, and its log sd: 1 and NaN where no run showed it."""
+        factor, sd = np.ones(len(frame)), np.full(len(frame), np.nan)
+        tables = self.performance.state_residuals
+        if not tables:
+            return factor, sd
+        for operation, share in (("read", 1.0), ("write", 0.0)):
+            for told in tables.told(frame, points, code, operation):
+                if "watts" not in told.values:
+                    continue
+                alone = frame.read_fraction[told.rows] == share
+                rows = told.rows[alone]
+                factor[rows] = np.exp(told.values["watts"][alone])
+                sd[rows] = told.sd("watts")[alone]
+        return factor, sd
 
     def _simulated(
         self, frame: Frame, bands: dict[str, Band], device: Floats, device_sd: Floats | None
@@ -144,6 +164,10 @@ class PowerModel:
     ) -> tuple[Floats, Floats]:
         """Active device power and its sd, the uncertainty of the throughput included."""
         value, sd = device_power.active_watts(power, activity.device_x, frame.power_state)
+        value = value * activity.watts_factor
+        # what runs nearby showed knows more of a place than the law's parameters do
+        seen = np.isfinite(activity.watts_factor_sd)
+        sd = np.where(seen, activity.watts_factor_sd * value, sd)
         base = power.parameters[0].value
         from_rate = np.maximum(value - base, 0.0) * half / NORMAL_90
         unsure = self.performance.state.collecting_sd(frame) * (frame.read_fraction < 1)

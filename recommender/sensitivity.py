@@ -140,12 +140,15 @@ def device_gradients(
     rows = np.arange(len(frame))
     theta = np.array([parameter.value for parameter in power.parameters])
     x, active = prediction.activity.device_x, prediction["device_power_watts"].value
-    capped = linear_law.values(x, theta) > active * (1.0 + 1e-9)
+    factor, factor_sd = prediction.activity.watts_factor, prediction.activity.watts_factor_sd
+    capped = factor * linear_law.values(x, theta) > active * (1.0 + 1e-9)
+    # where runs nearby showed the power, the law's parameters no longer make it unsure
+    seen = np.isfinite(factor_sd)
     common = np.zeros((len(frame), layout.size))
-    common[:, layout.at["device"]] = work.busy[:, None] * x
+    common[:, layout.at["device"]] = np.where(seen, 0.0, work.busy)[:, None] * x
     common[:, layout.at["device"].start] += (1.0 - work.busy) * (1.0 - resting)
     common[rows, layout.at["idle"].start + frame.power_state] = (1.0 - work.busy) * resting
-    low = frame.power_state > 0
+    low = (frame.power_state > 0) & ~seen
     common[rows, layout.at["cap"].start + frame.power_state] = (
         low * CAP_RELATIVE_SD * work.busy * active
     )
@@ -154,14 +157,13 @@ def device_gradients(
     later, later_sd = layout.state.joules_per_byte(frame)
     common[:, layout.at["background"].start] = work.background * later_sd
     # served work is held, so only the part of active power that does not follow it counts
-    fixed = np.where(capped, active, theta[0] + theta[5] * x[:, 5])
+    fixed = np.where(capped, active, factor * (theta[0] + theta[5] * x[:, 5]))
     u, s = work.busy, work.elasticity
     by_speed = u * (s - 1.0) * (fixed - gap) + s * u * (active - fixed)
     by_speed = by_speed + s * later * work.background
     common[:, layout.at["speed"]] = by_speed[:, None] * _shared_log_sd(work, between)
-    return Gradients(
-        watts.device, common, by_speed * _own_log_sd(work, between), power.relative_sd * u * active
-    )
+    lack = np.where(seen, factor_sd, power.relative_sd) * u * active
+    return Gradients(watts.device, common, by_speed * _own_log_sd(work, between), lack)
 
 
 def cpu_gradients(

@@ -78,6 +78,7 @@ from iojoule.datasets.profile.simulated import (
     SimulatedError,
     SimulatedTable,
 )
+from iojoule.datasets.profile.state_residual import StateResidual
 
 __all__ = [
     "FACTS_RECIPE",
@@ -116,6 +117,7 @@ __all__ = [
     "SimulatedError",
     "SimulatedTable",
     "SourceRecord",
+    "StateResidual",
     "StateTransition",
     "Surface",
     "SystemPower",

@@ -14,6 +14,7 @@ from iojoule.datasets.profile.host import (
 from iojoule.datasets.profile.numbers import Parameter
 from iojoule.datasets.profile.performance import MixedEffect, PowerStateEffect, Surface
 from iojoule.datasets.profile.simulated import Simulated
+from iojoule.datasets.profile.state_residual import StateResidual
 from iojoule.datasets.schema import Section
 from iojoule.datasets.vocabulary import Operation, Pattern
 
@@ -75,6 +76,7 @@ class DeviceProfile(Section):
     idle: IdleBehaviour | None = None
     host_operation: HostOperation | None = None
     simulated: Simulated | None = None
+    state_residuals: list[StateResidual] | None = None
     gaps: list[str]
 
     def surface(self, operation: Operation | str, pattern: Pattern | str) -> Surface | None:

@@ -48,6 +48,7 @@ from iojoule.model.fitting.recipe import (
     pooled,
 )
 from iojoule.model.fitting.state_effects import exported_effects, power_state_recipes
+from iojoule.model.fitting.state_residual import with_state_residuals
 from iojoule.model.fitting.surfaces import (
     PriorsOf,
     SurfaceFit,
@@ -190,7 +191,8 @@ def _fit_profile(
         host_operation=operation,
         gaps=list(recipe.gaps),
     )
-    return with_predicted_twins(profile, recipe, measurements), fits
+    profile = with_predicted_twins(profile, recipe, measurements)
+    return with_state_residuals(profile, measurements), fits
 
 
 def complete(recipe: Recipe, measurements: list[Measurement]) -> Recipe:

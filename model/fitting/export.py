@@ -133,11 +133,11 @@ def _table(fitted: FittedSurface, rows: Rows, evident: dict[str, Floats]) -> Res
     where = coordinates(rows, fitted.knots.access_unit_log2)
     counts = {key: len(part) for key, part in _by_path(rows, fitted.knots.access_unit_log2).items()}
     paths = sorted(counts, key=lambda key: (-counts[key], key))
-    sizes = _octaves(where[:, 2])
+    sizes = octaves(where[:, 2])
     room = [sizes[0] - SIZE_ROOM_OCTAVES, *sizes, sizes[-1] + SIZE_ROOM_OCTAVES]
     axes = [
-        _octaves(where[:, 0]),
-        _octaves(where[:, 1]),
+        octaves(where[:, 0]),
+        octaves(where[:, 1]),
         np.array([size for size in room if size >= fitted.knots.access_unit_log2]),
     ]
     grid = np.array(list(product(*axes)))
@@ -204,6 +204,6 @@ def _short(values: Floats) -> list[float]:
     return [float(value) for value in np.round(values, 5)]
 
 
-def _octaves(values: Floats) -> Floats:
+def octaves(values: Floats) -> Floats:
     """Whole octaves from the smallest to the largest measured position."""
     return np.arange(np.floor(values.min() + 1e-9), np.ceil(values.max() - 1e-9) + 1)

@@ -1,0 +1,129 @@
+"""What runs in several power states showed beside the physical model, ready to be added to it.
+
+The model says what a power state does by a cap and two factors. What runs in all states show
+beside that, at their very place or near it, stands in a table by state, and shifts the model's
+answer: log value = model + residual. Where the table has a knot's neighbourhood, its standard
+deviation takes the place of the model's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.profile import DeviceProfile, StateResidual
+from iojoule.model.columns import Codes, Floats
+from iojoule.model.direction import Direction
+from iojoule.model.evidence import INTERPOLATED, MEASURED
+from iojoule.model.frame import PATTERNS, Frame
+from iojoule.model.host_paths import HostPaths
+from iojoule.model.surface import Points, TableLookup
+
+NORMAL_90 = 1.6448536269514722
+"""Standard deviations on each side of a 90 % interval."""
+
+SD_PER_OCTAVE = 0.1
+"""Log sd that an octave beyond the outermost runs adds."""
+
+
+def state_path(path: str, power_state: int) -> str:
+    """Name of a host path in a power state, as tables have it."""
+    return f"{path} ps{power_state}"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the tables say of the rows that they reach.
+
+    Attributes:
+        rows: Indices of these rows, shape (k,).
+        inside: Which of them lie within the measured range, shape (k,).
+        values: By name of the table's values, shape (k,).
+        beyond_sd: Log sd that the distance from the measured range adds, shape (k,).
+    """
+
+    rows: Codes
+    inside: NDArray[np.bool_]
+    values: dict[str, Floats]
+    beyond_sd: Floats
+
+    def sd(self, name: str) -> Floats:
+        """Log sd of one of the values."""
+        return np.hypot(self.values[f"{name}_sd"], self.beyond_sd)
+
+
+class StateResiduals:
+    """The tables of a profile; False where it has none."""
+
+    def __init__(self, profile: DeviceProfile, paths: HostPaths) -> None:
+        self._loaded = [_Loaded(one, paths) for one in profile.state_residuals or []]
+
+    def __bool__(self) -> bool:
+        return bool(self._loaded)
+
+    def told(self, frame: Frame, points: Points, code: Codes, operation: str) -> list[Told]:
+        """What is known of the rows, one answer a pattern."""
+        found = []
+        for table in self._loaded:
+            if table.operation == operation:
+                place = table.places(frame.power_state, code)
+                rows = np.flatnonzero((place >= 0) & (frame.pattern == table.pattern))
+                if rows.size:
+                    found.append(table.told(points, place, rows))
+        return found
+
+    def correct(
+        self, result: Direction, frame: Frame, points: Points, code: Codes, operation: str
+    ) -> None:
+        """Shift latency and percentiles of one direction, and put the learned sds in place."""
+        for told in self.told(frame, points, code, operation):
+            rows = told.rows
+            for name, log_value in result.log_value.items():
+                # a percentile that was not measured keeps its ratio to the mean
+                own = name if name in told.values else "latency"
+                log_value[rows] += told.values[own]
+                learned, before = NORMAL_90 * told.sd(own), result.half_width[name][rows]
+                kept = told.inside & (own == name)
+                result.half_width[name][rows] = np.where(kept, learned, np.maximum(before, learned))
+            for lower, upper in (("latency", "p99"), ("p50", "p99"), ("p99", "p999")):
+                if upper in result.log_value and lower in result.log_value:
+                    value = result.log_value[upper]
+                    value[rows] = np.fmax(value[rows], result.log_value[lower][rows])
+            seen = told.inside & (told.values["on_knot"] > 0) & (told.values["measured"] > 0.5)
+            evidence = np.where(seen, MEASURED, INTERPOLATED)
+            result.evidence[rows] = np.where(
+                told.inside, evidence, np.maximum(result.evidence[rows], INTERPOLATED)
+            )
+
+
+class _Loaded:
+    """One table with its arrays built."""
+
+    def __init__(self, one: StateResidual, paths: HostPaths) -> None:
+        self.operation = one.operation.value
+        self.pattern = PATTERNS.index(one.pattern.value)
+        self._lookup = TableLookup(one.table)
+        split = [name.rpartition(" ps") for name in one.table.paths]
+        self._place = np.full(
+            (1 + max(int(state) for *_, state in split), len(paths.keys)), -1, dtype=np.intp
+        )
+        for place, (key, _, state) in enumerate(split):
+            if key in paths.keys:
+                self._place[int(state), paths.keys.index(key)] = place
+
+    def places(self, power_state: Codes, code: Codes) -> Codes:
+        """The table's path of each row; -1 where it has none."""
+        known = power_state < len(self._place)
+        return np.where(known, self._place[np.where(known, power_state, 0), code], -1)
+
+    def told(self, points: Points, place: Codes, rows: Codes) -> Told:
+        own = points if len(rows) == len(place) else points.take(rows)
+        values = self._lookup(own, place[rows])
+        distance = np.zeros(len(rows))
+        coordinates = (own.log2_depth, own.log2_jobs, own.log2_request)
+        for axis, x in zip(self._lookup.axes, coordinates, strict=True):
+            distance = np.maximum(distance, np.maximum(axis[0] - x, x - axis[-1]))
+        distance[distance < 1e-6] = 0.0
+        return Told(rows, distance == 0.0, values, SD_PER_OCTAVE * distance)
