@@ -13,7 +13,7 @@ from iojoule.datasets.profile import FACTS_RECIPE, DeviceProfile
 from iojoule.model.evidence import EXTRAPOLATED, PUBLISHED
 from iojoule.model.frame import COMPLETIONS, USED, Frame, make_frame, used_columns
 from iojoule.model.performance import WAKEUP_EXPONENT
-from iojoule.model.predictor import NORMAL_90, Prediction, Predictor
+from iojoule.model.predictor import NORMAL_90, QUANTITIES, Prediction, Predictor
 from iojoule.recommender.equal_work import Demand, Work, watts_of, work_of
 from iojoule.recommender.findings import said
 from iojoule.recommender.findings.estimate import Estimate
@@ -32,6 +32,10 @@ CORE_TIME_SD = 0.25
 CLOCK_EXPONENT = 2.5
 """Of dynamic power over clock: 3 where the voltage follows it, 2 where it follows half as fast;
 the middle of both (assumption)."""
+
+CYCLE_SD = 0.03
+"""Log sd of a cycle's mean power that another setting of the same drive does not share: which share
+of its pause a drive spends at which level (assumption)."""
 
 POWERS = {
     "device_power_watts": "device",
@@ -133,7 +137,9 @@ class Estimator:
             seen = [said.split_parts(point, quantities) for point in seen]
         columns = _columns(seen, quantities)
         frame, _ = make_frame(self.profile, columns, len(points))
-        prediction = self.predictor.predict(frame)
+        gaps = bool(np.isfinite(frame.gap_seconds).any())
+        wanted = (*QUANTITIES, "cycle_power_watts") if gaps else QUANTITIES
+        prediction = self.predictor.predict(frame, only=wanted)
         prediction = said.with_host_work(prediction, points)
         work = work_of(frame, prediction, said.demand(points, FULL_SPEED))
         # what is written costs more later; a run's mean power does not hold that
@@ -158,6 +164,8 @@ class Estimator:
             return self._speed(bench, row, quantity)
         if quantity in TAILS:
             return self._tail(bench, row, quantity)
+        if quantity == "device_power_watts" and np.isfinite(bench.frame.gap_seconds[row]):
+            return self._cycle_power(bench, row)
         if quantity in POWERS:
             return self._power(bench, row, POWERS[quantity], 1.0, 0.0)
         if quantity in EFFICIENCIES:
@@ -204,6 +212,15 @@ class Estimator:
             float(np.hypot(alone, by_power * power.own_fit[row] / watts)),
             _weakest(bench, row, scope), self.layout,
         )  # fmt: skip
+
+    def _cycle_power(self, bench: _Bench, row: int) -> Estimate:
+        """Mean power over requests and pauses; the drive's own levels cancel in a ratio."""
+        cycle = bench.prediction["cycle_power_watts"]
+        value = float(cycle.value[row])
+        if not value > 0:
+            raise UnansweredError("power of a gap")
+        alone = self._power(bench, row, "device", 1.0, 0.0)
+        return replace(alone, value=value, own=CYCLE_SD)
 
     def _efficiency(self, bench: _Bench, row: int, quantity: str, scope: str) -> Estimate:
         one = self._power(bench, row, scope, *EFFICIENCIES[quantity])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iojoule.datasets.catalogue import load_catalogue
+from iojoule.datasets.profile import load_shipped_profile
 from iojoule.recommender.findings import expected_of
 from iojoule.recommender.findings.estimate import ratio
 from iojoule.recommender.findings.estimator import Estimator
@@ -67,6 +68,17 @@ def test_arrivals_by_chance_have_the_gaps_of_an_exponential() -> None:
     seen = as_columns({"think_time_ns": 1e9, "arrival_process": "poisson"})
     assert seen["idle_gap_seconds_p50"] == pytest.approx(0.693, abs=1e-3)
     assert seen["idle_gap_seconds_p99"] == pytest.approx(4.605, abs=1e-3)
+
+
+def test_pauses_count_in_a_drives_mean_power() -> None:
+    estimator = Estimator(load_shipped_profile("samsung-980-pro-1tb"))
+    pauses = [{"think_time_ns": 5e8, "apst_enabled": asleep} for asleep in (True, False)]
+    names = ["device_power_watts"] * 2
+    asleep, awake = estimator.estimates(pauses, names, None)
+    busy = estimator.estimates([{}], names[:1], None)[0]
+    assert asleep.value < awake.value < busy.value
+    # what the settings share cancels: the ratio is surer than either
+    assert ratio(asleep, awake).high / ratio(asleep, awake).low < 2.0
 
 
 def test_only_neighbours_in_one_submission_merge() -> None:
