@@ -145,14 +145,15 @@ def _table(fitted: FittedSurface, rows: Rows, evident: dict[str, Floats]) -> Res
     values: dict[str, list[float]] = {}
     for path in paths:
         features = fitted.features.at(grid[:, 0], grid[:, 2], grid[:, 1], path)
-        corrections = _corrections(fitted, rows, grid, path)
+        told = _told_by_series(fitted, rows, grid, path)
         models = {"latency": fitted.latency_residual, **fitted.tail_residuals}
         for name in names:
             model = models[name]
             if model is None:
                 continue
             mean, sd = model.predict(features)
-            mean = mean + corrections.get(name, 0.0)
+            mean = mean + told.get(f"{name}_correction", 0.0)
+            sd = np.hypot(sd, told.get(f"{name}_irregularity", 0.0))
             values.setdefault(name, []).extend(_short(mean))
             values.setdefault(f"{name}_sd", []).extend(_short(sd))
         seen = {tuple(np.round(row, 4)) for row in evident.get(path, [])}
@@ -168,15 +169,18 @@ def _table(fitted: FittedSurface, rows: Rows, evident: dict[str, Floats]) -> Res
     )
 
 
-def _corrections(fitted: FittedSurface, rows: Rows, grid: Floats, path: str) -> dict[str, Floats]:
-    """What the steady sessions' own series correct at the knots of one path, their mean.
+def _told_by_series(
+    fitted: FittedSurface, rows: Rows, grid: Floats, path: str
+) -> dict[str, Floats]:
+    """What the steady sessions' own series say at the knots of one path, their mean.
 
-    `grid` holds log2 of depth, jobs and request bytes, shape (m, 3).
+    Corrections and irregularities by the names that `FittedSurface.evaluate` gives them; `grid`
+    holds log2 of depth, jobs and request bytes, shape (m, 3).
     """
     on_path = np.array([key == path for key in rows.path_keys()])
-    found: dict[str, list[Floats]] = {name: [] for name in fitted.trends}
+    found: dict[str, list[Floats]] = {}
     for session in sorted({str(name) for name in rows.session[on_path]}):
-        if not found or stands_apart(session):
+        if not fitted.trends or stands_apart(session):
             continue
         first = int(np.flatnonzero(on_path & (rows.session == session))[0])
         asked = rows.take(np.full(len(grid), first))
@@ -188,15 +192,16 @@ def _corrections(fitted: FittedSurface, rows: Rows, grid: Floats, path: str) -> 
                 request_bytes=np.exp2(grid[:, 2]),
             )
         )
-        for name in found:
-            found[name].append(said[f"{name}_correction"])
-    return {name: _mean_of_told(np.array(parts)) for name, parts in found.items() if parts}
+        for name, values in said.items():
+            if name.endswith(("_correction", "_irregularity")):
+                found.setdefault(name, []).append(values)
+    return {name: _mean_of_told(np.array(parts)) for name, parts in found.items()}
 
 
-def _mean_of_told(corrections: Floats) -> Floats:
+def _mean_of_told(said: Floats) -> Floats:
     """Mean over the sessions that say anything (shape (sessions, m)), else 0."""
-    told = np.maximum((corrections != 0.0).sum(axis=0), 1)
-    return np.asarray(corrections.sum(axis=0) / told)
+    told = np.maximum((said != 0.0).sum(axis=0), 1)
+    return np.asarray(said.sum(axis=0) / told)
 
 
 def _short(values: Floats) -> list[float]:

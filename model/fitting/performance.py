@@ -119,7 +119,8 @@ class FittedSurface:
 
         Returns:
             `latency` and the percentiles, ns, `<name>_sd`, their local sd in log units, and
-            `<name>_correction`, by how much (log units) a row's own series corrects the law.
+            `<name>_correction`, by how much (log units) a row's own series corrects the law, and
+            `<name>_irregularity`, how irregular its neighbours are (log units, part of the sd).
         """
         points, terms = self.curve(rows)
         features = self.features.of(rows, _held(points, self.edges))
@@ -129,16 +130,23 @@ class FittedSurface:
             shift, out["latency_sd"] = self.latency_residual.predict(features)
             log_latency = log_latency + shift
         out["latency"] = np.exp(log_latency)
+        smooth_sd = out["latency_sd"]
+        if "latency" in self.trends:
+            *_, irregular = self.trends["latency"].at(_where(points), _series(rows))
+            out["latency_irregularity"] = irregular
+            out["latency_sd"] = np.hypot(smooth_sd, irregular)
         for name, tail in self.tails.items():
             ratio = log_tail_ratio(tail, self.knots, points, terms, log_latency)
             shift, sd = self.tail_residuals[name].predict(features)
-            out[f"{name}_sd"] = np.hypot(sd, out["latency_sd"])  # the mean is uncertain too
+            out[f"{name}_sd"] = np.hypot(sd, smooth_sd)  # the mean is uncertain too
             law = log_latency + ratio + shift
             correction = np.zeros(len(rows))
             if name in self.trends:
-                trend, weight = self.trends[name].at(_where(points), _series(rows))
+                trend, weight, irregular = self.trends[name].at(_where(points), _series(rows))
                 correction = weight * (trend - law)
-            out[f"{name}_correction"] = correction
+                out[f"{name}_correction"] = correction
+                out[f"{name}_irregularity"] = irregular
+                out[f"{name}_sd"] = np.hypot(out[f"{name}_sd"], irregular)
             out[name] = np.exp(law + correction)
         return out
 
@@ -387,6 +395,9 @@ def learn_residuals(fitted: FittedSurface, rows: Rows, like: FittedSurface | Non
         MEAN_VARIANCE,
         MEAN_BOUNDS,
         like.latency_residual if like else None,
+    )
+    fitted.trends["latency"] = SeriesTrend.of(
+        where, _series(rows), np.log(rows.latency_ns), fitted.latency_residual.noise_variance
     )
     for name in PERCENTILES:
         seen = np.isfinite(rows.percentile(name))

@@ -4,6 +4,9 @@ A percentile is read off a histogram and bends where the mean does not, so betwe
 octave away plain interpolation of the row's own series beats any law fitted to all of them. It
 counts the less the further the neighbours lie apart, and the less the more the rows scatter:
 interpolation follows every stray value.
+
+How far apart three ways of interpolating lie says how irregular the neighbours are, and so how far
+any answer between them may err: a curved surface says little about that by itself.
 """
 
 from __future__ import annotations
@@ -61,13 +64,15 @@ class SeriesTrend:
             lines.append(found)
         return cls(tuple(lines), 1.0 / (1.0 + noise_variance / SMOOTH_SD**2))
 
-    def at(self, where: Floats, keys: Sequence[object]) -> tuple[Floats, Floats]:
+    def at(self, where: Floats, keys: Sequence[object]) -> tuple[Floats, Floats, Floats]:
         """Interpolate along the axis with the nearest neighbours.
 
         Returns:
-            Log values (0 where there is none), and their weights from 0 to 1; shapes (m,).
+            Log values (0 where there is none), their weights from 0 to 1, and the neighbours'
+            irregularity (`_irregularity`), log units; shapes (m,).
         """
         value, gap = np.zeros(len(where)), np.full(len(where), np.inf)
+        irregular = np.zeros(len(where))
         for axis, lines in enumerate(self.lines):
             asked: dict[tuple[object, ...], list[int]] = {}
             for index, name in enumerate(_names(where, keys, axis)):
@@ -84,8 +89,29 @@ class SeriesTrend:
                 better = between & (apart < gap[rows])
                 if better.any():
                     value[rows[better]] = PchipInterpolator(x, y)(at[better])
+                    irregular[rows[better]] = _irregularity(x, y, at[better])
                     gap[rows[better]] = apart[better]
-        return value, self.reliability * np.minimum(1.0, DENSE_OCTAVES / gap)
+        return value, self.reliability * np.minimum(1.0, DENSE_OCTAVES / gap), irregular
+
+
+def _irregularity(x: Floats, y: Floats, at: Floats) -> Floats:
+    """How far interpolated times, interpolated rates and a straight line disagree, log units.
+
+    A monotone curve through times is not one through the rates N / time or bytes / time, though
+    both are fair answers. Half their distance, or the distance of their middle from the straight
+    line if that is more.
+
+    Args:
+        x: log2 positions, increasing.
+        y: Log times.
+        at: Where between them to answer.
+    """
+    by_time = PchipInterpolator(x, y)(at)
+    by_rate = at * np.log(2.0) - PchipInterpolator(x, x * np.log(2.0) - y)(at)
+    middle = (by_time + by_rate) / 2
+    return np.asarray(
+        np.maximum(np.abs(by_time - by_rate) / 2, np.abs(np.interp(at, x, y) - middle))
+    )
 
 
 def _names(where: Floats, keys: Sequence[object], axis: int) -> list[tuple[object, ...]]:
