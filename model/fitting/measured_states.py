@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.optimize import least_squares
 
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence, Operation
+from iojoule.model.curve import log_smooth_max
 from iojoule.model.fitting.recipe import Figure, PowerStateRecipe
 
 Floats = NDArray[np.float64]
@@ -19,10 +21,38 @@ Direction = Literal[Operation.READ, Operation.WRITE]
 PAIRS_MIN = 3
 """So many runs with a twin in PS0 are needed."""
 
-_BOUND_BELOW = 0.9
-"""A run below this share of its twin's throughput is held back by the state's cap."""
+RUN_LOG_SD = 0.03
+"""Log sd by which a pair of runs may miss the law; beyond, it counts by its distance only."""
+
+FACTOR_LOG_SD = 0.3
+"""Log sd of the factor by which a state slows everything, before any run: around 1."""
+
+CEILING_PRIOR = (-0.7, 1.0)
+"""Mean and sd of the log of the time a byte takes at the cap, over the least that was seen: a cap
+that no run shows lies at twice what was seen."""
+
+OPERATION_PRIOR = (-1.5, 1.5)
+"""Likewise of the time that an operation takes besides its bytes."""
+
+TAIL_WEIGHT = 0.5
+"""Runs held back that the prior of the tail factor, 1, is worth."""
+
+_SHARPNESS = 4.0
+"""As in `model.performance`: of the bend where the cap takes over."""
 
 _LEAST_LOG_SD = 0.05
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Runs in a state beside their twins in PS0; arrays of shape (n,)."""
+
+    bytes: Floats
+    in_flight: Floats
+    before_seconds: Floats
+    after_seconds: Floats
+    before_tail: Floats
+    after_tail: Floats
 
 
 def measured_effect(
@@ -30,85 +60,93 @@ def measured_effect(
 ) -> PowerStateRecipe | None:
     """The effect of a state on one direction; None where too few runs have a twin in PS0.
 
-    Runs that the cap holds back give the ceiling; where none is held back it is above all that
-    was seen. The others give the factors on latency.
+    A state that slows everything by one factor (a lower clock) and a cap are fitted together, in
+    logs, to the latencies of all pairs: L = max(f L0, N (each + size / ceiling)), with the smooth
+    maximum of `model.performance`. Both are shrunk to no effect. Where no run is held back, the
+    ceiling is above all that was seen.
 
     Args:
         rows: Measurements of this direction.
         operation: The direction.
         state: The power state.
     """
+    pairs = _pairs(rows, state)
+    if pairs is None:
+        return None
+    scale = np.array(
+        [
+            1.0,
+            float((pairs.after_seconds / pairs.in_flight / pairs.bytes).min()),
+            float((pairs.after_seconds / pairs.in_flight).min()),
+        ]
+    )
+    centre, width = np.array([(0.0, FACTOR_LOG_SD), CEILING_PRIOR, OPERATION_PRIOR]).T
+
+    def law(theta: Floats) -> tuple[Floats, Floats]:
+        """Log latency, and by how much of it the cap speaks."""
+        factor, per_byte, each = np.exp(theta) * scale
+        slowed = np.log(factor * pairs.before_seconds)
+        queueing = np.log(pairs.in_flight * (each + pairs.bytes * per_byte))
+        weight = 1.0 / (1.0 + np.exp(np.clip(_SHARPNESS * (slowed - queueing), -50, 50)))
+        return log_smooth_max(slowed, queueing, _SHARPNESS), weight
+
+    def misfit(theta: Floats) -> Floats:
+        missed = (law(theta)[0] - np.log(pairs.after_seconds)) / RUN_LOG_SD
+        robust = np.sign(missed) * np.sqrt(2.0 * (np.sqrt(1.0 + missed**2) - 1.0))
+        return np.concatenate([robust, (theta - centre) / width])
+
+    starts = (centre, np.array([0.0, -0.1, -1.5]), np.array([0.2, -0.7, -0.1]))
+    found = min((least_squares(misfit, start) for start in starts), key=lambda one: one.cost)
+    told, weight = law(found.x)
+    spread = float(np.sqrt(np.mean((told - np.log(pairs.after_seconds)) ** 2)))
+    factor, per_byte, each = np.exp(found.x) * scale
+    held = bool((weight > 0.5).any())
+    source = "runs that the cap holds back" if held else "no run was held back"
+    return PowerStateRecipe(
+        power_state=state,
+        operation=operation,
+        ceiling_bytes_per_second=_figure(
+            1.0 / per_byte, spread if held else 0.5, "bytes/s", source
+        ),
+        ceiling_seconds_per_operation=_figure(each, spread, "s", source) if held else None,
+        latency_factor=_figure(
+            factor, spread, "1", "runs beside their twins in PS0: one factor on all of them"
+        ),
+        tail_factor=_tail_factor(pairs, told - np.log(pairs.before_seconds), weight),
+    )
+
+
+def _pairs(rows: Sequence[Measurement], state: int) -> _Pairs | None:
     twins = {twin_key(one): one for one in rows if not one.configuration.power_state}
     pairs = [
         (twins[twin_key(one)], one)
         for one in rows
         if one.configuration.power_state == state and twin_key(one) in twins
     ]
-    known = [
-        (_rate(before), _rate(after), before, after)
-        for before, after in pairs
-        if _rate(before) and _rate(after)
-    ]
+    known = [(before, after) for before, after in pairs if _rate(before) and _rate(after)]
     if len(known) < PAIRS_MIN:
         return None
-    bound = [(two, after) for before, after, _, two in known if after < _BOUND_BELOW * before]
-    fastest = max(after for _, after, *_ in known)
-    free = [(one, two) for before, after, one, two in known if after >= _BOUND_BELOW * before]
-    each: Figure | None = None
-    if bound:
-        ceiling, each = _ceiling(
-            np.array([float(one.configuration.request_bytes) for one, _ in bound]),
-            np.array([rate for _, rate in bound]),
-        )
-    else:
-        ceiling = _figure(2.0 * fastest, 0.5, "bytes/s", "no run was held back")
-    return PowerStateRecipe(
-        power_state=state,
-        operation=operation,
-        ceiling_bytes_per_second=ceiling,
-        ceiling_seconds_per_operation=each,
-        latency_factor=_factor(free, "latency_mean_ns"),
-        tail_factor=_factor(free, "latency_p99_ns"),
+    sizes = np.array([float(after.configuration.request_bytes) for _, after in known])
+    flight = np.array([float(after.concurrency()) for _, after in known])
+    rates = np.array([(_rate(before), _rate(after)) for before, after in known])
+    tails = np.array(
+        [[one.observations.latency_p99_ns or np.nan for one in pair] for pair in known], float
+    )
+    return _Pairs(
+        sizes, flight, flight * sizes / rates[:, 0], flight * sizes / rates[:, 1], *tails.T
     )
 
 
-def _ceiling(sizes: Floats, rates: Floats) -> tuple[Figure, Figure | None]:
-    """Time of a request at the cap, t = each + size / ceiling, least squares in its logarithm.
-
-    A cap in watts leaves a time per request that grows with its energy, linear in its size.
-    """
-    seconds = sizes / rates
-    source = "runs that the cap holds back"
-    if len(np.unique(sizes)) < 2:
-        spread = float(np.std(np.log(rates))) if len(rates) > 1 else 0.3
-        return _figure(float(np.exp(np.log(rates).mean())), spread, "bytes/s", source), None
-    scale = np.array([seconds.min(), float((seconds / sizes).min())])
-
-    def misfit(log_share: Floats) -> Floats:
-        each, per_byte = np.exp(log_share) * scale
-        return np.asarray(np.log((each + sizes * per_byte) / seconds))
-
-    found = least_squares(misfit, np.zeros(2), bounds=(-12.0, 5.0))
-    each, per_byte = np.exp(found.x) * scale
-    spread = float(np.sqrt(np.mean(found.fun**2)))
-    return (
-        _figure(1.0 / per_byte, spread, "bytes/s", source),
-        Figure(value=each, sd=spread, unit="s", source=source, evidence=Evidence.MEASURED),
-    )
-
-
-def _factor(pairs: Sequence[tuple[Measurement, Measurement]], field: str) -> Figure:
-    ratios = np.array(
-        [
-            getattr(after.observations, field) / getattr(before.observations, field)
-            for before, after in pairs
-            if getattr(after.observations, field) and getattr(before.observations, field)
-        ]
-    )
-    if not len(ratios):
-        return _figure(1.0, 0.3, "1", "every run was held back, so none tells")
-    spread = float(np.std(np.log(ratios))) if len(ratios) > 1 else 0.3
-    return _figure(float(np.median(ratios)), spread, "1", "runs beside their twins in PS0")
+def _tail_factor(pairs: _Pairs, shift: Floats, weight: Floats) -> Figure:
+    """What the p99 of runs that are held back grows by beyond their mean; shrunk to 1."""
+    grown = np.log(pairs.after_tail / pairs.before_tail) - shift
+    seen = np.isfinite(grown)
+    if not seen.any() or not (weight[seen] > 0.5).any():
+        return _figure(1.0, 0.3, "1", "no run that was held back tells")
+    grown, weight = grown[seen], weight[seen]
+    value = float((weight * grown).sum() / ((weight**2).sum() + TAIL_WEIGHT))
+    spread = float(np.sqrt(np.mean((grown - weight * value) ** 2)))
+    return _figure(float(np.exp(value)), spread, "1", "runs that the cap holds back")
 
 
 def _figure(value: float, log_sd: float, unit: str, source: str) -> Figure:

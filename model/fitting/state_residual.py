@@ -47,28 +47,34 @@ def with_state_residuals(
     effects = [one.ceiling_bytes_per_second.evidence for one in profile.power_state_effects]
     if Evidence.PUBLISHED in effects:
         return profile
-    known = profile
+    runs = {
+        (Operation(one.operation), one.pattern): [
+            run for run in measurements if _belongs(run, profile, one.operation, one.pattern)
+        ]
+        for one in profile.surfaces
+    }
+    runs = {
+        key: own
+        for key, own in runs.items()
+        if len(own) >= RUNS_MIN and any(one.configuration.power_state for one in own)
+    }
+    # what PS0 alone was seen to miss is in the new residual too, as far as the runs bear it out
+    surfaces = [
+        one.model_copy(update={"residual": None}) if (one.operation, one.pattern) in runs else one
+        for one in profile.surfaces
+    ]
+    known = profile.model_copy(update={"surfaces": surfaces})
+    # watts follow the rates, so that they are compared once these are right
     for names in (("latency", *PERCENTILES), ("watts",)):
-        # watts follow the rates, so that they are compared once these are right
-        found = []
-        for surface in profile.surfaces:
-            key = (Operation(surface.operation), surface.pattern)
-            runs = [one for one in measurements if _belongs(one, profile, *key)]
-            if len(runs) >= RUNS_MIN and any(one.configuration.power_state for one in runs):
-                before = [
-                    one
-                    for one in known.state_residuals or []
-                    if (one.operation, one.pattern) == key
-                ]
-                table = _table(known, runs, key, names, before[0].table if before else None)
-                if table is not None:
-                    found.append(
-                        StateResidual(
-                            operation=surface.operation, pattern=surface.pattern, table=table
-                        )
-                    )
+        before = {(one.operation, one.pattern): one.table for one in known.state_residuals or []}
+        tables = {key: _table(known, own, key, names, before.get(key)) for key, own in runs.items()}
+        found = [
+            StateResidual(operation=key[0], pattern=key[1], table=table)
+            for key, table in tables.items()
+            if table is not None
+        ]
         known = known.model_copy(update={"state_residuals": found or None})
-    return known
+    return known if known.state_residuals else profile
 
 
 def _belongs(

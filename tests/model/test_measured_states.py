@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from iojoule.datasets.schema import from_row
 from iojoule.datasets.vocabulary import Evidence, Operation
+from iojoule.model.curve import log_smooth_max
 from iojoule.model.fitting.measured_states import measured_effect
 
 SIZES = (4096, 16384, 65536)
@@ -14,13 +15,13 @@ DEPTHS = (1, 16)
 
 
 def runs(each_seconds: float, bytes_per_second: float, slower: float = 1.0):
-    """A drive of 10 ms at PS0 whose PS1 takes so long a request at the most."""
+    """A drive of 10 ms at PS0 whose PS1 is slower, and takes so long a request at the least."""
     rows = []
     for size in SIZES:
         for depth in DEPTHS:
-            free = depth / 0.010
-            capped = 1 / (each_seconds + size / bytes_per_second)
-            for state, rate in ((0, free), (1, min(free / slower, capped))):
+            capped = depth * (each_seconds + size / bytes_per_second)
+            both = float(np.exp(log_smooth_max(np.log(0.010 * slower), np.log(capped), 4.0)))
+            for state, rate in ((0, depth / 0.010), (1, depth / both)):
                 rows.append(
                     from_row(
                         {
@@ -56,9 +57,21 @@ def test_without_a_cap_the_ceiling_is_above_all_that_was_seen() -> None:
     seen = max(one.observations.throughput_bytes_per_second or 0 for one in rows)
     assert found.ceiling_bytes_per_second.value > seen
     assert found.ceiling_seconds_per_operation is None
-    assert found.latency_factor.value == pytest.approx(1.05)
+    assert found.latency_factor.value == pytest.approx(1.05, rel=0.005)
 
 
 def test_runs_without_a_twin_say_nothing() -> None:
     alone = [one for one in runs(1e-3, 1e7) if one.configuration.power_state == 1]
     assert measured_effect(alone, Operation.READ, 1) is None
+
+
+@given(slower=st.floats(1.1, 1.5), rate=st.floats(1e7, 3e7))
+def test_a_state_that_slows_everything_is_no_ceiling(slower: float, rate: float) -> None:
+    alone = measured_effect(runs(0.0, 1e12, slower), Operation.READ, 1)
+    assert alone is not None
+    assert alone.latency_factor.value == pytest.approx(slower, rel=0.01)
+    assert alone.ceiling_seconds_per_operation is None
+    both = measured_effect(runs(1e-3, rate, slower), Operation.READ, 1)
+    assert both is not None
+    assert both.latency_factor.value == pytest.approx(slower, rel=0.05)
+    assert both.ceiling_seconds_per_operation is not None
