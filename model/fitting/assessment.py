@@ -21,7 +21,7 @@ from iojoule.model.fitting.export import rounded
 from iojoule.model.fitting.performance import FittedSurface
 from iojoule.model.fitting.recipe import SurfaceRecipe
 from iojoule.model.fitting.rows import Rows, stands_apart
-from iojoule.model.fitting.widths import Fold
+from iojoule.model.fitting.widths import Fold, few
 from iojoule.model.predictor import Predictor
 
 Floats = NDArray[np.float64]
@@ -64,9 +64,10 @@ def assess(
     verdicts: list[HeldOut] = []
     points: list[PerformancePoints] = []
     predictor = Predictor(profile)
-    for recipe, (rows, without) in zip(surfaces, held, strict=True):
-        outcomes = _outcomes(rows, without)
-        verdicts += _verdicts(recipe, outcomes)
+    outcomes = [_outcomes(*each) for each in held]
+    for place, (recipe, (rows, _)) in enumerate(zip(surfaces, held, strict=True)):
+        others = outcomes[:place] + outcomes[place + 1 :] if few(rows) else []
+        verdicts += _verdicts(recipe, outcomes[place], [o for some in others for o in some])
         points.append(_performance_points(predictor, recipe, rows))
     known = profile.device_power is not None and len(power[1]) > 0
     return Assessment(
@@ -95,9 +96,13 @@ def _thinned(places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
     return places[np.linspace(0, len(places) - 1, most).astype(np.intp)]
 
 
-def _verdicts(recipe: SurfaceRecipe, outcomes: list[Outcome]) -> list[HeldOut]:
+def _verdicts(
+    recipe: SurfaceRecipe, outcomes: list[Outcome], beside: list[Outcome]
+) -> list[HeldOut]:
     """By axis and region, and by each left-out value in both regions."""
-    ours, base = (interval_scores(outcomes, method) for method in ("model", "interpolation"))
+    ours, base = (
+        interval_scores(outcomes, method, beside) for method in ("model", "interpolation")
+    )
     judged = list(zip(outcomes, ours, base, strict=True))
     keys: list[tuple[str, float | None, str | None]] = []
     for axis in ("queue_depth", "request_bytes"):

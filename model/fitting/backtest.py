@@ -179,9 +179,11 @@ def outside_as_one(outcomes: list[Outcome]) -> list[Outcome]:
     return [o if o.region == "inside" else replace(o, region="outside") for o in outcomes]
 
 
-def judge_intervals(outcomes: list[Outcome], method: str) -> IntervalVerdict:
+def judge_intervals(
+    outcomes: list[Outcome], method: str, beside: Sequence[Outcome] = ()
+) -> IntervalVerdict:
     """Judge intervals of `interval_scores` together."""
-    judged = zip(outcomes, interval_scores(outcomes, method), strict=True)
+    judged = zip(outcomes, interval_scores(outcomes, method, beside), strict=True)
     scores = [(outcome.series, *one) for outcome, one in judged if one is not None]
     if not scores:
         return IntervalVerdict(0, 0, np.nan)
@@ -193,26 +195,30 @@ def judge_intervals(outcomes: list[Outcome], method: str) -> IntervalVerdict:
     )
 
 
-def interval_scores(outcomes: list[Outcome], method: str) -> list[tuple[bool, float] | None]:
+def interval_scores(
+    outcomes: list[Outcome], method: str, beside: Sequence[Outcome] = ()
+) -> list[tuple[bool, float] | None]:
     """Judge intervals whose width comes from the other folds only.
 
     Every outcome's interval is the prediction times or over exp(q s); q is the conformal
     quantile of the scores of all other folds of its region, sessions and quantity, and s the
     model's own local sd or, for a baseline, 1. The score is the width plus 2 / 0.1 times the
-    distance of what lies outside (Gneiting and Raftery 2007).
+    distance of what lies outside (Gneiting and Raftery 2007). `beside` are outcomes of the drive's
+    other surfaces where the rows of this one are few (`widths.few`); they count like its own.
 
     Returns:
         For each outcome whether it is covered, and its score; None where fewer than ten others
         say how wide the interval is.
     """
-    errors = np.array([one.log_error(method) for one in outcomes])
-    scale = np.array([one.sd if method == "model" else 1.0 for one in outcomes])
+    together = [*outcomes, *beside]
+    errors = np.array([one.log_error(method) for one in together])
+    scale = np.array([one.sd if method == "model" else 1.0 for one in together])
     places: dict[tuple[str, str, str], list[int]] = {}
-    for place, one in enumerate(outcomes):
+    for place, one in enumerate(together):
         places.setdefault((one.region, one.sessions, one.quantity), []).append(place)
-    judged: list[tuple[bool, float] | None] = [None] * len(outcomes)
+    judged: list[tuple[bool, float] | None] = [None] * len(together)
     for group in places.values():
-        fold = [(outcomes[place].axis, outcomes[place].fold) for place in group]
+        fold = [(together[place].axis, together[place].fold) for place in group]
         for own in set(fold):
             others = [p for p, other in zip(group, fold, strict=True) if other != own]
             if len(others) < FEWEST_SCORES:
@@ -223,7 +229,7 @@ def interval_scores(outcomes: list[Outcome], method: str) -> list[tuple[bool, fl
                 miss = max(errors[place] - half, 0.0)
                 score = float(2 * half + 2 / (1 - CONFIDENCE) * miss)
                 judged[place] = (miss == 0.0, score)
-    return judged
+    return judged[: len(outcomes)]
 
 
 def clustered_p_value(hits: Sequence[tuple[str, bool]]) -> float:

@@ -127,6 +127,17 @@ def fit_profile(
         return profile.model_copy(update={"assessment": found})
 
 
+def _exported(fit: SurfaceFit, beside: list[SurfaceFit], memory: SurfaceMemory) -> Surface:
+    """The surface as a profile keeps it, from memory if nothing changed."""
+    return memory.export(
+        fit.rows,
+        fit.recipe,
+        fit.fitted,
+        lambda: fit.exported(beside),
+        [(other.rows, other.fitted.settings) for other in beside],
+    )
+
+
 def _fit_profile(
     recipe: Recipe,
     measurements: list[Measurement],
@@ -143,7 +154,7 @@ def _fit_profile(
         else None
     )
     host_power, operation = fit_host(recipe)
-    surfaces = [memory.export(fit.rows, fit.recipe, fit.fitted, fit.exported) for fit in fits]
+    surfaces = [_exported(fit, fit.beside(fits), memory) for fit in fits]
     profile = DeviceProfile(
         schema_version=PROFILE_SCHEMA_VERSION,
         device=recipe.device,

@@ -8,7 +8,7 @@ figure costs what depends on that figure.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 
 import numpy as np
@@ -49,10 +49,11 @@ class SurfaceMemory:
         recipe: SurfaceRecipe,
         fitted: FittedSurface,
         compute: Callable[[], Surface],
+        beside: Sequence[tuple[Rows, Settings]] = (),
     ) -> Surface:
-        """The surface as a profile keeps it."""
+        """The surface as a profile keeps it; `beside` is what else its widths rest on."""
         said = recipe.model_dump_json(exclude={"points", "priors", "prior_facts"})
-        key = _key(rows, fitted.settings, said)
+        key = _key(rows, fitted.settings, said + "".join(_key(*each, "") for each in beside))
         if key not in self._exports:
             self._exports[key] = compute()
         return self._exports[key]

@@ -32,7 +32,7 @@ from iojoule.model.fitting.power_checks import (
 from iojoule.model.fitting.recipe import DevicePowerRecipe, Recipe, load_recipe, shipped_recipes
 from iojoule.model.fitting.series_checks import series_outcomes
 from iojoule.model.fitting.surfaces import SurfaceFit, fit_surfaces
-from iojoule.model.fitting.widths import Fold
+from iojoule.model.fitting.widths import Fold, few
 from iojoule.model.fitting.write_state import Series, fit_write_state, write_series
 
 Cells = list[str | int | float | None]
@@ -101,7 +101,8 @@ def _tables(name: str, folder: Path) -> tuple[list[Table], list[Outcome]]:
         for fit in learned
     }
     tables.append(_errors(recipe, outcomes))
-    tables.append(_intervals(recipe, outcomes))
+    pooled = {kind for kind, fit in zip(outcomes, learned, strict=True) if few(fit.rows)}
+    tables.append(_intervals(recipe, outcomes, pooled))
     tables += _between(recipe, learned)
     tables += _power(recipe, measurements, fits, series, state)
     tables += _left_out(recipe, measurements)
@@ -188,12 +189,20 @@ def _errors(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -> T
     )
 
 
-def _intervals(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -> Table:
+def _intervals(
+    recipe: Recipe,
+    outcomes: dict[tuple[str, str], list[Outcome]],
+    pooled: set[tuple[str, str]],
+) -> Table:
+    """Intervals of both methods; the `pooled` surfaces have too few rows to tell widths alone."""
     rows: list[Cells] = []
-    for (operation, pattern), results in outcomes.items():
+    for kind, results in outcomes.items():
+        others = [o for other, some in outcomes.items() if other != kind for o in some]
+        beside = outside_as_one(others) if kind in pooled else []
+        operation, pattern = kind
         for key in product(("steady", "apart"), ("inside", "outside"), QUANTITIES):
             some = [o for o in outside_as_one(results) if (o.sessions, o.region, o.quantity) == key]
-            ours, base = (judge_intervals(some, m) for m in ("model", "interpolation"))
+            ours, base = (judge_intervals(some, m, beside) for m in ("model", "interpolation"))
             if ours.rows:
                 rows.append(
                     [f"{pattern} {operation}", *key, ours.rows, *_verdict(ours), *_verdict(base)]
@@ -209,7 +218,8 @@ def _intervals(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -
         rows=rows,
         note="p: two-sided binomial test against 90 %, clustered by series. Score: mean interval "
         "score in log units, lower is better. Widths come from the other folds' errors, for both "
-        "methods. outside: beyond and below. apart: sessions labelled unsteady, which no profile "
+        "methods; a workload of few rows takes those of the drive's other workloads as well. "
+        "outside: beyond and below. apart: sessions labelled unsteady, which no profile "
         "answers for.",
     )
 

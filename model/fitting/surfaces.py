@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,7 +29,14 @@ from iojoule.model.fitting.recipe import (
     SurfaceRecipe,
 )
 from iojoule.model.fitting.rows import PUBLISHED, Rows, average_repeats, join, rows_of
-from iojoule.model.fitting.widths import Fold, conformal_widths, held_out
+from iojoule.model.fitting.widths import (
+    Fold,
+    Scores,
+    conformal_widths,
+    few,
+    held_out,
+    left_out_scores,
+)
 
 PriorsOf = Callable[[SurfaceRecipe], Priors]
 """Says what to expect of a surface before its rows."""
@@ -50,9 +57,20 @@ class SurfaceFit:
             return []
         return held_out(self.rows, self.fitted)
 
-    def exported(self) -> Surface:
+    @cached_property
+    def scores(self) -> Scores:
+        """Scores of what was left out, by quantity and region."""
+        return left_out_scores(self.rows, self.without)
+
+    def beside(self, fits: Sequence[SurfaceFit]) -> list[SurfaceFit]:
+        """Those of a drive's fits whose scores help to tell the widths of this one."""
+        if self.fitted.latency_residual is None or not few(self.rows):
+            return []
+        return [f for f in fits if f is not self and f.fitted.latency_residual is not None]
+
+    def exported(self, beside: Sequence[SurfaceFit] = ()) -> Surface:
         """The surface as a profile keeps it, with intervals from what was left out."""
-        widths = conformal_widths(self.rows, self.without)
+        widths = conformal_widths(self.scores, [fit.scores for fit in beside])
         return export_surface(self.fitted, self.rows, self.recipe, widths)
 
 
