@@ -69,7 +69,7 @@ class SeriesTrend:
 
         Returns:
             Log values (0 where there is none), their weights from 0 to 1, and the neighbours'
-            irregularity (`_irregularity`), log units; shapes (m,).
+            irregularity (`_interpolate`), log units; shapes (m,).
         """
         value, gap = np.zeros(len(where)), np.full(len(where), np.inf)
         irregular = np.zeros(len(where))
@@ -88,18 +88,18 @@ class SeriesTrend:
                 between &= np.abs(at[:, None] - x).min(axis=1) > 1e-9  # else the row itself counts
                 better = between & (apart < gap[rows])
                 if better.any():
-                    value[rows[better]] = PchipInterpolator(x, y)(at[better])
-                    irregular[rows[better]] = _irregularity(x, y, at[better])
+                    found = _interpolate(x, y, at[better])
+                    value[rows[better]], irregular[rows[better]] = found
                     gap[rows[better]] = apart[better]
         return value, self.reliability * np.minimum(1.0, DENSE_OCTAVES / gap), irregular
 
 
-def _irregularity(x: Floats, y: Floats, at: Floats) -> Floats:
-    """How far interpolated times, interpolated rates and a straight line disagree, log units.
+def _interpolate(x: Floats, y: Floats, at: Floats) -> tuple[Floats, Floats]:
+    """Interpolated log times, and how far they may err, log units.
 
     A monotone curve through times is not one through the rates N / time or bytes / time, though
-    both are fair answers. Half their distance, or the distance of their middle from the straight
-    line if that is more.
+    both are fair answers: half their distance, or the distance of their middle from a straight
+    line if that is more, says how irregular the neighbours are.
 
     Args:
         x: log2 positions, increasing.
@@ -109,9 +109,8 @@ def _irregularity(x: Floats, y: Floats, at: Floats) -> Floats:
     by_time = PchipInterpolator(x, y)(at)
     by_rate = at * np.log(2.0) - PchipInterpolator(x, x * np.log(2.0) - y)(at)
     middle = (by_time + by_rate) / 2
-    return np.asarray(
-        np.maximum(np.abs(by_time - by_rate) / 2, np.abs(np.interp(at, x, y) - middle))
-    )
+    apart = np.maximum(np.abs(by_time - by_rate) / 2, np.abs(np.interp(at, x, y) - middle))
+    return by_time, apart
 
 
 def _names(where: Floats, keys: Sequence[object], axis: int) -> list[tuple[object, ...]]:

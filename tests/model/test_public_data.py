@@ -96,6 +96,25 @@ def test_all_drives_together_beat_interpolation_and_extrapolation(
     for quantity in ("throughput", "mean latency"):
         assert number(rows["beyond", quantity][5]) <= number(rows["beyond", quantity][6]) / 2
     assert number(rows["beyond", "p99"][5]) <= number(rows["beyond", "p99"][6])
+    for row in every_table[0].rows:  # where the host's queue overflows
+        if row[:4] == ["samsung-860-pro", "both", "beyond", "p99"]:
+            assert number(row[5]) <= number(row[6]) / 2
+
+
+@pytest.mark.slow
+def test_intervals_of_all_drives_cover_and_few_score_worse(every_table: list[Table]) -> None:
+    worse = set()
+    for table in every_table:
+        if not table.title.endswith("90 % intervals on the same rows"):
+            continue
+        for row in table.rows:
+            if row[1] != "steady":
+                continue
+            assert number(row[6]) > 0.05, row
+            if number(row[7]) > 1.01 * number(row[10]):
+                worse.add((table.title.split(":")[0], row[0], row[3]))
+    reads = {("Samsung 860 PRO", "random read", q) for q in ("throughput", "mean latency")}
+    assert {(name[:15], *rest) for name, *rest in worse} <= reads
 
 
 @pytest.mark.slow
