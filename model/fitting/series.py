@@ -106,8 +106,8 @@ def _interpolate(x: Floats, y: Floats, at: Floats) -> tuple[Floats, Floats]:
         y: Log times.
         at: Where between them to answer.
     """
-    by_time = PchipInterpolator(x, y)(at)
-    by_rate = at * np.log(2.0) - PchipInterpolator(x, x * np.log(2.0) - y)(at)
+    by_time, rate = PchipInterpolator(x, np.stack([y, x * np.log(2.0) - y], axis=1))(at).T
+    by_rate = at * np.log(2.0) - rate
     middle = (by_time + by_rate) / 2
     apart = np.maximum(np.abs(by_time - by_rate) / 2, np.abs(np.interp(at, x, y) - middle))
     return by_time, apart
