@@ -30,6 +30,7 @@ from iojoule.model.fitting.recipe import (
     load_recipe,
     shipped_recipes,
 )
+from iojoule.model.fitting.state_residual import with_state_residuals
 from iojoule.model.fitting.validity import valid_for
 
 DATA_VARIABLE = "IOJOULE_DATA"
@@ -168,7 +169,7 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
     profile = fit_profile(
         recipe, measurements, [_source(*one) for one in named], priors_of=expected.priors
     )
-    return Fitted(expected.completed(profile), notes)
+    return Fitted(with_state_residuals(expected.completed(profile), measurements), notes)
 
 
 def dataset_paths(paths: Sequence[Path]) -> list[Path]:

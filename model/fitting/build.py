@@ -48,7 +48,6 @@ from iojoule.model.fitting.recipe import (
     pooled,
 )
 from iojoule.model.fitting.state_effects import exported_effects, power_state_recipes
-from iojoule.model.fitting.state_residual import with_state_residuals
 from iojoule.model.fitting.surfaces import (
     PriorsOf,
     SurfaceFit,
@@ -202,8 +201,7 @@ def _fit_profile(
         host_operation=operation,
         gaps=list(recipe.gaps),
     )
-    profile = with_predicted_twins(profile, recipe, measurements)
-    return with_state_residuals(profile, measurements), fits
+    return with_predicted_twins(profile, recipe, measurements), fits
 
 
 def complete(recipe: Recipe, measurements: list[Measurement]) -> Recipe:
