@@ -53,10 +53,16 @@ class GaussianProcess:
         inputs: Shape (n, d), each column about 0 to 1.
         values: Shape (n,).
         start: Hyperparameters to begin the search at, for instance those of fewer data.
+        least_sd: Least amplitude of the smooth part, in the units of the values: for residuals of
+            a law that was fitted to the same values, which are smaller than elsewhere.
     """
 
     def __init__(
-        self, inputs: Floats, values: Floats, start: Hyperparameters | None = None
+        self,
+        inputs: Floats,
+        values: Floats,
+        start: Hyperparameters | None = None,
+        least_sd: float = 0.0,
     ) -> None:
         self._x = inputs
         self._level = float(values.mean())
@@ -64,7 +70,8 @@ class GaussianProcess:
         self._y = (values - self._level) / self._scale
         noise_prior = (NOISE_PRIOR[0] - np.log(self._scale), NOISE_PRIOR[1])
         step = -(-len(values) // SEARCH_MAX)
-        theta = _Search(inputs[::step], self._y[::step], noise_prior).mode(start, self._scale)
+        search = _Search(inputs[::step], self._y[::step], noise_prior, least_sd / self._scale)
+        theta = search.mode(start, self._scale)
         self._theta = theta
         self.hyperparameters = Hyperparameters(
             float(theta[0]), tuple(theta[1:-1].tolist()), float(theta[-1] + np.log(self._scale))
@@ -114,14 +121,17 @@ class GaussianProcess:
 class _Search:
     """The posterior density of the hyperparameters, and its mode."""
 
-    def __init__(self, x: Floats, y: Floats, noise_prior: tuple[float, float]) -> None:
+    def __init__(
+        self, x: Floats, y: Floats, noise_prior: tuple[float, float], least: float = 0.0
+    ) -> None:
         self._y = y
         self._linear = _linear(x, x)
         self._squares = (x[:, None, :] - x[None, :, :]) ** 2
         d = x.shape[1]
         priors = [AMPLITUDE_PRIOR, *[LENGTH_PRIOR] * d, noise_prior]
         self._centre, self._width = np.array(priors).T
-        self._bounds = [(-3.0, 3.0), *[(-3.5, 4.0)] * d, (np.log(1e-4), np.log(0.7))]
+        low = float(np.log(np.clip(least, np.exp(-3.0), np.exp(3.0))))
+        self._bounds = [(low, 3.0), *[(-3.5, 4.0)] * d, (np.log(1e-4), np.log(0.7))]
 
     def mode(self, start: Hyperparameters | None, scale: float) -> Floats:
         """Amplitude, lengths and noise, all of scaled values."""

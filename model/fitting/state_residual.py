@@ -22,6 +22,7 @@ from iojoule.model.fitting.export import octaves, rounded
 from iojoule.model.fitting.rows import PERCENTILES, Rows, rows_of, stands_apart
 from iojoule.model.gaussian_process import GaussianProcess
 from iojoule.model.predictor import Predictor
+from iojoule.model.prior.surfaces import FORM_SD
 from iojoule.model.state_residual import state_path
 
 Floats = NDArray[np.float64]
@@ -32,8 +33,15 @@ RUNS_MIN = 10
 RUNS_MAX = 1000
 """So many are used, spread over all: the solve is cubic."""
 
-LEAST_SD = 0.02
-"""Log sd that a value keeps at a run itself: what a run repeats to on another day."""
+LEAST_SD = 0.01
+"""Log sd that a value keeps at a run itself, besides what drives of a model differ by."""
+
+LATENCY_FORM_SD = FORM_SD
+"""Least log sd of what the model misses of latencies, away from every run: what drives do beside
+the curve. Residuals of the runs that the curve was fitted to say too little of it."""
+
+WATTS_FORM_SD = 0.1
+"""Likewise of watts: a bit less than `model.device_power` says of a state that nobody measured."""
 
 
 def with_state_residuals(
@@ -130,7 +138,8 @@ def _table(
     values = dict(before.values) if before else {}
     for name, y in residuals.items():
         seen = np.isfinite(y)
-        process = GaussianProcess(at[seen], y[seen])
+        least = WATTS_FORM_SD if name == "watts" else LATENCY_FORM_SD
+        process = GaussianProcess(at[seen], y[seen], least_sd=least)
         mean, variance = process.marginal(inputs)
         wider = max(1.0, process.surprise())
         values[name] = _short(mean)
