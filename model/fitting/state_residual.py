@@ -56,7 +56,7 @@ def with_state_residuals(
     if Evidence.PUBLISHED in effects:
         return profile
     runs = {
-        (Operation(one.operation), one.pattern): [
+        (one.operation, one.pattern): [
             run for run in measurements if _belongs(run, profile, one.operation, one.pattern)
         ]
         for one in profile.surfaces

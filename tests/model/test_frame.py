@@ -68,7 +68,7 @@ def test_many_rows_answer_as_they_do_block_by_block() -> None:
     predictor = Predictor(PROFILE)
     frame, _ = make_frame(PROFILE, {"queue_depth": depths, "read_fraction": 1.0}, rows)
     whole = predictor.predict(frame)
-    part = predictor.predict(frame.rows(BLOCK_ROWS, rows))
+    part = predictor.predict(frame.take(slice(BLOCK_ROWS, rows)))
     for name, band in whole.bands.items():
         assert np.array_equal(band.high[BLOCK_ROWS:], part[name].high, equal_nan=True), name
     assert np.array_equal(whole.activity.device_x[BLOCK_ROWS:], part.activity.device_x)

@@ -47,12 +47,25 @@ def test_a_number_that_is_needed_falls_back_to_a_wider_one(recipe: Recipe) -> No
     assert after.sd > before.sd
 
 
-def test_a_rate_below_ps0_falls_back_to_the_share_of_the_caps(recipe: Recipe) -> None:
-    less = without(recipe, ["000-235"])
-    state = next(s for s in less.power_states if s.power_state == 1 and s.operation == "read")
+def test_a_rate_below_ps0_falls_back_to_what_the_cap_leaves(recipe: Recipe) -> None:
+    """The cap leaves a share of the watts above the base; the other states say how much is kept."""
+
+    def ceiling(one: Recipe, state: int, operation: str) -> float:
+        found = next(
+            s for s in one.power_states if (s.power_state, s.operation) == (state, operation)
+        )
+        return found.ceiling_bytes_per_second.value
+
+    fact = next(
+        s.ceiling_bytes_per_second.facts
+        for s in recipe.power_states
+        if (s.power_state, s.operation) == (1, "read")
+    )
+    less = without(recipe, fact)
     assert recipe.link_bytes_per_second is not None
-    expected = recipe.link_bytes_per_second.value * 4.48 / 8.49
-    assert state.ceiling_bytes_per_second.value == pytest.approx(expected)
+    assert 0 < ceiling(less, 1, "read") < recipe.link_bytes_per_second.value
+    assert ceiling(less, 1, "read") > ceiling(recipe, 2, "read")  # a higher cap leaves more
+    assert ceiling(less, 2, "write") == ceiling(recipe, 2, "write")
 
 
 def test_priors_taken_from_a_finding_go_with_it(recipe: Recipe) -> None:

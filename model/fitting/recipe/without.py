@@ -88,8 +88,6 @@ class _Fallback:
             InputError: There is none.
         """
         known = self.recipe.fallback
-        if path.startswith("write_state.background_seconds_after_write"):
-            return None
         if path == "host_paths":
             return {**own, **_said(known.host_paths, path, str(own["engine"])), "facts": []}
         if path == "schedulers":
