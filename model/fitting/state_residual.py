@@ -10,6 +10,7 @@ local (a step at the maximum transfer size, a cap that holds on).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -18,9 +19,11 @@ from numpy.typing import NDArray
 from iojoule.datasets.profile import DeviceProfile, ResidualTable, StateResidual
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
+from iojoule.model import device_power
 from iojoule.model.fitting.export import octaves, rounded
 from iojoule.model.fitting.rows import PERCENTILES, Rows, rows_of, stands_apart
 from iojoule.model.gaussian_process import GaussianProcess
+from iojoule.model.prediction import Prediction
 from iojoule.model.predictor import Predictor
 from iojoule.model.prior.surfaces import FORM_SD
 from iojoule.model.state_residual import state_path
@@ -110,49 +113,38 @@ def _table(
     names: tuple[str, ...],
     before: ResidualTable | None,
 ) -> ResidualTable | None:
+    """Residuals of these names at every octave of the runs' range, beside those of `before`."""
     runs = runs[:: -(-len(runs) // RUNS_MAX)]
-    rows = rows_of(runs, host_cores=profile.host.cpu_cores)
-    state = np.array([one.configuration.power_state or 0 for one in runs])
+    seen = _Places(
+        rows_of(runs, host_cores=profile.host.cpu_cores),
+        np.array([one.configuration.power_state or 0 for one in runs]),
+    )
+    answer = seen.answer(profile, key)
+    residuals = _residuals(profile, answer, seen, runs)
     residuals = {
         name: values
-        for name, values in _residuals(profile, runs, rows, state, key).items()
+        for name, values in residuals.items()
         if name in names and np.isfinite(values).sum() >= RUNS_MIN
     }
     if not residuals:
         return before
-    places = np.stack(
-        [np.log2(rows.queue_depth), np.log2(rows.jobs), np.log2(rows.request_bytes)], axis=1
-    )
-    paths = np.array(rows.path_keys(), dtype=object)
-    layout = _Layout(places, paths, state)
-    axes = [octaves(places[:, i]) for i in range(3)]
-    grid = np.array(list(product(*axes)))
-    blocks = [(str(path), int(one)) for one in np.unique(state) for path in sorted(set(paths))]
-    inputs = np.concatenate([layout.inputs(grid, *block) for block in blocks])
-    at = np.concatenate(
-        [
-            layout.inputs(where[None], path, int(one))
-            for where, path, one in zip(places, paths, state, strict=True)
-        ]
-    )
+    axes = [octaves(column) for column in seen.log2.T]
+    grid, blocks = seen.grid(np.array(list(product(*axes))))
+    layout = _Layout(seen)
+    at, inputs = layout.inputs(seen), layout.inputs(grid)
     values = dict(before.values) if before else {}
     for name, y in residuals.items():
-        seen = np.isfinite(y)
+        if name == "watts":
+            at, inputs = layout.with_law(at, inputs, answer, grid.answer(profile, key))
+        known = np.isfinite(y)
         least = WATTS_FORM_SD if name == "watts" else LATENCY_FORM_SD
-        process = GaussianProcess(at[seen], y[seen], least_sd=least)
+        process = GaussianProcess(at[known], y[known], least_sd=least)
         mean, variance = process.marginal(inputs)
-        wider = max(1.0, process.surprise())
+        sd = max(1.0, process.surprise()) * np.sqrt(np.maximum(variance, 0.0))
         values[name] = _short(mean)
-        values[f"{name}_sd"] = _short(
-            np.hypot(wider * np.sqrt(np.maximum(variance, 0.0)), LEAST_SD)
-        )
-    measured = {
-        (str(path), int(one), *np.round(where, 4))
-        for where, path, one in zip(places, paths, state, strict=True)
-    }
-    values["measured"] = [
-        float((*block, *np.round(where, 4)) in measured) for block in blocks for where in grid
-    ]
+        values[f"{name}_sd"] = _short(np.hypot(sd, LEAST_SD))
+    measured = set(seen.places())
+    values["measured"] = [float(place in measured) for place in grid.places()]
     return ResidualTable(
         log2_queue_depth=rounded(axes[0]),
         log2_jobs=rounded(axes[1]),
@@ -167,38 +159,80 @@ def _short(values: Floats) -> list[float]:
     return [float(value) for value in np.round(values, 5)]
 
 
-def _residuals(
-    profile: DeviceProfile,
-    runs: list[Measurement],
-    rows: Rows,
-    state: NDArray[np.intp],
-    key: tuple[Operation, Pattern],
-) -> dict[str, Floats]:
-    """Logs of what runs showed over what the profile says, by name, shape (n,)."""
-    columns = {
-        name: getattr(rows, name)
-        for name in (
-            "request_bytes",
-            "queue_depth",
-            "jobs",
-            "engine",
-            "completion",
-            "submission_polling",
-            "scheduler",
+@dataclass(frozen=True)
+class _Places:
+    """Where something is measured or asked: n rows, and the power state of each."""
+
+    rows: Rows
+    state: NDArray[np.intp]
+
+    @property
+    def log2(self) -> Floats:
+        """log2 of depth, jobs and request bytes, shape (n, 3)."""
+        rows = self.rows
+        return np.log2(np.stack([rows.queue_depth, rows.jobs, rows.request_bytes], axis=1))
+
+    def places(self) -> list[tuple[object, ...]]:
+        """What tells the places apart."""
+        return [
+            (path, int(state), *np.round(where, 4))
+            for path, state, where in zip(self.rows.path_keys(), self.state, self.log2, strict=True)
+        ]
+
+    def grid(self, log2: Floats) -> tuple[_Places, list[tuple[str, int]]]:
+        """Every place of `log2`, shape (m, 3), on each path and in each state that occurs here.
+
+        Returns:
+            The places, and path and state of each block of m of them.
+        """
+        paths = self.rows.path_keys()
+        first = {path: paths.index(path) for path in sorted(set(paths))}
+        blocks = [(path, int(state)) for state in np.unique(self.state) for path in first]
+        rows = replace(
+            self.rows.take(np.repeat([first[path] for path, _ in blocks], len(log2))),
+            **{
+                name: np.tile(np.exp2(column), len(blocks))
+                for name, column in zip(
+                    ("queue_depth", "jobs", "request_bytes"), log2.T, strict=True
+                )
+            },
         )
-    } | {
-        "operation": [key[0].value] * len(rows),
-        "pattern": [key[1].value] * len(rows),
-        "power_state": state,
-    }
-    answer, _ = Predictor(profile).predict_columns(columns, len(rows))
-    watts = np.array([one.observations.device_power_watts or np.nan for one in runs])
-    seen = {"latency": (rows.latency_ns, "latency_mean_ns"), "watts": (watts, "device_power_watts")}
-    seen |= {name: (rows.percentile(name), f"latency_{name}_ns") for name in PERCENTILES}
-    return {
+        return _Places(rows, np.repeat([state for _, state in blocks], len(log2))), blocks
+
+    def answer(self, profile: DeviceProfile, key: tuple[Operation, Pattern]) -> Prediction:
+        """What a profile says of the places."""
+        columns: dict[str, object] = {name: getattr(self.rows, name) for name in _FIELDS}
+        columns |= {"power_state": self.state}
+        columns |= {"operation": key[0].value, "pattern": key[1].value}
+        return Predictor(profile).predict_columns(columns, len(self.rows))[0]
+
+
+_FIELDS = ("request_bytes", "queue_depth", "jobs", "engine", "completion", "submission_polling",
+           "scheduler")  # fmt: skip
+
+
+def _residuals(
+    profile: DeviceProfile, answer: Prediction, seen: _Places, runs: Sequence[Measurement]
+) -> dict[str, Floats]:
+    """Logs of what runs showed over what the profile says, by name, shape (n,).
+
+    Watts stand beside the law at the rate that was measured: no error of the rate is in them.
+    """
+    rows = seen.rows
+    found = {
         name: np.log(values) - np.log(answer[quantity].value)
-        for name, (values, quantity) in seen.items()
+        for name, values, quantity in [
+            ("latency", rows.latency_ns, "latency_mean_ns"),
+            *((name, rows.percentile(name), f"latency_{name}_ns") for name in PERCENTILES),
+        ]
     }
+    power = profile.device_power
+    if power is not None:
+        watts = np.array([one.observations.device_power_watts or np.nan for one in runs])
+        x = answer.activity.device_x.copy()
+        x[:, 1:5] *= np.exp(-found["latency"])[:, None]
+        found["watts"] = np.log(watts / device_power.active_value(power, x, seen.state))
+    return found
 
 
 class _Layout:
@@ -207,20 +241,35 @@ class _Layout:
     As in `model.coordinates`, depth enters as requests in flight; a power state is a number.
     """
 
-    def __init__(self, places: Floats, paths: NDArray[np.object_], state: NDArray[np.intp]) -> None:
-        self._paths = sorted(set(paths))[1:]
-        flight = self._in_flight(places, np.asarray(state, float))
+    def __init__(self, seen: _Places) -> None:
+        self._paths = sorted(set(seen.rows.path_keys()))[1:]
+        flight = self._in_flight(seen)
         self._low = flight.min(axis=0)
         self._span = np.maximum(np.ptp(flight, axis=0), 1.0)
 
-    def inputs(self, places: Floats, path: str, state: int) -> Floats:
-        """Coordinates in (log2 depth, jobs, bytes) as inputs of a process, shape (n, d)."""
-        flight = self._in_flight(places, np.full(len(places), float(state)))
-        scaled = (flight - self._low) / self._span
-        switches = np.tile([float(path == one) for one in self._paths], (len(places), 1))
-        return np.hstack([scaled, switches])
+    def inputs(self, places: _Places) -> Floats:
+        """Inputs of a process, shape (n, d)."""
+        keys = np.array(places.rows.path_keys(), dtype=object)
+        switches = [(keys == one).astype(float) for one in self._paths]
+        scaled = (self._in_flight(places) - self._low) / self._span
+        return np.column_stack([scaled, *switches])
 
     @staticmethod
-    def _in_flight(places: Floats, state: Floats) -> Floats:
-        depth, jobs, size = places.T
-        return np.stack([depth + jobs, jobs, size, state], axis=1)
+    def with_law(
+        at: Floats, inputs: Floats, seen: Prediction, asked: Prediction
+    ) -> tuple[Floats, Floats]:
+        """Inputs with the log watts of the law as one more.
+
+        What a state does to base and dynamic power is a smooth function of the two's ratio.
+        """
+        here, there = (np.log(one["device_power_watts"].value) for one in (seen, asked))
+        low, span = here.min(), max(float(np.ptp(here)), 0.1)
+        return (
+            np.column_stack([at, (here - low) / span]),
+            np.column_stack([inputs, (there - low) / span]),
+        )
+
+    @staticmethod
+    def _in_flight(places: _Places) -> Floats:
+        depth, jobs, size = places.log2.T
+        return np.stack([depth + jobs, jobs, size, places.state.astype(float)], axis=1)
