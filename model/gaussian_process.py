@@ -118,6 +118,25 @@ class GaussianProcess:
         return float(np.sqrt(np.mean(self._alpha**2 / inverse)))
 
 
+def unexplained(seen: Floats, asked: Floats, length: float) -> Floats:
+    """Share of the variance of a Matern process that values at `seen` leave at `asked`.
+
+    Args:
+        seen: Shape (n, d).
+        asked: Shape (m, d).
+        length: Of every input.
+
+    Returns:
+        Shape (m,), about 0 at what was seen and 1 far from it.
+    """
+    lengths = np.full(seen.shape[1], length)
+    covariance = _matern(_distance(seen, seen, lengths))
+    covariance[np.diag_indices_from(covariance)] += 1e-3
+    factor = cho_factor(covariance, lower=True)[0]
+    half = solve_triangular(factor, _matern(_distance(seen, asked, lengths)), lower=True)
+    return np.asarray(np.clip(1.0 - (half**2).sum(axis=0), 0.0, 1.0))
+
+
 class _Search:
     """The posterior density of the hyperparameters, and its mode."""
 

@@ -18,20 +18,26 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile, ResidualTable, StateResidual
 from iojoule.datasets.schema import Measurement
-from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
+from iojoule.datasets.vocabulary import Evidence, Pattern
 from iojoule.model import device_power
 from iojoule.model.fitting.export import octaves, rounded
+from iojoule.model.fitting.measured_states import Direction
 from iojoule.model.fitting.rows import PERCENTILES, Rows, rows_of, stands_apart
-from iojoule.model.gaussian_process import GaussianProcess
+from iojoule.model.gaussian_process import GaussianProcess, unexplained
 from iojoule.model.prediction import Prediction
 from iojoule.model.predictor import Predictor
 from iojoule.model.prior.surfaces import FORM_SD
 from iojoule.model.state_residual import state_path
 
 Floats = NDArray[np.float64]
+Flow = tuple[Direction, Pattern]
 
 RUNS_MIN = 10
 """So many runs of an operation and pattern are needed: a process has half a dozen lengths."""
+
+FORM_LENGTH = 0.5
+"""What drives do beside a law changes over half the range of a knob, or of the states: lengths that
+few runs suggest are too long, and so are sure of what nobody has seen."""
 
 RUNS_MAX = 1000
 """So many are used, spread over all: the solve is cubic."""
@@ -89,7 +95,7 @@ def with_state_residuals(
 
 
 def _belongs(
-    one: Measurement, profile: DeviceProfile, operation: Operation, pattern: Pattern
+    one: Measurement, profile: DeviceProfile, operation: Direction, pattern: Pattern
 ) -> bool:
     """Whether a run tells of a surface: at full speed, cache in play, no more jobs than cores."""
     full = profile.write_state.cached_bytes.value if profile.write_state else np.inf
@@ -109,7 +115,7 @@ def _belongs(
 def _table(
     profile: DeviceProfile,
     runs: list[Measurement],
-    key: tuple[Operation, Pattern],
+    key: Flow,
     names: tuple[str, ...],
     before: ResidualTable | None,
 ) -> ResidualTable | None:
@@ -142,7 +148,8 @@ def _table(
         mean, variance = process.marginal(inputs)
         sd = max(1.0, process.surprise()) * np.sqrt(np.maximum(variance, 0.0))
         values[name] = _short(mean)
-        values[f"{name}_sd"] = _short(np.hypot(sd, LEAST_SD))
+        form = least * np.sqrt(unexplained(at[known], inputs, FORM_LENGTH))
+        values[f"{name}_sd"] = _short(np.hypot(np.hypot(sd, form), LEAST_SD))
     measured = set(seen.places())
     values["measured"] = [float(place in measured) for place in grid.places()]
     return ResidualTable(
@@ -199,7 +206,7 @@ class _Places:
         )
         return _Places(rows, np.repeat([state for _, state in blocks], len(log2))), blocks
 
-    def answer(self, profile: DeviceProfile, key: tuple[Operation, Pattern]) -> Prediction:
+    def answer(self, profile: DeviceProfile, key: Flow) -> Prediction:
         """What a profile says of the places."""
         columns: dict[str, object] = {name: getattr(self.rows, name) for name in _FIELDS}
         columns |= {"power_state": self.state}

@@ -1,0 +1,129 @@
+"""What runs over power states teach beside the physical model, on a drive that is known."""
+
+import numpy as np
+import pytest
+
+from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
+from iojoule.datasets.schema import Measurement, from_row
+from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.fitting.state_residual import with_state_residuals
+from iojoule.model.frame import make_frame
+from iojoule.model.prediction import DEVICE_VALUE
+from iojoule.model.predictor import Predictor
+
+SIZES = (4096, 16384, 65536)
+DEPTHS = (1, 4, 16)
+STATES = (0, 1, 2)
+
+
+def unpublished() -> DeviceProfile:
+    """A profile whose effects of power states nobody published."""
+    profile = load_shipped_profile("samsung-980-pro-1tb")
+    effects = [
+        one.model_copy(
+            update={
+                "ceiling_bytes_per_second": one.ceiling_bytes_per_second.model_copy(
+                    update={"evidence": Evidence.DATASHEET}
+                )
+            }
+        )
+        for one in profile.power_state_effects
+    ]
+    return profile.model_copy(update={"power_state_effects": effects})
+
+
+def places(sizes=SIZES, states=STATES) -> dict[str, list[object]]:
+    grid = [(size, depth, state) for size in sizes for depth in DEPTHS for state in states]
+    size, depth, state = (list(column) for column in zip(*grid, strict=True))
+    return {
+        "operation": ["read"] * len(grid),
+        "pattern": ["random"] * len(grid),
+        "engine": ["io_uring"] * len(grid),
+        "completion": ["interrupt"] * len(grid),
+        "jobs": [1] * len(grid),
+        "request_bytes": size,
+        "queue_depth": depth,
+        "power_state": state,
+    }
+
+
+def truth(profile: DeviceProfile, columns: dict[str, list[object]]):
+    """Latency and watts of a drive that is slower and draws less in lower states than the model."""
+    state = np.array(columns["power_state"], float)
+    answer, _ = Predictor(profile).predict_columns(columns, len(state))
+    return (
+        answer["latency_mean_ns"].value * 1.25**state,
+        answer["latency_p99_ns"].value * 1.5**state,
+        answer["device_power_watts"].value * 0.85**state,
+    )
+
+
+def runs(profile: DeviceProfile, states=STATES) -> list[Measurement]:
+    columns = places(states=states)
+    found = []
+    for row, (mean, p99, watts) in enumerate(zip(*truth(profile, columns), strict=True)):
+        one = {name: values[row] for name, values in columns.items()}
+        iops = columns["queue_depth"][row] / mean * 1e9
+        found.append(
+            from_row(
+                one
+                | {
+                    "iops": iops,
+                    "throughput_bytes_per_second": iops * columns["request_bytes"][row],
+                    "latency_mean_ns": mean,
+                    "latency_p99_ns": p99,
+                    "device_power_watts": watts,
+                }
+            )
+        )
+    return found
+
+
+@pytest.fixture(scope="module")
+def learned() -> DeviceProfile:
+    profile = unpublished()
+    return with_state_residuals(profile, runs(profile))
+
+
+def test_what_a_state_does_is_known_where_nobody_measured(learned: DeviceProfile) -> None:
+    asked = places(sizes=(8192, 32768))
+    told, _ = Predictor(learned).predict_columns(asked, len(asked["power_state"]))
+    for name, true in zip(
+        ("latency_mean_ns", "latency_p99_ns", "device_power_watts"),
+        truth(unpublished(), asked),
+        strict=True,
+    ):
+        assert np.median(np.abs(np.log(told[name].value / true))) < 0.05
+        assert np.mean((told[name].low <= true) & (true <= told[name].high)) >= 0.9
+
+
+def test_latency_and_rate_obey_littles_law(learned: DeviceProfile) -> None:
+    asked = places()
+    told, _ = Predictor(learned).predict_columns(asked, len(asked["power_state"]))
+    np.testing.assert_allclose(
+        told["iops"].value * told["latency_mean_ns"].value * 1e-9, asked["queue_depth"], rtol=1e-6
+    )
+
+
+def test_measured_places_bear_measured_evidence(learned: DeviceProfile) -> None:
+    asked = places()
+    told, _ = Predictor(learned).predict_columns(asked, len(asked["power_state"]))
+    assert set(told.evidence_words()) == {"measured"}
+
+
+def test_watts_without_interval_are_those_with_one(learned: DeviceProfile) -> None:
+    predictor = Predictor(learned)
+    asked = places()
+    told, _ = predictor.predict_columns(asked, len(asked["power_state"]))
+    frame, _ = make_frame(learned, asked, len(asked["power_state"]))
+    bare = predictor.predict(frame, only={DEVICE_VALUE})
+    np.testing.assert_allclose(
+        bare["device_power_watts"].value, told["device_power_watts"].value, rtol=1e-12
+    )
+
+
+def test_published_effects_and_runs_in_one_state_change_nothing() -> None:
+    published = load_shipped_profile("samsung-980-pro-1tb")
+    assert with_state_residuals(published, runs(published)) is published
+    profile = unpublished()
+    assert with_state_residuals(profile, runs(profile, states=(0,))) is profile
