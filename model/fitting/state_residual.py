@@ -26,7 +26,8 @@ from iojoule.model.fitting.rows import PERCENTILES, Rows, rows_of, stands_apart
 from iojoule.model.gaussian_process import GaussianProcess, unexplained
 from iojoule.model.prediction import Prediction
 from iojoule.model.predictor import Predictor
-from iojoule.model.prior.surfaces import FORM_SD
+from iojoule.model.prior.surfaces import FORM_SD as CURVE_FORM_SD
+from iojoule.model.prior.surfaces import TAIL_FORM_SD
 from iojoule.model.state_residual import state_path
 
 Floats = NDArray[np.float64]
@@ -45,12 +46,10 @@ RUNS_MAX = 1000
 LEAST_SD = 0.01
 """Log sd that a value keeps at a run itself, besides what drives of a model differ by."""
 
-LATENCY_FORM_SD = FORM_SD
-"""Least log sd of what the model misses of latencies, away from every run: what drives do beside
-the curve. Residuals of the runs that the curve was fitted to say too little of it."""
-
-WATTS_FORM_SD = 0.1
-"""Likewise of watts: a bit less than `model.device_power` says of a state that nobody measured."""
+FORM_SD = {"latency": CURVE_FORM_SD, **TAIL_FORM_SD, "watts": 0.1}
+"""Least log sd of what the model misses away from every run: what drives do beside curve and tail
+law, and a bit less than `model.device_power` says of the watts of a state that nobody measured.
+Residuals of the runs that a curve was fitted to say too little of other places."""
 
 
 def with_state_residuals(
@@ -143,12 +142,13 @@ def _table(
         if name == "watts":
             at, inputs = layout.with_law(at, inputs, answer, grid.answer(profile, key))
         known = np.isfinite(y)
-        least = WATTS_FORM_SD if name == "watts" else LATENCY_FORM_SD
-        process = GaussianProcess(at[known], y[known], least_sd=least)
+        process = GaussianProcess(
+            at[known], y[known], least_sd=min(FORM_SD[name], FORM_SD["latency"])
+        )
         mean, variance = process.marginal(inputs)
         sd = max(1.0, process.surprise()) * np.sqrt(np.maximum(variance, 0.0))
         values[name] = _short(mean)
-        form = least * np.sqrt(unexplained(at[known], inputs, FORM_LENGTH))
+        form = FORM_SD[name] * np.sqrt(unexplained(at[known], inputs, FORM_LENGTH))
         values[f"{name}_sd"] = _short(np.hypot(np.hypot(sd, form), LEAST_SD))
     measured = set(seen.places())
     values["measured"] = [float(place in measured) for place in grid.places()]
