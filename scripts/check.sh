@@ -25,7 +25,7 @@ trap stop_tests EXIT
 trap 'exit 130' INT TERM
 
 if [ "${1:-}" != lint ]; then
-    .venv/bin/python -m pytest -m "not slow and not bench and not qemu and not soak" >"$log" 2>&1 &
+    .venv/bin/python -m pytest -n 3 --dist loadfile -m "not slow and not bench and not qemu and not soak" >"$log" 2>&1 &
     tests=$!
 fi
 
