@@ -74,7 +74,7 @@ def with_state_residuals(
         for key, own in runs.items()
         if len(own) >= RUNS_MIN and any(one.configuration.power_state for one in own)
     }
-    # what PS0 alone was seen to miss is in the new residual too, unless that uses a part of the runs
+    # what PS0 alone showed is in the new residual too, unless that rests on a part of the runs
     whole = {key for key, own in runs.items() if len(own) <= RUNS_MAX}
     surfaces = [
         one.model_copy(update={"residual": None}) if (one.operation, one.pattern) in whole else one
