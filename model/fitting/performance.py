@@ -17,6 +17,7 @@ from scipy.optimize import least_squares
 
 from iojoule.datasets.profile import Tail
 from iojoule.model.curve import split_commands
+from iojoule.model.fitting.knots import knot_positions, with_ends
 from iojoule.model.fitting.parameters import Layout, PathKey, PathPrior, Priors
 from iojoule.model.fitting.polish import polish
 from iojoule.model.fitting.residual import (
@@ -41,8 +42,6 @@ BUSY_SD = 0.25
 INTERPOLATED = ("p99", "p999")
 """Percentiles that a row's own series may correct; the median keeps close to the mean."""
 
-LARGEST_COMMAND_BYTES = 1 << 20
-"""Where no limit of one command is known, a surface of few figures ends here."""
 SIZE_ROOM_OCTAVES = 1.0
 """Residuals over request size fade this far beyond the sizes measured, where the curve's bytes a
 second take over; over depth and jobs they stay as they are at the edge at once."""
@@ -213,9 +212,11 @@ class _Problem:
     def __init__(self, rows: Rows, settings: Settings, *, span: bool) -> None:
         self.rows, self.settings = rows, settings
         self.points, self.wakeup_share = _points(rows, settings), _wakeup_share(rows)
-        self.knots = _knot_positions(self.points.log2_bytes, settings.priors.knots)
+        self.knots = knot_positions(self.points.log2_bytes, settings.priors.knots)
         if span:
-            self.knots = _with_ends(self.knots, settings)
+            self.knots = with_ends(
+                self.knots, settings.priors.access_unit_bytes, settings.max_transfer_bytes
+            )
         keys = rows.path()
         self.paths = sorted(set(keys))
         self.schedulers = sorted({str(name) for name in rows.scheduler} - {"none"})
@@ -303,26 +304,6 @@ class _Problem:
             {name: session[:, index] for index, name in enumerate(self.sessions)},
             vector,
         )
-
-
-def _knot_positions(log2_bytes: Floats, wanted: tuple[float, ...] = ()) -> Floats:
-    """One knot for every octave near which there are rows, else the rows' own sizes; and wanted."""
-    octaves = np.unique(np.round(log2_bytes))
-    near = [np.abs(log2_bytes - octave).min() < 0.25 for octave in octaves]
-    own = octaves[near] if any(near) else np.unique(log2_bytes)
-    return np.union1d(own, wanted)
-
-
-def _with_ends(knots: Floats, settings: Settings) -> Floats:
-    """Knots with the smallest and the largest command added.
-
-    Where a surface rests on a few published figures, the physical shapes carry it from one end to
-    the other: below the smallest size known, commands a second are not held at that size's.
-    """
-    least = np.log2(settings.priors.access_unit_bytes)
-    most = np.log2(min(settings.max_transfer_bytes, LARGEST_COMMAND_BYTES))
-    ends = [end for end in (least, most) if np.abs(knots - end).min() >= 0.25]
-    return np.sort(np.append(knots, ends))
 
 
 def fit_surface(
