@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.schema import validation_error
 from iojoule.measure.errors import CampaignError
 
@@ -40,20 +39,13 @@ class JsonFolder:
             CampaignError: The disk is full or the folder cannot be written.
         """
         path = self.path / name
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         try:
-            with temporary.open("w", encoding="utf-8") as stream:
-                stream.write(text)
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(path)
+            write_text_atomically(path, text)
         except OSError as error:
             raise CampaignError(
                 f"{path}: cannot be written ({error.strerror}); nothing measured so far is lost: "
                 f"make room and {self._go_on}"
             ) from None
-        finally:
-            temporary.unlink(missing_ok=True)
 
     def read(self, name: str, kind: type[M]) -> M:
         """Read a JSON file of the folder.

@@ -24,8 +24,6 @@ COPY_SECONDS_PER_BYTE = 0.25e-9
 """A copy from user memory at 10 GB/s, and about 0.6 us to find, dirty and clean each page of
 4 KiB (assumption)."""
 
-COPY_LOG_SD = 0.6
-
 
 def as_flushed(point: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration that reaches the drive, without the column `buffered`.

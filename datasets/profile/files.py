@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from iojoule import __version__
+from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import InputError, NoProfileError, SchemaVersionError
 from iojoule.datasets.profile.document import DeviceProfile
 from iojoule.datasets.schema import Section, validation_error
@@ -48,21 +47,9 @@ def write_document(document: Section, path: Path) -> None:
     """
     text = json.dumps(document.model_dump(mode="json"), indent=1, sort_keys=True) + "\n"
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+        write_text_atomically(path, text)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.chmod(0o644)
-        part.replace(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def parse_profile(text: bytes, where: str) -> DeviceProfile:

@@ -25,9 +25,6 @@ from iojoule.model.fitting.recipe.without import BASE_SHARE, FULL_SHARE, LEAST_S
 CONSUMER_KEEPS = (0.43, 0.5)
 """Of what the cap would leave, and log sd: geometric mean and spread of the four figures above."""
 
-FREE = 1.05
-"""A state that leaves more than this of the full speed does not hold a direction back."""
-
 _LAW_SD = {True: 0.2, False: 0.5}
 """Log sd of the share, by whether the drive's power was measured."""
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -76,17 +75,10 @@ def _name(cube: Floats) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with temporary.open("w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
+        write_text_atomically(path, text)
     except OSError as error:
         raise InputError(
             f"{path}: cannot be written ({error.strerror}); make room and run the same command "
             "again: what was simulated is kept"
         ) from None
-    finally:
-        temporary.unlink(missing_ok=True)
