@@ -109,7 +109,7 @@ class Predictor:
         tails = [name for name in ("p50", "p99", "p999") if f"latency_{name}_ns" in only]
         operating = self._operating_point(frame, runs)
         points, code = self.performance.points(frame, operating)
-        mixed, fraction = self._directions(frame, points, code, runs, ("latency", *tails))
+        mixed, fraction = self.directions(frame, points, code, ("latency", *tails), runs)
         if self.profile.host.calibrated_apart:
             mixed.evidence[:] = np.maximum(mixed.evidence, INTERPOLATED)
         if operating is not None:
@@ -170,7 +170,7 @@ class Predictor:
         if point is None or not point.follows_load:
             return point
         points, code = self.performance.points(frame, point)
-        mixed, _ = self._directions(frame, points, code, runs, ("latency",))
+        mixed, _ = self.directions(frame, points, code, ("latency",), runs)
         iops = np.exp(points.log_requests - mixed.log_value["latency"]) * 1e9
         return point.at_load(self._load(frame, code, iops, point))
 
@@ -194,14 +194,14 @@ class Predictor:
         return np.asarray(load - np.log(link.value * 1e-9))
 
     def directions(
-        self, frame: Frame, points: Points, code: Codes, names: Sequence[str]
+        self,
+        frame: Frame,
+        points: Points,
+        code: Codes,
+        names: Sequence[str],
+        runs: int = 1,
     ) -> tuple[Direction, Floats]:
         """Throughput and latency of the rows, mixed where they mix, and their read fractions."""
-        return self._directions(frame, points, code, 1, names)
-
-    def _directions(
-        self, frame: Frame, points: Points, code: Codes, runs: int, names: Sequence[str]
-    ) -> tuple[Direction, Floats]:
         fraction = frame.read_fraction
         if (fraction == 1.0).all():
             return self.performance.direction(frame, points, code, "read", runs, names), fraction
