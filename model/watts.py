@@ -70,7 +70,8 @@ class PowerModel:
                 if device_power.is_expected(profile.device_power)
                 else linear_band(device, device_sd, said)
             )
-        if device is not None and self.performance.simulated:
+        simulated = bands["iops"].evidence == SIMULATED
+        if device is not None and self.performance.simulated and simulated.any():
             device, device_sd = self._simulated(frame, bands, device, device_sd)
         if profile.host_power is not None and not _HOST_POWER.isdisjoint(only):
             cpu, cpu_sd = host_power.watts(
