@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 
 ENDINGS = (".svg", ".png", ".pdf")
 
+STYLE: Any = {
+    "svg.hashsalt": "iojoule",
+    "svg.fonttype": "path",
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+"""Settings of matplotlib for every picture."""
+
 # Okabe and Ito's palette, which people with any common colour vision deficiency can tell apart.
 _VERMILION, _BLUE, _GREY = "#D55E00", "#0072B2", "#7F7F7F"
 
@@ -61,20 +70,18 @@ def draw_front(found: Recommendation, path: Path) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    style: Any = {
-        "svg.hashsalt": "iojoule",
-        "svg.fonttype": "path",
-        "font.size": 10,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-    }
-    with mpl.rc_context(style):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.0, 5.0), layout="constrained")
         _draw(figure.add_subplot(), found)
-        _save(figure, path)
+        save(figure, path)
 
 
-def _save(figure: Any, path: Path) -> None:
+def save(figure: Any, path: Path) -> None:
+    """Write a picture whole or not at all, the same bytes for the same picture.
+
+    Raises:
+        InputError: The file cannot be written.
+    """
     kind = path.suffix.lower().lstrip(".")
     # dates and versions would make two pictures of the same front differ
     metadata: dict[str, dict[str, str | None]] = {

@@ -14,6 +14,7 @@ from iojoule.api.cli import (
     console,
     devices,
     fit,
+    fleet,
     imports,
     lab,
     measure,
@@ -51,6 +52,7 @@ app.command()(predict.predict)
 app.add_typer(profile.app, name="profile")
 app.command()(recommend.recommend)
 app.command()(serve.serve)
+app.add_typer(fleet.app, name="fleet")
 app.add_typer(lab.app, name="lab")
 app.add_typer(sim.app, name="sim")
 app.command()(simulate.simulate)

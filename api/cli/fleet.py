@@ -1,0 +1,135 @@
+"""`iojoule fleet`: many drives under one power budget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from iojoule.api.cli import console
+from iojoule.api.cli.console import Format, FormatOption
+
+app = typer.Typer(
+    help="Many drives under one power budget: who serves what, for how many watts.",
+    no_args_is_help=True,
+)
+
+FleetFile = Annotated[
+    Path, typer.Argument(metavar="FLEET", help="Fleet file (.toml): docs/fleet.md.")
+]
+ProfileFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--profile", metavar="FILE", help="Profile of a drive of the fleet; repeatable."),
+]
+GapOption = Annotated[
+    float,
+    typer.Option(min=0.0, max=0.5, help="Relative gap to the best plan at which to stop."),
+]
+
+
+@app.command()
+def plan(
+    fleet: FleetFile,
+    aim: Annotated[
+        Literal["least_watts", "most_demand"],
+        typer.Option(help="Least watts for the demand, or most demand within the watts."),
+    ] = "least_watts",
+    budget: Annotated[
+        float | None, typer.Option(metavar="WATTS", help="Instead of the file's budgets.")
+    ] = None,
+    profile: ProfileFiles = None,
+    running: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="PLAN.json", help="What runs now: the roll-out starts from there."
+        ),
+    ] = None,
+    gap: GapOption = 0.001,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Say what every drive does under each budget, and in which stages to get there.
+
+    Leaves with exit code 7 where a demand, a limit or a budget cannot be kept, and says by how
+    much.
+    """
+    from iojoule.api.cli import fleet_table
+    from iojoule.api.fleets import answer, profiles_for, read_plan
+    from iojoule.recommender.fleet.document import Budget, load_fleet
+    from iojoule.recommender.fleet.planner import Planner
+
+    stated = load_fleet(fleet)
+    before = None if running is None else read_plan(running)
+    planner = Planner(stated, profiles_for(stated, profile or ()))
+    budgets = None if budget is None else [Budget(watts=budget)]
+    found = answer(planner.plans(aim, budgets=budgets, gap=gap), before)
+    if output is Format.JSON:
+        console.emit(found.model_dump_json(indent=2) + "\n")
+    elif output is Format.CSV:
+        fleet_table.emit_csv(found)
+    else:
+        console.emit_table(*fleet_table.parts(found))
+
+
+@app.command()
+def frontier(
+    fleet: FleetFile,
+    points: Annotated[int, typer.Option(min=2, max=200, help="Budgets to try.")] = 12,
+    least: Annotated[float | None, typer.Option(metavar="WATTS", help="Lowest budget.")] = None,
+    most: Annotated[float | None, typer.Option(metavar="WATTS", help="Highest budget.")] = None,
+    profile: ProfileFiles = None,
+    gap: GapOption = 0.001,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it (.svg, .png or .pdf).")
+    ] = None,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Say how much demand each budget buys, every class counted as if it could be curtailed.
+
+    Read from right to left it is the demand-response curve: what must go unserved for each watt
+    given back.
+    """
+    from iojoule.api.cli import fleet_table
+    from iojoule.api.fleets import FrontierAnswer, profiles_for
+    from iojoule.api.plot import check_target
+    from iojoule.recommender.fleet.document import load_fleet
+    from iojoule.recommender.fleet.planner import Planner
+
+    if plot is not None:
+        check_target(plot)
+    stated = load_fleet(fleet)
+    planner = Planner(stated, profiles_for(stated, profile or ()))
+    tried = planner.budgets_between(least, most, points)
+    found = FrontierAnswer(fleet=stated.name, points=planner.frontier(tried, gap=gap))
+    if output is Format.JSON:
+        console.emit(found.model_dump_json(indent=2) + "\n")
+    elif output is Format.CSV:
+        records = [point.model_dump() for point in found.points]
+        console.emit_records(records, output, {})
+    else:
+        console.emit_table(*fleet_table.frontier_parts(found))
+    if plot is not None:
+        from iojoule.api.plot_fleet import draw_frontier
+
+        draw_frontier(found, plot)
+        console.note(f"wrote {plot}")
+
+
+@app.command()
+def replace(
+    servers: Annotated[
+        Path, typer.Argument(metavar="SERVERS", help="TOML with [old] and [new]: docs/fleet.md.")
+    ],
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Say whether servers of another kind would do the same work for less power."""
+    from iojoule.api.cli import fleet_table
+    from iojoule.api.fleets import read_servers
+    from iojoule.recommender.fleet import replacement
+
+    stated = read_servers(servers)
+    found = replacement.replace(stated.old, stated.new)
+    if output is Format.TABLE:
+        console.emit_table(*fleet_table.replacement_parts(found))
+    else:
+        console.emit_records([found.model_dump()], output, {})

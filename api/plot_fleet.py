@@ -1,0 +1,32 @@
+"""Draws a fleet's power-throughput frontier."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from iojoule.api.fleets import FrontierAnswer
+from iojoule.api.plot import STYLE, save
+
+
+def draw_frontier(found: FrontierAnswer, path: Path) -> None:
+    """Draw what each budget buys, and what is expected to be drawn meanwhile.
+
+    Raises:
+        InputError: The file cannot be written; nothing half written stays.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.0, 4.5), layout="constrained")
+        axes = figure.add_subplot()
+        served = [point.served_bytes_per_second * 1e-9 for point in found.points]
+        budgets = [point.budget_watts for point in found.points]
+        expected = [point.expected_watts for point in found.points]
+        axes.plot(budgets, served, "o-", color="#0072B2", label="budget")
+        axes.plot(expected, served, "s--", color="#D55E00", label="expected mean power")
+        axes.set_xlabel("power of the fleet (W)")
+        axes.set_ylabel("served (GB/s)")
+        axes.set_title(f"{found.fleet}: what a budget buys", loc="left")
+        axes.legend(frameon=False)
+        save(figure, path)

@@ -1,0 +1,357 @@
+"""What one drive can do for a class of workload: its operating modes, and standby.
+
+A mode is a configuration that keeps the class's SLA. A drive in a mode that serves L useful bytes
+a second draws
+
+    P(L) = P_gap + (P_at - P_gap) L / L_at,
+
+exact at L_at: its capacity, or the share of a class that it must serve. Of the drive this is the
+law of equal work (`recommender.equal_work`); a CPU's watts rise faster at first, so that one drive
+of a class that serves only what the others leave over is taken for a little too cheap. Watts are
+those of the drive and, where the fleet's scope says so, those that serving it adds to a host's CPU
+at rest. What is planned with are one-sided bounds at the fleet's confidence: all drives of a model
+err together, so the bounds add up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.errors import InfeasibleError, InputError
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.schema import Configuration
+from iojoule.datasets.vocabulary import Evidence, Operation
+from iojoule.model import idle_gaps
+from iojoule.model.evidence import EVIDENCE
+from iojoule.model.frame import Frame
+from iojoule.model.predictor import NORMAL_90, Predictor
+from iojoule.recommender import pareto
+from iojoule.recommender.candidates import build_candidates
+from iojoule.recommender.equal_work import (
+    BURSTY_ARRIVALS,
+    Demand,
+    cpu_watts,
+    demand_of,
+    watts_of,
+    work_of,
+)
+from iojoule.recommender.screen import Judge, Judged, Question
+from iojoule.recommender.sensitivity import Gradients, Layout, all_gradients
+from iojoule.recommender.sla import confidence_scale
+from iojoule.recommender.space import configuration_of, join
+from iojoule.recommender.workload import Objective, Scope, WorkloadProfile
+
+Floats = NDArray[np.float64]
+
+MOST_MODES = 16
+"""Modes of a drive for a class that a plan may choose among; a longer Pareto set is thinned."""
+
+
+class Part(StrEnum):
+    """Which of a class's requests a drive serves."""
+
+    ALL = "all"
+    READS = "reads"
+    WRITES = "writes"
+
+
+@dataclass(frozen=True)
+class Mode:
+    """One drive in one configuration; watts in the fleet's scope.
+
+    Attributes:
+        part: Which requests it serves.
+        configuration: What the host sets.
+        capacity_bytes_per_second: Useful bytes that it can serve, lower bound.
+        gap_watts: While it serves nothing, the bound; `gap_watts_expected` the value.
+        joules_per_byte: What a served byte costs on top, with the background work that its writes
+            cause later; the bound, and `joules_per_byte_expected` the value.
+        peak_watts: Exceeded only in the share of time that the fleet allows.
+        latency_p99_ns: As predicted at full speed; the mean where no percentile is known.
+        evidence: Of its power.
+    """
+
+    part: Part
+    configuration: Configuration
+    capacity_bytes_per_second: float
+    gap_watts: float
+    gap_watts_expected: float
+    joules_per_byte: float
+    joules_per_byte_expected: float
+    peak_watts: float
+    latency_p99_ns: float
+    evidence: Evidence
+
+    @property
+    def full_watts(self) -> float:
+        """Bound of the power at capacity."""
+        return self.gap_watts + self.joules_per_byte * self.capacity_bytes_per_second
+
+    @property
+    def power_state(self) -> int:
+        """Power state of the configuration."""
+        return int(self.configuration.power_state or 0)
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """Expected watts of n modes, of the drive and of what it adds to the CPU; shape (n,) each.
+
+    `at` holds at the work that was asked for, `gap` while there is none.
+    """
+
+    at: Floats
+    gap: Floats
+    cpu_at: Floats
+    cpu_gap: Floats
+
+
+@dataclass(frozen=True)
+class Rest:
+    """A drive that serves nothing.
+
+    Attributes:
+        power_state: Where it rests; a sleep state where it stands by.
+        watts: Bound of its power there.
+        watts_expected: The value.
+        entry_seconds: To get there.
+        exit_seconds: To serve again.
+    """
+
+    power_state: int
+    watts: float
+    watts_expected: float
+    entry_seconds: float
+    exit_seconds: float
+
+
+class DriveModel:
+    """One profile as a fleet plan sees it.
+
+    Args:
+        profile: Must know the drive's power.
+        confidence: One-sided, of every bound.
+        scope: Drive alone, or with what its work adds to the CPU.
+
+    Raises:
+        InputError: The profile knows no power.
+    """
+
+    def __init__(self, profile: DeviceProfile, confidence: float, scope: Scope) -> None:
+        if profile.device_power is None:
+            raise InputError(
+                f"{profile.model_name}: its profile knows no power of the drive, so no plan can "
+                "bound it; measure power and fit it, or leave these drives out"
+            )
+        self.profile = profile
+        self.power = profile.device_power
+        self.confidence = confidence
+        self.with_cpu = scope is Scope.DEVICE_CPU
+        if self.with_cpu and profile.host_power is None:
+            raise InputError(
+                f'{profile.model_name}: its profile knows no CPU power; say scope = "device" in '
+                "the fleet file, or put the profile on a host that was measured"
+            )
+        self.scale = confidence_scale(confidence)
+        self.predictor = Predictor(profile)
+        self.layout = Layout(profile)
+
+    def rest(self) -> Rest:
+        """Serving nothing, ready: the operational state that idles with the least watts."""
+        known = self._transitions()
+        states = [state for state, (operational, _, _) in known.items() if operational]
+        return self._rest(states)
+
+    def standby(self) -> Rest | None:
+        """The sleep state of the least watts that is known with its times; None without one."""
+        states = [
+            state for state, (operational, _, _) in self._transitions().items() if not operational
+        ]
+        if not states:
+            return None
+        found = self._rest(states)
+        return found if found.watts < self.rest().watts else None
+
+    def _rest(self, states: list[int]) -> Rest:
+        bounds = {state: self._idle(state) for state in states}
+        state = min(bounds, key=lambda one: (bounds[one], one))
+        _, entry, leave = self._transitions()[state]
+        return Rest(
+            state, bounds[state], self.power.idle_watts[state].value, entry, leave
+        )  # fmt: skip
+
+    def _idle(self, state: int) -> float:
+        idle = self.power.idle_watts[state]
+        return idle.value + self.scale * NORMAL_90 * idle.sd
+
+    def _transitions(self) -> dict[int, tuple[bool, float, float]]:
+        """Power states of which idle watts and both times are known."""
+        idle = self.profile.idle
+        found = {0: (True, 0.0, 0.0)}
+        for row in idle.transitions if idle is not None else ():
+            if row.entry_seconds is None or row.exit_seconds is None:
+                continue
+            if row.power_state < len(self.power.idle_watts):
+                found[row.power_state] = (row.operational, row.entry_seconds, row.exit_seconds)
+        return found
+
+    def modes(
+        self,
+        workload: WorkloadProfile,
+        part: Part,
+        peak_over_mean: float | None,
+        share_bytes_per_second: float | None = None,
+    ) -> list[Mode]:
+        """Modes that keep the SLA, none beaten in capacity and watts together.
+
+        Args:
+            workload: The class's; its demand is not looked at.
+            part: Reads or writes alone, or all.
+            peak_over_mean: As `DriveGroup.peak_over_mean`.
+            share_bytes_per_second: What every drive must serve; None: whatever it is given.
+
+        Raises:
+            InfeasibleError: No configuration keeps the SLA.
+        """
+        asked = _part_of(workload, part, self.confidence, share_bytes_per_second)
+        candidates = build_candidates(self.profile, self.predictor.performance.paths, asked)
+        judge = self._judge(asked, candidates.current.request_bytes)
+        kept: list[Frame] = []
+        for frame in candidates.blocks():
+            judged = judge.screen(frame, len(candidates.states))
+            good = np.flatnonzero(judged.feasible)
+            if len(good):
+                costs = self._costs(judged, judge.question.demand.rest)
+                kept.append(frame.take(good[pareto.non_dominated(costs[good])]))
+        if not kept:
+            asking = _of(share_bytes_per_second)
+            raise InfeasibleError(
+                f"class {workload.name}: no configuration of {self.profile.model_name} keeps its "
+                f"SLA{asking} at {self.confidence:.0%} confidence; `iojoule recommend` shows the "
+                "nearest misses: relax a bound, or put the class on other drives"
+            )
+        judged = judge.judge(join(kept))
+        costs = self._costs(judged, judge.question.demand.rest)
+        rows = np.flatnonzero(pareto.non_dominated(costs))
+        rows = rows[pareto.thin(costs[rows], MOST_MODES)]
+        return self._described(judge.judge(judged.frame.take(rows)), judge, part, peak_over_mean)
+
+    def _judge(self, asked: WorkloadProfile, current_bytes: int) -> Judge:
+        demand = replace(demand_of(asked, current_bytes), rest=_restful(asked))
+        question = Question(
+            demand, asked.sla, Scope.DEVICE, Objective.JOULES_PER_USEFUL_GB, "latency_mean_ns"
+        )
+        return Judge(self.predictor, self.layout, question)
+
+    def _costs(self, judged: Judged, rest: float) -> Floats:
+        draw = self._draw(judged, rest)
+        capacity = judged.work.capacity_bytes
+        return np.stack([draw.at + draw.cpu_at, -capacity, draw.gap + draw.cpu_gap], axis=1)
+
+    def _draw(self, judged: Judged, rest: float) -> _Draw:
+        """Expected watts at the work that was asked for and in gaps."""
+        assert judged.watts.device is not None
+        law = judged.prediction["device_power_watts"].value
+        at = idle_gaps.levels(self.profile, judged.frame, law)
+        assert at is not None
+        nothing = np.zeros(len(judged.frame))
+        gap = at.idle if rest > 0.0 else at.awake
+        if not self.with_cpu:
+            return _Draw(judged.watts.device, gap, nothing, nothing)
+        idle = replace(judged.work, busy=nothing)
+        busy, waiting = (
+            cpu_watts(self.profile, judged.frame, judged.prediction, work, rest)
+            for work in (judged.work, idle)
+        )
+        assert busy is not None
+        assert waiting is not None
+        assert self.profile.host_power is not None
+        idle_host = self.profile.host_power.parameters[0].value
+        floor = idle_host + judged.prediction.activity.drawn.floor_watts
+        return _Draw(judged.watts.device, gap, busy - floor, np.maximum(waiting - floor, 0.0))
+
+    def _described(
+        self, judged: Judged, judge: Judge, part: Part, peak_over_mean: float | None
+    ) -> list[Mode]:
+        demand, frame = judge.question.demand, judged.frame
+        draw = self._draw(judged, demand.rest)
+        work = work_of(frame, judged.prediction, demand)
+        every = all_gradients(
+            self.layout, frame, judged.prediction, work, judged.watts, demand.rest
+        )
+        margin = self._margin(every["device"])
+        cpu_margin = self._margin(every["cpu"]) if self.with_cpu else np.ones(len(frame))
+        gap = draw.gap * margin + draw.cpu_gap * cpu_margin
+        at = draw.at * margin + draw.cpu_at * cpu_margin
+        expected_gap, expected = draw.gap + draw.cpu_gap, draw.at + draw.cpu_at
+        capacity = work.capacity_bytes * np.exp(
+            -self.scale * work.log_capacity_half * work.capacity_elasticity
+        )
+        full = self._full_speed(judged)
+        ratio = peak_over_mean or self._peak_ratio(full.at, frame)
+        peak = full.at * margin * ratio + full.cpu_at * cpu_margin
+        tail = judged.prediction["latency_p99_ns"].value
+        tail = np.where(np.isnan(tail), judged.prediction["latency_mean_ns"].value, tail)
+        codes = judged.prediction["device_power_watts"].evidence
+        return [
+            Mode(
+                part, configuration_of(frame, row), float(capacity[row]),
+                float(gap[row]), float(expected_gap[row]),
+                float((at - gap)[row] / work.served_bytes[row]),
+                float((expected - expected_gap)[row] / work.served_bytes[row]),
+                float(peak[row]), float(tail[row]),
+                Evidence(EVIDENCE[codes[row]]),
+            )
+            for row in range(len(frame))
+        ]  # fmt: skip
+
+    def _full_speed(self, judged: Judged) -> _Draw:
+        """The same rows as fast as they can: what they draw at a moment when all is in flight."""
+        demand = Demand(None, 1.0, np.inf, 0.0, rest=0.0, rest_assumed=False, rest_if_even=0.0)
+        work = work_of(judged.frame, judged.prediction, demand)
+        watts = watts_of(self.profile, judged.frame, judged.prediction, work, demand.rest)
+        return self._draw(replace(judged, work=work, watts=watts), demand.rest)
+
+    def _margin(self, power: Gradients) -> Floats:
+        """Bound over value, shape (n,)."""
+        return np.asarray(1.0 + self.scale * NORMAL_90 * power.sd(self.layout) / power.watts)
+
+    def _peak_ratio(self, active: Floats, frame: Frame) -> float:
+        """Peak over mean where it was not measured: the drive's peak over its busiest mode.
+
+        The peak is that of the profile (the most that was seen or is stated); fluctuations are
+        taken to grow with the mean.
+        """
+        peak = self.power.peak_watts
+        most = float(active[frame.power_state == frame.power_state.min()].max())
+        return max(1.0, (peak.value + self.scale * NORMAL_90 * peak.sd) / most)
+
+
+def _part_of(
+    workload: WorkloadProfile, part: Part, confidence: float, share: float | None
+) -> WorkloadProfile:
+    """The workload profile of a part of the requests, with the demand on one drive."""
+    sla = workload.sla.model_copy(update={"confidence": confidence})
+    alone: dict[str, object] = {"demand_bytes_per_second": share}
+    if part is not Part.ALL:
+        operation = Operation.READ if part is Part.READS else Operation.WRITE
+        alone |= {"operation": operation, "read_fraction": None, "mix_dispatch": None}
+    stated = workload.workload.model_copy(update=alone)
+    return workload.model_copy(update={"workload": stated, "sla": sla, "scope": Scope.DEVICE})
+
+
+def _of(share: float | None) -> str:
+    return "" if share is None else f" with {share / 1e6:.4g} MB/s of one drive"
+
+
+def _restful(workload: WorkloadProfile) -> float:
+    """1 where the work comes in bursts, so that gaps are idle; else drives stay awake."""
+    stated = workload.workload
+    bursts = stated.burst_bytes is not None or (
+        (stated.arrival_process or "").lower() in BURSTY_ARRIVALS
+    )
+    return 1.0 if bursts else 0.0

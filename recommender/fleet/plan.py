@@ -1,0 +1,127 @@
+"""The plan: pydantic models that go to JSON as they are. Units are in the names."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from iojoule.datasets.schema import Configuration, Section
+from iojoule.datasets.vocabulary import Evidence
+from iojoule.recommender.fleet.document import Aim
+from iojoule.recommender.fleet.modes import Part
+
+PLAN_VERSION = 1
+"""Version of the plan's JSON layout."""
+
+
+class Assignment(Section):
+    """Drives of a group that run alike.
+
+    Attributes:
+        drives: How many.
+        doing: Whether they serve, wait for work, or stand by.
+        workload_class: What they serve; None for drives that serve nothing.
+        part: Which of its requests.
+        configuration: What the host sets; None for drives that serve nothing.
+        power_state: Of the configuration, or where the drive rests.
+        load_bytes_per_second: Useful bytes of one drive, of `capacity_bytes_per_second` at most.
+        watts: Expected mean power of one drive; `watts_bound` its one-sided bound.
+        peak_watts: Of one drive, exceeded in the share of time that the fleet allows.
+        evidence: Of the watts.
+    """
+
+    drives: int
+    doing: Literal["serving", "ready", "standby"]
+    workload_class: str | None
+    part: Part | None
+    configuration: Configuration | None
+    power_state: int
+    load_bytes_per_second: float
+    capacity_bytes_per_second: float
+    watts: float
+    watts_bound: float
+    peak_watts: float
+    evidence: Evidence | None
+
+
+class GroupPlan(Section):
+    """One group of interchangeable drives."""
+
+    name: str
+    device: str
+    domain: str
+    count: int
+    assignments: list[Assignment]
+
+
+class DomainPlan(Section):
+    """A power domain under the plan.
+
+    Attributes:
+        percentile_watts: What it draws at most in the share of time that the fleet states, base
+            included, at the fleet's confidence.
+        limit_watts: Its limit; None where it has none.
+        expected_watts: Mean power as predicted, base included.
+    """
+
+    name: str
+    limit_watts: float | None
+    percentile_watts: float
+    expected_watts: float
+
+
+class Served(Section):
+    """A class of workload under the plan."""
+
+    name: str
+    demand_bytes_per_second: float
+    served_bytes_per_second: float
+    must: bool
+
+
+class Plan(Section):
+    """What every drive of a fleet does under one budget.
+
+    Attributes:
+        budget_watts: Of the whole fleet, base included; None without one.
+        from_seconds: When it begins; `period_seconds` how long it holds.
+        percentile_watts: Exceeded by the fleet in no more than the stated share of the time.
+        expected_watts: Mean power as predicted, base included; `bound_watts` its one-sided bound.
+        changed_drives: Drives that do something else than in the plan before.
+        transition_seconds: Before `from_seconds` that drives which go to rest must begin to.
+        optimality_gap: How far the objective may be from the best, relative, as proven.
+        relaxed_objective: The objective if drives were divisible: no plan can beat it.
+        objective: Watts and a little for each change, or weighted bytes a second where the demand
+            is what is made large.
+    """
+
+    plan_version: int = PLAN_VERSION
+    fleet: str
+    aim: Aim
+    budget_watts: float | None
+    from_seconds: float
+    period_seconds: float
+    percentile: float
+    confidence: float
+    percentile_watts: float
+    expected_watts: float
+    bound_watts: float
+    classes: list[Served]
+    domains: list[DomainPlan]
+    groups: list[GroupPlan]
+    changed_drives: int
+    transition_seconds: float
+    objective: float
+    relaxed_objective: float
+    optimality_gap: float
+    notes: list[str]
+
+
+class FrontierPoint(Section):
+    """What a budget buys at the best: one point of the fleet's power-throughput frontier."""
+
+    budget_watts: float
+    percentile_watts: float
+    expected_watts: float
+    served_bytes_per_second: float
+    served_share: float
+    optimality_gap: float

@@ -1,0 +1,415 @@
+"""From a fleet and its profiles to plans."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from iojoule.datasets.errors import InfeasibleError, InputError
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.recommender.fleet import notes
+from iojoule.recommender.fleet.document import Aim, Budget, Fleet, WorkloadClass
+from iojoule.recommender.fleet.modes import DriveModel, Mode, Part, Rest
+from iojoule.recommender.fleet.plan import (
+    Assignment,
+    DomainPlan,
+    FrontierPoint,
+    GroupPlan,
+    Plan,
+    Served,
+)
+from iojoule.recommender.fleet.program import (
+    MB,
+    Before,
+    Option,
+    Program,
+    mode_key,
+    value_of,
+)
+from iojoule.recommender.fleet.solver import Solution
+
+GAP = 0.001
+"""Relative gap at which a plan is good enough, where nobody asks for less."""
+
+SLACK = 1e-4
+"""Share of the served bytes that may be given up when the watts are made small afterwards: to serve
+exactly as much in another way is a puzzle that costs the search more than it saves."""
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One plan, and what the next one must know of it."""
+
+    plan: Plan
+    drives: Mapping[tuple[str, ...], int]
+
+
+class Planner:
+    """Plans one fleet.
+
+    Args:
+        fleet: What there is, what it serves.
+        profiles: By the `device` of the fleet's drives.
+
+    Raises:
+        InputError: A profile knows no power, or a class asks for what a drive cannot.
+        InfeasibleError: A class's SLA cannot be kept by drives that hold it.
+    """
+
+    def __init__(self, fleet: Fleet, profiles: Mapping[str, DeviceProfile]) -> None:
+        self.fleet = fleet
+        self.models = {
+            name: DriveModel(profiles[name], fleet.confidence, fleet.scope)
+            for name in sorted({group.device for group in fleet.drives})
+        }
+        self.rests: list[tuple[Rest, Rest | None]] = [
+            (self.models[group.device].rest(), self.models[group.device].standby())
+            for group in fleet.drives
+        ]
+        self.modes = self._modes()
+
+    def _modes(self) -> dict[tuple[int, int, Part], list[Mode]]:
+        names = [workload.name for workload in self.fleet.classes]
+        known: dict[tuple[str, int, Part, float | None], list[Mode]] = {}
+        found = {}
+        for place, group in enumerate(self.fleet.drives):
+            for name in group.classes:
+                number = names.index(name)
+                workload = self.fleet.classes[number]
+                for part in _parts(workload):
+                    key = (group.device, number, part, group.peak_over_mean)
+                    if key not in known:
+                        known[key] = self.models[group.device].modes(
+                            workload.workload.model_copy(update={"name": name}),
+                            part, group.peak_over_mean,
+                            None if workload.redirectable
+                            else self.fleet.share_bytes_per_second(workload),
+                        )  # fmt: skip
+                    found[place, number, part] = known[key]
+        return found
+
+    def plans(
+        self,
+        aim: Aim = "least_watts",
+        *,
+        budgets: Sequence[Budget] | None = None,
+        gap: float = GAP,
+        progress: Callable[[Plan], None] | None = None,
+    ) -> list[Plan]:
+        """One plan for each budget in turn; the changes from one to the next cost time.
+
+        Every budget is planned by itself, with the plan before as its start: a later budget does
+        not change an earlier plan.
+
+        Args:
+            aim: Least watts for the demand, or most demand within the watts.
+            budgets: Instead of the fleet's own.
+            gap: Relative gap at which HiGHS stops.
+            progress: Told of each plan as it is found.
+
+        Raises:
+            InfeasibleError: A demand or a limit cannot be kept; says by how much.
+        """
+        asked = list(self.fleet.budgets if budgets is None else budgets)
+        steps: list[_Step] = []
+        times = [budget.seconds for budget in asked] or [0.0]
+        ends = [*times[1:], times[-1] + self.fleet.period_seconds]
+        for place, start in enumerate(times):
+            watts = asked[place].watts if asked else None
+            period = ends[place] - start
+            before = Before(steps[-1].drives, period) if steps else None
+            steps.append(self._step(aim, watts, start, period, before, gap))
+            if progress is not None:
+                progress(steps[-1].plan)
+        return [step.plan for step in steps]
+
+    def frontier(self, budgets: Sequence[float], *, gap: float = GAP) -> list[FrontierPoint]:
+        """Most demand within each budget, all classes counted as if they could be curtailed.
+
+        Budgets below what the fleet draws at rest serve nothing and are left out.
+        """
+        elastic = self.fleet.model_copy(
+            update={
+                "classes": tuple(
+                    workload.model_copy(update={"importance": workload.importance or 1.0})
+                    for workload in self.fleet.classes
+                )
+            }
+        )
+        points = []
+        for watts in budgets:
+            program = Program(elastic, self.modes, self.rests, watts)
+            found = _most_demand(program, gap)
+            if found is None:
+                continue
+            solution, first = found
+            served = sum(float(solution.values[place]) for place in program.served) * MB
+            points.append(
+                FrontierPoint(
+                    budget_watts=watts,
+                    percentile_watts=_percentile(program, solution),
+                    expected_watts=_expected(program, solution),
+                    served_bytes_per_second=served,
+                    served_share=served / sum(c.demand_bytes_per_second for c in elastic.classes),
+                    optimality_gap=first.gap,
+                )
+            )
+        return points
+
+    def budgets_between(
+        self, least: float | None = None, most: float | None = None, points: int = 12
+    ) -> list[float]:
+        """Budgets from one to another, evenly; by default from rest to all that can be used, W."""
+        nothing = Program(self.fleet, self.modes, self.rests, None)
+        free = np.zeros(len(nothing.upper))
+        if least is None:
+            found = nothing.solve(nothing.all_terms, free, gap=GAP)
+            if found is None:
+                raise self._why_not(nothing, "most_demand")
+            least = nothing.all_constant + found.objective
+        if most is None:
+            weights = dict.fromkeys(nothing.served, -1.0)
+            full = nothing.solve(weights, free, gap=GAP)
+            if full is None:
+                raise self._why_not(nothing, "most_demand")
+            kept = {place: float(full.values[place]) * (1 - SLACK) for place in nothing.served}
+            low = free.copy()
+            low[list(kept)] = list(kept.values())
+            cheapest = nothing.solve(nothing.all_terms, low, gap=GAP)
+            most = _percentile(nothing, cheapest or full)
+        if most < least:
+            raise InputError(f"budgets: {most:g} W is below {least:g} W; swap --least and --most")
+        # a thousandth more, so that rounding does not make the ends infeasible
+        return [float(watts) for watts in np.linspace(least * 1.001, most * 1.001, points)]
+
+    def _step(
+        self,
+        aim: Aim,
+        budget: float | None,
+        start: float,
+        period: float,
+        before: Before | None,
+        gap: float,
+    ) -> _Step:
+        program = Program(self.fleet, self.modes, self.rests, budget, before)
+        if aim == "most_demand":
+            both = _most_demand(program, gap)
+            solution, judged = both if both is not None else (None, None)
+        else:
+            every = {place: program.upper[place] for place in program.served}
+            solution = program.solve(program.cost(), program.must(every), gap=gap)
+            judged = solution
+        if solution is None or judged is None:
+            raise self._why_not(program, aim)
+        plan = self._described(program, solution, aim, start, period)
+        drives = _doing(program, solution)
+        served = aim == "most_demand"
+        plan = plan.model_copy(
+            update={
+                "objective": -judged.objective * MB if served
+                else judged.objective + self.fleet.base_watts,
+                "relaxed_objective": -judged.relaxed * MB
+                if served
+                else judged.relaxed + self.fleet.base_watts,
+                "optimality_gap": judged.gap,
+                "changed_drives": 0 if before is None else _changed(before.drives, drives),
+            }
+        )  # fmt: skip
+        return _Step(plan, drives)
+
+    def _why_not(self, program: Program, aim: Aim) -> InfeasibleError:
+        """By how much the demand must fall, or the watts rise."""
+        fleet = self.fleet
+        elastic = np.zeros(len(program.upper))
+        needed = [
+            place
+            for place, workload in enumerate(fleet.classes)
+            if aim == "least_watts" or workload.importance is None
+        ]
+        weights = {program.served[place]: -1.0 for place in needed}
+        most = program.solve(weights, elastic, gap=GAP)
+        if most is not None:
+            missing = [
+                f"class {fleet.classes[place].name}: {served:.4g} of {asked:.4g} MB/s"
+                for place in needed
+                if (served := float(most.values[program.served[place]]))
+                < (asked := program.upper[program.served[place]]) * (1.0 - 1e-6)
+            ]
+            return InfeasibleError(
+                "the fleet cannot serve the demand within its drives and watts; at the best it "
+                f"serves {'; '.join(missing)}. Add drives or watts, or give a class an importance "
+                "and plan with --aim most_demand"
+            )
+        without = Program(fleet, self.modes, self.rests, None)
+        least = without.solve(without.all_terms, elastic, gap=GAP)
+        floor = without.all_constant + (least.objective if least is not None else 0.0)
+        named = [
+            f"{domain.name} {domain.limit_watts:g} W"
+            for domain in fleet.domains
+            if domain.limit_watts is not None
+        ]
+        limits = f" or a limit ({', '.join(named)})" if named else ""
+        stated = "" if program.budget_watts is None else f" of {program.budget_watts:g} W"
+        return InfeasibleError(
+            f"even serving nothing the fleet needs {floor:.4g} W in all, bases included: the "
+            f"budget{stated}{limits} is below what its drives draw; raise it"
+        )
+
+    def _described(
+        self, program: Program, solution: Solution, aim: Aim, start: float, period: float
+    ) -> Plan:
+        fleet = self.fleet
+        values = solution.values
+        groups = [
+            GroupPlan(
+                name=group.name, device=group.device, domain=group.domain, count=group.count,
+                assignments=[
+                    *(
+                        _serving(option, fleet.classes[option.workload].name, solution)
+                        for option in program.options
+                        if option.group == place and round(values[option.drives])
+                    ),
+                    *(
+                        _resting(one.rest, round(values[one.variable]), standby=one.standby)
+                        for one in program.resting
+                        if one.group == place and round(values[one.variable])
+                    ),
+                ],
+            )
+            for place, group in enumerate(fleet.drives)
+        ]  # fmt: skip
+        going = [one.rest.entry_seconds for one in program.resting if round(values[one.variable])]
+        return Plan(
+            fleet=fleet.name, aim=aim, budget_watts=program.budget_watts, from_seconds=start,
+            period_seconds=period, percentile=fleet.percentile, confidence=fleet.confidence,
+            percentile_watts=_percentile(program, solution),
+            expected_watts=_expected(program, solution),
+            bound_watts=value_of(program.watts(), values) + fleet.base_watts,
+            classes=[
+                Served(
+                    name=workload.name,
+                    demand_bytes_per_second=workload.demand_bytes_per_second,
+                    served_bytes_per_second=float(values[program.served[place]]) * MB,
+                    must=workload.importance is None,
+                )
+                for place, workload in enumerate(fleet.classes)
+            ],
+            domains=self._domains(program, solution),
+            groups=groups, changed_drives=0, transition_seconds=max(going, default=0.0),
+            objective=0.0, relaxed_objective=0.0, optimality_gap=0.0,
+            notes=notes.write(fleet, self.models),
+        )  # fmt: skip
+
+    def _domains(self, program: Program, solution: Solution) -> list[DomainPlan]:
+        fleet, values = self.fleet, solution.values
+        expected = program.watts(expected=True)
+        of_group = {option.drives: option.group for option in program.options}
+        of_group |= {option.load: option.group for option in program.options}
+        of_group |= {
+            option.entering: option.group
+            for option in program.options
+            if option.entering is not None
+        }
+        of_group |= {one.variable: one.group for one in program.resting}
+        found = []
+        for domain in fleet.domains:
+            inside = {
+                number
+                for number, group in enumerate(fleet.drives)
+                if domain.name in fleet.feeders(group.domain)
+            }
+            mean = sum(
+                coefficient * values[column]
+                for column, coefficient in expected.items()
+                if of_group[column] in inside
+            )
+            base = sum(
+                other.base_watts
+                for other in fleet.domains
+                if domain.name in fleet.feeders(other.name)
+            )
+            found.append(
+                DomainPlan(
+                    name=domain.name, limit_watts=domain.limit_watts,
+                    percentile_watts=value_of(program.domain_terms[domain.name], values)
+                    + program.domain_constant[domain.name],
+                    expected_watts=float(mean) + base,
+                )
+            )  # fmt: skip
+        return found
+
+
+def _parts(workload: WorkloadClass) -> tuple[Part, ...]:
+    return tuple(Part) if workload.segregate else (Part.ALL,)
+
+
+def _weights(program: Program) -> dict[int, float]:
+    """Objective of most demand: what is served, by importance; what must be weighs nothing."""
+    return {
+        program.served[place]: -(workload.importance or 0.0)
+        for place, workload in enumerate(program.fleet.classes)
+    }
+
+
+def _most_demand(program: Program, gap: float) -> tuple[Solution, Solution] | None:
+    """Most demand, and of the ways to serve it the one of least watts; and the first of both."""
+    first = program.solve(_weights(program), program.must(), gap=gap)
+    if first is None:
+        return None
+    kept = {
+        place: float(first.values[place]) * (1.0 - SLACK)
+        for place, workload in zip(program.served, program.fleet.classes, strict=True)
+        if workload.importance is not None
+    }
+    second = program.solve(program.cost(), program.must(kept), gap=gap, within=first)
+    return second or first, first
+
+
+def _percentile(program: Program, solution: Solution) -> float:
+    return value_of(program.all_terms, solution.values) + program.all_constant
+
+
+def _expected(program: Program, solution: Solution) -> float:
+    return value_of(program.watts(expected=True), solution.values) + program.fleet.base_watts
+
+
+def _serving(option: Option, name: str, solution: Solution) -> Assignment:
+    mode, drives = option.mode, round(solution.values[option.drives])
+    load = float(solution.values[option.load]) * MB / drives
+    return Assignment(
+        drives=drives, doing="serving", workload_class=name, part=mode.part,
+        configuration=mode.configuration, power_state=mode.power_state,
+        load_bytes_per_second=load, capacity_bytes_per_second=mode.capacity_bytes_per_second,
+        watts=mode.gap_watts_expected + load * mode.joules_per_byte_expected,
+        watts_bound=mode.gap_watts + load * mode.joules_per_byte,
+        peak_watts=mode.peak_watts, evidence=mode.evidence,
+    )  # fmt: skip
+
+
+def _resting(rest: Rest, drives: int, *, standby: bool) -> Assignment:
+    return Assignment(
+        drives=drives, doing="standby" if standby else "ready", workload_class=None, part=None,
+        configuration=None, power_state=rest.power_state, load_bytes_per_second=0.0,
+        capacity_bytes_per_second=0.0, watts=rest.watts_expected, watts_bound=rest.watts,
+        peak_watts=rest.watts, evidence=None,
+    )  # fmt: skip
+
+
+def _doing(program: Program, solution: Solution) -> dict[tuple[str, ...], int]:
+    """Drives by what they do, as `Before` counts them."""
+    fleet = program.fleet
+    found: Counter[tuple[str, ...]] = Counter()
+    for option in program.options:
+        group, workload = fleet.drives[option.group], fleet.classes[option.workload]
+        found[mode_key(group, workload, option.mode)] += round(solution.values[option.drives])
+    for one in program.resting:
+        key = (fleet.drives[one.group].name, "", "", f"PS{one.rest.power_state}")
+        found[key] += round(solution.values[one.variable])
+    return {key: count for key, count in found.items() if count}
+
+
+def _changed(before: Mapping[tuple[str, ...], int], after: Mapping[tuple[str, ...], int]) -> int:
+    return sum(max(count - before.get(key, 0), 0) for key, count in after.items())

@@ -1,0 +1,374 @@
+"""The plan as a mixed-integer linear program, solved with HiGHS (`scipy.optimize.milp`).
+
+For a group g of N interchangeable drives, a class c and a mode m of capacity X, the variables are
+n, how many drives run so, and L, the useful bytes a second that they serve together:
+
+    sum of n over classes and modes + ready + standby = N         every drive does one thing
+    L <= n X - t X s / T                                           t enter the mode, s seconds each
+    L = n d, or at most that                where a class is not redirectable, d its share a drive
+    sum of L >= demand                                             by class, and by part
+
+Where reads and writes go to different drives, a mode that serves all of a class's requests serves
+them in the class's own proportion. Power of a domain, base included, is bounded by
+
+    sum of n P_peak + resting                                      all drives peak together, or
+    mean + z (sqrt(r) sum of n s + sqrt(1 - r) s_max sqrt(N))      r the measured correlation,
+
+s = (P_peak - P_gap) / 2, which no fluctuation between two levels exceeds (Popoviciu), and z the
+normal quantile of the percentile. The second follows from var = r (sum s)^2 + (1 - r) sum s^2 and
+sqrt(a + b) <= sqrt(a) + sqrt(b), so that it is linear and, where the sum of many drives is near a
+normal distribution, not too low. Drives that do everything in step are not: for them nothing but
+the first holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import sqrt
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from iojoule.recommender.fleet.document import DriveGroup, Fleet, WorkloadClass
+from iojoule.recommender.fleet.modes import Mode, Part, Rest
+from iojoule.recommender.fleet.solver import Solution, solve
+
+Floats = NDArray[np.float64]
+
+MB = 1e6
+"""Loads are counted in 10^6 bytes a second: coefficients near 1 keep the solver exact."""
+
+UNUSED = 1e-7
+"""Drives below which a mode counts as not used."""
+
+CHANGE_WATTS = 0.05
+"""What a change of a drive must save to be worth it, W: below what any power law tells apart."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """Drives of a group in a mode for a class; places of its variables in the program."""
+
+    group: int
+    workload: int
+    mode: Mode
+    drives: int
+    load: int
+    entering: int | None
+
+
+@dataclass(frozen=True)
+class Resting:
+    """Drives of a group that serve nothing; `variable` counts them."""
+
+    group: int
+    rest: Rest
+    standby: bool
+    variable: int
+
+
+@dataclass(frozen=True)
+class Before:
+    """How the fleet ran until now: drives by what they did, and the seconds until the next plan.
+
+    Keys are (group, class or "", part or "", configuration as JSON or the power state).
+    """
+
+    drives: Mapping[tuple[str, ...], int]
+    period_seconds: float
+
+
+@dataclass
+class _Rows:
+    """Linear constraints as they are collected."""
+
+    cells: list[tuple[int, int, float]] = field(default_factory=list)
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
+
+    def add(self, terms: Mapping[int, float], low: float, high: float) -> int:
+        row = len(self.low)
+        self.cells += [(row, column, value) for column, value in terms.items()]
+        self.low.append(low)
+        self.high.append(high)
+        return row
+
+
+class Program:
+    """The program of one budget.
+
+    Args:
+        fleet: What there is.
+        modes: Of each (group, class, part) that may be served.
+        rests: Of each group: ready, and standby where there is one.
+        budget_watts: Of all drives and bases; None bounds nothing.
+        before: The plan until now, whose changes cost time; None: nothing runs yet.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        modes: Mapping[tuple[int, int, Part], Sequence[Mode]],
+        rests: Sequence[tuple[Rest, Rest | None]],
+        budget_watts: float | None,
+        before: Before | None = None,
+    ) -> None:
+        self.fleet = fleet
+        self.budget_watts = budget_watts
+        self.before = before
+        self.integer: list[int] = []
+        self.upper: list[float] = []
+        self.rows = _Rows()
+        self.options: list[Option] = []
+        self.resting: list[Resting] = []
+        self.served: list[int] = []
+        self.places = {domain.name: place for place, domain in enumerate(fleet.domains)}
+        self._groups(modes, rests)
+        self._classes()
+        self._power()
+
+    def _variable(self, upper: float, *, whole: bool = False) -> int:
+        self.upper.append(upper)
+        self.integer.append(int(whole))
+        return len(self.upper) - 1
+
+    def _groups(
+        self,
+        modes: Mapping[tuple[int, int, Part], Sequence[Mode]],
+        rests: Sequence[tuple[Rest, Rest | None]],
+    ) -> None:
+        names = [one.name for one in self.fleet.classes]
+        for place, group in enumerate(self.fleet.drives):
+            own: dict[int, float] = {}
+            for name in group.classes:
+                workload = names.index(name)
+                for part in Part:
+                    for mode in modes.get((place, workload, part), ()):
+                        option = self._option(place, group, workload, mode, rests[place])
+                        own[option.drives] = 1.0
+            pinned = not self.fleet.classes[names.index(group.classes[0])].redirectable
+            for rest, standby in zip(rests[place], (False, True), strict=True):
+                if rest is None or pinned:
+                    continue
+                variable = self._variable(group.count, whole=True)
+                self.resting.append(Resting(place, rest, standby, variable))
+                own[variable] = 1.0
+            self.rows.add(own, group.count, group.count)
+
+    def _option(
+        self,
+        place: int,
+        group: DriveGroup,
+        workload: int,
+        mode: Mode,
+        rests: tuple[Rest, Rest | None],
+    ) -> Option:
+        drives = self._variable(group.count, whole=True)
+        load = self._variable(np.inf)
+        capacity = mode.capacity_bytes_per_second / MB
+        terms = {load: 1.0, drives: -capacity}
+        entering = None
+        if self.before is not None:
+            entering = self._variable(group.count)
+            there = self.before.drives.get(mode_key(group, self.fleet.classes[workload], mode), 0)
+            self.rows.add({entering: 1.0, drives: -1.0}, -there, np.inf)
+            # whoever enters may come from the deepest rest there is
+            slowest = max(rest.exit_seconds for rest in rests if rest is not None)
+            lost = min(slowest / self.before.period_seconds, 1.0)
+            terms[entering] = capacity * lost
+        self.rows.add(terms, -np.inf, 0.0)
+        option = Option(place, workload, mode, drives, load, entering)
+        self.options.append(option)
+        return option
+
+    def _classes(self) -> None:
+        for place, workload in enumerate(self.fleet.classes):
+            demand = workload.demand_bytes_per_second / MB
+            served = self._variable(demand)
+            self.served.append(served)
+            own = [option for option in self.options if option.workload == place]
+            if workload.segregate:
+                self._by_part(own, served, workload)
+                continue
+            self.rows.add({served: -1.0} | {option.load: 1.0 for option in own}, 0.0, np.inf)
+            if not workload.redirectable:
+                self._evenly(own, place)
+
+    def _by_part(self, own: list[Option], served: int, workload: WorkloadClass) -> None:
+        reads = workload.workload.read_fraction
+        for part, share in ((Part.READS, reads), (Part.WRITES, 1.0 - reads)):
+            terms = {served: -share}
+            for option in own:
+                if option.mode.part is part:
+                    terms[option.load] = 1.0
+                elif option.mode.part is Part.ALL:
+                    terms[option.load] = share
+            self.rows.add(terms, 0.0, np.inf)
+
+    def _evenly(self, own: list[Option], place: int) -> None:
+        """No drive serves more than its own share; where all must be served, exactly that."""
+        workload = self.fleet.classes[place]
+        share = self.fleet.share_bytes_per_second(workload) / MB
+        for option in own:
+            terms = {option.load: 1.0, option.drives: -share}
+            self.rows.add(terms, 0.0 if workload.importance is None else -np.inf, 0.0)
+
+    def _power(self) -> None:
+        fleet = self.fleet
+        limits: dict[str, float] = {
+            domain.name: domain.limit_watts
+            for domain in fleet.domains
+            if domain.limit_watts is not None
+        }
+        self.domain_terms: dict[str, dict[int, float]] = {}
+        self.domain_constant: dict[str, float] = {}
+        for domain in fleet.domains:
+            inside = {
+                number
+                for number, group in enumerate(fleet.drives)
+                if domain.name in fleet.feeders(group.domain)
+            }
+            self.domain_terms[domain.name], constant = self._percentile(inside)
+            self.domain_constant[domain.name] = constant + sum(
+                other.base_watts
+                for other in fleet.domains
+                if domain.name in fleet.feeders(other.name)
+            )
+        self.all_terms, constant = self._percentile(set(range(len(fleet.drives))))
+        self.all_constant = constant + fleet.base_watts
+        for name, limit in limits.items():
+            self.rows.add(self.domain_terms[name], -np.inf, limit - self.domain_constant[name])
+        if self.budget_watts is not None:
+            self.rows.add(self.all_terms, -np.inf, self.budget_watts - self.all_constant)
+
+    def _percentile(self, inside: set[int]) -> tuple[dict[int, float], float]:
+        """Bound of the power of some groups that is exceeded rarely enough: terms and constant."""
+        together = self.fleet.power_correlation
+        terms = {one.variable: one.rest.watts for one in self.resting if one.group in inside}
+        own = [option for option in self.options if option.group in inside]
+        if together is None:
+            terms |= {option.drives: option.mode.peak_watts for option in own}
+            return terms, 0.0
+        quantile = NormalDist().inv_cdf(self.fleet.percentile)
+        for option in own:
+            mode = option.mode
+            terms[option.drives] = mode.gap_watts + quantile * sqrt(together) * _spread(mode)
+            terms[option.load] = mode.joules_per_byte * MB
+        widest = max((_spread(option.mode) for option in own), default=0.0)
+        count = sum(self.fleet.drives[number].count for number in inside)
+        return terms, quantile * sqrt(1.0 - together) * widest * sqrt(count)
+
+    def watts(self, *, expected: bool = False) -> dict[int, float]:
+        """Terms of the mean power of all drives: its bound, or its expected value."""
+        terms: dict[int, float] = {}
+        for one in self.resting:
+            terms[one.variable] = one.rest.watts_expected if expected else one.rest.watts
+        for option in self.options:
+            mode = option.mode
+            gap = mode.gap_watts_expected if expected else mode.gap_watts
+            each = mode.joules_per_byte_expected if expected else mode.joules_per_byte
+            terms[option.drives] = gap
+            terms[option.load] = each * MB
+            if option.entering is not None and self.before is not None:
+                # waking at the power of full speed, before it serves anything
+                standby = [r.rest for r in self.resting if r.group == option.group and r.standby]
+                seconds = max((rest.exit_seconds for rest in standby), default=0.0)
+                share = min(seconds / self.before.period_seconds, 1.0)
+                terms[option.entering] = mode.full_watts * share
+        return terms
+
+    def cost(self) -> dict[int, float]:
+        """What a plan of least watts makes small: the bound of its mean power, and its changes."""
+        terms = self.watts()
+        for option in self.options:
+            if option.entering is not None:
+                terms[option.entering] += CHANGE_WATTS
+        return terms
+
+    def must(self, extra: Mapping[int, float] | None = None) -> Floats:
+        """Lower bounds of all variables: classes of no importance are served in full."""
+        low = np.zeros(len(self.upper))
+        for place, workload in enumerate(self.fleet.classes):
+            if workload.importance is None:
+                low[self.served[place]] = self.upper[self.served[place]]
+        for variable, least in (extra or {}).items():
+            low[variable] = least
+        return low
+
+    def solve(
+        self,
+        objective: Mapping[int, float],
+        low: Floats,
+        *,
+        gap: float,
+        within: Solution | None = None,
+    ) -> Solution | None:
+        """Minimise; None where nothing satisfies the constraints.
+
+        Divisible drives come first: they take a hundredth of the time, bound what is possible, and
+        use few of the modes. Whole drives are then looked for in those modes alone, and in all
+        only where that leaves more than the gap.
+
+        Args:
+            objective: Coefficients by variable.
+            low: Lower bounds.
+            gap: Relative gap at which to stop.
+            within: Look no further than the modes of this solution and of divisible drives.
+
+        Raises:
+            SolverError: HiGHS gave up, or its solution breaks a constraint.
+        """
+        cost = np.zeros(len(self.upper))
+        cost[list(objective)] = list(objective.values())
+        divisible = self._minimise(cost, low, np.array(self.upper), gap, whole=False)
+        if divisible is None:
+            return divisible
+        few = self._minimise(cost, low, self._used_by(divisible, within), gap, whole=True)
+        if few is not None:
+            few = replace(few, bound=divisible.objective, relaxed=divisible.objective)
+            if few.gap <= gap or within is not None:
+                return few
+        every = self._minimise(cost, low, np.array(self.upper), gap, whole=True)
+        if every is None:
+            return few
+        best = every if few is None or every.objective <= few.objective else few
+        bound = max(every.bound, divisible.objective)
+        return replace(best, bound=bound, relaxed=divisible.objective)
+
+    def _used_by(self, *solutions: Solution | None) -> Floats:
+        """Upper bounds that leave out modes that no solution uses."""
+        known = [solution.values for solution in solutions if solution is not None]
+        upper = np.array(self.upper)
+        for option in self.options:
+            if all(values[option.drives] <= UNUSED for values in known):
+                upper[option.drives] = upper[option.load] = 0.0
+        return upper
+
+    def _minimise(
+        self, cost: Floats, low: Floats, upper: Floats, gap: float, *, whole: bool
+    ) -> Solution | None:
+        rows, columns, values = zip(*self.rows.cells, strict=True)
+        matrix = csr_array((values, (rows, columns)), shape=(len(self.rows.low), len(upper)))
+        integer = np.array(self.integer) if whole else np.zeros(len(upper), dtype=np.intp)
+        return solve(
+            cost, integer, low, upper, matrix,
+            np.array(self.rows.low), np.array(self.rows.high), gap=gap,
+        )  # fmt: skip
+
+
+def _spread(mode: Mode) -> float:
+    """Largest standard deviation of power between gap and peak, W."""
+    return (mode.peak_watts - mode.gap_watts) / 2.0
+
+
+def mode_key(group: DriveGroup, workload: WorkloadClass, mode: Mode) -> tuple[str, ...]:
+    """What tells drives in a mode from all others, from one plan to the next."""
+    return group.name, workload.name, mode.part.value, mode.configuration.model_dump_json()
+
+
+def value_of(terms: Mapping[int, float], values: Floats) -> float:
+    """A linear expression at a solution."""
+    return float(sum(value * values[column] for column, value in terms.items()))

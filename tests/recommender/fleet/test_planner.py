@@ -1,0 +1,202 @@
+"""Plans of a made-up drive: what they keep, what they say where they cannot, how they change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iojoule.datasets.errors import InfeasibleError, InputError
+from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
+from iojoule.recommender.fleet.document import Budget, Fleet, load_fleet
+from iojoule.recommender.fleet.modes import DriveModel, Part
+from iojoule.recommender.fleet.plan import Plan
+from iojoule.recommender.fleet.planner import Planner
+from iojoule.recommender.workload import Scope, parse_workload
+
+DEVICE = "samsung-980-pro-1tb"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "fleet.toml"
+
+
+@pytest.fixture(scope="module")
+def profile() -> DeviceProfile:
+    return load_shipped_profile(DEVICE)
+
+
+def stated(**more: Any) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "domains": [{"name": "rack", "base_watts": 100.0}],
+        "drives": [
+            {"name": "a", "device": DEVICE, "count": 20, "domain": "rack", "classes": ["kv"]}
+        ],
+        "classes": [
+            {
+                "name": "kv", "workload": {"workload": {"operation": "read"}},
+                "demand_bytes_per_second": 10e9, "redirectable": True,
+            }
+        ],
+    }  # fmt: skip
+    return data | more
+
+
+def plan(data: dict[str, Any], profile: DeviceProfile, **asked: Any) -> Plan:
+    return Planner(Fleet.model_validate(data), {DEVICE: profile}).plans(**asked)[0]
+
+
+def test_a_plan_keeps_its_own_promises(profile: DeviceProfile) -> None:
+    fleet = load_fleet(EXAMPLE)
+    planner = Planner(fleet, {DEVICE: profile})
+    for found in planner.plans("most_demand"):
+        assert found.budget_watts is not None
+        assert found.percentile_watts <= found.budget_watts * (1 + 1e-9)
+        assert found.expected_watts <= found.bound_watts <= found.percentile_watts
+        assert found.relaxed_objective >= found.objective * (1 - 1e-9)
+        for domain in found.domains:
+            assert (
+                domain.limit_watts is None or domain.percentile_watts <= domain.limit_watts + 1e-6
+            )
+            assert domain.expected_watts <= domain.percentile_watts
+        for group in found.groups:
+            assert sum(one.drives for one in group.assignments) == group.count
+            for one in group.assignments:
+                assert one.load_bytes_per_second <= one.capacity_bytes_per_second * (1 + 1e-6)
+        for item in found.classes:
+            if item.must:
+                assert item.served_bytes_per_second == pytest.approx(item.demand_bytes_per_second)
+
+
+def test_what_no_drive_serves_is_said_with_its_amount(profile: DeviceProfile) -> None:
+    data = stated()
+    data["classes"][0]["demand_bytes_per_second"] = 1e12
+    with pytest.raises(InfeasibleError, match=r"class kv: .* of 1e\+06 MB/s"):
+        plan(data, profile)
+
+
+def test_a_budget_below_rest_says_what_rest_needs(profile: DeviceProfile) -> None:
+    with pytest.raises(InfeasibleError, match="even serving nothing the fleet needs"):
+        plan(stated(), profile, budgets=[Budget(watts=101.0)])
+
+
+def test_a_limit_of_a_domain_is_as_good_as_a_budget(profile: DeviceProfile) -> None:
+    limited = stated(domains=[{"name": "rack", "base_watts": 100.0, "limit_watts": 160.0}])
+    limited["classes"][0]["importance"] = 1.0
+    free = stated()
+    free["classes"][0]["importance"] = 1.0
+    one = plan(limited, profile, aim="most_demand")
+    other = plan(free, profile, aim="most_demand", budgets=[Budget(watts=160.0)])
+    assert one.classes[0].served_bytes_per_second == pytest.approx(
+        other.classes[0].served_bytes_per_second, rel=1e-3
+    )
+    assert one.classes[0].served_bytes_per_second < 10e9
+
+
+def test_pinned_drives_share_evenly_and_never_rest(profile: DeviceProfile) -> None:
+    data = stated()
+    data["classes"][0] |= {"redirectable": False, "demand_bytes_per_second": 1e9}
+    found = plan(data, profile)
+    for one in found.groups[0].assignments:
+        assert one.doing == "serving"
+        assert one.load_bytes_per_second == pytest.approx(5e7)
+
+
+def test_standing_by_beats_waiting_where_work_can_move(profile: DeviceProfile) -> None:
+    found = plan(stated(), profile)
+    doing = {one.doing for one in found.groups[0].assignments}
+    assert "standby" in doing
+    assert "ready" not in doing
+
+
+def test_without_a_sleep_state_drives_wait_ready(profile: DeviceProfile) -> None:
+    assert profile.idle is not None
+    idle = profile.idle.model_copy(
+        update={"transitions": [t for t in profile.idle.transitions if t.operational]}
+    )
+    found = plan(stated(), profile.model_copy(update={"idle": idle}))
+    assert {one.doing for one in found.groups[0].assignments} == {"serving", "ready"}
+    assert any("no standby" in note for note in found.notes)
+
+
+def test_nothing_changes_where_nothing_changed(profile: DeviceProfile) -> None:
+    budgets = [Budget(seconds=0.0, watts=250.0), Budget(seconds=600.0, watts=250.0)]
+    planner = Planner(Fleet.model_validate(stated()), {DEVICE: profile})
+    first, second = planner.plans(budgets=budgets)
+    assert second.changed_drives == 0
+    assert second.groups == first.groups
+
+
+def test_the_frontier_rises_with_the_budget(profile: DeviceProfile) -> None:
+    planner = Planner(Fleet.model_validate(stated()), {DEVICE: profile})
+    points = planner.frontier(planner.budgets_between(points=5))
+    served = [point.served_bytes_per_second for point in points]
+    assert served == sorted(served)
+    assert served[-1] == pytest.approx(10e9, rel=0.01)
+    assert all(p.expected_watts <= p.percentile_watts <= p.budget_watts for p in points)
+
+
+def test_the_cpu_counts_unless_it_is_told_not_to(profile: DeviceProfile) -> None:
+    both = plan(stated(), profile)
+    alone = plan(stated(scope="device"), profile)
+    assert both.expected_watts > alone.expected_watts
+    bare = profile.model_copy(update={"host_power": None})
+    with pytest.raises(InputError, match="knows no CPU power"):
+        plan(stated(), bare)
+
+
+def test_reads_and_writes_apart_need_no_more_watts_than_together(profile: DeviceProfile) -> None:
+    data = stated()
+    data["classes"][0]["workload"] = {
+        "workload": {"operation": "mixed", "read_fraction": 0.8, "useful_request_bytes": 65536}
+    }
+    together = plan(data, profile)
+    data["classes"][0]["segregate"] = True
+    assert plan(data, profile).objective <= together.objective * 1.002
+
+
+def test_a_mode_at_its_share_draws_what_the_recommender_says(profile: DeviceProfile) -> None:
+    from iojoule.recommender.recommend import Recommender
+
+    share, question = 5e7, {"workload": {"operation": "read", "arrival_process": "steady"}}
+    model = DriveModel(profile, 0.9, Scope.DEVICE)
+    modes = model.modes(parse_workload(question), Part.ALL, None, share)
+    recommender = Recommender(profile)
+    for mode in modes[:3]:
+        asked = parse_workload(
+            {
+                "workload": question["workload"] | {"demand_bytes_per_second": share},
+                "current": mode.configuration.model_dump(exclude_none=True),
+                "free": {}, "scope": "device",
+            }
+        )  # fmt: skip
+        row = recommender.recommend(asked).current
+        assert row.device_power_watts is not None
+        drawn = mode.gap_watts_expected + mode.joules_per_byte_expected * share
+        # a fleet's drives stay awake in gaps; the recommender lets them rest in some
+        assert drawn >= row.device_power_watts.value * (1 - 1e-9)
+        assert drawn == pytest.approx(row.device_power_watts.value, rel=0.25)
+
+
+def test_a_file_that_says_the_impossible_is_refused_by_name(tmp_path: Path) -> None:
+    for change, said in (
+        ({"drives": [{**stated()["drives"][0], "domain": "nowhere"}]}, "no domain 'nowhere'"),
+        ({"drives": [{**stated()["drives"][0], "classes": ["x"]}]}, "no class 'x'"),
+        ({"domains": [{"name": "rack", "parent": "rack"}]}, "fed by itself"),
+        ({"domains": [{"name": "rack"}, {"name": "rack"}]}, "stands there twice"),
+        ({"budgets": [{"seconds": 5, "watts": 1}, {"seconds": 5, "watts": 2}]}, "must rise"),
+        ({"classes": [{**stated()["classes"][0], "segregate": True}]}, "only a mixed workload"),
+        (
+            {
+                "classes": [
+                    stated()["classes"][0]
+                    | {"workload": {"workload": {"operation": "read"}, "sla": {"iops_min": 5.0}}}
+                ]
+            },
+            "not for one drive of a fleet",
+        ),
+    ):
+        path = tmp_path / "fleet.json"
+        import json
+
+        path.write_text(json.dumps(stated(**change)))
+        with pytest.raises(InputError, match=said):
+            load_fleet(path)
