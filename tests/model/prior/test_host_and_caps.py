@@ -51,5 +51,12 @@ def test_caps_of_the_data_centre_leave_reads_alone(drive: DeviceProfile) -> None
 
 def test_an_unknown_capacity_widens_the_cache() -> None:
     known, unknown = expected_cache(10**12), expected_cache(None)
-    assert known.value == pytest.approx(9e10)
+    assert known.value == pytest.approx(1.4e11)
     assert unknown.sd / unknown.value > known.sd / known.value
+
+
+def test_newer_drives_cache_more_than_older_ones_and_all_between() -> None:
+    older, newer = expected_cache(10**12, 3), expected_cache(10**12, 4)
+    assert older.value < expected_cache(10**12).value < newer.value
+    assert newer.value <= 10**12 / 3  # a TLC drive has no more cells
+    assert expected_cache(10**12, 0).value == older.value  # another interface
