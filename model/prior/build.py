@@ -21,7 +21,7 @@ from iojoule.model.fitting.recipe import Recipe, generic_recipe
 from iojoule.model.prior.document import FLOWS, LearnedPrior, load_prior
 from iojoule.model.prior.facts import DriveFacts
 from iojoule.model.prior.ladder import prior_entries
-from iojoule.model.prior.large_requests import join_large_reads
+from iojoule.model.prior.large_requests import join_large_requests
 from iojoule.model.prior.posterior import Posterior, condition
 from iojoule.model.prior.power import prior_power, state_effects
 from iojoule.model.prior.surfaces import HOST_SD, prior_surface
@@ -76,7 +76,7 @@ def profile_of(drive: DriveFacts, posterior: Posterior) -> DeviceProfile:
         if endurance is not None
         else None,
         between_drives_relative_sd=parameter("between_drives_relative_sd", recipe.between_drives),
-        surfaces=join_large_reads(
+        surfaces=join_large_requests(
             [prior_surface(posterior, flow, link, SOURCE) for flow in sorted(FLOWS)]
         ),
         host=expected_host(recipe),
