@@ -139,3 +139,14 @@ def test_the_ladder_names_facts_and_their_sources() -> None:
 def test_a_profile_of_facts_survives_its_file(tmp_path: object) -> None:
     profile = expected("micron-7450")
     assert DeviceProfile.model_validate_json(profile.model_dump_json()) == profile
+
+
+def test_a_stated_latency_holds_the_transfer_of_its_request() -> None:
+    for device, transferred in (("intel-optane-dc-p4800x-375gb", 0.1), ("samsung-z-ssd", 0.05)):
+        drive = load_catalogue().get(device)
+        stated = drive.fact("measured_random_read_4k_qd1_latency_mean")
+        assert stated is not None
+        told = next(o for o in facts_of(drive).observations if o.kind == "measured_latency")
+        share = np.exp(told.log_value) / (float(stated.value) * 1e9)
+        assert 0.5 <= share < 1.0 - transferred
+        assert told.fact.value == pytest.approx(float(stated.value) * 1e9)
