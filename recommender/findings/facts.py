@@ -66,6 +66,17 @@ class Facts:
         found = _of(power.idle_watts[state])
         return sata_link.at(found, points[0].get("sata_link_state"))
 
+    def idle_at_the_wall(self, points: Sequence[Point]) -> Estimate:
+        """What the plug draws less without the idle drive: its watts, its port's and the losses."""
+        own = self.idle(points)
+        if self.drive is not None and self.drive.interface == "sata":
+            own = sata_link.with_port(own)
+        slope = self.profile.system_power.slope if self.profile.system_power else None
+        if slope is None:
+            raise UnansweredError("power of system")
+        spread = float(np.hypot(own.own, slope.sd / slope.value))
+        return replace(own, value=slope.value * own.value, own=spread)
+
     def cap(self, points: Sequence[Point]) -> Estimate:
         """Declared cap of a power state, unless the judged paper is who told."""
         state = int(points[0].get("power_state") or 0)
@@ -75,10 +86,13 @@ class Facts:
         return self._of_relatives(peers.cap(state))
 
     def state_count(self, points: Sequence[Point]) -> Estimate:
-        """Declared states, operational and not."""
+        """Declared states, operational and not; of relatives that sleep as it does, else."""
         states = self.drive.power_states if self.drive else ()
         if not states or any(self._rests_on_it(one.source) for one in states):
-            return self._of_relatives(peers.state_count)
+            asleep = self.drive.fact("sleep_states") if self.drive else None
+            if asleep is None:
+                return self._of_relatives(peers.state_count)
+            return self._of_relatives(peers.state_count_with(int(float(asleep.value))))
         return Estimate(float(len(states)), None, 0.0, DATASHEET)
 
     def _of_relatives(self, figure: Callable[[Drive], float | None]) -> Estimate:
@@ -113,8 +127,16 @@ class Facts:
         """Bytes that the cache for writes takes."""
         state = self.profile.write_state
         if state is None:
-            return _of(expected_cache(self.profile.capacity_bytes))
+            return _of(expected_cache(self.profile.capacity_bytes, self._generation))
         return _of(state.cached_bytes)
+
+    @property
+    def _generation(self) -> int | None:
+        """PCIe generation of the link; 0 for SATA, None where nobody says."""
+        if self.drive is None or self.drive.interface == "sata":
+            return None if self.drive is None else 0
+        fact = self.drive.fact("pcie_generation")
+        return None if fact is None else int(float(fact.value))
 
     def cache_share(self, points: Sequence[Point]) -> Estimate:
         """The cache for writes as a share of the capacity."""
@@ -125,8 +147,11 @@ class Facts:
 
     def saturation(self, knob: str, points: Sequence[Point]) -> Estimate:
         """Smallest depth or number of jobs that reaches 90 % of the highest throughput."""
+        point = points[0]
+        if self.estimator.unmeasured and knob == "queue_depth":
+            point = {"engine": SHORTEST_PATH, **point}
         rates = self.estimator.estimates(
-            [{**points[0], knob: depth} for depth in DEPTHS],
+            [{**point, knob: depth} for depth in DEPTHS],
             ["throughput_bytes_per_second"] * len(DEPTHS), None,
         )  # fmt: skip
         most = max(one.value for one in rates)
@@ -214,6 +239,10 @@ class Facts:
         return bool(named & self._without) or by_author(source, self._without)
 
 
+SHORTEST_PATH = "spdk"
+"""Engine through which a drive is asked where it saturates, if the finding names none and its host
+is assumed: the one that takes a core least, so that the drive saturates and not the core."""
+
 P95_OF_P99 = 1.645 / 2.326
 """Standard deviations of a normal distribution at both percentiles."""
 
@@ -226,6 +255,7 @@ APST_RULES_SD = 0.15
 
 ANSWERS: dict[str, Callable[[Facts, Sequence[Point]], Estimate]] = {
     "idle_power_watts": Facts.idle,
+    "wall_idle_power_watts": Facts.idle_at_the_wall,
     "cap_watts": Facts.cap,
     "power_states": Facts.state_count,
     "dynamic_power_range": Facts.dynamic_range,

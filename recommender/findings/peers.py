@@ -46,5 +46,15 @@ def state_count(drive: Drive) -> float | None:
     return float(len(drive.power_states)) or None
 
 
+def state_count_with(asleep: int) -> Callable[[Drive], float | None]:
+    """Declared states of drives of which so many are no operational ones."""
+
+    def of(drive: Drive) -> float | None:
+        count = len(drive.power_states)
+        return float(count) if count and count - len(drive.operational_states) == asleep else None
+
+    return of
+
+
 def _related(one: Drive, drive: Drive) -> bool:
     return one.interface == drive.interface and one.drive_class == drive.drive_class

@@ -53,6 +53,11 @@ def standing(fact_id: str, section: str) -> dict[str, Any]:
     return dict(STANDING.get(fact_id[:3], {})) if section.startswith("5") else {}
 
 
+def asked_quantity(quantity: str, host: str | None) -> str:
+    """What a finding's figure is: idle power that names a host is the wall's difference."""
+    return "wall_idle_power_watts" if quantity == "idle_power_watts" and host else quantity
+
+
 def split_parts(point: Point, quantities: Sequence[str]) -> dict[str, Any]:
     """A large request as the commands that the block layer makes of it, all in flight at once.
 

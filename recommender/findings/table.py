@@ -17,7 +17,7 @@ from iojoule.recommender.findings.estimator import ARGUMENTS, KNOWN, Estimator, 
 from iojoule.recommender.findings.facts import Facts
 from iojoule.recommender.findings.judge import UNANSWERED, Spread, Verdict, judge, judge_order
 from iojoule.recommender.findings.profiles import Profiles, drive_without
-from iojoule.recommender.findings.said import standing
+from iojoule.recommender.findings.said import asked_quantity, standing
 
 Point = dict[str, Any]
 
@@ -184,7 +184,7 @@ class _Question:
         return value / self._one(point, row.against_quantity).value
 
     def _values(self) -> list[Estimate]:
-        points, quantity = self.row.settings(), self.row.quantity
+        points, quantity = self.row.settings(), asked_quantity(self.row.quantity, self.row.host)
         if quantity in KNOWN:
             return [self._one(point, quantity) for point in points]
         by_device: dict[str, list[Point]] = {}

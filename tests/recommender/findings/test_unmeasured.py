@@ -11,9 +11,9 @@ from iojoule.recommender.findings.estimate import ratio
 from iojoule.recommender.findings.estimator import Estimator
 from iojoule.recommender.findings.expected import NO_DRIVE
 from iojoule.recommender.findings.facts import Facts
-from iojoule.recommender.findings.peers import cap, typical
+from iojoule.recommender.findings.peers import cap, state_count_with, typical
 from iojoule.recommender.findings.profiles import drive_without
-from iojoule.recommender.findings.said import as_columns, merged_share
+from iojoule.recommender.findings.said import as_columns, asked_quantity, merged_share
 
 WATTS = "system_power_watts"
 AT_REST = {"demand_operations_per_second": 0}
@@ -56,6 +56,35 @@ def test_slumber_draws_less() -> None:
     asleep = facts.estimate("idle_power_watts", [{"sata_link_state": "slumber"}])
     awake = facts.estimate("idle_power_watts", [{"sata_link_state": "active"}])
     assert ratio(asleep, awake).high < 1.0
+
+
+def test_at_the_wall_an_idle_drive_draws_more_and_a_sata_port_with_it() -> None:
+    for device, port in (("samsung-850-pro", True), ("samsung-960-evo", False)):
+        facts = Facts(_estimator(device), drive_without(device, ()), ())
+        own, wall = (facts.estimate(f"{at}idle_power_watts", [{}]) for at in ("", "wall_"))
+        slope = wall.value / own.value
+        assert (slope > 1.3) is port
+        assert slope > 1.0
+    assert asked_quantity("idle_power_watts", "host of a paper") == "wall_idle_power_watts"
+    assert asked_quantity("idle_power_watts", None) == "idle_power_watts"
+    assert asked_quantity("device_power_watts", "host of a paper") == "device_power_watts"
+
+
+def test_drives_that_never_sleep_are_no_relatives_of_those_that_do() -> None:
+    drive = drive_without("intel-optane-900p", ["003-033"])
+    facts = Facts(_estimator("intel-optane-900p"), drive, ["003-033"])
+    asleep = [typical(facts.drive, state_count_with(count)) for count in (0, 2)]  # type: ignore[arg-type]
+    assert all(one is not None for one in asleep)
+    assert asleep[0].value < asleep[1].value  # type: ignore[union-attr]
+    assert facts.estimate("power_states", [{}]).value == asleep[0].value  # type: ignore[union-attr]
+
+
+def test_striped_memory_saturates_where_latency_times_ceiling_says() -> None:
+    def depth(device: str) -> float:
+        facts = Facts(_estimator(device), drive_without(device, ()), ())
+        return facts.estimate("saturation_queue_depth", [{"request_bytes": 4096}]).value
+
+    assert depth("intel-optane-900p") < depth("samsung-z-ssd") < depth("samsung-960-evo")
 
 
 def test_requests_across_two_units_are_slower() -> None:
