@@ -13,8 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 MERGED_BYTES = 512 * 1024
-"""Largest request that the block layer makes of neighbouring pages where the drive allows more:
-`max_sectors_kb` of common kernels is 512 to 1280 KiB."""
+"""Largest request that the block layer makes of neighbouring pages where the drive allows more, as
+the studies' hosts had it: the default of `max_sectors_kb` (BLK_DEF_MAX_SECTORS, Linux
+include/linux/blkdev.h) was 512 KiB until "bump BLK_DEF_MAX_SECTORS to 2560" (August 2015) made it
+1280, and is 4096 since commit 9b8b84879d4a (June 2025)."""
 
 FLUSH_DEPTH = 32
 """Requests in flight of the flusher: the queue of a SATA drive (NCQ), and what an NVMe drive of

@@ -1,14 +1,16 @@
 """The cache for writes of a drive that nobody measured: a share of its flash programmed as SLC.
 
-Sixteen client drives tell: data sheets of the 860 EVO (42 GB of 1 TB) and 660p (76 of 512), and
-TechPowerUp's reviews, which write a fresh drive full and note when the rate drops (page 6 of
-each, "write intensive usage"). Up to PCIe 3.0, beside those two: WD SN570 (12 of 1000), Crucial
-P1 (140), Samsung 980 (160), Lexar NM700 (332). PCIe 4.0: Kingston NV2 1 TB (88), Samsung 980 PRO
-(114), Lexar NM710 (156), Team Group MP44S (231), ADATA Atom 50 (280), WD SN580 (341), and of 2 TB
-MSI M480 Play (200), Lexar NM790 (280) and NM800 Pro (592), Crucial T500 (700). Drives without
-DRAM cache as much as those with it (13 and 16 % in the middle); newer ones cache twice as much as
-older ones, because their cache takes cells that are free and is no fixed part any more. None of
-these figures is of a paper whose findings are judged.
+Sixteen client drives tell. TechPowerUp's reviews write a fresh drive full and note when the rate
+drops (page 6 of each, "write intensive usage"). Up to PCIe 3.0: WD SN570 (12 of 1000 GB), Crucial
+P1 (140), Samsung 980 (160), Lexar NM700 (332); beside those as their makers say, Intel 660p (76 of
+512, evantechbook.com at its launch) and Samsung 970 EVO Plus (78 of 2000, ssdrive.net). PCIe 4.0:
+Kingston NV2 1 TB (88), Samsung 980 PRO (113), Lexar NM710 (156), Team Group MP44S (231), ADATA Atom
+50 (280), WD SN580 (341), and of 2 TB MSI M480 Play (200), Lexar NM790 (280) and NM800 Pro (592),
+Crucial T500 (700).
+
+Drives without DRAM cache as much as those with it (13 and 16 % in the middle). Newer ones cache
+twice as much as older ones, because their cache takes whatever cells are free and is no fixed part
+any more. None of these figures is from a paper whose findings are judged.
 """
 
 from __future__ import annotations
