@@ -248,8 +248,8 @@ P95_OF_P99 = 1.645 / 2.326
 
 APST_LATENCIES = (50.0, 0.4)
 """Linux' nvme driver waits fifty times entry and exit latency, "at most 2% of the time
-transitioning" (`nvme_configure_apst` in drivers/nvme/host/core.c), and log sd for kernels since 5.14
-(commit ebd8a93aa4f5), which do so only where their fixed times of 100 ms and 2 s are set to 0."""
+transitioning" (`nvme_configure_apst` in drivers/nvme/host/core.c), and log sd for kernels since
+5.14 (commit ebd8a93aa4f5), which do so only where their fixed times of 100 ms and 2 s are 0."""
 
 APST_RULES_SD = 0.15
 """Log sd: a state may be left out by the host's limit of latency, or by a quirk."""
