@@ -325,10 +325,27 @@ def device_watts(
         return None
     active = prediction["device_power_watts"].value
     mean = work.busy * active + (1.0 - work.busy) * gap
-    if profile.write_state is not None:
-        joules, _ = DeviceState(profile).joules_per_byte(frame)
-        mean = mean + joules * work.background
-    return np.asarray(mean)
+    return np.asarray(mean + charged_watts(profile, frame, work))
+
+
+def charged_watts(profile: DeviceProfile, frame: Frame, work: Work) -> Floats | float:
+    """Power of background work that is done later and charged to the writes that cause it."""
+    if profile.write_state is None:
+        return 0.0
+    joules, _ = DeviceState(profile).joules_per_byte(frame)
+    return np.asarray(joules * work.background)
+
+
+def most_device_watts(profile: DeviceProfile, frame: Frame, work: Work) -> Floats | None:
+    """The most that a drive may draw on average: its state's cap, and what is charged beside.
+
+    A power state's maximum holds while the drive serves (NVMe Base specification, Identify
+    Controller, power state descriptor); background work is done after it, with watts of its own.
+    """
+    if profile.device_power is None:
+        return None
+    cap = np.array(profile.device_power.cap_watts)[frame.power_state]
+    return np.asarray(cap + charged_watts(profile, frame, work))
 
 
 def cpu_regressors(frame: Frame, prediction: Prediction, work: Work, rest: float) -> Floats:

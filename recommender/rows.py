@@ -11,7 +11,7 @@ from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evidence import EVIDENCE
 from iojoule.model.predictor import NORMAL_90
 from iojoule.recommender.answer import Estimate, Miss, Row, Saving, Shortfall, Verdict
-from iojoule.recommender.equal_work import watts_of
+from iojoule.recommender.equal_work import most_device_watts, watts_of
 from iojoule.recommender.screen import DEMAND, Judged, Question, rests
 from iojoule.recommender.selection import rivals, widening
 from iojoule.recommender.sensitivity import (
@@ -129,6 +129,9 @@ class Details:
             high = power.watts + half if high is None else np.maximum(high, power.watts + half)
         if value is None or low is None or high is None:
             return None
+        if scope == "device":
+            most = most_device_watts(self.layout.profile, self.judged.frame, self.judged.work)
+            high = high if most is None else np.minimum(high, np.maximum(most, value))
         return value, np.maximum(low, 0.0), high, self.evidence_codes(scope)
 
     def _energy(self) -> tuple[Triple | None, Triple | None]:

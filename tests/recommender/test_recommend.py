@@ -11,9 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Workload
+from iojoule.model.prior.build import build_profile
+from iojoule.model.prior.facts import facts_of
+from iojoule.model.prior.host import with_expected_host
 from iojoule.recommender import space
 from iojoule.recommender.answer import Recommendation, Row
 from iojoule.recommender.candidates import build_candidates
@@ -329,3 +333,21 @@ def test_a_percentile_that_the_profile_lacks_cannot_be_bounded(
     assert answer.recommended is not None
     assert answer.recommended.latency_p99_ns is None
     assert any("no p99 latency" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize("device", ["samsung-950-pro", "intel-d7-p5510", "kingston-nv2-250gb"])
+def test_no_interval_of_a_drives_watts_exceeds_what_its_state_allows(device: str, ask: Ask) -> None:
+    profile = build_profile(facts_of(load_catalogue().get(device)))
+    power = profile.device_power
+    assert power is not None
+    recommender = Recommender(with_expected_host(profile))
+    free = {"queue_depth": [1, 32], "jobs": [1, 4], "power_state": "all"}
+    for operation in ("read", "write"):
+        answer = recommender.recommend(
+            ask({"operation": operation}, current=TODAY, free=free), rows=100
+        )
+        for row in (*answer.pareto, answer.current):
+            assert row.device_power_watts is not None
+            cap = power.cap_watts[row.configuration.power_state or 0]
+            assert row.device_power_watts.value <= row.device_power_watts.high
+            assert row.device_power_watts.high <= cap * (1 + 1e-9)
