@@ -5,8 +5,9 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from iojoule import __version__
-from iojoule.api.profiles import what_to_measure
+from iojoule.api.profiles import profile_of, what_to_measure
 from iojoule.datasets.catalogue import Drive, Fact, PowerState, load_catalogue
+from iojoule.datasets.errors import NoProfileError
 from iojoule.datasets.profile import (
     DeviceProfile,
     SourceRecord,
@@ -88,8 +89,10 @@ class DeviceDetail(BaseModel):
 
     Attributes:
         declared_power_note: How the table of power states is to be read.
-        profile: What the shipped profile answers; None where there is none.
-        what_to_measure: Without a profile, what to do to get one.
+        profile: What the shipped profile answers, else what is expected of the drive's facts; None
+            where nothing can be.
+        measured: Whether the profile rests on measurements or publications of this model.
+        what_to_measure: Without such a profile, what answers now and what to do to get one.
     """
 
     id: str
@@ -104,6 +107,7 @@ class DeviceDetail(BaseModel):
     power_states: tuple[PowerState, ...]
     declared_power_note: str
     profile: ProfileSummary | None
+    measured: bool
     what_to_measure: str | None
     iojoule_version: str = __version__
 
@@ -134,13 +138,22 @@ def show_device(name: str) -> DeviceDetail:
         UnknownDeviceError: There is none; the message names the closest.
     """
     drive = load_catalogue().get(name)
-    missing = what_to_measure(drive.id)
+    measured = drive.id in shipped_profiles()
     return DeviceDetail(
         **{field: getattr(drive, field) for field in Drive.model_fields},
         declared_power_note=DECLARED,
-        profile=None if missing else summarise(load_shipped_profile(drive.id)),
-        what_to_measure=missing,
+        profile=_answering(drive.id),
+        measured=measured,
+        what_to_measure=None if measured else what_to_measure(drive.id),
     )
+
+
+def _answering(device: str) -> ProfileSummary | None:
+    """The profile that answers for a drive; None for an emulated one."""
+    try:
+        return summarise(profile_of(device))
+    except NoProfileError:
+        return None
 
 
 def summarise(profile: DeviceProfile) -> ProfileSummary:

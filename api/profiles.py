@@ -52,10 +52,11 @@ def on_host(profile: DeviceProfile, path: Path) -> DeviceProfile:
     return with_host(profile, read_host_profile(path))
 
 
-def what_to_measure(device: str) -> str | None:
-    """What the drive of that id needs before anything can be predicted; None where it is there."""
+def what_to_measure(device: str) -> str:
+    """What answers for a drive of the catalogue that nobody measured, and what would narrow it."""
+    from iojoule.api.profile_building import advice, expected_profile
+
     try:
-        load_shipped_profile(device)
+        return advice(expected_profile(device))
     except NoProfileError as error:
         return error.message
-    return None

@@ -85,8 +85,12 @@ def _parts(detail: DeviceDetail) -> Iterator[Any]:
     yield ""
     if detail.profile is None:
         yield "No profile"
+    elif not detail.measured:
+        yield "Nobody measured it: answered from its facts"
+    if detail.what_to_measure is not None:
         yield f"  {detail.what_to_measure}"
-    else:
+        yield ""
+    if detail.profile is not None:
         yield from _profile(detail.profile)
 
 

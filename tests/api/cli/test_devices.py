@@ -44,13 +44,24 @@ def test_show_gives_facts_with_sources_and_warns_about_caps(iojoule, device: str
         assert said in shown
 
 
-def test_show_without_a_profile_says_what_to_measure(iojoule) -> None:
+def test_show_of_an_unmeasured_drive_says_what_its_facts_answer(iojoule) -> None:
     shown = iojoule("devices", "show", "micron-7450").out
-    assert "No profile" in shown
-    assert "iojoule fit" in shown
+    assert "No profile" not in shown
+    for said in ("answered from its facts", "iojoule fit", "iojoule profile explain", "datasheet"):
+        assert said in shown
+    assert "power known: drive, CPU, whole system" in shown
     detail = json.loads(iojoule("devices", "show", "micron-7450", "-o", "json").out)
-    assert detail["profile"] is None
+    assert not detail["measured"]
+    assert {one["evidence"] for one in detail["profile"]["fitted"]} == {"datasheet"}
     assert "iojoule fit" in detail["what_to_measure"]
+
+
+def test_show_of_an_emulated_drive_says_why_nothing_answers(iojoule) -> None:
+    shown = iojoule("devices", "show", "virtualbox-nvme").out
+    assert "No profile" in shown
+    assert "is emulated" in shown
+    detail = json.loads(iojoule("devices", "show", "virtualbox-nvme", "-o", "json").out)
+    assert detail["profile"] is None
 
 
 def test_show_takes_a_model_name_and_gives_json_and_csv(iojoule, device: str) -> None:

@@ -37,7 +37,10 @@ def test_a_device_has_facts_and_what_its_profile_answers(
         assert one["facts"][0]["source"]
         assert one["declared_power_note"] == "a declared cap is not a measured power"
         assert one["profile"]["gaps"]
-    assert service.get("/devices/micron-7450").json()["profile"] is None
+    unmeasured = service.get("/devices/micron-7450").json()
+    assert not unmeasured["measured"]
+    assert {one["evidence"] for one in unmeasured["profile"]["fitted"]} == {"datasheet"}
+    assert service.get("/devices/virtualbox-nvme").json()["profile"] is None
 
 
 def test_predictions_come_in_order_with_versions_and_defaults(service: httpx.Client) -> None:
