@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import BackgroundWork, Parameter
-from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
+from iojoule.datasets.vocabulary import Evidence, Pattern
 from iojoule.model.fitting.export import rounded
 from iojoule.model.fitting.recipe import Recipe, WriteStateRecipe
 
@@ -18,9 +18,12 @@ BACKGROUND_PRIOR = (-22.2, 1.5)
 """Log seconds of background work per byte at PS0, and its sd: assumption, 0.25 s per GiB within a
 factor of four."""
 
-SLOWING_PRIOR = (1.5, 1.0)
-"""Exponent of background time over how much slower a power state writes: assumption. At 1 the
-state slows the drive's own work as much as the host's."""
+SLOWING_PRIOR = (1.0, 1.0)
+"""Exponent of background time over how much less a power state leaves for work: assumption. At 1
+the same work takes the same energy above the base in every state."""
+
+LEAST_SHARE = 0.1
+"""Of a cap is left for work, whatever the base is said to be: a state that works at all."""
 
 OWN_SD = 0.5
 """Log sd of what a power state does differently from that rule: assumption."""
@@ -67,27 +70,26 @@ class _Line:
 
 
 def _slowness(told: WriteStateRecipe, recipe: Recipe) -> dict[int, float]:
-    """How much slower each power state writes than PS0, as a logarithm.
+    """How much less each power state leaves for work than PS0, as a logarithm.
 
-    From the rates of the runs whose background work was seen, else from the states' ceilings on
-    writes, else from the watts that their caps leave above idle.
+    A state caps watts, not bytes: what the cap leaves above the power of an awake controller
+    pays for the work. A state whose cap is not known counts as PS0 and its own deviation.
     """
-    rates = {
-        one.power_state: one.write_bytes_per_second
-        for one in told.after_writes
-        if one.write_bytes_per_second is not None and one.pattern is Pattern.SEQUENTIAL
+    caps = recipe.device_power.cap_watts if recipe.device_power is not None else []
+    seen = {one.power_state for one in told.after_writes}
+    return {0: 0.0} | {
+        state: max(float(np.log(_for_work(recipe, 0) / _for_work(recipe, state))), 0.0)
+        if state < len(caps)
+        else 0.0
+        for state in sorted({*_states(recipe), *seen} - {0})
     }
-    for effect in recipe.power_states:
-        if effect.operation is Operation.WRITE:
-            rates.setdefault(effect.power_state, effect.ceiling_bytes_per_second.value)
-    found = {0: 0.0}
-    for state in sorted({*_states(recipe), *rates} - {0}):
-        if 0 in rates and state in rates:
-            found[state] = max(float(np.log(rates[0] / rates[state])), 0.0)
-            continue
-        ranges = [_range(recipe, one) for one in (0, state)]
-        found[state] = max(float(np.log(ranges[0] / ranges[1])), 0.0)
-    return found
+
+
+def _for_work(recipe: Recipe, state: int) -> float:
+    """Watts that the cap of a state leaves above the base."""
+    assert recipe.device_power is not None
+    cap, base = recipe.device_power.cap_watts[state], recipe.device_power.priors.get("base_watts")
+    return max(cap - (base.value if base is not None else 0.0), LEAST_SHARE * cap)
 
 
 def _states(recipe: Recipe) -> list[int]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iojoule.datasets.profile import WriteState
+from iojoule.datasets.profile import BackgroundWork, WriteState
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
 from iojoule.model.fitting.recipe import (
     AfterWrites,
     CacheSize,
     CollectingRate,
+    DevicePowerRecipe,
     Figure,
     PowerStateRecipe,
     Recipe,
@@ -53,19 +54,21 @@ def size(value: float, log_sd: float) -> CacheSize:
     return CacheSize(bytes=value, log_sd=log_sd, source="a figure")
 
 
-def after(state: int, rate: float, written: float, seconds: float) -> AfterWrites:
+def after(state: int, written: float, seconds: float) -> AfterWrites:
     return AfterWrites(
-        power_state=state, bytes_written=written, write_bytes_per_second=rate, seconds=seconds,
-        log_sd=0.1, source="a figure",
-    )  # fmt: skip
+        power_state=state, bytes_written=written, seconds=seconds, log_sd=0.1, source="a figure"
+    )
 
 
-def ceiling(state: int, rate: float) -> PowerStateRecipe:
-    one = Figure(value=1.0, sd=0.1, unit="1", source="made up")
-    return PowerStateRecipe(
-        power_state=state, operation=Operation.WRITE, latency_factor=one, tail_factor=one,
-        ceiling_bytes_per_second=one.model_copy(update={"value": rate}),
-    )  # fmt: skip
+def watts(value: float) -> Figure:
+    return Figure(value=value, sd=0.1, unit="W", source="made up")
+
+
+CAPPED = DevicePowerRecipe(
+    priors={"base_watts": watts(2.0)}, idle_watts=[watts(1.0)] * 3, cap_watts=[8.0, 4.0, 2.5],
+    peak_watts=watts(6.0), condition="made up",
+)  # fmt: skip
+"""Caps that leave 6, 2 and 0.5 W above the base."""
 
 
 RATES = [CollectingRate(pattern=Pattern.SEQUENTIAL, bytes_per_second=5e8, log_sd=0.2, source="f")]
@@ -117,26 +120,37 @@ def test_bytes_written_without_a_cliff_rule_out_a_smaller_cache() -> None:
     assert found.transition_bytes.sd < fitted(told).transition_bytes.sd * 1.5
 
 
+def of_capped(*seen: AfterWrites) -> list[BackgroundWork]:
+    told = WriteStateRecipe(cache=[size(1e11, 0.1)], collecting=RATES, after_writes=list(seen))
+    effects = [
+        PowerStateRecipe(
+            power_state=state, operation=Operation.WRITE, ceiling_bytes_per_second=one,
+            latency_factor=one, tail_factor=one,
+        )
+        for state, one in ((1, watts(1.0)), (2, watts(1.0)))
+    ]  # fmt: skip
+    known = recipe(told).model_copy(update={"device_power": CAPPED, "power_states": effects})
+    found = fit_write_state(None, known)
+    assert found is not None
+    return found.background
+
+
 def test_background_work_follows_the_figures_of_each_state() -> None:
-    told = WriteStateRecipe(
-        cache=[size(1e11, 0.1)], collecting=RATES,
-        after_writes=[after(0, 2e9, 3e10, 6.0), after(1, 5e8, 1e10, 20.0)],
-    )  # fmt: skip
-    work = {one.power_state: one.seconds_per_byte for one in fitted(told).background}
-    assert work[0].value == pytest.approx(2e-10, rel=0.05)
-    assert work[1].value == pytest.approx(2e-9, rel=0.1)
+    first, second, _ = (one.seconds_per_byte for one in of_capped(after(0, 3e10, 6), SLOW_WORK))
+    assert first.value == pytest.approx(2e-10, rel=0.05)
+    assert second.value == pytest.approx(1.8e-9, rel=0.05)
 
 
-def test_a_state_without_a_figure_is_foretold_from_how_slowly_it_writes_and_less_sure() -> None:
-    every = [after(0, 2e9, 3e10, 6.0), after(1, 5e8, 1e10, 20.0), after(2, 2.5e8, 5e9, 60.0)]
-    whole = fitted(WriteStateRecipe(cache=[size(1e11, 0.1)], collecting=RATES, after_writes=every))
-    told = WriteStateRecipe(cache=[size(1e11, 0.1)], collecting=RATES, after_writes=every[:2])
-    without = fit_write_state(
-        None,
-        recipe(told).model_copy(update={"power_states": [ceiling(1, 5e8), ceiling(2, 2.5e8)]}),
-    )
-    assert without is not None
-    seen, unseen = whole.background[2].seconds_per_byte, without.background[2].seconds_per_byte
+SLOW_WORK = after(1, 1e10, 18.0)
+
+
+def test_a_state_without_a_figure_is_foretold_from_what_its_cap_leaves_and_less_sure() -> None:
+    # the work of a byte takes the inverse square of the watts above the base
+    every = [after(0, 3e10, 6.0), SLOW_WORK, after(2, 5e9, 144.0)]
+    seen, unseen = (of_capped(*some)[2].seconds_per_byte for some in (every, every[:2]))
     assert unseen.sd > 2 * seen.sd
     assert abs(np.log(unseen.value / seen.value)) < 1.645 * unseen.sd
     assert unseen.evidence is Evidence.EXTRAPOLATED
+    # nothing seen below PS0: the same energy takes as much longer as there are fewer watts
+    first, *rest = (one.seconds_per_byte.value for one in of_capped(every[0]))
+    assert rest == pytest.approx([3 * first, 12 * first])

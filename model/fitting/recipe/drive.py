@@ -44,12 +44,11 @@ class CacheSize(Sourced):
 
 
 class AfterWrites(Sourced):
-    """Work seen after writing `bytes_written`, at a host rate of `write_bytes_per_second`."""
+    """Work seen after writing `bytes_written`."""
 
     power_state: int = 0
     pattern: Pattern = Pattern.SEQUENTIAL
     bytes_written: Positive
-    write_bytes_per_second: Positive | None = None
     seconds: Positive
     log_sd: Positive
     evidence: Evidence = Evidence.PUBLISHED
