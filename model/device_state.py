@@ -4,14 +4,16 @@ The state is one number, the host bytes that the cache still holds (`effective_b
 adds to it; background work takes from it while nothing is written, at a pace that the power state
 sets. Up to `cached_bytes` the cache takes everything; from there to `transition_bytes` the drive
 goes over to collecting; beyond, it takes what collecting leaves. A cache that borrows free cells
-shrinks as the drive fills up. Where idle time is not stated none has passed, where fill is not
-stated the drive is as empty as the one that was measured.
+shrinks as the drive fills up, down to what the spare flash holds. Where idle time is not stated
+none has passed. Where fill is not stated the drive is as empty as the one that was measured, and
+how much smaller its cache may be widens the interval.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import Pattern
@@ -25,6 +27,18 @@ STATED_SD = 0.25
 FALLS_FROM = 0.8
 """Share of the transition from which the rate falls; before it the drive folds beside full speed
 (980 PRO series: power from second 267 on, throughput from second 290, both settled at 297)."""
+
+SPARE_FRACTION = 0.0995
+"""Flash beyond the logical capacity: 1024 GiB of dies in a drive sold as 1 TB of 10^12 bytes, and
+likewise for the other sizes, for dies come in powers of two and capacities do not."""
+
+SPARE_LOG_SD = 0.35
+"""How far the spare flash's part in the cache may be off: mapping, bad blocks and cleaning may keep
+half of it, and sequential writes over old data free blocks as they go, up to half as much again
+(1 / (bits - 1) instead of 1 / bits of it); assumption."""
+
+FILLS = np.linspace(0.0, 1.0, 101)
+"""How full a drive may be of which it is not said: anything, all alike likely."""
 
 _RANDOM = PATTERNS.index(Pattern.RANDOM.value)
 
@@ -44,14 +58,36 @@ class DeviceState:
             self._watts[work.power_state] = work.watts_above_idle.value, work.watts_above_idle.sd
 
     def cache_share(self, fill: Floats) -> Floats:
-        """Size of the cache over that of an empty drive, by fill; 1 where the fill is unknown."""
+        """Size of the cache over that of an empty drive, by fill; 1 where the fill is unknown.
+
+        Free cells and the spare ones hold one bit each. The fixed part comes out of the spare.
+        """
         state = self.known
         if state is None or state.cache is None or self._capacity is None:
             return np.ones_like(fill)
         whole, fixed = state.cache.capacity_bytes.value, state.cache.static_bytes.value
-        free = (1.0 - fill) * self._capacity / state.cache.bits_per_cell
-        share = (fixed + np.minimum(whole - fixed, free)) / whole
+        cells = (1.0 - fill + SPARE_FRACTION) * self._capacity
+        share = np.clip(cells / state.cache.bits_per_cell, fixed, whole) / whole
         return np.where(np.isnan(fill), 1.0, share)
+
+    def cache_share_sd(self, fill: Floats) -> Floats:
+        """Log sd of that share; none where free cells suffice, all of `FILLS` where unknown."""
+        share = self.cache_share(fill)
+        spare = SPARE_FRACTION / (1.0 - fill + SPARE_FRACTION)
+        known = np.where(share < 1.0, SPARE_LOG_SD * spare, 0.0)
+        unknown = np.sqrt(np.mean(np.log(self.cache_share(FILLS)) ** 2))
+        return np.where(np.isnan(fill), unknown, known)
+
+    def cache_shares(self, fill: float, draws: Floats) -> Floats:
+        """The share in many runs, over its value; `draws` are standard normal, 0 for no doubt.
+
+        Where the fill is not stated each run has its own: the quantile of `FILLS` that its draw
+        is of a normal distribution, fuller for lower ones. A draw of 0 has the stated one's.
+        """
+        at = np.full(len(draws), fill)
+        if not np.isnan(fill):
+            return np.exp(draws * self.cache_share_sd(at))
+        return np.where(draws == 0.0, 1.0, self.cache_share(ndtr(-draws)))
 
     def seconds_per_byte(self, frame: Frame) -> tuple[Floats, Floats]:
         """Background seconds a written byte, and log sd; NaN where the profile does not know."""
@@ -70,7 +106,7 @@ class DeviceState:
         """Watts above idle while the drive works on its own behalf, and their sd."""
         return _by_state(self._watts, frame.background_state)
 
-    def write_amplification(self, frame: Frame, spare_fraction: float = 0.1) -> Floats:
+    def write_amplification(self, frame: Frame, spare_fraction: float = SPARE_FRACTION) -> Floats:
         """Flash bytes per host byte; NaN for reads and where the profile knows no cache.
 
         What the cache takes is written once to single-bit cells and once more when it is folded;
@@ -110,14 +146,15 @@ class DeviceState:
     def background_seconds(self, frame: Frame, written: Floats) -> tuple[Floats, Floats]:
         """Seconds of background work after `written` bytes, and their log sd.
 
-        What does not fit the cache was dealt with while it was written, so that no more than the
-        cache leaves work behind.
+        No more than an empty drive's cache leaves work behind: what is beyond was dealt with while
+        it was written. A full drive's smaller cache is no such bound, for what its writes replace
+        is to be cleaned too: 60 s of writing left the full 980 PRO 2.7 times the work of 15 s,
+        though it had collected on the way (000 5.1.2).
         """
         seconds, log_sd = self.seconds_per_byte(frame)
         if self.known is None:
             return seconds, log_sd
-        most = self.known.transition_bytes.value * self.cache_share(frame.fill_fraction)
-        return seconds * np.minimum(written, most), log_sd
+        return seconds * np.minimum(written, self.known.transition_bytes.value), log_sd
 
     def effective_bytes(self, frame: Frame) -> Floats:
         """Host bytes that count towards the cache: written, less what idle time has folded."""
@@ -131,7 +168,7 @@ class DeviceState:
 
     def collecting(self, frame: Frame) -> Floats:
         """Share of collecting, 0 to 1: as stated, else from the bytes that the cache holds."""
-        return self._share(frame, 1.0)
+        return self._share(frame, np.ones(len(frame)))
 
     def slowed(self, frame: Frame) -> tuple[Floats, Floats]:
         """Share of the slow-down, 0 to 1, and how unsure it is by the place of the cliff."""
@@ -147,15 +184,20 @@ class DeviceState:
         return (early - late) / 2
 
     def _around(self, frame: Frame) -> tuple[Floats, Floats, Floats]:
-        """The share with the cliff one standard deviation earlier, in place, and later."""
-        here = self._share(frame, 1.0)
+        """The share with the cliff one standard deviation earlier, in place, and later.
+
+        A drive whose fill is not stated can only have a smaller cache than the empty one's.
+        """
+        here = self._share(frame, np.ones(len(frame)))
         if self.known is None or not np.isfinite(frame.bytes_written).any():
             return here, here, here
-        place = self.known.transition_bytes
-        sd = place.sd / place.value
-        return self._share(frame, 1.0 - sd), here, self._share(frame, 1.0 + sd)
+        sd = self.known.transition_bytes.sd / self.known.transition_bytes.value
+        by_fill = self.cache_share_sd(frame.fill_fraction)
+        above = np.where(np.isnan(frame.fill_fraction), 0.0, by_fill)
+        early, late = np.exp(-np.hypot(sd, by_fill)), np.exp(np.hypot(sd, above))
+        return self._share(frame, early), here, self._share(frame, late)
 
-    def _share(self, frame: Frame, scale: float) -> Floats:
+    def _share(self, frame: Frame, scale: Floats) -> Floats:
         state = self.known
         if state is None:
             return np.zeros(len(frame))

@@ -50,7 +50,8 @@ class Facts:
             UnansweredError: Nothing is known of it.
         """
         if quantity in STATE_ANSWERS:
-            return STATE_ANSWERS[quantity](self.estimator.predictor, points)
+            standing = [self.estimator.standing | point for point in points]
+            return STATE_ANSWERS[quantity](self.estimator.predictor, standing)
         answer = ANSWERS.get(quantity)
         if answer is None:
             raise UnansweredError(quantity)
@@ -124,11 +125,16 @@ class Facts:
         return Estimate(cached.value / rate.value, None, own, max(cached.evidence, rate.evidence))
 
     def cached(self, points: Sequence[Point]) -> Estimate:
-        """Bytes that the cache for writes takes."""
+        """Bytes that the cache for writes takes, at the fill that is said."""
         state = self.profile.write_state
         if state is None:
             return _of(expected_cache(self.profile.capacity_bytes, self._generation))
-        return _of(state.cached_bytes)
+        empty = _of(state.cached_bytes)
+        said = (self.estimator.standing | points[0]).get("fill_fraction")
+        fill = np.array([np.nan if said is None else float(said)])
+        model = self.estimator.predictor.performance.state
+        share, sd = model.cache_share(fill)[0], model.cache_share_sd(fill)[0]
+        return replace(empty, value=empty.value * share, own=float(np.hypot(empty.own, sd)))
 
     @property
     def _generation(self) -> int | None:

@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iojoule.datasets.errors import InputError
-from iojoule.model.device_state import DeviceState, steady_write_amplification
+from iojoule.model.device_state import (
+    SPARE_FRACTION,
+    SPARE_LOG_SD,
+    DeviceState,
+    steady_write_amplification,
+)
 from iojoule.model.frame import Frame, make_frame
 from iojoule.model.predictor import GAP_QUANTITIES, QUANTITIES, Predictor
 from tests.model.known_drive import CACHE, RATE, SECONDS_PER_BYTE, drive
@@ -41,7 +46,7 @@ def test_the_cache_takes_everything_up_to_its_size_and_collecting_sets_the_rate_
     assert watts[2] > watts[0], "folding draws power before the rate falls"
 
 
-def test_left_out_fill_and_idle_time_change_nothing() -> None:
+def test_left_out_fill_and_idle_time_change_no_value() -> None:
     plain = frame(host_bytes_written_since_purge=1.2 * CACHE)
     said = frame(
         host_bytes_written_since_purge=1.2 * CACHE, fill_fraction=0.0, seconds_since_last_write=0.0
@@ -49,10 +54,38 @@ def test_left_out_fill_and_idle_time_change_nothing() -> None:
     assert STATE.collecting(plain) == STATE.collecting(said) == 1.0
 
 
-def test_a_full_drive_has_its_fixed_cache_alone() -> None:
+def test_left_out_fill_widens_what_a_smaller_cache_would_change() -> None:
+    asked = {
+        "operation": "write", "request_bytes": 4096, "queue_depth": 32,
+        "host_bytes_written_since_purge": 0.9 * CACHE,
+    }  # fmt: skip
+    widths = []
+    for more in ({}, {"fill_fraction": 0.3}):
+        answer, _ = PREDICTOR.predict_columns({**asked, **more}, 1)
+        rate = answer["throughput_bytes_per_second"]
+        widths.append(rate.high[0] / rate.low[0])
+    assert widths[0] > 1.2 * widths[1]
+    known = STATE.cache_share_sd(np.array([0.0, 0.5, 1.0]))
+    assert known == pytest.approx([0.0, 0.0, SPARE_LOG_SD]), "free cells enough, or none"
+    assert 0.0 < STATE.cache_share_sd(np.array([np.nan]))[0] < SPARE_LOG_SD
+
+
+def test_runs_of_unknown_fill_have_any_cache_from_the_full_drives_to_the_empty_ones() -> None:
+    draws = np.append(0.0, np.random.default_rng(3).standard_normal(4000))
+    shares = STATE.cache_shares(np.nan, draws)
+    smallest = STATE.cache_share(np.array([1.0]))[0]
+    assert shares[0] == shares.max() == 1.0
+    assert shares.min() == pytest.approx(smallest, rel=0.02)
+    # free and spare cells cover it up to a fill at which 3 bits x CACHE are left
+    whole = 1.0 - 3 * CACHE / 1e12 + SPARE_FRACTION
+    assert np.mean(shares == 1.0) == pytest.approx(whole, abs=0.02)
+
+
+def test_a_full_drive_has_the_cache_that_its_spare_flash_holds() -> None:
     shares = STATE.cache_share(np.array([np.nan, 0.0, 0.7, 0.85, 1.0]))
-    # 0.9 CACHE of borrowed cells need 0.27 of the capacity free at three bits a cell
-    assert shares == pytest.approx([1.0, 1.0, 1.0, (0.1 * CACHE + 0.05e12) / CACHE, 0.1])
+    spare = SPARE_FRACTION * 1e12
+    expected = [1.0, 1.0, 1.0, (0.15e12 + spare) / 3 / CACHE, spare / 3 / CACHE]
+    assert shares == pytest.approx(expected)
 
 
 @given(st.floats(0.0, 1.0), st.floats(0.0, 1.0))
@@ -84,6 +117,8 @@ def test_the_same_work_takes_longer_where_the_power_state_is_lower() -> None:
 def test_what_does_not_fit_the_cache_leaves_no_work_behind() -> None:
     seconds, _ = STATE.background_seconds(frame(pattern="sequential"), np.array([5 * CACHE]))
     assert seconds == pytest.approx([CACHE * SECONDS_PER_BYTE])
+    full = frame(pattern="sequential", fill_fraction=1.0)
+    assert STATE.background_seconds(full, np.array([5 * CACHE]))[0] == pytest.approx(seconds)
 
 
 def test_background_energy_is_seconds_times_watts() -> None:
