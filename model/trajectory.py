@@ -4,6 +4,12 @@ The drive's state is the bytes that its cache holds (`model.device_state`), so a
 is one curve over bytes: rate and watts are predicted at many levels of the cache at once, and time
 is the integral of bytes over rate. Idling folds the cache back at the pace of the background work.
 
+A full cache makes the drive collect. Sequential writes it then takes past the cache and folds it
+beside them, with the share of its pace that they leave, until it is empty; full speed returns for
+as many bytes as at first. (AnandTech, "The Samsung 980 PRO PCIe 4.0 SSD Review", whole-drive fill:
+124 GB at the speed of the cache at first and once more on the way, behind PCIe 3.0.) Random writes
+leave no such share: in the public series of the 980 PRO full speed does not return in 300 s.
+
 What is uncertain moves a whole stretch at once: the place of the cliff, the rates on both sides of
 it, the power of both regimes, and how much work is left behind. So the interval is that of many
 runs (`DRAWS`), in each of which every one of these is drawn once.
@@ -19,9 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.vocabulary import Pattern
 from iojoule.model import device_power
 from iojoule.model.band import NORMAL_90
-from iojoule.model.frame import make_frame
+from iojoule.model.episodes import Episodes, episodes
+from iojoule.model.frame import PATTERNS, make_frame
+from iojoule.model.interval import Interval
 from iojoule.model.predictor import Predictor
 
 Floats = NDArray[np.float64]
@@ -31,6 +40,8 @@ DRAWS = 400
 
 LEVELS = 160
 """Levels of the cache at which a stretch of writing is predicted."""
+
+_SEQUENTIAL = PATTERNS.index(Pattern.SEQUENTIAL.value)
 
 STEPS_MAX = 100_000
 """More steps than this are refused."""
@@ -52,21 +63,6 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Interval:
-    """A number with its 90 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, value: float, draws: Floats) -> Interval:
-        """The value of the undisturbed run within the 5 to 95 % quantiles of the draws."""
-        low, high = (float(q) for q in np.quantile(draws, (0.05, 0.95)))
-        return cls(value, min(low, value), max(high, value))
-
-
-@dataclass(frozen=True)
 class Trajectory:
     """What happened; arrays over time have shape (steps,).
 
@@ -80,6 +76,7 @@ class Trajectory:
         energy_joules: Of the drive, in all.
         cliff_bytes: Bytes in the cache at which the rate has fallen, None where the time line
             does not reach it (as far as the undisturbed run goes).
+        episodes: How often collecting comes and goes.
         background_seconds: Work left at the end of the time line.
         background_energy_joules: What that work will take on top of idle power.
     """
@@ -94,6 +91,7 @@ class Trajectory:
     bytes_written: Interval
     energy_joules: Interval
     cliff_bytes: Interval | None
+    episodes: Episodes
     background_seconds: Interval
     background_energy_joules: Interval
 
@@ -158,6 +156,7 @@ class _Part:
     watts: Floats
     cache: Floats
     background: Floats
+    collecting: NDArray[np.bool_]
 
 
 class _Runs:
@@ -170,14 +169,18 @@ class _Runs:
         assert power is not None
         self.power = power
         draws = np.random.default_rng(980).standard_normal((DRAWS + 1, 6))
-        draws[0] = 0.0
+        fills = np.random.default_rng(981).standard_normal(DRAWS + 1)
+        draws[0] = fills[0] = 0.0
         place = state.transition_bytes
-        self.stretch = np.exp(draws[:, 0] * place.sd / place.value)  # of the cache
         self.fast, self.slow, self.fast_watts, self.slow_watts, self.work = draws[:, 1:].T
-        frame, _ = make_frame(predictor.profile, {**columns, "operation": "write"}, 1)
+        asked = {**columns, "operation": "write"}
+        frame, _ = make_frame(predictor.profile, asked, 1)
         model = predictor.performance.state
+        by_fill = model.cache_shares(frame.fill_fraction[0], fills)
+        self.stretch = by_fill * np.exp(draws[:, 0] * place.sd / place.value)  # of the cache
         self.over = float(place.value * model.cache_share(frame.fill_fraction)[0])
         seconds, log_sd = model.seconds_per_byte(frame)
+        self.pace = self._pace(asked)
         watts, _ = model.background_watts(frame)
         joules, joules_sd = model.joules_per_byte(frame)
         self.seconds_per_byte = float(np.nan_to_num(seconds)[0]) * np.exp(
@@ -189,16 +192,23 @@ class _Runs:
         self.idle_watts = np.maximum(idle[0] + self.fast_watts * idle_sd[0], 0.0)
         began = columns.get("host_bytes_written_since_purge") or 0.0
         self.cache = np.full(DRAWS + 1, float(began))
+        self.most = place.value * np.exp(draws[:, 0] * place.sd / place.value)
+        self.owed = np.minimum(self.cache, self.most)
+        self.collecting = np.zeros(DRAWS + 1, dtype=bool)
         self.cliff: float | None = None
+        self.brim = self.over
 
     def write(self, phase: Phase, steps: Floats) -> _Part:
         """Write for a while: every run follows its own curve of rate over bytes."""
         level, rate, watts = self._curves(phase)
-        rates, powers, caches, background = [], [], [], []
+        rates, powers, caches, collecting = [], [], [], []
         for step in steps:
             place = self.cache / self.stretch
             # half a step ahead, so that a fall within the step counts for its share
             ahead = place + 0.5 * step * self._at(place, level, rate) / self.stretch
+            self.collecting |= ahead >= self.brim
+            if self.pace.any():
+                ahead = np.where(self.collecting, self.over, ahead)
             now = self._at(ahead, level, rate)
             power = self._at(ahead, level, watts)
             if phase.bytes_per_second is not None:
@@ -206,14 +216,38 @@ class _Runs:
                 base = np.maximum(self.power.parameters[0].value, self.idle_watts)
                 power = busy * power + (1.0 - busy) * np.minimum(base, power)
                 now = busy * now
-            self.cache = self.cache + step * now
+            self.owed = np.minimum(self.owed + step * now, self.most)
+            collecting.append(self.collecting)
+            self._fill(step, now, now / rate[:, 0])
             rates.append(now)
             powers.append(power)
             caches.append(self.cache)
-            background.append((self.cache / self.stretch > self.over).astype(float))
+        flags = np.array(collecting).T
         return _Part(
-            np.array(rates).T, np.array(powers).T, np.array(caches).T, np.array(background).T
+            np.array(rates).T, np.array(powers).T, np.array(caches).T, flags.astype(float), flags
         )
+
+    def _fill(self, step: float, rate: Floats, busy: Floats) -> None:
+        """Let the cache take a step's bytes, or fold it beside them; `busy`: the host's share."""
+        if not self.pace.any():
+            self.cache = self.cache + step * rate
+            return
+        full = self.brim * self.stretch
+        folded = np.minimum(self.cache, full) - step * self.pace * (1.0 - busy)
+        self.cache = np.where(self.collecting, np.maximum(folded, 0.0), self.cache + step * rate)
+        self.collecting = self.collecting & (folded > 0.0)
+
+    def _pace(self, asked: dict[str, Any]) -> Floats:
+        """Bytes a second that the drive folds in the writing state, were it left alone; 0 for none.
+
+        Only for sequential writes; shape (runs,).
+        """
+        there = {**asked, "post_write_power_state": None}
+        frame, _ = make_frame(self.predictor.profile, there, 1)
+        seconds, log_sd = self.predictor.performance.state.seconds_per_byte(frame)
+        if frame.pattern[0] != _SEQUENTIAL or not seconds[0] > 0:
+            return np.zeros(DRAWS + 1)
+        return np.asarray(np.exp(-self.work * log_sd[0]) / seconds[0])
 
     def _at(self, place: Floats, level: Floats, values: Floats) -> Floats:
         """Each run's own curve at its place; shape (runs,)."""
@@ -243,6 +277,7 @@ class _Runs:
         fallen = np.flatnonzero(slowed >= 0.5)
         if self.cliff is None and len(fallen):
             self.cliff = float(level[fallen[0]])
+            self.brim = self.cliff if self.pace.any() else self.over
         faster = np.where(slowed < 0.5, self.fast[:, None], self.slow[:, None])
         hotter = np.where(slowed < 0.5, self.fast_watts[:, None], self.slow_watts[:, None])
         return (
@@ -263,31 +298,33 @@ class _Runs:
         return np.unique(np.concatenate([np.linspace(0.0, top, LEVELS // 2), around]))
 
     def idle(self, steps: Floats) -> _Part:
-        """Fold the cache back; all of it counts as work up to its size."""
+        """Fold the cache back, and do what else is owed."""
         watts, caches, background = [], [], []
+        self.collecting = np.zeros(DRAWS + 1, dtype=bool)
         for step in steps:
-            held = np.minimum(self.cache, self.over * self.stretch)
-            needed = self.seconds_per_byte * held
-            busy = np.minimum(needed / step, 1.0) if needed.any() else np.zeros_like(held)
+            needed = self.seconds_per_byte * self.owed
+            busy = np.minimum(needed / step, 1.0) if needed.any() else np.zeros_like(needed)
             with np.errstate(invalid="ignore", divide="ignore"):
                 left = np.nan_to_num(1.0 - step / needed, nan=1.0, neginf=0.0)
-            folded = held * (1.0 - np.clip(left, 0.0, 1.0))
-            watts.append(self.idle_watts + folded * self.joules_per_byte / step)
-            self.cache = self.cache * np.clip(left, 0.0, 1.0)
+            left = np.clip(left, 0.0, 1.0)
+            done = self.owed * (1.0 - left)
+            watts.append(self.idle_watts + done * self.joules_per_byte / step)
+            self.cache, self.owed = self.cache * left, self.owed * left
             caches.append(self.cache)
             background.append(busy)
-        rate = np.zeros((len(self.cache), len(steps)))
-        return _Part(rate, np.array(watts).T, np.array(caches).T, np.array(background).T)
+        rate = np.zeros((DRAWS + 1, len(steps)))
+        return _Part(
+            rate, np.array(watts).T, np.array(caches).T, np.array(background).T, rate > 0.0
+        )
 
     def story(self, steps: Floats, parts: Sequence[_Part]) -> Trajectory:
         """Put the phases together."""
-        rate, watts, cache, background = (
+        rate, watts, cache, background, collecting = (
             np.concatenate([getattr(part, name) for part in parts], axis=1)
-            for name in ("rate", "watts", "cache", "background")
+            for name in ("rate", "watts", "cache", "background", "collecting")
         )
         written, energy = rate @ steps, watts @ steps
-        left = np.minimum(self.cache, self.over * self.stretch)
-        work, joules = left * self.seconds_per_byte, left * self.joules_per_byte
+        work, joules = self.owed * self.seconds_per_byte, self.owed * self.joules_per_byte
         low, high = np.quantile(watts, (0.05, 0.95), axis=0)
         fell = self.cliff is not None and cache[0].max() >= self.cliff
         return Trajectory(
@@ -303,6 +340,7 @@ class _Runs:
             cliff_bytes=Interval.of(self.cliff, self.cliff * self.stretch)
             if fell and self.cliff is not None
             else None,
+            episodes=episodes(collecting, steps),
             background_seconds=Interval.of(float(work[0]), work),
             background_energy_joules=Interval.of(float(joules[0]), joules),
         )

@@ -14,8 +14,9 @@ from iojoule.model.fitting.build import fit_profile
 from iojoule.model.fitting.power_checks import series_watts
 from iojoule.model.fitting.recipe import Recipe
 from iojoule.model.fitting.write_state import Series, cliff_of, write_series
+from iojoule.model.interval import Interval
 from iojoule.model.predictor import Predictor
-from iojoule.model.trajectory import Interval, Phase, follow
+from iojoule.model.trajectory import Phase, follow
 
 Floats = NDArray[np.float64]
 

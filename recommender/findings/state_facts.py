@@ -11,8 +11,9 @@ from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import Parameter
 from iojoule.model.evidence import EVIDENCE
 from iojoule.model.frame import make_frame
+from iojoule.model.interval import Interval
 from iojoule.model.predictor import GAP_QUANTITIES, NORMAL_90, QUANTITIES, Predictor
-from iojoule.model.trajectory import Interval, Phase, Trajectory, follow
+from iojoule.model.trajectory import Phase, Trajectory, follow
 from iojoule.recommender.findings.estimate import Estimate
 from iojoule.recommender.findings.estimator import ARGUMENTS, UnansweredError
 
@@ -68,6 +69,18 @@ def run_rate(predictor: Predictor, points: Sequence[Point]) -> Estimate:
     return _of(story.bytes_written, 1.0 / float(points[0]["elapsed_seconds"]), predictor)
 
 
+def collecting(quantity: str) -> Callable[[Predictor, Sequence[Point]], Estimate]:
+    """Who answers how collecting comes and goes in a run of stated seconds."""
+
+    def answer(predictor: Predictor, points: Sequence[Point]) -> Estimate:
+        found: Interval | None = getattr(_run(predictor, points).episodes, quantity)
+        if found is None or not found.value > 0:
+            raise UnansweredError(f"collecting that comes back within the time ({quantity})")
+        return _of(found, 1.0, predictor)
+
+    return answer
+
+
 def apst_idle(predictor: Predictor, points: Sequence[Point]) -> Estimate:
     """Idle time before an autonomous transition."""
     idle = predictor.profile.idle
@@ -93,10 +106,13 @@ def _columns(points: Sequence[Point]) -> Point:
 def _of(found: Interval, scale: float, predictor: Predictor) -> Estimate:
     state = predictor.profile.write_state
     assert state is not None
-    own = float(np.log(found.high / found.low)) / (2 * NORMAL_90)
+    own = float(np.log(found.high / max(found.low, LEAST_SHARE * found.value))) / (2 * NORMAL_90)
     code = EVIDENCE.index(state.transition_bytes.evidence.value)
     return Estimate(found.value * scale, None, own, max(code, EVIDENCE.index("published")))
 
+
+LEAST_SHARE = 0.1
+"""Of a value stands for none at the low end of an interval, where a logarithm is taken."""
 
 STATE_ANSWERS: dict[str, Callable[[Predictor, Sequence[Point]], Estimate]] = {
     "background_seconds": background,
@@ -104,6 +120,10 @@ STATE_ANSWERS: dict[str, Callable[[Predictor, Sequence[Point]], Estimate]] = {
     "gap_power_watts": gap_power,
     "bytes_written": run_bytes,
     "mean_throughput_bytes_per_second": run_rate,
+    "collecting_pauses": collecting("pauses"),
+    "collecting_pause_seconds": collecting("pause_seconds"),
+    "second_collecting_start_seconds": collecting("second_start_seconds"),
+    "second_collecting_seconds": collecting("second_seconds"),
     "apst_idle_seconds": apst_idle,
 }
 """Quantities by name."""

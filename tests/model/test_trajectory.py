@@ -11,10 +11,12 @@ from iojoule.model.trajectory import Phase, Trajectory, follow
 from tests.model.known_drive import CACHE, RATE, SECONDS_PER_BYTE, drive
 
 PREDICTOR = Predictor(drive())
-WRITES = {"pattern": "sequential", "request_bytes": 1 << 20, "queue_depth": 32}
+WRITES = {"pattern": "random", "request_bytes": 1 << 20, "queue_depth": 32}
+SEQUENTIAL = {**WRITES, "pattern": "sequential"}
+RANDOM_FACTOR = 0.8
 
 
-def run(*phases: Phase, sd: float = 0.0, **columns: float) -> Trajectory:
+def run(*phases: Phase, sd: float = 0.0, **columns: float | str) -> Trajectory:
     predictor = Predictor(drive(sd)) if sd else PREDICTOR
     return follow(predictor, {**WRITES, **columns}, phases)
 
@@ -34,6 +36,8 @@ def test_the_rate_falls_where_the_cache_is_full() -> None:
     assert np.ptp(story.bytes_per_second[before]) < 1e-6 * story.bytes_per_second[0]
     assert story.bytes_per_second[-1] == pytest.approx(RATE, rel=0.02)
     assert story.cache_bytes[-1] == pytest.approx(story.bytes_written.value)
+    assert story.episodes.pauses.value == 1
+    assert story.episodes.second_seconds is None, "random writes leave no time to empty the cache"
 
 
 def test_a_short_stretch_reaches_no_cliff() -> None:
@@ -41,7 +45,7 @@ def test_a_short_stretch_reaches_no_cliff() -> None:
 
 
 def test_idling_mends_the_cache_and_the_drive_then_rests() -> None:
-    rest = 1.5 * CACHE * SECONDS_PER_BYTE
+    rest = 1.5 * RANDOM_FACTOR * CACHE * SECONDS_PER_BYTE
     story = run(Phase(200.0, write=True), Phase(rest, write=False), Phase(20.0, write=True))
     begun, again = story.bytes_per_second[0], story.bytes_per_second[-1]
     assert again == pytest.approx(begun)
@@ -61,9 +65,52 @@ def test_background_work_takes_what_was_owed() -> None:
     extra = done.energy_joules.value - owed.energy_joules.value - 60.0 * power.idle_watts[0].value
     assert extra == pytest.approx(owed.background_energy_joules.value)
     assert owed.background_seconds.value == pytest.approx(
-        owed.bytes_written.value * SECONDS_PER_BYTE
+        owed.bytes_written.value * RANDOM_FACTOR * SECONDS_PER_BYTE
     )
     assert done.background_seconds.value == pytest.approx(0.0)
+
+
+def test_collecting_beside_sequential_writes_empties_the_cache_and_full_speed_returns() -> None:
+    story = run(Phase(200.0, write=True), **SEQUENTIAL)
+    fast = story.bytes_per_second[0]
+    fill = CACHE / fast
+    # the host keeps RATE / fast of the drive's time, the folding has the rest
+    fold = CACHE * SECONDS_PER_BYTE / (1.0 - RATE / fast)
+    times = story.episodes
+    assert times.pauses.value == 1 + (200.0 - fill) // (fill + fold)
+    assert times.second_start_seconds is not None
+    assert times.second_seconds is not None
+    assert times.pause_seconds is not None
+    assert times.second_start_seconds.value == pytest.approx(2 * fill + fold, abs=3.0)
+    assert times.pause_seconds.value == pytest.approx(fold, abs=1.5)
+    assert times.second_seconds.value == pytest.approx(fold, abs=1.5)
+    between = story.bytes_per_second[int(fill + fold) + 3 : int(2 * fill + fold) - 3]
+    assert between == pytest.approx(fast)
+    assert story.cache_bytes.max() <= 1.05 * CACHE
+    assert story.background_seconds.value == pytest.approx(CACHE * SECONDS_PER_BYTE)
+
+
+def test_a_fuller_drive_collects_sooner_and_more_often() -> None:
+    empty = run(Phase(150.0, write=True), **SEQUENTIAL, fill_fraction=0.0)
+    full = run(Phase(150.0, write=True), **SEQUENTIAL, fill_fraction=1.0)
+    assert full.episodes.pauses.value > 2 * empty.episodes.pauses.value
+    assert full.bytes_written.value < empty.bytes_written.value
+
+
+def test_a_lower_power_state_collects_longer() -> None:
+    columns = {**SEQUENTIAL, "fill_fraction": 1.0}
+    asked = [run(Phase(3000.0, write=True), **columns, power_state=state) for state in (0, 1)]
+    first, second = (one.episodes.pause_seconds for one in asked)
+    assert first is not None
+    assert second is not None
+    assert second.value > 5 * first.value
+
+
+def test_fill_that_is_not_said_widens_the_bytes_written() -> None:
+    said = run(Phase(60.0, write=True), sd=0.01, fill_fraction=0.0).bytes_written
+    unsaid = run(Phase(60.0, write=True), sd=0.01).bytes_written
+    assert unsaid.value == pytest.approx(said.value, rel=1e-3)
+    assert np.log(unsaid.value / unsaid.low) > 1.2 * np.log(said.value / said.low)
 
 
 def test_a_demand_below_full_speed_is_met() -> None:
@@ -74,7 +121,7 @@ def test_a_demand_below_full_speed_is_met() -> None:
 
 
 def test_doubt_about_the_drive_widens_the_intervals() -> None:
-    sure, unsure = run(Phase(120.0, write=True)), run(Phase(120.0, write=True), sd=0.1)
+    sure, unsure = (run(Phase(120.0, write=True), sd=sd, fill_fraction=0.0) for sd in (0.0, 0.1))
     assert unsure.cliff_bytes is not None
     assert sure.cliff_bytes is not None
     for one, other in (
