@@ -1,7 +1,7 @@
 """Words of findings that are no columns of a prediction, put into those that are.
 
 Each is physics that a paper's wording stands for: the page cache, a request that lies across two
-access units, arrivals by chance, and a demand instead of full speed.
+access units, and a demand instead of full speed.
 """
 
 from __future__ import annotations
@@ -36,11 +36,10 @@ BY_BYTES = frozenset(
 )  # fmt: skip
 """Quantities that do not ask how long a request takes or how many there are."""
 
-SAME_PATH = frozenset({"job_kind"})
-"""Says nothing to the drive: threads and processes submit through the same code."""
-
-EXPONENTIAL_P50, EXPONENTIAL_P99 = float(np.log(2.0)), float(np.log(100.0))
-"""Quantiles of an exponential gap over its mean: arrivals of a Poisson process."""
+NO_EFFECT = frozenset({"job_kind", "arrival_process"})
+"""Words that change nothing here. Threads and processes submit through the same code. An arrival
+process spaces the requests of a stated rate (fio, HOWTO, `rate_process`; `usec_for_io` of its
+backend.c is called only where a rate is set); a think time without a rate is as long as stated."""
 
 
 STANDING = {"000": {"fill_fraction": 1.0}}
@@ -76,13 +75,8 @@ def split_parts(point: Point, quantities: Sequence[str]) -> dict[str, Any]:
 def as_columns(point: Point) -> dict[str, Any]:
     """The columns of a configuration that stand for what a finding says."""
     seen = as_flushed(point)
-    for name in (*SAME_PATH, "aligned"):
+    for name in (*NO_EFFECT, "aligned"):
         seen.pop(name, None)
-    process = seen.pop("arrival_process", "fixed")
-    if process == "poisson" and "think_time_ns" in seen:
-        mean = 1e-9 * float(seen["think_time_ns"])
-        seen["idle_gap_seconds_p50"] = EXPONENTIAL_P50 * mean
-        seen["idle_gap_seconds_p99"] = EXPONENTIAL_P99 * mean
     return seen
 
 
