@@ -51,7 +51,9 @@ EFFICIENCIES = {
     "edp_mean_joule_seconds": (1.0, -2.0),
     "edp_efficiency": (-1.0, 2.0),
 }
-"""Exponents of power and of speed: energy a request is P / X, its latency N / X."""
+"""Exponents of power and of speed: energy a request is P / X, its latency N / X. Settings that are
+compared do the same work: the energy is that of the first one's request (as `edp_joule_seconds` of
+a recommendation is that of a useful one), the latency that of a request as it is issued."""
 
 SPEEDS = {"throughput_bytes_per_second": 1.0, "iops": 1.0, "latency_mean_ns": -1.0}
 
@@ -225,11 +227,14 @@ class Estimator:
     def _efficiency(self, bench: _Bench, row: int, quantity: str, scope: str) -> Estimate:
         one = self._power(bench, row, scope, *EFFICIENCIES[quantity])
         in_flight = float(bench.frame.queue_depth[row] * bench.frame.jobs[row])
+        size = float(bench.frame.request_bytes[row])
+        # energy is that of the same bytes, or a setting's larger requests would count as waste
+        same_bytes = float(bench.frame.request_bytes[0]) / size
         scale = {
             "io_per_joule": 1.0,
-            "bytes_per_joule": float(bench.frame.request_bytes[row]),
-            "edp_mean_joule_seconds": in_flight,
-            "edp_efficiency": 1.0 / in_flight,
+            "bytes_per_joule": size,
+            "edp_mean_joule_seconds": in_flight * same_bytes,
+            "edp_efficiency": 1.0 / (in_flight * same_bytes),
         }[quantity]
         return replace(one, value=one.value * scale)
 

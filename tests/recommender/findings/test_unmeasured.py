@@ -93,6 +93,18 @@ def test_requests_across_two_units_are_slower() -> None:
     assert 0.5 < one.value / other.value < 1.0
 
 
+def test_an_energy_delay_product_is_that_of_the_same_bytes() -> None:
+    estimator = Estimator(load_shipped_profile("samsung-980-pro-1tb"))
+    small = {"request_bytes": 16384, "queue_depth": 64}
+    large = {"request_bytes": 131072, "queue_depth": 8}
+    names = ("edp_mean_joule_seconds", "latency_mean_ns", "bytes_per_joule")
+    edp, latency, work = (
+        [one.value for one in estimator.estimates([small, large], [name] * 2, "device")]
+        for name in names
+    )
+    assert edp[0] / edp[1] == pytest.approx(latency[0] / latency[1] * work[1] / work[0])
+
+
 def test_without_a_rate_there_is_nothing_for_an_arrival_process_to_space() -> None:
     assert as_columns({"think_time_ns": 1e9, "arrival_process": "poisson"}) == {
         "think_time_ns": 1e9
