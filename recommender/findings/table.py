@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +18,7 @@ from iojoule.recommender.findings.estimator import ARGUMENTS, KNOWN, Estimator, 
 from iojoule.recommender.findings.facts import Facts
 from iojoule.recommender.findings.judge import UNANSWERED, Spread, Verdict, judge, judge_order
 from iojoule.recommender.findings.profiles import Profiles, drive_without
-from iojoule.recommender.findings.said import asked_quantity, standing
+from iojoule.recommender.findings.said import asked_quantity, jobs_counted, standing
 
 Point = dict[str, Any]
 
@@ -195,15 +196,21 @@ class _Question:
     def _one(self, point: Point, quantity: str) -> Estimate:
         bench = self._bench(str(point["device"]))
         if quantity in KNOWN:
-            return bench.estimator.estimates([point], [quantity], self.row.scope)[0]
+            found = bench.estimator.estimates([point], [quantity], self.row.scope)[0]
+            return self._counted(found, quantity, point)
         return bench.estimate(quantity, [point])
+
+    def _counted(self, one: Estimate, quantity: str, point: Point) -> Estimate:
+        """As the paper counts it."""
+        times = jobs_counted(self.row.fact_id, self.row.section, quantity, point)
+        return replace(one, value=one.value * times)
 
     def _pair(self, a: Point, b: Point) -> tuple[Estimate, Estimate]:
         first, second = self.row.quantity, self.row.against_quantity or self.row.quantity
         if a["device"] == b["device"] and first in KNOWN and second in KNOWN:
             bench = self._bench(str(a["device"]))
             one, other = bench.estimator.estimates([a, b], [first, second], self.row.scope)
-            return one, other
+            return self._counted(one, first, a), self._counted(other, second, b)
         return self._one(a, first), self._one(b, second)
 
     def _bench(self, device: str) -> Facts:

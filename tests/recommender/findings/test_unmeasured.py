@@ -13,7 +13,7 @@ from iojoule.recommender.findings.expected import NO_DRIVE
 from iojoule.recommender.findings.facts import Facts
 from iojoule.recommender.findings.peers import cap, state_count_with, typical
 from iojoule.recommender.findings.profiles import drive_without
-from iojoule.recommender.findings.said import as_columns, asked_quantity, merged_share
+from iojoule.recommender.findings.said import as_columns, asked_quantity, jobs_counted, merged_share
 
 WATTS = "system_power_watts"
 AT_REST = {"demand_operations_per_second": 0}
@@ -103,6 +103,14 @@ def test_an_energy_delay_product_is_that_of_the_same_bytes() -> None:
         for name in names
     )
     assert edp[0] / edp[1] == pytest.approx(latency[0] / latency[1] * work[1] / work[0])
+
+
+def test_the_thesis_adds_up_the_latencies_of_jobs_and_nobody_else_does() -> None:
+    point = {"jobs": 16, "queue_depth": 1}
+    assert jobs_counted("000-148", "5.4", "latency_mean_ns", point) == 16.0
+    assert jobs_counted("000-147", "5.4", "latency_mean_ns", {"queue_depth": 16}) == 1.0
+    assert jobs_counted("000-145", "5.4", "bytes_per_joule", point) == 1.0
+    assert jobs_counted("003-060", "5.4", "latency_mean_ns", point) == 1.0
 
 
 def test_without_a_rate_there_is_nothing_for_an_arrival_process_to_space() -> None:
