@@ -166,6 +166,18 @@ class DeviceState:
             left = 1.0 - frame.seconds_idle / needed
         return np.asarray(written * np.clip(np.nan_to_num(left, nan=1.0, neginf=0.0), 0.0, 1.0))
 
+    def overwriting(self, frame: Frame) -> tuple[Floats, float]:
+        """What a slot waits between random writes to places that hold data, ns, and its log sd.
+
+        A random place holds data with the probability of the fill; where the fill is not stated
+        the drive is as empty as the one that was measured.
+        """
+        added = self.known.overwriting_seconds if self.known is not None else None
+        if added is None:
+            return np.zeros(len(frame)), 0.0
+        share = np.nan_to_num(frame.fill_fraction, nan=0.0) * (frame.pattern == _RANDOM)
+        return 1e9 * added.value * share, added.sd
+
     def collecting(self, frame: Frame) -> Floats:
         """Share of collecting, 0 to 1: as stated, else from the bytes that the cache holds."""
         return self._share(frame, np.ones(len(frame)))

@@ -14,9 +14,25 @@ from iojoule.model.frame import PATTERNS, Frame
 
 
 def mix(
-    effects: Sequence[MixedEffect], frame: Frame, read: Direction, write: Direction
+    effects: Sequence[MixedEffect],
+    frame: Frame,
+    read: Direction,
+    write: Direction,
+    ready_write: Direction,
 ) -> Direction:
-    """Take turns: the mean latency is weighted by requests, times a published factor."""
+    """Take turns: the mean latency is weighted by requests, times a published factor.
+
+    Writes that wait for the drive to be ready for another one (`DeviceState.overwriting`) leave
+    their slot to reads meanwhile. So a mix takes its turns without that wait, but no less time than
+    its writes need with it.
+
+    Args:
+        effects: Of mixing, by pattern.
+        frame: The questions, n of them.
+        read: As if all were reads.
+        write: As if all were writes.
+        ready_write: Those without such a wait; `write` itself where there is none.
+    """
     fraction = frame.read_fraction
     interleaved = (fraction > 0) & (fraction < 1)
     factors = np.zeros((4, len(PATTERNS)))
@@ -28,11 +44,15 @@ def mix(
             effect.tail_factor.sd,
         )
     slower, slower_sd, tail, tail_sd = np.take(factors, frame.pattern, axis=1) * interleaved
-    latency = np.log(
-        fraction * np.exp(read.log_value["latency"])
-        + (1.0 - fraction) * np.exp(write.log_value["latency"])
+    reads, writes, ready = (
+        share * np.exp(one.log_value["latency"])
+        for share, one in (
+            (fraction, read),
+            (1.0 - fraction, write),
+            (1.0 - fraction, ready_write),
+        )
     )
-    value = {"latency": latency + slower}
+    value = {"latency": np.log(np.maximum((reads + ready) * np.exp(slower), writes))}
     half = {}
     own, heavier = (NORMAL_90 * slower_sd) ** 2, (NORMAL_90 * tail_sd) ** 2
     for name in read.half_width:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import Evidence, Operation
+from iojoule.model.band import NORMAL_90
 from iojoule.model.columns import Codes
 from iojoule.model.curve import log_smooth_max, split_commands
 from iojoule.model.device_state import DeviceState
@@ -107,16 +109,25 @@ class PerformanceModel:
         operation: str,
         runs: int = 1,
         names: Sequence[str] = QUANTITIES,
+        *,
+        waits: bool = True,
     ) -> Direction:
         """Predict one direction as if the workload were nothing else.
 
         `runs` rows in a row differ in power state only: the surface is evaluated once for them.
-        `names` are the quantities wanted, "latency" among them.
+        `names` are the quantities wanted, "latency" among them. `waits` False: the drive is always
+        ready for another write over data.
         """
+        added, added_sd = np.zeros(len(frame)), 0.0
+        reached = points
+        if operation == "write" and waits:
+            added, added_sd = self.state.overwriting(frame)
+            if added.any():
+                reached = replace(points, added_latency_ns=points.added_latency_ns + added)
         if runs > 1:
             first = slice(None, None, runs)
             once = self._surface(
-                frame.pattern[first], points.take(first), code[first], operation, names
+                frame.pattern[first], reached.take(first), code[first], operation, names
             )
             result = Direction(
                 {name: np.repeat(value, runs) for name, value in once.log_value.items()},
@@ -124,7 +135,8 @@ class PerformanceModel:
                 np.repeat(once.evidence, runs),
             )
         else:
-            result = self._surface(frame.pattern, points, code, operation, names)
+            result = self._surface(frame.pattern, reached, code, operation, names)
+        _unsure_by(result, added, added_sd)
         self._apply_power_state(result, frame, points, operation)
         if self.state_residuals:
             self.state_residuals.correct(result, frame, points, code, operation)
@@ -220,3 +232,14 @@ class PerformanceModel:
             tail = (name in ("p99", "p999")) * 0.7 * slowed
             result.log_value[name] = result.log_value[name] + shift + tail
             result.half_width[name] = np.hypot(result.half_width[name], 1.645 * np.hypot(sd, tail))
+
+
+def _unsure_by(result: Direction, added_ns: Floats, log_sd: float) -> None:
+    """Widen by a part of the latency that is known to `log_sd` only, and lower the evidence."""
+    rows = added_ns > 0
+    if not rows.any():
+        return
+    share = np.minimum(added_ns[rows] * np.exp(-result.log_value["latency"][rows]), 1.0)
+    for half in result.half_width.values():
+        half[rows] = np.hypot(half[rows], NORMAL_90 * log_sd * share)
+    result.evidence[rows] = np.maximum(result.evidence[rows], PUBLISHED)

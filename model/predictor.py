@@ -209,7 +209,12 @@ class Predictor:
             return self.performance.direction(frame, points, code, "write", runs, names), fraction
         read = self.performance.direction(frame, points, code, "read", runs, names)
         write = self.performance.direction(frame, points, code, "write", runs, names)
-        return mix(self.profile.mixed, frame, read, write), fraction
+        ready = write
+        if self.performance.state.overwriting(frame)[0].any():
+            ready = self.performance.direction(
+                frame, points, code, "write", runs, ("latency",), waits=False
+            )
+        return mix(self.profile.mixed, frame, read, write, ready), fraction
 
     def _activity(
         self,

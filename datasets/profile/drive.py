@@ -58,7 +58,8 @@ class WriteState(Section):
 
     `background_joules_per_byte` holds at PS0; `background` has it by power state. The sd of
     `random_factor`, background work after random writes over that after sequential ones, is in
-    log units, and so are those of the collecting rates.
+    log units, and so are those of the collecting rates and of `overwriting_seconds`: how long each
+    request in flight waits between two random writes to places that already hold data.
     """
 
     cached_bytes: Parameter
@@ -71,6 +72,7 @@ class WriteState(Section):
     background: list[BackgroundWork] = Field(default_factory=list)
     random_factor: Parameter | None = None
     sequential_collecting_bytes_per_second: Parameter | None = None
+    overwriting_seconds: Parameter | None = None
 
 
 class StateTransition(Section):

@@ -18,7 +18,14 @@ from iojoule.model.device_state import (
 )
 from iojoule.model.frame import Frame, make_frame
 from iojoule.model.predictor import GAP_QUANTITIES, QUANTITIES, Predictor
-from tests.model.known_drive import CACHE, RATE, SECONDS_PER_BYTE, drive
+from tests.model.known_drive import (
+    CACHE,
+    RATE,
+    SECONDS_PER_BYTE,
+    drive,
+    number,
+    write_state,
+)
 
 PROFILE = drive()
 STATE = DeviceState(PROFILE)
@@ -82,6 +89,56 @@ def test_runs_of_unknown_fill_have_any_cache_from_the_full_drives_to_the_empty_o
 
 
 def test_a_full_drive_has_the_cache_that_its_spare_flash_holds() -> None:
+
+
+def test_random_writes_over_data_wait_longer_but_saturate_at_the_same_rate() -> None:
+    state = write_state().model_copy(update={"overwriting_seconds": number(1.4e-4, 0.4)})
+    predictor = Predictor(PROFILE.model_copy(update={"write_state": state}))
+    asked: dict[str, Any] = {
+        "operation": ["write", "write", "write", "write", "write", "write", "read", "read"],
+        "pattern": ["random"] * 4 + ["sequential"] * 2 + ["random"] * 2,
+        "request_bytes": 16384,
+        "queue_depth": [1, 1, 1, 1024, 1, 1, 1, 1],
+        "fill_fraction": [0.0, 0.5, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0],
+    }
+    latency = predictor.predict_columns(asked, 8)[0]["latency_mean_ns"]
+    empty, half, full, deep, *others = latency.value
+    assert half - empty == pytest.approx(7e4, rel=0.05)
+    assert full - empty == pytest.approx(1.4e5, rel=0.05)
+    assert others[0] == others[1]
+    assert others[2] == others[3]
+    asked["fill_fraction"] = 0.0
+    purged = predictor.predict_columns(asked, 8)[0]["latency_mean_ns"]
+    assert deep == pytest.approx(purged.value[3], rel=0.02)
+    assert latency.high[2] / latency.value[2] > purged.high[2] / purged.value[2]
+
+
+def test_reads_pass_while_writes_over_data_wait() -> None:
+    state = write_state().model_copy(update={"overwriting_seconds": number(1.4e-4, 0.4)})
+    predictor = Predictor(PROFILE.model_copy(update={"write_state": state}))
+    asked: dict[str, Any] = {
+        "operation": ["read", "mixed", "mixed", "write"],
+        "read_fraction": [1.0, 0.9, 0.1, 0.0],
+        "pattern": "random",
+        "request_bytes": 16384,
+        "queue_depth": 1,
+    }
+    used, purged = (
+        predictor.predict_columns({**asked, "fill_fraction": fill}, 4)[0]["latency_mean_ns"].value
+        for fill in (1.0, 0.0)
+    )
+    # few writes are ready when their turn comes; many take as long as writes alone
+    assert used[1] == pytest.approx(purged[1])
+    assert used[2] == pytest.approx(0.9 * used[3])
+    asked["queue_depth"] = 1024
+    deep, free = (
+        predictor.predict_columns({**asked, "fill_fraction": fill}, 4)[0]["latency_mean_ns"].value
+        for fill in (1.0, 0.0)
+    )
+    assert deep == pytest.approx(free, rel=0.02)
+
+
+def test_a_full_drive_has_its_fixed_cache_alone() -> None:
     shares = STATE.cache_share(np.array([np.nan, 0.0, 0.7, 0.85, 1.0]))
     spare = SPARE_FRACTION * 1e12
     expected = [1.0, 1.0, 1.0, (0.15e12 + spare) / 3 / CACHE, spare / 3 / CACHE]

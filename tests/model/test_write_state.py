@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from iojoule.model.fitting.recipe import (
     CollectingRate,
     DevicePowerRecipe,
     Figure,
+    Overwriting,
     PowerStateRecipe,
     Recipe,
     WriteStateRecipe,
@@ -100,6 +103,19 @@ def test_a_rate_seen_for_one_pattern_stands_in_for_the_other_less_surely() -> No
 def test_a_series_without_a_cliff_leaves_nothing_to_say() -> None:
     assert fit_write_state(series(60), recipe()) is None
     assert fit_write_state(None, recipe()) is None
+
+
+def test_what_overwriting_costs_is_known_from_figures_alone() -> None:
+    known: dict[str, Any] = {"cache": [size(1e11, 0.1)], "collecting": RATES}
+    figures = [
+        Overwriting(seconds=seconds, log_sd=0.4, source="made up") for seconds in (1e-4, 4e-4)
+    ]
+    told = WriteStateRecipe(**known, overwriting=figures)
+    added = fitted(told).overwriting_seconds
+    assert added is not None
+    assert added.value == pytest.approx(2e-4)
+    assert added.sd == 0.4
+    assert fitted(WriteStateRecipe(**known)).overwriting_seconds is None
 
 
 def test_figures_count_by_how_sure_they_are() -> None:

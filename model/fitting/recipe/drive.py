@@ -62,6 +62,13 @@ class CollectingRate(Sourced):
     log_sd: Positive
 
 
+class Overwriting(Sourced):
+    """A figure of how much longer a random write waits where its place holds data already."""
+
+    seconds: Positive
+    log_sd: Positive
+
+
 class WriteStateRecipe(Section):
     """What is published or was characterised about writes; a series fills in the rest.
 
@@ -75,6 +82,7 @@ class WriteStateRecipe(Section):
     background_share: Figure | None = None
     background_joules_per_byte: Figure | None = None
     collecting: list[CollectingRate] = Field(default_factory=list)
+    overwriting: list[Overwriting] = Field(default_factory=list)
 
 
 class GapSeen(Sourced):

@@ -22,6 +22,7 @@ DROPPED = frozenset(
         "write_state.cache",
         "write_state.collecting",
         "write_state.after_writes",
+        "write_state.overwriting",
         "idle.gaps",
         "idle.wakes",
         "idle.apst_seen",
