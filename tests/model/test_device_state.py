@@ -88,9 +88,6 @@ def test_runs_of_unknown_fill_have_any_cache_from_the_full_drives_to_the_empty_o
     assert np.mean(shares == 1.0) == pytest.approx(whole, abs=0.02)
 
 
-def test_a_full_drive_has_the_cache_that_its_spare_flash_holds() -> None:
-
-
 def test_random_writes_over_data_wait_longer_but_saturate_at_the_same_rate() -> None:
     state = write_state().model_copy(update={"overwriting_seconds": number(1.4e-4, 0.4)})
     predictor = Predictor(PROFILE.model_copy(update={"write_state": state}))
@@ -138,7 +135,7 @@ def test_reads_pass_while_writes_over_data_wait() -> None:
     assert deep == pytest.approx(free, rel=0.02)
 
 
-def test_a_full_drive_has_its_fixed_cache_alone() -> None:
+def test_a_full_drive_has_the_cache_that_its_spare_flash_holds() -> None:
     shares = STATE.cache_share(np.array([np.nan, 0.0, 0.7, 0.85, 1.0]))
     spare = SPARE_FRACTION * 1e12
     expected = [1.0, 1.0, 1.0, (0.15e12 + spare) / 3 / CACHE, spare / 3 / CACHE]
