@@ -65,34 +65,40 @@ def _speed(profile: DeviceProfile, host: HostProfile) -> tuple[float, float]:
     return ratio, float(np.hypot(0.3, before.reference_hertz.sd / before.reference_hertz.value))
 
 
-def _performance(
-    reference: HostPerformance, host: HostProfile, speed: tuple[float, float]
-) -> HostPerformance:
-    ratio, unsure = speed
-    ran = {
-        (path.engine, path.completion, path.submission_polling): path
-        for path in (host.performance.paths if host.performance else [])
-    }
+def at_speed(reference: HostPerformance, ratio: float, unsure: float) -> HostPerformance:
+    """The host's part of a request where core time is `ratio` times as long; log sd `unsure`."""
     each_byte = reference.core_seconds_per_byte
     return reference.model_copy(
         update={
-            "host_id": host.host_id,
-            "cpu_cores": host.cpu_cores,
-            "paths": [
-                _path(
-                    path,
-                    ran.get((path.engine, path.completion, path.submission_polling)),
-                    ratio,
-                    unsure,
-                )
-                for path in reference.paths
-            ],
+            "paths": [_path(path, None, ratio, unsure) for path in reference.paths],
             "schedulers": [_scheduler(cost, ratio, unsure) for cost in reference.schedulers],
             "core_seconds_per_byte": each_byte.model_copy(
                 update={"value": each_byte.value * ratio, "sd": each_byte.sd * ratio}
             )
             if each_byte
             else None,
+        }
+    )
+
+
+def _performance(
+    reference: HostPerformance, host: HostProfile, speed: tuple[float, float]
+) -> HostPerformance:
+    ran = {
+        (path.engine, path.completion, path.submission_polling): path
+        for path in (host.performance.paths if host.performance else [])
+    }
+    expected = at_speed(reference, *speed)
+    return expected.model_copy(
+        update={
+            "host_id": host.host_id,
+            "cpu_cores": host.cpu_cores,
+            "paths": [
+                _path(path, own, *speed)
+                if (own := ran.get((path.engine, path.completion, path.submission_polling)))
+                else scaled
+                for path, scaled in zip(reference.paths, expected.paths, strict=True)
+            ],
             "calibrated_apart": True,
         }
     )

@@ -12,7 +12,7 @@ from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.cache import expected_cache
 from iojoule.model.prior.capped import READS, with_published_caps
 from iojoule.model.prior.facts import facts_of
-from iojoule.model.prior.host import with_expected_host
+from iojoule.model.prior.host import CORE_TIME_RATIO, with_expected_host
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +60,11 @@ def test_newer_drives_cache_more_than_older_ones_and_all_between() -> None:
     assert older.value < expected_cache(10**12).value < newer.value
     assert newer.value <= 10**12 / 3  # a TLC drive has no more cells
     assert expected_cache(10**12, 0).value == older.value  # another interface
+
+
+def test_a_desktop_clocks_faster_than_the_host_of_the_paths(drive: DeviceProfile) -> None:
+    desktop = with_expected_host(drive)
+    for before, now in zip(drive.host.paths, desktop.host.paths, strict=True):
+        assert now.core_time_ns == pytest.approx(CORE_TIME_RATIO * before.core_time_ns)
+        assert now.added_latency_ns <= before.added_latency_ns
+        assert now.relative_sd == before.relative_sd
