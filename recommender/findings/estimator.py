@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from iojoule.model.frame import COMPLETIONS, USED, Frame, make_frame, used_colum
 from iojoule.model.performance import WAKEUP_EXPONENT
 from iojoule.model.predictor import NORMAL_90, QUANTITIES, Prediction, Predictor
 from iojoule.recommender.equal_work import Demand, Work, watts_of, work_of
-from iojoule.recommender.findings import said
+from iojoule.recommender.findings import reported, said
 from iojoule.recommender.findings.estimate import Estimate
 from iojoule.recommender.sensitivity import Gradients, Layout, all_gradients
 from iojoule.recommender.shared_surface import with_shared_surface
@@ -71,8 +71,11 @@ HOST_COUNTS = (
 )
 
 BY_RATE = frozenset(
-    {"cpu_utilisation", "cpu_seconds", "context_switches_per_second", "interrupts_per_second"}
-)
+    {
+        "cpu_utilisation", "cpu_seconds", "load_average",
+        "context_switches_per_second", "interrupts_per_second",
+    }
+)  # fmt: skip
 """Those that grow with requests a second."""
 
 KNOWN = frozenset({*POWERS, *EFFICIENCIES, *SPEEDS, *TAILS, *HOST_COUNTS, "system_minus_cpu_watts"})
@@ -108,10 +111,17 @@ class Estimator:
     Args:
         profile: The profile that judges.
         standing: Columns that hold for every setting unless it says otherwise.
+        without: Findings that must not help.
     """
 
-    def __init__(self, profile: DeviceProfile, standing: Point | None = None) -> None:
+    def __init__(
+        self,
+        profile: DeviceProfile,
+        standing: Point | None = None,
+        without: Collection[str] = (),
+    ) -> None:
         self.profile = profile
+        self._without = frozenset(without)
         known = used_columns(profile)
         self.standing = {k: v for k, v in (standing or {}).items() if k in known}
         self.unmeasured = profile.recipe == FACTS_RECIPE
@@ -246,16 +256,17 @@ class Estimator:
         completion is an interrupt.
         """
         seconds = float(point.get("elapsed_seconds", 1.0))
+        busy = float(bench.prediction.activity.busy_cores[row])
         iops = float(bench.prediction["iops"].value[row])
         polled = bool(bench.frame.completion[row] == COMPLETIONS.index("polled"))
         wakeups = 0.0 if polled else float(bench.frame.queue_depth[row] ** -WAKEUP_EXPONENT)
         value = {
-            "cpu_utilisation": float(bench.prediction.activity.busy_cores[row]),
-            "cpu_seconds": float(bench.prediction.activity.busy_cores[row]) * seconds,
+            "cpu_utilisation": busy,
+            "cpu_seconds": reported.cpu_seconds(busy, seconds, self._without),
             "context_switches_per_second": iops * wakeups,
             "context_switches_per_operation": wakeups,
             "interrupts_per_second": 0.0 if polled else iops,
-            "load_average": said.load_average(point),
+            "load_average": reported.load_percent(busy, self.profile.host.cpu_cores, self._without),
             "merged_share": said.merged_share(point),
         }.get(quantity)
         if value is None:

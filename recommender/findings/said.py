@@ -114,12 +114,6 @@ def with_host_work(prediction: Prediction, points: Sequence[Point]) -> Predictio
     return replace(prediction, bands=bands, activity=activity)
 
 
-def load_average(point: Point) -> float:
-    """Runnable threads and those that wait for their requests: jobs, and pollers beside them."""
-    jobs = float(point.get("jobs", 1))
-    return jobs * (2.0 if point.get("submission_polling") else 1.0)
-
-
 def merged_share(point: Point) -> float:
     """Share of requests that ride along in another one's command.
 

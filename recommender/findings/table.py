@@ -220,7 +220,7 @@ class _Question:
             if profile is None:
                 raise UnansweredError(f"a profile of {device}")
             self._benches[key] = Facts(
-                Estimator(profile, standing(self.row.fact_id, self.row.section)),
+                Estimator(profile, standing(self.row.fact_id, self.row.section), self.gone),
                 drive_without(device, self.gone),
                 self.gone,
             )
