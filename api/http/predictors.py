@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 from iojoule.api.predictors import Predictors
 from iojoule.api.profiles import profile_of
@@ -11,22 +11,28 @@ from iojoule.datasets.schema import Conditions
 from iojoule.model.validity import under
 from iojoule.recommender.recommend import Recommender
 
+RECOMMENDERS = 64
+"""Recommenders kept in memory: conditions are anybody's, and each holds a drive's surfaces."""
 
-def recommender_for(device: str) -> Recommender:
-    """The recommender, and with it the predictor, of a drive named by id, model or alias.
+
+def device_id(device: str) -> str:
+    """The id of a drive named by id, model or alias.
 
     Raises:
         UnknownDeviceError: No such drive.
         NoProfileError: Nothing is fitted for it.
     """
-    if device in shipped_profiles():
-        return _recommender(device)
-    return _recommender(profile_of(device).device)
+    return device if device in shipped_profiles() else profile_of(device).device
 
 
-@cache
-def _recommender(device: str) -> Recommender:
-    return Recommender(under(profile_of(device), Conditions()))
+@lru_cache(maxsize=RECOMMENDERS)
+def recommender_under(device: str, conditions: Conditions) -> Recommender:
+    """The recommender, and with it the predictor, of a drive by its id.
+
+    Raises:
+        StaleProfileError: The profile does not hold under these conditions; names the condition.
+    """
+    return Recommender(under(profile_of(device), conditions))
 
 
 @cache
@@ -35,9 +41,11 @@ def predictors_for(device: str) -> Predictors:
     return Predictors(profile_of(device))
 
 
-def load_all() -> tuple[str, ...]:
-    """Load every shipped profile and return their ids."""
+def load_all() -> dict[str, str]:
+    """Load every shipped profile; the version of each by its id."""
+    versions = {}
     for device in shipped_profiles():
-        recommender_for(device)
+        profile = recommender_under(device, Conditions()).profile
         predictors_for(device).under({})
-    return shipped_profiles()
+        versions[device] = profile.profile_version
+    return versions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iojoule import __version__
 from iojoule.api.http.health.schemas import Health
-from iojoule.api.http.predictors import load_all, recommender_for
+from iojoule.api.http.predictors import load_all
 
 
 def health() -> Health:
@@ -12,5 +12,5 @@ def health() -> Health:
     return Health(
         status="ok",
         iojoule_version=__version__,
-        profiles={device: recommender_for(device).profile.profile_version for device in load_all()},
+        profiles=load_all(),
     )

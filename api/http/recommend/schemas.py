@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from iojoule.api.recommendations import RecommendationAnswer
+from iojoule.datasets.schema import Conditions
 from iojoule.recommender.workload import WorkloadProfile
 
 __all__ = ["RecommendRequest", "RecommendationAnswer"]
@@ -33,9 +34,14 @@ EXAMPLE: dict[str, Any] = {
 
 
 class RecommendRequest(BaseModel):
-    """A workload profile and the drive it runs on."""
+    """A workload profile, the drive it runs on, and what is known of that drive's conditions."""
 
     model_config = ConfigDict(extra="forbid")
 
     device: str = Field(description="Id, model or alias of a drive with a profile.")
     workload_profile: WorkloadProfile
+    conditions: Conditions = Field(
+        default=Conditions(),
+        description="Firmware, link, temperature ... of the drive; what is unknown widens the "
+        "intervals, what lies outside the profile's is refused as stale.",
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iojoule.api.http.places import within
-from iojoule.api.http.predictors import recommender_for
+from iojoule.api.http.predictors import device_id, recommender_under
 from iojoule.api.http.recommend.schemas import RecommendationAnswer, RecommendRequest
 from iojoule.api.recommendations import answer
 
@@ -13,9 +13,12 @@ def recommend(request: RecommendRequest) -> RecommendationAnswer:
 
     Raises:
         UnknownDeviceError, NoProfileError: Nothing can be predicted for the drive.
+        StaleProfileError: Its profile does not hold under the conditions.
         InputError: The workload asks for what the drive or its profile does not have.
     """
     with within("device"):
-        recommender = recommender_for(request.device)
+        device = device_id(request.device)
+    with within("conditions"):
+        recommender = recommender_under(device, request.conditions)
     with within("workload_profile"):
         return answer(recommender, request.workload_profile)

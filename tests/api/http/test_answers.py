@@ -77,6 +77,15 @@ def test_a_recommendation_is_what_the_schema_says(service: httpx.Client) -> None
     assert answer.defaults_used["scheduler"] == "none"
 
 
+def test_known_conditions_narrow_a_recommendation(service: httpx.Client) -> None:
+    def width(**conditions: Any) -> float:
+        answer = service.post("/recommend", json=RECOMMEND | {"conditions": conditions}).json()
+        capacity = answer["current"]["capacity_bytes_per_second"]
+        return float(capacity["high"] / capacity["low"])
+
+    assert width(pcie_generation=3) < width()
+
+
 def test_no_feasible_configuration_is_an_answer(service: httpx.Client) -> None:
     question = json.loads(json.dumps(RECOMMEND))
     question["workload_profile"]["sla"]["latency_p99_ns_max"] = 1000

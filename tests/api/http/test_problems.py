@@ -86,6 +86,15 @@ def test_an_impossible_workload_is_pointed_at(
     assert problem(service.post("/recommend", json=question), status)["field"] == place
 
 
+@pytest.mark.parametrize(("generation", "status"), [(5, 409), (0, 422)])
+def test_conditions_beyond_the_profile_are_pointed_at(
+    generation: int, status: int, service: httpx.Client
+) -> None:
+    question = EXAMPLE | {"conditions": {"pcie_generation": generation}}
+    found = problem(service.post("/recommend", json=question), status)
+    assert found["field"] == "/conditions/pcie_generation"
+
+
 def test_a_contradictory_sla_names_the_bound(service: httpx.Client) -> None:
     question = copy.deepcopy(EXAMPLE)
     question["workload_profile"]["sla"]["latency_p50_ns_max"] = 9e9
