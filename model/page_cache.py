@@ -12,6 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
 MERGED_BYTES = 512 * 1024
 """Largest request that the block layer makes of neighbouring pages where the drive allows more, as
 the studies' hosts had it: the default of `max_sectors_kb` (BLK_DEF_MAX_SECTORS, Linux
@@ -46,3 +51,14 @@ def copy_cores(point: Mapping[str, Any], bytes_per_second: float) -> float:
     """Cores' worth of time that copying takes."""
     copies = bool(point.get("buffered")) and point.get("operation") == "write"
     return COPY_SECONDS_PER_BYTE * bytes_per_second if copies else 0.0
+
+
+def awake_share(requests_awake: Floats, copies: Floats) -> Floats:
+    """Share of the time that a package is awake, when requests alone keep it so for a share of it.
+
+    Requests come one by one, and each keeps the package awake beyond its own core time
+    (`model.host_power`). A writer who is ahead of the drive copies many pages at a stretch and then
+    sleeps for 10 to 200 ms (`balance_dirty_pages` in mm/page-writeback.c of Linux), so copies keep
+    it awake for as long as they take and no longer.
+    """
+    return np.asarray(1.0 - (1.0 - requests_awake) * (1.0 - np.minimum(copies, 1.0)))

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 from iojoule.datasets.catalogue import Drive, Fact
 from iojoule.datasets.measured_drive import MeasuredDrive
 from iojoule.datasets.profile.evidence import FactUsed
+from iojoule.datasets.vocabulary import Operation
 from iojoule.model.prior.document import load_assumptions
+from iojoule.model.prior.large_requests import apart_share
 
 LANE_BYTES_PER_SECOND = {
     1: 2.5e9 * 8 / 10 / 8,
@@ -29,6 +31,7 @@ LEAST_CAP_WATTS = 0.5
 
 _READ, _WRITE = {"read_watts": 1.0}, {"write_watts": 1.0}
 _ACTIVE = {"read_watts": 0.5, "write_watts": 0.5}
+_APART = apart_share(Operation.WRITE, 15.0)
 _WRITE_LATENCY = {"write_random_latency_ns": 0.5, "write_sequential_latency_ns": 0.5}
 
 
@@ -134,6 +137,10 @@ MEASURED_METRICS: Mapping[str, tuple[Mapping[str, float], str]] = {
     ),
     "measured_random_read_4k_iops": (_one("read_random_operations_per_second"), "measured_rate"),
     "measured_sequential_read_power": (_READ, "measured_watts"),
+    "measured_sequential_over_random_write_32k": (
+        {"write_sequential_bytes_per_second": _APART, "write_random_bytes_per_second": -_APART},
+        "measured_ratio",
+    ),
     "measured_idle_power_ps0": (_one("idle_watts"), "rated_idle"),
     "idle_power_by_difference": (_one("idle_watts"), "rated_idle_max"),
     "measured_peak_power": (_ACTIVE, "measured_watts"),

@@ -14,6 +14,8 @@ from iojoule.model.evidence import EXTRAPOLATED, PUBLISHED
 from iojoule.model.frame import COMPLETIONS, USED, Frame, make_frame, used_columns
 from iojoule.model.performance import WAKEUP_EXPONENT
 from iojoule.model.predictor import NORMAL_90, QUANTITIES, Prediction, Predictor
+from iojoule.model.prior.facts import SATA_BYTES_PER_SECOND
+from iojoule.model.prior.large_requests import large_write_loss
 from iojoule.recommender.equal_work import Demand, Work, watts_of, work_of
 from iojoule.recommender.findings import reported, said
 from iojoule.recommender.findings.estimate import Estimate
@@ -125,6 +127,10 @@ class Estimator:
         known = used_columns(profile)
         self.standing = {k: v for k, v in (standing or {}).items() if k in known}
         self.unmeasured = profile.recipe == FACTS_RECIPE
+        link = profile.link_bytes_per_second
+        sata = link is not None and link.value == SATA_BYTES_PER_SECOND
+        # log of what writes of several commands lose, and its sd; a measured surface knows
+        self.write_loss = large_write_loss(without) if sata and self.unmeasured else (0.0, 0.0)
         self.predictor = Predictor(profile)
         self.layout = Layout(profile)
 
@@ -151,13 +157,13 @@ class Estimator:
         frame, _ = make_frame(self.profile, columns, len(points))
         gaps = bool(np.isfinite(frame.gap_seconds).any())
         wanted = (*QUANTITIES, "cycle_power_watts") if gaps else QUANTITIES
-        prediction = self.predictor.predict(frame, only=wanted)
-        prediction = said.with_host_work(prediction, points)
+        drive = self.predictor.predict(frame, only=wanted)
+        prediction = said.with_host_work(drive, points, self.write_loss[0])
         work = work_of(frame, prediction, said.demand(points, FULL_SPEED))
         # what is written costs more later; a run's mean power does not hold that
         work = replace(work, background=np.zeros(len(frame)))
         if len(set(frame.read_fraction)) == 1 and len(set(frame.pattern)) == 1:
-            work = with_shared_surface(self.predictor, frame, prediction, work)
+            work = with_shared_surface(self.predictor, frame, drive, work)
         watts = watts_of(self.profile, frame, prediction, work, 1.0)
         gradients = all_gradients(self.layout, frame, prediction, work, watts, 1.0)
         between = self.profile.between_drives_relative_sd.value
@@ -166,7 +172,7 @@ class Estimator:
         speed = np.stack([np.full(len(frame), between), ceiling, -unloaded], axis=1)
         total = (work.log_capacity_half / NORMAL_90) ** 2
         own = np.sqrt(np.maximum(total - (speed**2).sum(axis=1), 0.0))
-        own = np.hypot(own, [said.own_sd(point) for point in points])
+        own = np.hypot(own, [said.own_sd(p, self.write_loss[1]) for p in points])
         return _Bench(frame, prediction, work, gradients, speed, own)
 
     def _estimate(

@@ -11,11 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from iojoule.model.page_cache import as_flushed, copy_cores
-from iojoule.model.predictor import Band, Prediction
+from iojoule.model import host_power
+from iojoule.model.page_cache import as_flushed, awake_share, copy_cores
+from iojoule.model.predictor import Activity, Band, Prediction
 from iojoule.recommender.equal_work import Demand
 
+Floats = NDArray[np.float64]
 Point = Mapping[str, Any]
 
 LEAST_DEMAND = 1e-3
@@ -94,16 +97,23 @@ def as_columns(point: Point) -> dict[str, Any]:
     return seen
 
 
-def with_host_work(prediction: Prediction, points: Sequence[Point]) -> Prediction:
-    """The prediction with copies of the page cache and the cost of unaligned requests."""
+def with_host_work(
+    prediction: Prediction, points: Sequence[Point], large_write_loss: float = 0.0
+) -> Prediction:
+    """The prediction with copies of the page cache and the cost of unaligned and large requests.
+
+    Args:
+        prediction: Of the points' columns.
+        points: What the finding says.
+        large_write_loss: Log of what writes of several commands lose.
+    """
     rates = prediction["throughput_bytes_per_second"].value
     copies = np.array([copy_cores(p, float(r)) for p, r in zip(points, rates, strict=True)])
     speed = np.array([UNALIGNED_SPEED[0] if p.get("aligned") is False else 1.0 for p in points])
+    speed *= np.exp([-large_write_loss * _is_large_write(p) for p in points])
     if not copies.any() and (speed == 1.0).all():
         return prediction
-    activity = replace(
-        prediction.activity, busy_cores=prediction.activity.busy_cores * speed + copies
-    )
+    activity = _with_copies(prediction.activity, speed, copies)
     bands = dict(prediction.bands)
     for name, exponent in (
         ("iops", 1),
@@ -112,6 +122,15 @@ def with_host_work(prediction: Prediction, points: Sequence[Point]) -> Predictio
     ):
         bands[name] = _scaled(bands[name], speed**exponent)
     return replace(prediction, bands=bands, activity=activity)
+
+
+def _with_copies(activity: Activity, speed: Floats, copies: Floats) -> Activity:
+    """Activity at another speed, and with core time of copies (`page_cache.awake_share`)."""
+    requests = activity.busy_cores * speed
+    busy = requests + copies
+    awake = awake_share(host_power.awake_share(requests), copies)
+    scale = activity.drawn.uncore_scale * awake / host_power.awake_share(busy)
+    return replace(activity, busy_cores=busy, drawn=replace(activity.drawn, uncore_scale=scale))
 
 
 def merged_share(point: Point) -> float:
@@ -126,9 +145,15 @@ def merged_share(point: Point) -> float:
     return max(1.0 - 1.0 / batch, 1e-3) if point.get("pattern") == "sequential" else 1e-3
 
 
-def own_sd(point: Point) -> float:
+def own_sd(point: Point, large_write_sd: float = 0.0) -> float:
     """Log sd of the speed that a word of the finding adds."""
-    return UNALIGNED_SPEED[1] if point.get("aligned") is False else 0.0
+    unaligned = UNALIGNED_SPEED[1] if point.get("aligned") is False else 0.0
+    return float(np.hypot(unaligned, large_write_sd * _is_large_write(point)))
+
+
+def _is_large_write(point: Point) -> bool:
+    large = int(point.get("request_bytes", 4096)) > PART_BYTES
+    return large and point.get("operation") == "write"
 
 
 def demand(points: Sequence[Point], full_speed: Demand) -> Demand:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,9 +39,18 @@ DIGITS = 5
 """Significant digits of the shipped numbers."""
 
 
+OWN_KINDS = frozenset({"measured_ratio"})
+"""Facts that answer for their own drive only. They are findings by which profiles are judged; the
+prior is not learned again for each of these, so it must not know them through others' drives."""
+
+
 def catalogue_drives() -> list[DriveFacts]:
-    """Every real drive of the catalogue with what is known of it."""
-    return [facts_of(drive) for drive in load_catalogue() if drive.drive_class != "emulated"]
+    """Every real drive of the catalogue with what others may learn from it."""
+    real = [facts_of(drive) for drive in load_catalogue() if drive.drive_class != "emulated"]
+    return [
+        replace(one, observations=[o for o in one.observations if o.kind not in OWN_KINDS])
+        for one in real
+    ]
 
 
 def learn(drives: Sequence[DriveFacts], rounds: int = ROUNDS) -> LearnedPrior:

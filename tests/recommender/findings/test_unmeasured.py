@@ -119,6 +119,25 @@ def test_without_a_rate_there_is_nothing_for_an_arrival_process_to_space() -> No
     }
 
 
+def test_small_writes_through_the_page_cache_beat_large_ones_on_sata() -> None:
+    write = {"operation": "write", "pattern": "sequential", "engine": "psync", "buffered": True}
+    rate = ["throughput_bytes_per_second"] * 2
+    sizes = [{**write, "request_bytes": size} for size in (32768, 4194304)]
+    found = ratio(*_estimator("kingston-sv300s37a120g").estimates(sizes, rate, None))
+    assert 1.0 < found.value < 1.1
+    assert found.high / found.low < 1.5  # what both share cancels
+    nvme = ratio(*_estimator("samsung-960-evo").estimates(sizes, rate, None))
+    assert nvme.value == pytest.approx(1.0)
+
+
+def test_copies_come_in_bursts_and_single_requests_do_not() -> None:
+    write = {"operation": "write", "pattern": "sequential", "engine": "psync"}
+    points = [{**write, "request_bytes": 32768, "buffered": kind} for kind in (False, True)]
+    one = _estimator("samsung-pm871-240gb")
+    direct, buffered = (one.estimates([p], ["cpu_power_watts"], None)[0] for p in points)
+    assert direct.value > buffered.value  # its busy time is less, its wake-ups are more
+
+
 def test_pauses_count_in_a_drives_mean_power() -> None:
     estimator = Estimator(load_shipped_profile("samsung-980-pro-1tb"))
     pauses = [{"think_time_ns": 5e8, "apst_enabled": asleep} for asleep in (True, False)]
