@@ -41,7 +41,13 @@ CPU = (
         "(80 W - 8 W) / 4 cores is 18 W with vector units; I/O has none",
     ),
     ("job_watts", 0.8, 0.5, "W", "a core out of its sleep state"),
-    ("wakeup_joules", 2e-5, 2e-5, "J", "tens of microseconds of a core's power"),
+    (
+        "wakeup_joules",
+        1e-4,
+        1e-4,
+        "J",
+        "10 us out of C1E to 33 us out of C3 (Haswell in Linux' intel_idle) at half a core's power",
+    ),
 )
 """Parameters in the order of `model.host_power.PARAMETERS`: value, sd, unit and reason."""
 
