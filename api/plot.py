@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from iojoule.api.answer_words import SCOPE_POWER, same_setting, setting_in_short
 from iojoule.api.quantities import quantity
+from iojoule.datasets.atomic import write_atomically
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.vocabulary import Evidence
 
@@ -89,14 +89,13 @@ def save(figure: Any, path: Path) -> None:
         "pdf": {"CreationDate": None, "Creator": "iojoule", "Producer": None},
         "png": {"Software": "iojoule"},
     }
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        figure.savefig(part, format=kind, dpi=160, metadata=metadata[kind])
-        part.replace(path)
+        write_atomically(
+            path,
+            lambda stream: figure.savefig(stream, format=kind, dpi=160, metadata=metadata[kind]),
+        )
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from collections.abc import Callable, Mapping, Sequence
+from io import BufferedRandom
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from iojoule.datasets.arrow import arrow_schema, columns
+from iojoule.datasets.atomic import write_atomically
 from iojoule.datasets.errors import InputError, SchemaVersionError
 from iojoule.datasets.provenance import Provenance, unreadable
 from iojoule.datasets.schema import COLUMNS, SCHEMA_VERSION, Measurement, from_row, to_row
@@ -38,6 +38,8 @@ from iojoule.datasets.validation import (
 __all__ = ["Dataset", "Provenance", "concat", "dataset_files", "read_dataset", "write_dataset"]
 
 _FORMAT = "iojoule-dataset"
+
+Written = TypeVar("Written")
 
 
 class Dataset:
@@ -181,9 +183,7 @@ def write_dataset(dataset: Dataset, path: Path | str) -> tuple[Path, Path]:
     """
     data_file, sidecar_file = dataset_files(path)
     full = _all_columns(dataset.table)
-    digest = _write_atomically(
-        data_file, lambda stream: pq.write_table(full, stream, compression="zstd")
-    )
+    digest = _write(data_file, lambda stream: _write_parquet(full, stream))
     sidecar = {
         "format": _FORMAT,
         "schema_version": SCHEMA_VERSION,
@@ -193,7 +193,7 @@ def write_dataset(dataset: Dataset, path: Path | str) -> tuple[Path, Path]:
         "provenance": dataset.provenance.model_dump(mode="json"),
     }
     text = json.dumps(sidecar, indent=1, ensure_ascii=False) + "\n"
-    _write_atomically(sidecar_file, lambda stream: stream.write(text.encode()))
+    _write(sidecar_file, lambda stream: stream.write(text.encode()))
     return data_file, sidecar_file
 
 
@@ -295,32 +295,19 @@ def _foreign(path: Path, reason: str) -> InputError:
     )
 
 
-def _write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> str:
-    """Write a file through a temporary one beside it and return the SHA-256 of its content."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+def _write_parquet(table: pa.Table, stream: BufferedRandom) -> str:
+    """Write the columns and return the SHA-256 of what was written."""
+    pq.write_table(table, stream, compression="zstd")
+    stream.seek(0)
+    return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _write(path: Path, write: Callable[[BufferedRandom], Written]) -> Written:
     try:
-        with temporary.open("xb") as stream:
-            write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        with temporary.open("rb") as written:
-            digest = hashlib.file_digest(written, "sha256").hexdigest()
-        temporary.replace(path)
-        _sync_folder(path.parent)
+        return write_atomically(path, write)
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(
             f"{path}: cannot be written ({reason}); check the folder, its permissions and the "
             "free space"
         ) from None
-    finally:
-        temporary.unlink(missing_ok=True)
-    return digest
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from iojoule.api.model_card.content import Card
 from iojoule.api.model_card.html import to_html
 from iojoule.api.model_card.markdown import to_markdown
+from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import InputError
 
 MARKDOWN, HTML = ".md", ".html"
@@ -62,11 +62,7 @@ def _markdown(card: Card, path: Path) -> dict[Path, str]:
 
 def _write(texts: Mapping[Path, str]) -> None:
     for path, text in texts.items():
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
-            part.write_text(text, encoding="utf-8")
-            part.replace(path)
+            write_text_atomically(path, text)
         except OSError as error:
             raise InputError(f"{path}: cannot be written ({error.strerror})") from None
-        finally:
-            part.unlink(missing_ok=True)

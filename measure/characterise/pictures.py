@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
+from iojoule.datasets.atomic import write_atomically
 from iojoule.datasets.characteristics import Answer
 from iojoule.measure.characterise.question import Question
 from iojoule.measure.errors import CampaignError
@@ -26,7 +26,6 @@ def draw(question: Question, answer: Answer, path: Path) -> None:
         "font.size": 10,
         "axes.spines.top": False,
     }
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     with mpl.rc_context(style):
         figure = Figure(figsize=(7.0, 4.2), layout="constrained")
         axes = figure.add_subplot()
@@ -35,9 +34,7 @@ def draw(question: Question, answer: Answer, path: Path) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             # dates and versions would make two pictures of the same answer differ
-            figure.savefig(part, format="svg", metadata={"Date": None, "Creator": "iojoule"})
-            part.replace(path)
+            metadata = {"Date": None, "Creator": "iojoule"}
+            write_atomically(path, lambda at: figure.savefig(at, format="svg", metadata=metadata))
         except OSError as error:
             raise CampaignError(f"{path}: cannot be written ({error.strerror})") from None
-        finally:
-            part.unlink(missing_ok=True)

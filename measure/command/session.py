@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -12,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from iojoule import __version__
+from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import InputError, IojouleError
 from iojoule.measure.command import energy, program
 from iojoule.measure.command.block_io import (
@@ -58,15 +58,10 @@ class _Session:
         """Take something into the result and write it down at once."""
         self.result = self.result.model_copy(update=changed)
         path = self.request.folder / RESULT
-        temporary = path.with_name(f".{RESULT}.{secrets.token_hex(4)}")
         try:
-            text = self.result.model_dump_json(indent=1) + "\n"
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(path)
+            write_text_atomically(path, self.result.model_dump_json(indent=1) + "\n")
         except OSError as error:
             raise InputError(f"{path}: cannot be written ({error.strerror}); make room") from None
-        finally:
-            temporary.unlink(missing_ok=True)
 
     @contextmanager
     def recording(self, folder: Path) -> Iterator[Recorder]:

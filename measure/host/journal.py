@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import IojouleError
 from iojoule.measure.errors import CampaignError, HostStateError
 from iojoule.measure.host.changes import Change, from_record, to_record
@@ -134,14 +135,9 @@ class HostState:
             "boot_id": _boot_id(),
             "changes": [to_record(change, before) for change, before in self._before.items()],
         }
-        temporary = self._path.with_suffix(".new")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("w") as stream:
-                json.dump(content, stream, indent=1)
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(self._path)
+            write_text_atomically(self._path, json.dumps(content, indent=1))
         except OSError as error:
             raise HostStateError(
                 f"{self._path}: the journal that restores the host cannot be written "

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 
+from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import InputError
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.findings import Finding, Severity, Tell
@@ -72,11 +72,7 @@ def write_file(path: Path, text: str) -> None:
     Raises:
         InputError: It cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        write_text_atomically(path, text)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}); check the path") from None
-    finally:
-        temporary.unlink(missing_ok=True)
