@@ -19,7 +19,7 @@ from iojoule.model import (
 from iojoule.model.band import NORMAL_90, Band
 from iojoule.model.columns import Codes
 from iojoule.model.direction import Direction
-from iojoule.model.evidence import INTERPOLATED, PUBLISHED
+from iojoule.model.evidence import INTERPOLATED, PUBLISHED, SIMULATED
 from iojoule.model.frame import ENGINES, Frame, make_frame
 from iojoule.model.mixing import mix
 from iojoule.model.operating_point import Load, OperatingPoint, operating_point
@@ -33,7 +33,7 @@ from iojoule.model.prediction import (
     joined,
 )
 from iojoule.model.surface import Points
-from iojoule.model.watts import PowerModel
+from iojoule.model.watts import Asked, PowerModel
 
 Floats = NDArray[np.float64]
 
@@ -110,6 +110,7 @@ class Predictor:
         operating = self._operating_point(frame, runs)
         points, code = self.performance.points(frame, operating)
         mixed, fraction = self.directions(frame, points, code, ("latency", *tails), runs)
+        rated = Asked(points, code, mixed.evidence == SIMULATED)
         if self.profile.host.calibrated_apart:
             mixed.evidence[:] = np.maximum(mixed.evidence, INTERPOLATED)
         if operating is not None:
@@ -133,7 +134,7 @@ class Predictor:
             value = mixed.log_value[name]
             bands[f"latency_{name}_ns"] = _band(value, value - wide, value + wide, mixed.evidence)
         activity = self._activity(frame, points, code, bands["iops"].value, fraction, operating)
-        self.power.add(frame, bands, activity, half, only, operating)
+        self.power.add(frame, rated, bands, activity, half, only, operating)
         if not set(_HOST_WORK).isdisjoint(only):
             found = host_work.bands(
                 points,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DevicePower, DeviceProfile
 from iojoule.model import device_power, host_power, host_work, system_power
@@ -22,6 +24,21 @@ _HOST_POWER = frozenset(
 )
 
 
+@dataclass(frozen=True)
+class Asked:
+    """Where the rates of a frame were answered.
+
+    Attributes:
+        points: Coordinates of its rows, the host set as they say.
+        code: Their host paths.
+        simulated: Rows whose rate the calibrated simulator answered, shape (n,).
+    """
+
+    points: Points
+    code: Codes
+    simulated: NDArray[np.bool_]
+
+
 class PowerModel:
     """Adds the watts to a prediction; built once from a profile."""
 
@@ -33,6 +50,7 @@ class PowerModel:
     def add(
         self,
         frame: Frame,
+        asked: Asked,
         bands: dict[str, Band],
         activity: Activity,
         half: Floats,
@@ -43,6 +61,7 @@ class PowerModel:
 
         Args:
             frame: The questions.
+            asked: Where their rates were answered.
             bands: Throughput and latency of them; watts come beside.
             activity: What drive and host do.
             half: Half width of the rate's 90 % interval, log units.
@@ -70,9 +89,8 @@ class PowerModel:
                 if device_power.is_expected(profile.device_power)
                 else linear_band(device, device_sd, said)
             )
-        simulated = bands["iops"].evidence == SIMULATED
-        if device is not None and self.performance.simulated and simulated.any():
-            device, device_sd = self._simulated(frame, bands, device, device_sd)
+        if device is not None and asked.simulated.any():
+            device, device_sd = self._simulated(frame, asked, bands, device, device_sd)
         if profile.host_power is not None and not _HOST_POWER.isdisjoint(only):
             cpu, cpu_sd = host_power.watts(
                 profile.host_power,
@@ -124,22 +142,28 @@ class PowerModel:
         return factor, sd
 
     def _simulated(
-        self, frame: Frame, bands: dict[str, Band], device: Floats, device_sd: Floats | None
+        self,
+        frame: Frame,
+        asked: Asked,
+        bands: dict[str, Band],
+        device: Floats,
+        device_sd: Floats | None,
     ) -> tuple[Floats, Floats | None]:
         """Watts with those rows from the calibrated simulator whose performance is from it.
 
         They are the simulated ones at the predicted rate: what is above the base goes with it.
+        Where the host's settings made the rate less sure, they are no surer.
         """
-        points, code = self.performance.points(frame)
-        rate = bands["iops"]
         device, device_sd = device.copy(), None if device_sd is None else device_sd.copy()
         base = self.performance.simulated.base_watts
         evidence = bands["device_power_watts"].evidence.copy()
         serving = self.performance.state.collecting(frame) == 0.0
         for operation, share in (("read", 1.0), ("write", 0.0)):
-            wanted = (rate.evidence == SIMULATED) & (frame.read_fraction == share)
+            wanted = asked.simulated & (frame.read_fraction == share)
             wanted &= serving if operation == "write" else True
-            for told in self.performance.simulated.answer(frame, points, code, operation, wanted):
+            for told in self.performance.simulated.answer(
+                frame, asked.points, asked.code, operation, wanted
+            ):
                 if "watts" not in told.log_value or base is None:
                     continue
                 rows = told.rows
@@ -148,7 +172,7 @@ class PowerModel:
                     told.log_value["latency"] - np.log(bands["latency_mean_ns"].value[rows])
                 )
                 device[rows] = base + (watts - base) * slower
-                evidence[rows] = SIMULATED
+                evidence[rows] = np.maximum(bands["iops"].evidence[rows], SIMULATED)
                 if device_sd is not None:
                     own = told.half_width["watts"] / NORMAL_90 * watts
                     device_sd[rows] = np.hypot(own, self._between * watts)

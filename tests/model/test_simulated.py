@@ -68,6 +68,20 @@ def test_what_would_be_extrapolated_is_answered_from_the_tables() -> None:
     assert told["device_power_watts"].value[0] == pytest.approx(4.0)
 
 
+def test_a_host_that_is_set_otherwise_has_the_watts_of_its_simulated_rate() -> None:
+    profile = with_tables(latency_ns=20e6)
+    predictor = Predictor(profile)
+    told, _ = predictor.predict_columns(FAR, 1)
+    slow, _ = predictor.predict_columns(FAR | {"cpu_frequency_max_hertz": [1.2e9]}, 1)
+    assert slow.evidence_words() == ["datasheet"]  # as sure as what the settings do
+    assert slow.evidence_words("device_power_watts") == ["datasheet"]
+    base = profile.simulated.base_watts if profile.simulated else None
+    assert base is not None
+    above = [one["device_power_watts"].value[0] - base for one in (slow, told)]
+    rate = [one["iops"].value[0] for one in (slow, told)]
+    assert above[0] / above[1] == pytest.approx(rate[0] / rate[1], rel=1e-9)
+
+
 def test_littles_law_holds_whatever_the_evidence() -> None:
     columns = {"request_bytes": [4096, 65536, 524288] * 2, "queue_depth": [1, 64, 32] * 2,
                "jobs": [1, 1, 1, 8, 8, 8]}  # fmt: skip
