@@ -40,7 +40,8 @@ class Row(Section):
         edp_joule_seconds: Energy of the scope for one operation of the application x mean
             latency.
         host_bytes_written_per_second: Written by the host.
-        meets_sla: Whether demand and every bound hold with the stated confidence.
+        meets_sla: Whether demand and every bound hold with the stated confidence; bounds that are
+            only preferred apart.
     """
 
     configuration: Configuration
@@ -110,6 +111,7 @@ class Shortfall(Section):
         reached: The interval bound that is held against it.
         missed_by: Absolute amount, in the unit of the bound.
         missed_by_percent: Relative to the bound.
+        preferred: Whether the bound is only preferred.
     """
 
     bound: str
@@ -117,6 +119,7 @@ class Shortfall(Section):
     reached: float
     missed_by: float
     missed_by_percent: float
+    preferred: bool = False
 
 
 class Miss(Section):
@@ -148,7 +151,7 @@ class Recommendation(Section):
         scope: Whose energy counts.
         objective: What was made small.
         ranked_by: The objective, or `performance` where the scope's power is unknown.
-        confidence: One-sided probability with which each bound of the SLA holds.
+        confidence: One-sided probability with which each bound of the SLA holds that states none.
         demand_bytes_per_second: Useful bytes a second demanded, None for as fast as possible.
         sla: The bounds.
         recommended: The configuration to use; None where nothing is feasible.
@@ -157,6 +160,7 @@ class Recommendation(Section):
         endurance: None for a workload that does not write.
         pareto: Feasible configurations that no other beats in objective, capacity and tail
             latency, by rising objective; thinned, see `counts`.
+        preferred_missed: Preferred bounds that the recommended configuration misses.
         nearest_misses: Where nothing is feasible.
         counts: Candidates by what became of them.
         free: The knobs that were varied.
@@ -182,6 +186,7 @@ class Recommendation(Section):
     saving: Saving | None
     endurance: Endurance | None
     pareto: list[Row]
+    preferred_missed: list[Shortfall]
     nearest_misses: list[Miss]
     counts: Counts
     free: list[str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.recommender.answer import Endurance, Row
-from iojoule.recommender.rows import SECONDS_A_YEAR
+from iojoule.recommender.screen import SECONDS_A_YEAR
 from iojoule.recommender.workload import WorkloadProfile
 
 

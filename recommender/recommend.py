@@ -29,6 +29,9 @@ ROWS_SHOWN = 50
 
 MISSES_SHOWN = 5
 
+AS_GOOD = 1e-3
+"""Relative amount in all by which preferred bounds may be missed beyond the least that can be."""
+
 MOST_RIVALS = 512
 """Least objectives that are kept; so many rivals more than double what a row errs by itself."""
 
@@ -79,6 +82,7 @@ class Recommender:
             demand, workload.sla, workload.scope,
             workload.effective_objective if powered else None,
             "latency_p99_ns" if known else "latency_mean_ns",
+            workload.percentage_used,
         )  # fmt: skip
         check_answerable(question, self.layout, prediction)
         judge = Judge(self.predictor, self.layout, question)
@@ -134,6 +138,7 @@ class Recommender:
             saving=saving,
             endurance=endurance,
             pareto=made[1:],
+            preferred_missed=details.shortfalls(place) if best is not None else [],
             nearest_misses=[
                 details.miss(index)
                 for index in range(1 + len(shown), len(details.judged.frame))
@@ -159,7 +164,8 @@ class Recommender:
 class _Found:
     """What is left of the candidates: the front, or the nearest misses.
 
-    `near` holds the least objectives of all that is feasible, what the best was chosen from.
+    `near` holds the least objectives of all that is feasible, what the best was chosen from;
+    `missed` by how much the front misses preferred bounds, relative and in all.
     """
 
     feasible: int
@@ -168,6 +174,7 @@ class _Found:
     evidence: NDArray[np.intp]
     misses: Frame | None
     near: Floats
+    missed: float
 
 
 def _search(judge: Judge, candidates: Candidates) -> _Found:
@@ -187,13 +194,14 @@ def _search(judge: Judge, candidates: Candidates) -> _Found:
             fronts.append(_front(judged, good))
             near = _least(np.append(near, judged.costs[good, 0]))
         elif not fronts:
-            close = pareto.nearest(judged.violations, MISSES_SHOWN)
-            misses.append((frame.take(close), judged.violations[close]))
+            hard = judged.violations[:, ~judged.soft]
+            close = pareto.nearest(hard, MISSES_SHOWN)
+            misses.append((frame.take(close), hard[close]))
     if not fronts:
         frame, violations = join([m[0] for m in misses]), np.concatenate([m[1] for m in misses])
         close = pareto.nearest(violations, MISSES_SHOWN)
         nothing, none = frame.take(np.zeros(0, dtype=np.intp)), np.zeros(0, dtype=np.intp)
-        return _Found(0, nothing, np.zeros((0, 3)), none, frame.take(close), near)
+        return _Found(0, nothing, np.zeros((0, 3)), none, frame.take(close), near, 0.0)
     frame, costs, evidence = fronts[0]
     if len(fronts) > 1:
         frame = join([part[0] for part in fronts])
@@ -201,7 +209,13 @@ def _search(judge: Judge, candidates: Candidates) -> _Found:
         evidence = np.concatenate([part[2] for part in fronts])
         kept = pareto.front(costs, frame)
         frame, costs, evidence = frame.take(kept), costs[kept], evidence[kept]
-    return _Found(feasible, frame, costs, evidence, None, near)
+    missed = 0.0
+    if judge.soft.any():
+        missed = float(costs[:, -1].min())
+        kept = np.flatnonzero(costs[:, -1] <= missed + AS_GOOD)
+        kept = kept[pareto.front(costs[kept, :-1], frame.take(kept))]
+        frame, costs, evidence = frame.take(kept), costs[kept, :-1], evidence[kept]
+    return _Found(feasible, frame, costs, evidence, None, near, missed)
 
 
 def _least(values: Floats) -> Floats:
@@ -212,17 +226,20 @@ def _least(values: Floats) -> Floats:
 def _front(judged: Judged, good: NDArray[np.intp]) -> tuple[Frame, Floats, NDArray[np.intp]]:
     frame = judged.frame if len(good) == len(judged.frame) else judged.frame.take(good)
     costs = judged.costs[good]
+    if judged.soft.any():  # what comes closest to the preferred bounds stays too
+        costs = np.column_stack([costs, judged.preferred_missed[good]])
     kept = pareto.front(costs, frame)
     return frame.take(kept), costs[kept], judged.prediction.evidence[good][kept]
 
 
 def _recommended(found: _Found, today: Judged) -> Frame | None:
     """The row to use, as a frame of one; None where nothing is feasible."""
+    compete = bool(today.feasible[0] and today.preferred_missed[0] <= found.missed + AS_GOOD)
     if not len(found.front):
         return today.frame if today.feasible[0] else None
     frame, objective, evidence = found.front, found.costs[:, 0], found.evidence
     here = np.flatnonzero((knobs(frame) == knobs(today.frame)).all(axis=1))
-    if today.feasible[0] and not len(here):
+    if compete and not len(here):
         frame = join([frame, today.frame])
         objective = np.append(objective, today.costs[0, 0])
         evidence = np.append(evidence, today.prediction.evidence)

@@ -12,7 +12,7 @@ from iojoule.model.evidence import EVIDENCE
 from iojoule.model.predictor import NORMAL_90
 from iojoule.recommender.answer import Estimate, Miss, Row, Saving, Shortfall, Verdict
 from iojoule.recommender.equal_work import most_device_watts, watts_of
-from iojoule.recommender.screen import DEMAND, Judged, Question, rests
+from iojoule.recommender.screen import DEMAND, SECONDS_A_YEAR, Judged, Question, rests
 from iojoule.recommender.selection import rivals, widening
 from iojoule.recommender.sensitivity import (
     Contrast,
@@ -26,11 +26,6 @@ from iojoule.recommender.space import configuration_of
 
 Floats = NDArray[np.float64]
 Triple = tuple[Floats, Floats, Floats, NDArray[np.intp]]
-
-HOURS_A_YEAR = 8766.0
-"""365.25 days."""
-
-SECONDS_A_YEAR = HOURS_A_YEAR * 3600.0
 
 JOULES_A_KWH = 3.6e6
 
@@ -168,26 +163,30 @@ class Details:
             "configuration": configuration_of(judged.frame, index),
             "busy_share": judged.work.busy[index],
             "host_bytes_written_per_second": judged.work.host_writes[index],
-            "meets_sla": not judged.violations[index].any(),
+            "meets_sla": bool(judged.feasible[index]),
         }
         return Row.model_validate(known)
 
     def miss(self, index: int) -> Miss:
         """A row and what it misses."""
+        return Miss(row=self.row(index), shortfalls=self.shortfalls(index))
+
+    def shortfalls(self, index: int) -> list[Shortfall]:
+        """What a row misses, preferred bounds among it."""
         judged, limits = self.judged, dict(self.question.sla.bounds())
         if self.question.demand.bytes_per_second is not None:
             limits[DEMAND] = self.question.demand.bytes_per_second
-        shortfalls = [
+        return [
             Shortfall(
                 bound=name, limit=limits[name], reached=float(judged.reached[index, column]),
                 missed_by=abs(limits[name] - float(judged.reached[index, column])),
                 missed_by_percent=100.0
                 * abs(limits[name] - float(judged.reached[index, column])) / limits[name],
+                preferred=bool(judged.soft[column]),
             )
             for column, name in enumerate(judged.bounds)
             if judged.violations[index, column] > 0
         ]  # fmt: skip
-        return Miss(row=self.row(index), shortfalls=shortfalls)
 
     def saving(self, today: int, other: int, *, same: bool) -> Saving | None:
         """What `other` saves against `today`; None where the scope's power is unknown."""

@@ -13,10 +13,19 @@ from iojoule.model.frame import Frame
 from iojoule.model.predictor import DEVICE_VALUE, NORMAL_90, Prediction, Predictor
 from iojoule.recommender.equal_work import Demand, Watts, Work, watts_of, work_of
 from iojoule.recommender.sensitivity import Gradients, Layout, all_gradients
-from iojoule.recommender.sla import LATENCY_MAXIMA, POWER_MAXIMA, Sla, confidence_scale
+from iojoule.recommender.sla import (
+    ENDURANCE,
+    LATENCY_MAXIMA,
+    POWER_MAXIMA,
+    Sla,
+    confidence_scale,
+)
 from iojoule.recommender.workload import Objective, Scope
 
 Floats = NDArray[np.float64]
+
+SECONDS_A_YEAR = 8766.0 * 3600.0
+"""365.25 days."""
 
 DEMAND = "demand_bytes_per_second"
 """Name under which the demand itself is judged, beside the bounds of the SLA."""
@@ -32,6 +41,7 @@ class Question:
         scope: Whose energy counts.
         objective: What is made small; None ranks by performance alone.
         tail: Latency that the Pareto set minimises.
+        percentage_used: Rated endurance already used, percent; None counts as none.
     """
 
     demand: Demand
@@ -39,6 +49,7 @@ class Question:
     scope: Scope
     objective: Objective | None
     tail: str
+    percentage_used: float | None = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +65,7 @@ class Judged:
         bounds: Names of what is judged, the columns of the next two.
         reached: The interval bound held against each limit, shape (n, bounds).
         violations: Relative amount by which it is missed, 0 where it holds.
+        soft: Which bounds are only preferred, shape (bounds,).
     """
 
     frame: Frame
@@ -64,11 +76,17 @@ class Judged:
     bounds: tuple[str, ...]
     reached: Floats
     violations: Floats
+    soft: NDArray[np.bool_]
 
     @property
     def feasible(self) -> NDArray[np.bool_]:
-        """Which rows hold every bound."""
-        return np.asarray(~self.violations.any(axis=1))
+        """Which rows hold every bound that is not only preferred."""
+        return np.asarray(~self.violations[:, ~self.soft].any(axis=1))
+
+    @property
+    def preferred_missed(self) -> Floats:
+        """By how much the preferred bounds are missed in all, relative; 0 where all hold."""
+        return np.asarray(self.violations[:, self.soft].sum(axis=1))
 
 
 class Judge:
@@ -79,7 +97,9 @@ class Judge:
         self.layout = layout
         self.question = question
         self.limits = self._limits()
-        self.scale = confidence_scale(question.sla.confidence)
+        sla = question.sla
+        self.scales = {name: confidence_scale(sla.confidence_of(name)) for name in self.limits}
+        self.soft = np.array([name in sla.soft for name in self.limits], dtype=bool)
 
     def _limits(self) -> dict[str, float]:
         question = self.question
@@ -118,20 +138,33 @@ class Judge:
             violations[:, column] = np.maximum(missed, 0.0)
         return Judged(
             frame, prediction, work, watts, self._costs(prediction, work, watts),
-            tuple(self.limits), reached, violations,
+            tuple(self.limits), reached, violations, self.soft,
         )  # fmt: skip
 
     def _reached(
         self, name: str, prediction: Prediction, work: Work, powers: dict[str, Floats]
     ) -> Floats:
+        scale = self.scales[name]
         if name in LATENCY_MAXIMA:
             band = prediction[LATENCY_MAXIMA[name]]
-            return band.value * (band.high / band.value) ** self.scale
+            return band.value * (band.high / band.value) ** scale
         if name in POWER_MAXIMA:
             return powers[name]
-        margin = np.exp(-self.scale * work.log_capacity_half * work.capacity_elasticity)
+        if name == ENDURANCE:
+            more = np.exp(scale * work.log_capacity_up * work.elasticity)
+            return self._years(work.host_writes * more)
+        margin = np.exp(-scale * work.log_capacity_half * work.capacity_elasticity)
         carried = work.capacity_bytes * margin
         return carried / self.question.demand.useful_bytes if name == "iops_min" else carried
+
+    def _years(self, bytes_per_second: Floats) -> Floats:
+        """How long the rated endurance lasts, years; infinite where nothing is written."""
+        rated = self.predictor.profile.endurance_bytes_written
+        assert rated is not None  # `check_answerable` asks
+        used = (self.question.percentage_used or 0.0) / 100.0
+        left = rated.value * max(0.0, 1.0 - used)
+        with np.errstate(divide="ignore"):
+            return left / (bytes_per_second * SECONDS_A_YEAR)
 
     def _power_bounds(self, frame: Frame, prediction: Prediction, work: Work) -> dict[str, Floats]:
         """Upper bound of each mean power; of both kinds of arrival where that is assumed."""
@@ -140,9 +173,9 @@ class Judge:
         for rest in rests(demand):
             watts = watts_of(self.predictor.profile, frame, prediction, work, rest)
             every = all_gradients(self.layout, frame, prediction, work, watts, rest)
-            for name in POWER_MAXIMA:
+            for name in self.limits.keys() & POWER_MAXIMA.keys():
                 power: Gradients = every[name.removesuffix("_power_watts_max")]
-                high = power.watts + self.scale * NORMAL_90 * power.sd(self.layout)
+                high = power.watts + self.scales[name] * NORMAL_90 * power.sd(self.layout)
                 found[name] = np.maximum(found.get(name, high), high)
         return found
 
@@ -204,6 +237,12 @@ def check_answerable(question: Question, layout: Layout, sample: Prediction) -> 
                 "for the workload; bound latency_mean_ns_max instead, or measure and fit it",
                 field=f"sla.{name}",
             )
+    if ENDURANCE in bounds and profile.endurance_bytes_written is None:
+        raise InputError(
+            f"sla.{ENDURANCE}: the profile of {profile.model_name} has no endurance rating; leave "
+            "the bound out, or add `endurance_bytes_written` to the drive's facts",
+            field=f"sla.{ENDURANCE}",
+        )
     idle: dict[str, float | None] = dict.fromkeys(POWER_MAXIMA)
     device, host, system = profile.device_power, profile.host_power, profile.system_power
     if device is not None:
@@ -212,6 +251,8 @@ def check_answerable(question: Question, layout: Layout, sample: Prediction) -> 
     if host is not None:
         idle["cpu_power_watts_max"] = host.parameters[0].value
     least, cpu = idle["device_power_watts_max"], idle["cpu_power_watts_max"]
+    if least is not None and cpu is not None:
+        idle["device_cpu_power_watts_max"] = least + cpu
     if system is not None and least is not None and cpu is not None:
         parts = least + cpu
         drawn, _ = system_power.watts(system, np.array([parts]), np.zeros(1))

@@ -25,6 +25,7 @@ from iojoule.datasets.schema import (
 )
 from iojoule.datasets.vocabulary import Completion, Engine, Operation, Scheduler
 from iojoule.recommender.sla import Sla
+from iojoule.recommender.sla_text import parse_sla
 
 
 class Scope(StrEnum):
@@ -57,6 +58,11 @@ def _choices(value: Any) -> Any:
     if not value:
         raise ValueError('an empty list leaves nothing to choose; list values or say "all"')
     return tuple(value)
+
+
+def _read_sla(value: Any) -> Any:
+    """An SLA as people write it, or the fields."""
+    return parse_sla(value) if isinstance(value, str) else value
 
 
 def _stated(value: tuple[Any, ...] | None) -> Any:
@@ -105,7 +111,7 @@ class WorkloadProfile(Section):
             possible.
         current: What runs today.
         free: What may change; None takes a default set (see `candidates.DEFAULT_FREE`).
-        sla: What must hold.
+        sla: What must hold; fields, or a text as in `recommender.sla_text`.
         state: State of the drive, a fact for writes.
         scope: Whose energy counts.
         objective: What is made small; None means watts where a demand is stated, else joules per
@@ -120,7 +126,7 @@ class WorkloadProfile(Section):
     workload: Workload
     current: Current = Current()
     free: Free | None = None
-    sla: Sla = Sla()
+    sla: Annotated[Sla, BeforeValidator(_read_sla, json_schema_input_type=Sla | str)] = Sla()
     state: State = State()
     scope: Scope = Scope.DEVICE_CPU
     objective: Objective | None = None
@@ -144,7 +150,23 @@ class WorkloadProfile(Section):
                 "the size that the application itself asks for in both"
             )
         self._sla_fits()
+        self._directions_fit()
         return self
+
+    def _directions_fit(self) -> None:
+        """A bound on reads holds for what is read: no profile predicts the directions of a mix."""
+        operation = self.workload.operation.value
+        for name, direction in self.sla.directions.items():
+            if operation == Operation.MIXED:
+                raise ValueError(
+                    f"sla.{name}: for {direction}s of a mix alone nothing is predicted; bound the "
+                    f"whole mix (leave out {direction!r}), or ask for a workload of {direction}s"
+                )
+            if operation != direction:
+                raise ValueError(
+                    f"sla.{name}: is meant for {direction}s, and the workload only does "
+                    f"{operation}s; leave the bound out, or correct the operation"
+                )
 
     def _sla_fits(self) -> None:
         by_bytes, by_operations = self.sla.throughput_bytes_per_second_min, self.sla.iops_min

@@ -10,7 +10,8 @@ from iojoule.api.answer_words import KNOBS, SCOPE_POWER, knob, same_setting, set
 from iojoule.api.cli import console
 from iojoule.api.quantities import quantity
 from iojoule.datasets.schema import Configuration
-from iojoule.recommender.answer import Estimate, Miss, Recommendation, Row, Saving
+from iojoule.recommender.answer import Estimate, Miss, Recommendation, Row, Saving, Shortfall
+from iojoule.recommender.sla import Sla
 
 _HEADINGS = {
     "request_bytes": "request",
@@ -49,7 +50,7 @@ def _asked(found: Recommendation) -> Iterator[str]:
     )
     target = found.ranked_by.replace("_", " ").replace("gb", "GB").replace("edp", "EDP")
     yield f"{mode}; energy of {SCOPE_POWER[found.scope][1]}; ranked by {target}"
-    bounds = [_bound(name, limit) for name, limit in found.sla.bounds().items()]
+    bounds = [_bound(found.sla, name, limit) for name, limit in found.sla.bounds().items()]
     yield f"SLA at {found.confidence:.0%} confidence: {'; '.join(bounds) or 'no bounds'}"
     counts = found.counts
     yield (
@@ -58,15 +59,19 @@ def _asked(found: Recommendation) -> Iterator[str]:
     )
 
 
-def _bound(name: str, limit: float) -> str:
+def _bound(sla: Sla, name: str, limit: float) -> str:
     field, _, end = name.rpartition("_")
-    return f"{_plain_name(field)} {_BOUNDS[end]} {quantity(field, limit)}"
+    said = f"{_plain_name(field)} {_BOUNDS[end]} {quantity(field, limit)}"
+    if name in sla.soft:
+        said += " preferred"
+    own = sla.confidence_of(name)
+    return said if own == sla.confidence else f"{said} at {own:.3g}"
 
 
 def _plain_name(field: str) -> str:
     """A field's name without its unit, as people say it: `latency_p99_ns` is p99 latency."""
     words = field
-    for unit in ("_bytes_per_second", "_ns", "_watts"):
+    for unit in ("_bytes_per_second", "_ns", "_watts", "_years"):
         words = words.removesuffix(unit)
     kind, _, level = words.partition("_")
     return f"{level} latency" if kind == "latency" else words.replace("_", " ")
@@ -165,6 +170,8 @@ def _verdict(found: Recommendation) -> Iterator[str]:
             "             level with row 1 (within 1 %, which no profile tells apart): "
             "today's, else the better known, else the simpler one is taken"
         )
+    for one in found.preferred_missed:
+        yield f"Preferred:   not kept by anything: {_short(one)}"
     yield f"Today:       {setting(found.current.configuration)}"
     if found.saving is None:
         yield "Saving:      unknown, the profile has no power for this scope"
@@ -202,13 +209,16 @@ def _misses(misses: Sequence[Miss]) -> Iterator[str]:
     yield "Nearest misses"
     for miss in misses:
         yield f"  {setting(miss.row.configuration)}"
-        for short in miss.shortfalls:
-            name = short.bound.removesuffix("_min").removesuffix("_max")
-            yield (
-                f"    {_plain_name(name)}: reaches {quantity(name, short.reached)}, bound "
-                f"{quantity(name, short.limit)}, missed by {quantity(name, short.missed_by)} "
-                f"({short.missed_by_percent:.0f} %)"
-            )
+        yield from (f"    {_short(one)}" for one in miss.shortfalls)
+
+
+def _short(one: Shortfall) -> str:
+    name = one.bound.removesuffix("_min").removesuffix("_max")
+    return (
+        f"{_plain_name(name)}: reaches {quantity(name, one.reached)}, bound "
+        f"{quantity(name, one.limit)}, missed by {quantity(name, one.missed_by)} "
+        f"({one.missed_by_percent:.0f} %)"
+    )
 
 
 def _reading(found: Recommendation) -> Iterator[str]:

@@ -44,6 +44,13 @@ def recommend(
             help="Replace a field of the workload profile, as sla.latency_p99_ns_max=500000.",
         ),
     ] = None,
+    sla: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Instead of the file's: 'p99 < 2 ms, soft device power <= 5 W at 95 %'.",
+        ),
+    ] = None,
     scope: Annotated[
         Literal["device", "device_cpu", "system"] | None,
         typer.Option(help="Whose energy counts; else as the file says, or device_cpu."),
@@ -81,11 +88,16 @@ def recommend(
     from iojoule.api.recommendations import answer, stated_value, workload_with
     from iojoule.model.validity import under
     from iojoule.recommender.recommend import Recommender
+    from iojoule.recommender.sla_text import parse_sla
 
     changes: dict[str, Any] = {
         name: stated_value(text) for name, text in assignments(set_ or []).items()
     }
-    options = {"scope": scope, "objective": objective, "sla.confidence": confidence}
+    options: dict[str, Any] = {"scope": scope, "objective": objective, "sla.confidence": confidence}
+    if sla is not None:
+        options["sla"] = parse_sla(sla, options.pop("sla.confidence")).model_dump(
+            exclude_unset=True
+        )
     changes |= {name: value for name, value in options.items() if value is not None}
     asked = stated_conditions(firmware, pcie_generation, temperature, conditions)
     question = workload_with(workload, changes, job=job)
