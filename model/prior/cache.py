@@ -22,7 +22,7 @@ FOLDED_SHARE = (0.215, 0.9)
 """Of the rate into the cache, what is left once it is full: geometric mean over the same drives
 (0.6 of 2.8 GB/s on the NV2, 0.45 of 4 on the SN580, 2.2 of 3.5 on the NM800 Pro), and log sd."""
 
-CAPACITY_SHARES = {False: (0.09, 1.1), True: (0.19, 0.5)}
+CAPACITY_SHARES = {False: (0.09, 1.2), True: (0.19, 0.5)}
 """Geometric mean of the shares and sd of their logarithms, by whether the link is PCIe 4.0 or
 later: six older drives, ten newer ones."""
 
