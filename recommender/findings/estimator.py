@@ -159,7 +159,7 @@ class Estimator:
         wanted = (*QUANTITIES, "cycle_power_watts") if gaps else QUANTITIES
         drive = self.predictor.predict(frame, only=wanted)
         prediction = said.with_host_work(drive, points, self.write_loss[0])
-        work = work_of(frame, prediction, said.demand(points, FULL_SPEED))
+        work = _equal_work(frame, prediction, said.demand(points, FULL_SPEED))
         # what is written costs more later; a run's mean power does not hold that
         work = replace(work, background=np.zeros(len(frame)))
         if len(set(frame.read_fraction)) == 1 and len(set(frame.pattern)) == 1:
@@ -305,6 +305,15 @@ class Estimator:
             float(np.hypot(wall.own_speed[row] - cpu.own_speed[row], wall.own_fit[row])) / value,
             PUBLISHED, self.layout,
         )  # fmt: skip
+
+
+def _equal_work(frame: Frame, prediction: Prediction, demand: Demand) -> Work:
+    """Work of settings that are compared at one rate: the stated one, or what all of them carry."""
+    work = work_of(frame, prediction, demand)
+    carried = float(work.served_bytes.min())
+    if demand.bytes_per_second is None or carried >= demand.bytes_per_second:
+        return work
+    return work_of(frame, prediction, replace(demand, bytes_per_second=carried))
 
 
 def _columns(points: Sequence[Point], quantities: Sequence[str]) -> dict[str, list[Any]]:
