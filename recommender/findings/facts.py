@@ -87,13 +87,10 @@ class Facts:
         return self._of_relatives(peers.cap(state))
 
     def state_count(self, points: Sequence[Point]) -> Estimate:
-        """Declared states, operational and not; of relatives that sleep as it does, else."""
+        """Declared states, operational and not."""
         states = self.drive.power_states if self.drive else ()
         if not states or any(self._rests_on_it(one.source) for one in states):
-            asleep = self.drive.fact("sleep_states") if self.drive else None
-            if asleep is None:
-                return self._of_relatives(peers.state_count)
-            return self._of_relatives(peers.state_count_with(int(float(asleep.value))))
+            return self._of_relatives(peers.state_count)
         return Estimate(float(len(states)), None, 0.0, DATASHEET)
 
     def _of_relatives(self, figure: Callable[[Drive], float | None]) -> Estimate:

@@ -1,7 +1,8 @@
 """What a drive's relatives in the catalogue declare, where its own figure must not answer.
 
-Relatives are drives of the same interface and class, of the same vendor where it has any. Their
-median is the answer and their spread its doubt.
+Relatives are drives of the same interface and class, of the same vendor where it has any, and with
+as many sleep states where those of the drive are known. Their median is the answer and their spread
+its doubt.
 """
 
 from __future__ import annotations
@@ -46,15 +47,12 @@ def state_count(drive: Drive) -> float | None:
     return float(len(drive.power_states)) or None
 
 
-def state_count_with(asleep: int) -> Callable[[Drive], float | None]:
-    """Declared states of drives of which so many are no operational ones."""
-
-    def of(drive: Drive) -> float | None:
-        count = len(drive.power_states)
-        return float(count) if count and count - len(drive.operational_states) == asleep else None
-
-    return of
-
-
 def _related(one: Drive, drive: Drive) -> bool:
-    return one.interface == drive.interface and one.drive_class == drive.drive_class
+    told = drive.fact("sleep_states")
+    alike = told is None or _asleep(one) == int(float(told.value))
+    return one.interface == drive.interface and one.drive_class == drive.drive_class and alike
+
+
+def _asleep(drive: Drive) -> int | None:
+    """Declared states that serve nothing; None where none are declared at all."""
+    return len(drive.power_states) - len(drive.operational_states) if drive.power_states else None

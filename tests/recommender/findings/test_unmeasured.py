@@ -11,7 +11,7 @@ from iojoule.recommender.findings.estimate import ratio
 from iojoule.recommender.findings.estimator import Estimator
 from iojoule.recommender.findings.expected import NO_DRIVE
 from iojoule.recommender.findings.facts import Facts
-from iojoule.recommender.findings.peers import cap, state_count_with, typical
+from iojoule.recommender.findings.peers import cap, state_count, typical
 from iojoule.recommender.findings.profiles import drive_without
 from iojoule.recommender.findings.said import as_columns, asked_quantity, jobs_counted, merged_share
 
@@ -71,12 +71,15 @@ def test_at_the_wall_an_idle_drive_draws_more_and_a_sata_port_with_it() -> None:
 
 
 def test_drives_that_never_sleep_are_no_relatives_of_those_that_do() -> None:
-    drive = drive_without("intel-optane-900p", ["003-033"])
-    facts = Facts(_estimator("intel-optane-900p"), drive, ["003-033"])
-    asleep = [typical(facts.drive, state_count_with(count)) for count in (0, 2)]  # type: ignore[arg-type]
-    assert all(one is not None for one in asleep)
-    assert asleep[0].value < asleep[1].value  # type: ignore[union-attr]
-    assert facts.estimate("power_states", [{}]).value == asleep[0].value  # type: ignore[union-attr]
+    drive = load_catalogue().get("intel-optane-900p")
+    anyone = drive.model_copy(
+        update={"facts": tuple(one for one in drive.facts if one.metric != "sleep_states")}
+    )
+    counts = [typical(one, state_count) for one in (drive, anyone)]
+    caps = [typical(one, cap(0)) for one in (drive, anyone)]
+    assert all(one is not None for one in (*counts, *caps))
+    assert counts[0].value < counts[1].value  # type: ignore[union-attr]
+    assert caps[0].value > caps[1].value  # type: ignore[union-attr]
 
 
 def test_striped_memory_saturates_where_latency_times_ceiling_says() -> None:
