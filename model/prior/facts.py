@@ -230,11 +230,15 @@ def facts_of(drive: Drive) -> DriveFacts:
     if link is not None:
         found.append(_of("link_bytes_per_second", link[0], "bytes/s", "link", link[1]))
     capacity, transfer = drive.fact("capacity"), drive.fact("max_transfer_size")
+    hardware = drive.fact("hardware_class")
     return DriveFacts(
         device=drive.id,
         model=drive.model,
         sata=drive.interface == "sata",
-        datacentre=drive.drive_class == "datacentre" if tells else None,
+        # what a drive draws and how fast it is follows from what it is built of, not who buys it
+        datacentre=(hardware.value if hardware else drive.drive_class) == "datacentre"
+        if tells
+        else None,
         xpoint=xpoint,
         observations=found,
         caps_watts=caps if usable else [],
