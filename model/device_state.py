@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import Pattern
@@ -78,16 +77,18 @@ class DeviceState:
         unknown = np.sqrt(np.mean(np.log(self.cache_share(FILLS)) ** 2))
         return np.where(np.isnan(fill), unknown, known)
 
-    def cache_shares(self, fill: float, draws: Floats) -> Floats:
-        """The share in many runs, over its value; `draws` are standard normal, 0 for no doubt.
+    def cache_shares(self, fill: float, random: np.random.Generator, runs: int) -> Floats:
+        """The share in many runs over its value; shape (runs,), the first one undisturbed.
 
-        Where the fill is not stated each run has its own: the quantile of `FILLS` that its draw
-        is of a normal distribution, fuller for lower ones. A draw of 0 has the stated one's.
+        Where the fill is NaN each run has a drive of its own, as full as any.
         """
-        at = np.full(len(draws), fill)
-        if not np.isnan(fill):
-            return np.exp(draws * self.cache_share_sd(at))
-        return np.where(draws == 0.0, 1.0, self.cache_share(ndtr(-draws)))
+        if np.isnan(fill):
+            shares = self.cache_share(random.uniform(size=runs))
+        else:
+            doubt = self.cache_share_sd(np.array([fill]))
+            shares = np.exp(random.standard_normal(runs) * doubt)
+        shares[0] = 1.0
+        return shares
 
     def seconds_per_byte(self, frame: Frame) -> tuple[Floats, Floats]:
         """Background seconds a written byte, and log sd; NaN where the profile does not know."""

@@ -67,11 +67,12 @@ class Trajectory:
     """What happened; arrays over time have shape (steps,).
 
     Attributes:
-        seconds: Middle of each step.
+        seconds: Middle of each step, and `step_seconds` its length.
         bytes_per_second: Written by the host.
         watts: Mean power of the drive, with `watts_low` and `watts_high`.
         cache_bytes: Host bytes that the cache holds at the end of each step.
         background: Share of each step in which the drive works on its own behalf.
+        collecting: Whether it does so beside the host's writes.
         bytes_written: By the host, in all.
         energy_joules: Of the drive, in all.
         cliff_bytes: Bytes in the cache at which the rate has fallen, None where the time line
@@ -82,12 +83,14 @@ class Trajectory:
     """
 
     seconds: Floats
+    step_seconds: Floats
     bytes_per_second: Floats
     watts: Floats
     watts_low: Floats
     watts_high: Floats
     cache_bytes: Floats
     background: Floats
+    collecting: NDArray[np.bool_]
     bytes_written: Interval
     energy_joules: Interval
     cliff_bytes: Interval | None
@@ -169,14 +172,15 @@ class _Runs:
         assert power is not None
         self.power = power
         draws = np.random.default_rng(980).standard_normal((DRAWS + 1, 6))
-        fills = np.random.default_rng(981).standard_normal(DRAWS + 1)
-        draws[0] = fills[0] = 0.0
+        draws[0] = 0.0
         place = state.transition_bytes
         self.fast, self.slow, self.fast_watts, self.slow_watts, self.work = draws[:, 1:].T
         asked = {**columns, "operation": "write"}
         frame, _ = make_frame(predictor.profile, asked, 1)
         model = predictor.performance.state
-        by_fill = model.cache_shares(frame.fill_fraction[0], fills)
+        by_fill = model.cache_shares(
+            float(frame.fill_fraction[0]), np.random.default_rng(981), DRAWS + 1
+        )
         self.stretch = by_fill * np.exp(draws[:, 0] * place.sd / place.value)  # of the cache
         self.over = float(place.value * model.cache_share(frame.fill_fraction)[0])
         seconds, log_sd = model.seconds_per_byte(frame)
@@ -329,12 +333,14 @@ class _Runs:
         fell = self.cliff is not None and cache[0].max() >= self.cliff
         return Trajectory(
             seconds=np.cumsum(steps) - steps / 2,
+            step_seconds=steps,
             bytes_per_second=rate[0],
             watts=watts[0],
             watts_low=np.minimum(low, watts[0]),
             watts_high=np.maximum(high, watts[0]),
             cache_bytes=cache[0],
             background=background[0],
+            collecting=collecting[0],
             bytes_written=Interval.of(float(written[0]), written),
             energy_joules=Interval.of(float(energy[0]), energy),
             cliff_bytes=Interval.of(self.cliff, self.cliff * self.stretch)

@@ -78,8 +78,7 @@ def test_left_out_fill_widens_what_a_smaller_cache_would_change() -> None:
 
 
 def test_runs_of_unknown_fill_have_any_cache_from_the_full_drives_to_the_empty_ones() -> None:
-    draws = np.append(0.0, np.random.default_rng(3).standard_normal(4000))
-    shares = STATE.cache_shares(np.nan, draws)
+    shares = STATE.cache_shares(np.nan, np.random.default_rng(3), 4000)
     smallest = STATE.cache_share(np.array([1.0]))[0]
     assert shares[0] == shares.max() == 1.0
     assert shares.min() == pytest.approx(smallest, rel=0.02)
