@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +14,19 @@ from iojoule.api.questions import Where, check_names, placed, read_columns
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.frame import USED, used_columns
-from iojoule.model.predictor import QUANTITIES, Prediction
+from iojoule.model.predictor import GAP_QUANTITIES, QUANTITIES, Prediction
 from iojoule.model.validity import FIELDS
 
 EVIDENCE = "evidence"
 
-ANSWERED = tuple(name + ending for name in QUANTITIES for ending in ("", "_low", "_high"))
-"""Predicted columns: each quantity followed by the ends of its 90 % interval."""
+
+def with_ends(quantities: Iterable[str]) -> tuple[str, ...]:
+    """Predicted columns: each quantity followed by the ends of its 90 % interval."""
+    return tuple(name + ending for name in quantities for ending in ("", "_low", "_high"))
+
+
+ANSWERED = with_ends(QUANTITIES)
+"""Columns of every answer; where gaps are asked for, those of `GAP_QUANTITIES` follow."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,7 @@ class Answers:
         profile: What answered.
         columns: The fields of the questions and their values, None = left out.
         prediction: Bands by quantity.
+        quantities: Those that were asked for.
         defaults_used: Fields that were left out at least once, and what they took.
         without_effect: Fields of the questions that change no figure.
     """
@@ -38,13 +45,19 @@ class Answers:
     profile: DeviceProfile
     columns: dict[str, list[Any]]
     prediction: Prediction
+    quantities: tuple[str, ...]
     defaults_used: dict[str, Any]
     without_effect: list[str]
 
+    @property
+    def answered(self) -> tuple[str, ...]:
+        """Predicted columns."""
+        return with_ends(self.quantities)
+
     def values(self) -> list[list[float | None]]:
-        """One list per column of ANSWERED, None where the profile does not know."""
+        """One list per column of `answered`, None where the profile does not know."""
         found = []
-        for name in QUANTITIES:
+        for name in self.quantities:
             band = self.prediction[name]
             for ends in (band.value, band.low, band.high):
                 missing = np.isnan(ends)
@@ -57,22 +70,22 @@ class Answers:
         return found
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """One record per question: its fields, ANSWERED, and the evidence, also by quantity."""
+        """One record per question: its fields, the answered, and the evidence, also by quantity."""
         asked = list(self.columns)
         rows = zip(
             zip(*self.columns.values(), strict=True) if asked else [()] * len(self.evidence),
             zip(*self.values(), strict=True),
             self.evidence,
-            zip(*(self.prediction.evidence_words(name) for name in QUANTITIES), strict=True),
+            zip(*(self.prediction.evidence_words(name) for name in self.quantities), strict=True),
             strict=True,
         )
         for cells, answered, evidence, by_quantity in rows:
             record = dict(zip(asked, cells, strict=True))
-            record.update(zip(ANSWERED, answered, strict=True))
+            record.update(zip(self.answered, answered, strict=True))
             record[EVIDENCE] = evidence
             record["evidence_by_quantity"] = {
                 name: word
-                for name, word in zip(QUANTITIES, by_quantity, strict=True)
+                for name, word in zip(self.quantities, by_quantity, strict=True)
                 if record[name] is not None
             }
             yield record
@@ -101,6 +114,7 @@ def ask(
     *,
     where: Where,
     place: str,
+    gaps: bool = False,
 ) -> Answers:
     """Predict one row per question.
 
@@ -110,13 +124,15 @@ def ask(
         rows: One cell a field; None and "" mean left out.
         where: Names row i, counted from 0, in messages.
         place: Names the whole in messages.
+        gaps: Answer what gaps and writes leave behind (`GAP_QUANTITIES`) as well.
 
     Raises:
         StaleProfileError: The profile does not hold under a row's conditions; names both.
         InputError: An unknown field, an impossible value or combination, or a power state that
             the drive does not have; the message names row and field.
     """
-    check_names(names, place, (*ANSWERED, EVIDENCE))
+    check_names(names, place, (*with_ends((*QUANTITIES, *GAP_QUANTITIES)), EVIDENCE))
+    quantities = (*QUANTITIES, *GAP_QUANTITIES) if gaps else QUANTITIES
     profile = predictors.profile
     columns = read_columns(names, rows, profile, where)
     try:
@@ -124,6 +140,7 @@ def ask(
             {name: values for name, values in columns.items() if name in USED},
             {name: values for name, values in columns.items() if name in FIELDS},
             len(rows),
+            quantities,
         )
     except InputError as error:
         raise placed(error, where) from None
@@ -131,6 +148,7 @@ def ask(
         profile=profile,
         columns=columns,
         prediction=prediction,
+        quantities=quantities,
         defaults_used=used,
         without_effect=[name for name in columns if name not in (*used_columns(profile), *FIELDS)],
     )

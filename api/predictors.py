@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from iojoule.datasets.errors import StaleProfileError
@@ -10,7 +10,7 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Conditions
 from iojoule.model.frame import make_frame
 from iojoule.model.prediction import joined
-from iojoule.model.predictor import Prediction, Predictor
+from iojoule.model.predictor import QUANTITIES, Prediction, Predictor
 from iojoule.model.validity import FIELDS, under
 
 
@@ -45,14 +45,16 @@ class Predictors:
         columns: Mapping[str, Sequence[Any]],
         conditions: Mapping[str, Sequence[Any]],
         rows: int,
+        only: Collection[str] = QUANTITIES,
     ) -> tuple[Prediction, dict[str, Any]]:
-        """Predict rows, each under its own conditions; as `Predictor.predict_columns`.
+        """Predict rows, each under its own conditions; as `Predictor.predict` of `only`.
 
         Raises:
             StaleProfileError: As above; the message starts with the row.
         """  # fmt: skip
+        frame, used = make_frame(self.profile, columns, rows)
         if not conditions:
-            return self.under({}).predict_columns(columns, rows)
+            return self.under({}).predict(frame, only=only), used
         groups: dict[tuple[Any, ...], list[int]] = {}
         for row, cells in enumerate(zip(*conditions.values(), strict=True)):
             groups.setdefault(cells, []).append(row)
@@ -64,9 +66,8 @@ class Predictors:
                 raise StaleProfileError(
                     f"row {places[0] + 1}: {error.message}", field=error.field
                 ) from None
-        frame, used = make_frame(self.profile, columns, rows)
         parts = (
-            (places, one.predict(frame.take(places)))
+            (places, one.predict(frame.take(places), only=only))
             for one, places in zip(predictors, groups.values(), strict=True)
         )
         return joined(parts, rows), used

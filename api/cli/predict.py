@@ -63,6 +63,12 @@ def predict(
         list[str] | None,
         typer.Option("--set", metavar="FIELD=VALUE", help="One question without a file."),
     ] = None,
+    gaps: Annotated[
+        bool,
+        typer.Option(
+            "--gaps", help="Also what gaps cost: waking, burst and gap, rest, work after writes."
+        ),
+    ] = False,
     firmware: FirmwareOption = None,
     pcie_generation: GenerationOption = None,
     temperature: TemperatureOption = None,
@@ -89,6 +95,7 @@ def predict(
         questions.rows,
         where=questions.where,
         place=questions.place,
+        gaps=gaps,
     )
     _say_what_was_assumed(answers)
     if output is Format.CSV:
@@ -150,13 +157,13 @@ def _say_what_was_assumed(answers: Answers) -> None:
 
 
 def _emit_csv(answers: Answers, questions: _Questions) -> None:
-    from iojoule.api.predictions import ANSWERED, EVIDENCE
+    from iojoule.api.predictions import EVIDENCE
 
     said = [_written(values) for values in answers.values()]
     said.append(answers.evidence)
     answered = zip(*said, strict=True)
     console.emit_csv(
-        [*questions.names, *ANSWERED, EVIDENCE],
+        [*questions.names, *answers.answered, EVIDENCE],
         ([*asked, *cells] for asked, cells in zip(questions.rows, answered, strict=True)),
     )
 
@@ -175,18 +182,25 @@ _SHOWN = {
     "latency_p99_ns": "p99 latency",
     "device_power_watts": "drive power",
     "cpu_power_watts": "CPU power",
+    "wake_latency_ns": "wait to wake",
+    "cycle_power_watts": "burst and gap",
+    "idle_power_watts": "at rest",
+    "background_seconds": "work after",
+    "background_energy_joules": "its energy",
 }
+"""Headings of quantities; those of gaps where they were asked for."""
 
 
 def _emit_table(answers: Answers) -> None:
     from iojoule.api.quantities import quantity
 
-    table = console.new_table([*answers.columns, *_SHOWN.values(), "evidence"])
+    shown = {name: said for name, said in _SHOWN.items() if name in answers.quantities}
+    table = console.new_table([*answers.columns, *shown.values(), "evidence"])
     for record in answers.records():
         asked = ("" if record[name] is None else str(record[name]) for name in answers.columns)
         told = (
             quantity(name, record[name], record[f"{name}_low"], record[f"{name}_high"])
-            for name in _SHOWN
+            for name in shown
         )
         table.add_row(*asked, *told, record["evidence"])
     console.emit_table(table, "", *_legend(answers))

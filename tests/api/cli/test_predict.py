@@ -273,3 +273,26 @@ def test_profiles_as_files(iojoule, device: str, tmp_path: Path) -> None:
     path.write_text("{}")
     assert iojoule("predict", "--profile", path).code == 3
     assert iojoule("predict", "--profile", tmp_path / "absent.json").code == 3
+
+
+def test_what_gaps_cost_is_answered_where_it_is_asked_for(ask) -> None:
+    text = "operation,request_bytes,burst_bytes,idle_gap_seconds_p50\nwrite,131072,1e9,5\nread,,,\n"
+    plain, more = ask(text), ask(text, "--gaps")
+    names = [
+        "wake_latency_ns", "cycle_power_watts", "idle_power_watts", "background_seconds",
+        "background_energy_joules",
+    ]  # fmt: skip
+    header = more.out.splitlines()[0].split(",")
+    assert set(header) - set(plain.out.splitlines()[0].split(",")) == {
+        name + end for name in names for end in ("", "_low", "_high")
+    }
+    stated, unstated = rows(more.out)
+    for name in names:
+        low, value, high = (float(stated[name + end]) for end in ("_low", "", "_high"))
+        assert low <= value <= high
+    idle, cycle, active = (
+        float(stated[name])
+        for name in ("idle_power_watts", "cycle_power_watts", "device_power_watts")
+    )
+    assert idle < cycle < active, "most of the five seconds are rest"
+    assert unstated["wake_latency_ns"] == unstated["cycle_power_watts"] == "", "no gap is stated"
