@@ -24,6 +24,7 @@ from iojoule.api.cli import (
     serve,
     sim,
     simulate,
+    timeline,
     validate,
 )
 from iojoule.api.exit_codes import (
@@ -49,6 +50,7 @@ app.add_typer(measure.app, name="measure")
 app.command()(fit.fit)
 app.command()(calibrate.calibrate)
 app.command()(predict.predict)
+app.command()(timeline.timeline)
 app.add_typer(profile.app, name="profile")
 app.command()(recommend.recommend)
 app.command()(serve.serve)
