@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.profile import CEILING_COMMANDS, DeviceProfile
 from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model.band import NORMAL_90
 from iojoule.model.columns import Codes
@@ -58,11 +58,11 @@ class PerformanceModel:
             for pattern in PATTERNS
         }
         states = max((e.power_state for e in profile.power_state_effects), default=0) + 1
-        self._effects = np.zeros((2, states, 7))
+        self._effects = np.zeros((2, states, 9))
         self._effect_evidence = np.full((2, states), PUBLISHED)
         for effect in profile.power_state_effects:
             ceiling = effect.ceiling_bytes_per_second
-            each = effect.ceiling_seconds_per_operation
+            each, deep = effect.ceiling_seconds_per_operation, effect.ceiling_depth_exponent
             if ceiling.evidence is Evidence.MEASURED:
                 direction = int(effect.operation is Operation.WRITE)
                 self._effect_evidence[direction, effect.power_state] = INTERPOLATED
@@ -74,6 +74,8 @@ class PerformanceModel:
                 effect.latency_factor.sd,
                 np.log(effect.tail_factor.value),
                 effect.tail_factor.sd,
+                deep.value if deep else 0.0,
+                deep.sd if deep else 0.0,
             )
 
     def points(self, frame: Frame, operating: OperatingPoint | None = None) -> tuple[Points, Codes]:
@@ -193,11 +195,13 @@ class PerformanceModel:
         if not low.any():
             return
         # one contiguous row an effect: this runs over every candidate of a recommendation
-        byte_ns, each_ns, ceiling_sd, factor, factor_sd, tail, tail_sd = np.take(
+        byte_ns, each_ns, ceiling_sd, factor, factor_sd, tail, tail_sd, deep, deep_sd = np.take(
             self._effects[int(operation == "write")].T, frame.power_state, axis=1
         )
         request_ns = each_ns + frame.request_bytes * byte_ns
-        queueing = points.log_requests + np.log(np.maximum(request_ns, _NO_TIME_NS))
+        deeper = points.log_requests + np.log(points.commands / CEILING_COMMANDS)
+        queueing = points.log_requests + np.log(np.maximum(request_ns, _NO_TIME_NS)) + deep * deeper
+        ceiling_sd = np.hypot(ceiling_sd, deep_sd * deeper)
         # the drive answers later, the host's own part of a request stays what it is
         latency = np.exp(result.log_value["latency"])
         hosts = np.minimum(points.added_latency_ns, 0.9 * latency)

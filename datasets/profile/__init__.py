@@ -64,6 +64,7 @@ from iojoule.datasets.profile.numbers import (
     Parameter,
 )
 from iojoule.datasets.profile.performance import (
+    CEILING_COMMANDS,
     Hull,
     IntervalWidth,
     MixedEffect,
@@ -81,6 +82,7 @@ from iojoule.datasets.profile.simulated import (
 from iojoule.datasets.profile.state_residual import StateResidual
 
 __all__ = [
+    "CEILING_COMMANDS",
     "FACTS_RECIPE",
     "HOST_PROFILE_SCHEMA_VERSION",
     "PROFILE_SCHEMA_VERSION",

@@ -83,18 +83,26 @@ class Surface(Section):
     doubt: CurveDoubt | None = None
 
 
+CEILING_COMMANDS = 8
+"""Device commands in flight at which a ceiling that depends on them is stated: those of one request
+of 4 MiB."""
+
+
 class PowerStateEffect(Section):
     """What a power state below PS0 does to one direction of I/O.
 
     A request of s bytes takes `ceiling_seconds_per_operation` + s / `ceiling_bytes_per_second` of
     the drive's time at the cap; absent, the first is 0. The factors have their sd in log units, and
-    so has the ceiling in bytes, whose sd is that of the sum.
+    so has the ceiling in bytes, whose sd is that of the sum. With n device commands in flight that
+    time is (n / CEILING_COMMANDS) ** `ceiling_depth_exponent` times as long; absent, the exponent
+    is 0: the ceiling is the same at every depth.
     """
 
     power_state: int
     operation: Literal[Operation.READ, Operation.WRITE]
     ceiling_bytes_per_second: Parameter
     ceiling_seconds_per_operation: Parameter | None = None
+    ceiling_depth_exponent: Parameter | None = None
     latency_factor: Parameter
     tail_factor: Parameter
 

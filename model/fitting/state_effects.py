@@ -19,7 +19,7 @@ from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model.fitting.measured_states import Direction, measured_effect
 from iojoule.model.fitting.power import parameter
-from iojoule.model.fitting.recipe import Figure, PowerStateRecipe
+from iojoule.model.fitting.recipe import Figure, PowerStateRecipe, pool
 from iojoule.model.fitting.recipe.without import BASE_SHARE, FULL_SHARE, LEAST_SHARE
 
 CONSUMER_KEEPS = (0.43, 0.5)
@@ -157,6 +157,11 @@ def exported_effects(recipes: Sequence[PowerStateRecipe]) -> list[PowerStateEffe
                 "ceiling_seconds_per_operation", effect.ceiling_seconds_per_operation
             )
             if effect.ceiling_seconds_per_operation
+            else None,
+            ceiling_depth_exponent=parameter(
+                "ceiling_depth_exponent", pool(effect.ceiling_depth_exponents)
+            )
+            if effect.ceiling_depth_exponents
             else None,
             latency_factor=parameter("latency_factor", effect.latency_factor),
             tail_factor=parameter("tail_factor", effect.tail_factor),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from iojoule.datasets.profile import Parameter, PowerStateEffect, load_shipped_profile
 from iojoule.datasets.schema import Measurement
-from iojoule.datasets.vocabulary import Operation
+from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model.fitting.state_effects import power_state_recipes
+from iojoule.model.predictor import Predictor
 
 CAPS = [25.0, 12.0, 10.0]
 """Of the D7-P5510 (004 3.2.1)."""
@@ -94,3 +96,34 @@ def test_without_any_power_the_caps_alone_say_it_less_surely() -> None:
             seen = {1: 0.74, 2: 0.55}[one.power_state]
             assert abs(np.log(share / seen)) < NORMAL_90 * one.ceiling_bytes_per_second.sd
             assert one.ceiling_bytes_per_second.sd > 0.4
+
+
+def test_a_ceiling_that_falls_with_depth_holds_as_stated_at_eight_commands() -> None:
+    profile = load_shipped_profile("samsung-980-pro-1tb")
+    flat, falling = (
+        Predictor(profile.model_copy(update={"power_state_effects": [_effect(exponent)]}))
+        for exponent in (None, 0.5)
+    )
+    asked = {"request_bytes": 65536, "queue_depth": [8, 32, 128], "power_state": 1}
+    before, after = (
+        one.predict_columns(asked, 3)[0]["throughput_bytes_per_second"].value
+        for one in (flat, falling)
+    )
+    assert before == pytest.approx(3e7, rel=0.01)
+    assert after / before == pytest.approx([1.0, 0.5, 0.25], rel=0.01)
+
+
+def _effect(exponent: float | None) -> PowerStateEffect:
+    def number(value: float) -> Parameter:
+        return Parameter(
+            name="n", value=value, sd=0.1, unit="1", evidence=Evidence.PUBLISHED, source="made up"
+        )
+
+    return PowerStateEffect(
+        power_state=1,
+        operation=Operation.READ,
+        ceiling_bytes_per_second=number(3e7),
+        ceiling_depth_exponent=number(exponent) if exponent else None,
+        latency_factor=number(1.0),
+        tail_factor=number(1.0),
+    )

@@ -41,12 +41,17 @@ class SurfaceRecipe(Section):
 
 
 class PowerStateRecipe(Section):
-    """Published effect of a power state on one direction; factor sds in log units."""
+    """Published effect of a power state on one direction; factor sds in log units.
+
+    `ceiling_depth_exponents` are estimates of one number, how the ceiling falls with depth; none:
+    it does not.
+    """
 
     power_state: int
     operation: Literal[Operation.READ, Operation.WRITE]
     ceiling_bytes_per_second: Figure
     ceiling_seconds_per_operation: Figure | None = None
+    ceiling_depth_exponents: list[Figure] = Field(default_factory=list)
     latency_factor: Figure
     tail_factor: Figure
 

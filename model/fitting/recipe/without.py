@@ -18,6 +18,7 @@ from iojoule.model.fitting.recipe.sourced import Sourced
 DROPPED = frozenset(
     {
         "surfaces.points",
+        "power_states.ceiling_depth_exponents",
         "device_power.points",
         "write_state.cache",
         "write_state.collecting",
