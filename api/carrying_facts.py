@@ -54,7 +54,15 @@ def _performance(profile: DeviceProfile, frame: Frame) -> Iterator[FactUsed]:
         )
         for effect in profile.power_state_effects:
             if effect.power_state == state and effect.operation == operation:
-                yield from _numbers(iter([effect.ceiling_bytes_per_second, effect.latency_factor]))
+                numbers = [effect.ceiling_bytes_per_second, effect.latency_factor]
+                if effect.ceiling_depth_exponent is not None:
+                    numbers.append(effect.ceiling_depth_exponent)
+                yield from _numbers(iter(numbers))
+    known = profile.write_state
+    wait = known.overwriting_seconds if known is not None else None
+    if wait is not None and pattern == "random" and "write" in _operations(frame):
+        filled = bool(frame.fill_fraction[0] > 0.0)
+        yield from _numbers(iter([wait] if filled else []))
     if len(_operations(frame)) > 1:
         for mixed in profile.mixed:
             if mixed.pattern == pattern:

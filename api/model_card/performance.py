@@ -5,7 +5,7 @@ from __future__ import annotations
 from iojoule.api.model_card.content import Block, Section, Table, Text, percent
 from iojoule.api.model_card.pictures import saturation_picture
 from iojoule.api.quantities import digits, quantity, size
-from iojoule.datasets.profile import DeviceProfile, Parameter, Surface
+from iojoule.datasets.profile import CEILING_COMMANDS, DeviceProfile, Parameter, Surface
 
 OCTAVE_TOLERANCE = 1e-6
 
@@ -87,6 +87,16 @@ def states_section(profile: DeviceProfile) -> Section:
         headings = ("state", "of", "ceiling", "sd", "latency x", "sd", "tail x", "sd",
                     "evidence", "source")  # fmt: skip
         blocks.append(Table.of(headings, rows, range(2, 8)))
+        blocks.extend(
+            Text(
+                f"The ceiling of {effect.operation}s at PS{effect.power_state} falls with the "
+                f"commands in flight, over {CEILING_COMMANDS}, to the power "
+                f"-{digits(deep.value)} +- {digits(deep.sd)} "
+                f"({deep.evidence.value}: {deep.source})."
+            )
+            for effect in profile.power_state_effects
+            if (deep := effect.ceiling_depth_exponent) is not None
+        )
     else:
         blocks.append(Text("What lower power states do to throughput and latency is not known."))
     if profile.mixed:

@@ -96,6 +96,7 @@ def writes_section(profile: DeviceProfile) -> Section:
         state.collecting_bytes_per_second,
         state.recovery_bytes_per_second_per_byte,
         state.background_joules_per_byte,
+        *filter(None, (state.overwriting_seconds,)),
     )
     rows = [
         (one.name, f"{one.value:.4g}", f"{one.sd:.2g}", one.unit, one.evidence.value, one.source)
