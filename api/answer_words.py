@@ -16,9 +16,16 @@ SCOPE_POWER = {
 
 KNOBS = (
     "request_bytes", "queue_depth", "jobs", "engine", "completion", "submission_polling",
-    "scheduler", "power_state",
+    "scheduler", "power_state", "cpu_governor", "cpu_frequency_max_hertz", "cstate_limit",
 )  # fmt: skip
 """Fields of a configuration that a recommendation may change."""
+
+OF_HOST = {
+    "cpu_governor": "governor",
+    "cpu_frequency_max_hertz": "clock at most",
+    "cstate_limit": "C-state limit",
+}
+"""Those of the whole host, in words."""
 
 
 def same_setting(one: Row, other: Row) -> bool:
@@ -37,6 +44,10 @@ def knob(configuration: Configuration, name: str) -> str:
         return f"PS{value or 0}"
     if name == "submission_polling":
         return "yes" if value else "no"
+    if value is None:
+        return "as it is"
+    if name == "cpu_frequency_max_hertz":
+        return f"{value / 1e9:.3g} GHz"
     return str(value)
 
 
@@ -48,7 +59,13 @@ def setting(configuration: Configuration) -> str:
         f"{configuration.completion}, scheduler {configuration.scheduler}, "
         f"PS{configuration.power_state or 0}"
     )
-    return f"{said}, SQ polling" if configuration.submission_polling else said
+    of_host = [
+        f"{words} {knob(configuration, name)}"
+        for name, words in OF_HOST.items()
+        if getattr(configuration, name) is not None
+    ]
+    polling = ["SQ polling"] if configuration.submission_polling else []
+    return ", ".join([said, *polling, *of_host])
 
 
 def setting_in_short(configuration: Configuration) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -41,6 +43,9 @@ DEFAULT_ENGINES = (Engine.LIBAIO, Engine.IO_URING)
 """Beside today's engine. spdk and io_uring_cmd take the drive away from the file system, psync
 and posixaio cannot keep a queue: they are candidates where they are asked for."""
 
+FIXED_AND_FOLLOWING = ("performance", "schedutil")
+"""Governors that differ in the model: the highest clock, and one that follows the load."""
+
 DEFAULT_FREE = Free(
     request_bytes=(), queue_depth=(), jobs=(), completion=(), submission_polling=(),
     scheduler=(), power_state=(), engine=DEFAULT_ENGINES,
@@ -70,6 +75,7 @@ def build_candidates(
         profile, paths, free, current, keep=workload.free is None
     )
     sizes = _sizes(workload, free, current)
+    hosts = _hosts(profile, free, current)
     depths = _axis(free.queue_depth, ALL_DEPTHS, current.queue_depth)
     jobs = _axis(free.jobs, ALL_JOBS, current.jobs)
     known = operational_states(profile)
@@ -84,6 +90,7 @@ def build_candidates(
     shape = {
         "engine x completion x polling x scheduler": len(routes), "request_bytes": len(sizes),
         "queue_depth": len(depths), "jobs": len(jobs), "power_state": len(states),
+        "governor x clock x C-state limit": len(hosts),
     }  # fmt: skip
     total = math.prod(shape.values())
     if total > MAX_CANDIDATES:
@@ -96,10 +103,10 @@ def build_candidates(
         [(p.engine, p.completion, p.submission_polling, p.scheduler) for p in routes],
         dtype=np.intp,
     )
-    combos = _combos(workload, table, np.array(depths), np.array(jobs))
+    combos = _combos(workload, table, np.array(depths), np.array(jobs), len(hosts))
     dropped = total - len(combos) * len(sizes) * len(states)
     return Candidates(
-        combos, table, np.array(sizes, dtype=np.intp), np.array(states, dtype=np.intp),
+        combos, table, hosts, np.array(sizes, dtype=np.intp), np.array(states, dtype=np.intp),
         current, used,
         {
             "impossible_paths": impossible_routes,
@@ -257,10 +264,40 @@ def _completions(free: Free, engine: Engine, here: Path) -> list[str]:
     return [str(word) for word in _axis(free.completion, COMPLETIONS, current)]
 
 
-def _combos(workload: WorkloadProfile, routes: Codes, depths: Codes, jobs: Codes) -> Codes:
-    route, depth, job = (
+def _hosts(profile: DeviceProfile, free: Free, current: Configuration) -> Floats:
+    """Settings of the host to try, one row each; the rest is as it is today.
+
+    Of what the profile does not know, "all" is what is set today; listed values are refused.
+    """
+    operation = profile.host_operation
+    clock = operation.clock if operation is not None else None
+    every: dict[str, Sequence[Any]] = {
+        "cpu_governor": FIXED_AND_FOLLOWING if clock is not None else (),
+        "cpu_frequency_max_hertz": [
+            one.value for one in (clock.minimum_hertz, clock.base_hertz, clock.reference_hertz)
+        ]
+        if clock is not None
+        else (),
+        "cstate_limit": range(len(operation.idle_states) if operation is not None else 0),
+    }
+    today = current.model_dump()
+    axes = [_axis(getattr(free, name), known, today[name]) for name, known in every.items()]
+    rows = [today | dict(zip(every, cells, strict=True)) for cells in itertools.product(*axes)]
+    try:
+        hosts = np.array([host_settings.row_of(row) for row in rows])
+        host_settings.check(hosts, operation, profile.host.host_id)
+    except InputError as error:
+        words = re.sub(r"^row \d+: ", "free.", error.message)
+        raise InputError(words, field=f"free.{error.field}") from None
+    return hosts
+
+
+def _combos(
+    workload: WorkloadProfile, routes: Codes, depths: Codes, jobs: Codes, hosts: int
+) -> Codes:
+    route, depth, job, host = (
         axis.ravel()
-        for axis in np.indices((len(routes), len(depths), len(jobs)), dtype=np.intp)
+        for axis in np.indices((len(routes), len(depths), len(jobs), hosts), dtype=np.intp)
     )  # fmt: skip
     queue_depth, workers = depths[depth], jobs[job]
     keep = (routes[route, 0] != ENGINES.index(Engine.PSYNC)) | (queue_depth == 1)
@@ -272,7 +309,7 @@ def _combos(workload: WorkloadProfile, routes: Codes, depths: Codes, jobs: Codes
             "psync; list smaller values for queue_depth and jobs",
             field="free",
         )
-    return np.stack([route[keep], queue_depth[keep], workers[keep]], axis=1)
+    return np.stack([route[keep], queue_depth[keep], workers[keep], host[keep]], axis=1)
 
 
 def _facts(workload: WorkloadProfile) -> tuple[float, int, float, float]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from iojoule.datasets.profile import FACTS_RECIPE, DeviceProfile
 from iojoule.datasets.schema import State
 from iojoule.datasets.vocabulary import Completion, Engine, MixDispatch, Operation
+from iojoule.model.host_settings import HOST
 from iojoule.recommender.answer import Row, Saving
 from iojoule.recommender.candidates import DEFAULT_ENGINES
 from iojoule.recommender.screen import Question
 from iojoule.recommender.space import Candidates
 from iojoule.recommender.workload import UNMODELLED, Scope, WorkloadProfile
+
+OF_THE_WHOLE_HOST = ("cpu_governor", "cpu_frequency_max_hertz", "cstate_limit")
+"""Knobs that touch other work on the host."""
 
 
 def write(
@@ -30,11 +36,24 @@ def write(
     if workload.free is None:
         engines = ", ".join(engine.value for engine in DEFAULT_ENGINES)
         notes.append(
-            f"nothing was said about free knobs: all modelled ones varied, engines {engines} and "
-            "today's; other engines are candidates where free.engine lists them"
+            "nothing was said about free knobs: those of requests and drive varied, engines "
+            f"{engines} and today's; other engines are candidates where free.engine lists them"
+        )
+    unknown = [
+        name
+        for name in OF_THE_WHOLE_HOST
+        if workload.free is not None
+        and getattr(workload.free, name) == ()
+        and len(np.unique(candidates.hosts[:, HOST.index(name)])) == 1
+    ]
+    if unknown:
+        notes.append(
+            f"kept as today, the profile does not know what they do on its host: "
+            f"{', '.join(unknown)}; iojoule measure host finds it"
         )
     known = {
         "apst_enabled": profile.idle is not None,
+        "job_numa_node": True,  # refused where the profile does not know it
         "post_write_power_state": profile.write_state is not None
         and bool(profile.write_state.background),
     }
@@ -154,5 +173,10 @@ def _change(current: Row, recommended: Row) -> list[str]:
         notes.append(
             "a power state is a setting of the drive (Set Features, feature 2); it returns to PS0 "
             "with a reset unless saved"
+        )
+    if any(getattr(new, name) != getattr(old, name) for name in OF_THE_WHOLE_HOST):
+        notes.append(
+            "governor, clock and C-state limit hold for all that runs on those cores, not for "
+            "this workload alone"
         )
     return notes

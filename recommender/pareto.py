@@ -20,9 +20,10 @@ def simplest_first(frame: Frame) -> Rows:
     """Order from simple to involved, deterministic.
 
     Fewer jobs, lower depth, no scheduler, interrupts, no submission polling, PS0, then size and
-    engine.
+    engine, then as few settings of the host as may be.
     """
     keys = (
+        np.isfinite(frame.host).sum(axis=1),
         frame.engine, frame.request_bytes, frame.power_state,
         frame.submission_polling.astype(np.intp),
         frame.completion != COMPLETIONS.index("interrupt"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,15 @@ from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import Completion, Engine, Scheduler
 from iojoule.model.columns import Codes
 from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
-from iojoule.model.host_settings import row_of
+from iojoule.model.host_settings import (
+    CSTATE,
+    FREQUENCY,
+    GOVERNOR,
+    GOVERNORS,
+    HOST,
+    JOB_NODE,
+    row_of,
+)
 from iojoule.recommender.workload import Current, Free
 
 Floats = NDArray[np.float64]
@@ -39,9 +48,10 @@ class Candidates:
     The power state varies fastest: `states` consecutive rows differ in nothing else.
 
     Attributes:
-        combos: Route, queue depth and jobs of every combination that can exist, shape (c, 3);
-            routes as rows of `routes`.
+        combos: Route, queue depth, jobs and host settings of every combination that can exist,
+            shape (c, 4); routes and settings as rows of `routes` and `hosts`.
         routes: Codes of engine, completion, submission polling and scheduler, shape (r, 4).
+        hosts: Settings of the host as in `model.host_settings`, shape (h, 6).
         sizes: Request sizes in bytes.
         states: Power states.
         current: The current configuration with every default filled in.
@@ -55,6 +65,7 @@ class Candidates:
 
     combos: Codes
     routes: Codes
+    hosts: Floats
     sizes: Codes
     states: Codes
     current: Configuration
@@ -90,9 +101,13 @@ class Candidates:
         """The current configuration as one row."""
         route = path_of(self.current)
         row = (route.engine, route.completion, int(route.submission_polling), route.scheduler)
-        alone = replace(self, routes=np.array([row], dtype=np.intp))
+        alone = replace(
+            self,
+            routes=np.array([row], dtype=np.intp),
+            hosts=row_of(self.current.model_dump())[None, :],
+        )
         return alone._frame(
-            np.array([[0], [self.current.queue_depth], [self.current.jobs]], dtype=np.intp),
+            np.array([[0], [self.current.queue_depth], [self.current.jobs], [0]], dtype=np.intp),
             np.array([self.current.request_bytes]),
             np.array([self.current.power_state or 0]),
         )
@@ -117,7 +132,7 @@ class Candidates:
             background_state=states if self.after is None else np.full(rows, self.after),
             **{name: np.full(rows, value) for name, value in self.habits.items()},
             cores=np.full(rows, np.inf),
-            host=np.tile(row_of(self.current.model_dump()), (rows, 1)),
+            host=self.hosts[combos[3]],
         )
 
 
@@ -132,8 +147,14 @@ def join(frames: Sequence[Frame]) -> Frame:
 
 
 def knobs(frame: Frame) -> Floats:
-    """What tells configurations apart, one row each, shape (n, 8)."""
-    return np.stack([getattr(frame, name).astype(float) for name in Free.model_fields], axis=1)
+    """What tells configurations apart, one row each; -1 where nothing is said."""
+    return np.stack([_knob(frame, name) for name in Free.model_fields], axis=1)
+
+
+def _knob(frame: Frame, name: str) -> Floats:
+    if name in HOST:
+        return np.nan_to_num(frame.host[:, HOST.index(name)], nan=-1.0)
+    return np.asarray(getattr(frame, name), dtype=float)
 
 
 def path_of(configuration: Configuration | Current) -> Path:
@@ -155,6 +176,7 @@ def code_of_path(path: Path) -> int:
 
 def configuration_of(frame: Frame, row: int) -> Configuration:
     """One row of a frame as a configuration."""
+    governor, clock, limit, node = frame.host[row, [GOVERNOR, FREQUENCY, CSTATE, JOB_NODE]].tolist()
     return Configuration(
         request_bytes=int(frame.request_bytes[row]),
         queue_depth=int(frame.queue_depth[row]),
@@ -164,4 +186,8 @@ def configuration_of(frame: Frame, row: int) -> Configuration:
         submission_polling=bool(frame.submission_polling[row]),
         scheduler=Scheduler(SCHEDULERS[frame.scheduler[row]]),
         power_state=int(frame.power_state[row]),
+        cpu_governor=None if isnan(governor) else GOVERNORS[int(governor)],
+        cpu_frequency_max_hertz=None if isnan(clock) else clock,
+        cstate_limit=None if isnan(limit) else int(limit),
+        job_numa_node=None if isnan(node) else int(node),
     )

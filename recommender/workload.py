@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, PlainSerializer, ValidationError, model_va
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import (
+    Count,
     Depth,
     HostSettings,
     NonNegative,
@@ -81,7 +82,8 @@ class Free(Section):
     """The knobs that may change, each with its candidate values or "all".
 
     Only what the host may set and what a profile can predict: nothing here can weaken durability
-    (flushes, forced unit access, journals), which is a fact of the workload.
+    (flushes, forced unit access, journals), which is a fact of the workload. Governor, clock and
+    C-state limit touch all that runs on the host: they vary only where they are listed.
     """
 
     request_bytes: Choices[RequestBytes] = None
@@ -92,6 +94,9 @@ class Free(Section):
     submission_polling: Choices[bool] = None
     scheduler: Choices[Scheduler] = None
     power_state: Choices[PowerState] = None
+    cpu_governor: Choices[str] = None
+    cpu_frequency_max_hertz: Choices[Positive] = None
+    cstate_limit: Choices[Count] = None
 
 
 class Current(HostSettings):

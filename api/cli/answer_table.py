@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from iojoule.api.answer_words import KNOBS, SCOPE_POWER, knob, same_setting, setting
+from iojoule.api.answer_words import KNOBS, OF_HOST, SCOPE_POWER, knob, same_setting, setting
 from iojoule.api.cli import console
 from iojoule.api.quantities import quantity
 from iojoule.datasets.schema import Configuration
@@ -18,6 +18,7 @@ _HEADINGS = {
     "queue_depth": "depth",
     "submission_polling": "SQ poll",
     "power_state": "state",
+    **OF_HOST,
 }
 
 _BROAD = 180
@@ -143,7 +144,7 @@ def _split_knobs(configurations: Sequence[Configuration]) -> tuple[str, list[str
     fixed = ", ".join(
         f"{_HEADINGS.get(name, name)} {knob(configurations[0], name)}"
         for name in KNOBS
-        if name not in varying
+        if name not in varying and getattr(configurations[0], name) is not None
     )
     return fixed, varying
 

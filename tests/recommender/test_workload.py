@@ -54,7 +54,7 @@ def test_today_is_described_in_the_words_of_the_schema() -> None:
         ({"free": {"queue_depth": [0]}}, "free.queue_depth.0"),
         ({"free": {"queue_depth": []}}, "free.queue_depth"),
         ({"free": {"engine": ["fast"]}}, "free.engine.0"),
-        ({"free": {"cpu_governor": "all"}}, "free.cpu_governor"),
+        ({"free": {"cstate_limit": [-1]}}, "free.cstate_limit.0"),
         ({"free": {"flush_every_writes": "all"}}, "free.flush_every_writes"),
         ({"sla": {"latency_p99_ns_max": 0}}, "sla.latency_p99_ns_max"),
         ({"sla": {"latency_p99_ns_max": -1}}, "sla.latency_p99_ns_max"),
