@@ -12,11 +12,20 @@ from iojoule.model.columns import Codes, Floats
 
 @dataclass(frozen=True)
 class Direction:
-    """One direction's prediction: log values and log half widths of 90 %, shape (n,)."""
+    """One direction's prediction, every array of shape (n,).
+
+    Attributes:
+        log_value: Log of each quantity, ns.
+        half_width: Log half width of 90 % of each.
+        evidence: Codes.
+        log_drive: Log of the share of the mean latency that would be left if nothing waited for
+            the host's cores; None where nobody asks.
+    """
 
     log_value: dict[str, Floats]
     half_width: dict[str, Floats]
     evidence: Codes
+    log_drive: Floats | None = None
 
 
 def merge(parts: list[tuple[NDArray[np.bool_], Direction]], rows: int) -> Direction:
@@ -25,9 +34,11 @@ def merge(parts: list[tuple[NDArray[np.bool_], Direction]], rows: int) -> Direct
     value = {name: np.empty(rows) for name in names}
     half = {name: np.empty(rows) for name in names}
     evidence = np.empty(rows, dtype=np.intp)
+    drive = np.zeros(rows)
     for mask, part in parts:
         for name in names:
             value[name][mask] = part.log_value[name]
             half[name][mask] = part.half_width[name]
         evidence[mask] = part.evidence
-    return Direction(value, half, evidence)
+        drive[mask] = 0.0 if part.log_drive is None else part.log_drive
+    return Direction(value, half, evidence, drive)

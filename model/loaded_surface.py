@@ -11,6 +11,7 @@ from iojoule.datasets.profile import CurveDoubt, DeviceProfile, Surface
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model import doubt
 from iojoule.model.columns import Codes, Floats
+from iojoule.model.curve import log_smooth_max
 from iojoule.model.direction import Direction
 from iojoule.model.evidence import DATASHEET, EXTRAPOLATED, INTERPOLATED, MEASURED, PUBLISHED
 from iojoule.model.frame import PATTERNS
@@ -121,6 +122,7 @@ class LoadedSurface:
             {name: value[name] for name in names},
             half,
             self._evidence(learned, inside & self.known_path[code]),
+            -log_smooth_max(zero, terms.log_host_excess, self.knots.host_sharpness),
         )
 
     def _width(

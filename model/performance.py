@@ -135,6 +135,7 @@ class PerformanceModel:
                 {name: np.repeat(value, runs) for name, value in once.log_value.items()},
                 {name: np.repeat(half, runs) for name, half in once.half_width.items()},
                 np.repeat(once.evidence, runs),
+                None if once.log_drive is None else np.repeat(once.log_drive, runs),
             )
         else:
             result = self._surface(frame.pattern, reached, code, operation, names)
@@ -202,10 +203,7 @@ class PerformanceModel:
         deeper = points.log_requests + np.log(points.commands / CEILING_COMMANDS)
         queueing = points.log_requests + np.log(np.maximum(request_ns, _NO_TIME_NS)) + deep * deeper
         ceiling_sd = np.hypot(ceiling_sd, deep_sd * deeper)
-        # the drive answers later, the host's own part of a request stays what it is
-        latency = np.exp(result.log_value["latency"])
-        hosts = np.minimum(points.added_latency_ns, 0.9 * latency)
-        slowed = np.log(hosts + (latency - hosts) * np.exp(factor))
+        slowed = self._slowed(result, points, factor)
         # PS0 has no ceiling (no time a request) and no other effect, so it needs no case of its own
         throttled = log_smooth_max(slowed, queueing, 4.0)
         weight = 1.0 / (1.0 + np.exp(np.clip(-4.0 * (queueing - slowed), -50, 50)))
@@ -221,6 +219,23 @@ class PerformanceModel:
             )
         told = self._effect_evidence[int(operation == "write"), frame.power_state]
         result.evidence[low] = np.maximum(result.evidence[low], told[low])
+
+    def _slowed(self, result: Direction, points: Points, factor: Floats) -> Floats:
+        """Log latency where the drive takes exp(factor) times as long, ns.
+
+        The host's own part of a request, and the wait for its cores, stay what they are. With L
+        the latency, D what the drive and the path make of it and Q the wait for the cores,
+        L^k = D^k + Q^k (`model.surface.evaluate_curve`).
+        """
+        before = result.log_value["latency"]
+        share = np.zeros_like(before) if result.log_drive is None else result.log_drive
+        drive = np.exp(before + share)
+        hosts = np.minimum(points.added_latency_ns, 0.9 * drive)
+        longer = np.log((hosts + (drive - hosts) * np.exp(factor)) / drive)
+        sharpness = self.profile.host.sharpness
+        waited = -np.expm1(sharpness * share)
+        grown = np.log(np.exp(sharpness * (share + longer)) + waited) / sharpness
+        return np.asarray(before + grown)
 
     def _apply_collecting(self, result: Direction, frame: Frame, points: Points) -> None:
         slowed, unsure = self.state.slowed(frame)

@@ -80,7 +80,12 @@ def test_power_above_the_measured_rate_is_extrapolated_and_looks_it() -> None:
 def test_collecting_draws_more_for_less() -> None:
     """Write series: 3.17 W at 341 MiB/s with the cache, 5.55 W at about 141 to 200 without."""
     answer, _ = PREDICTORS[DEVICE].predict_columns(
-        {"operation": ["write"] * 2, "host_bytes_written_since_purge": [1e9, 1.1e11]}, 2
+        {
+            "operation": ["write"] * 2,
+            "completion": ["polled"] * 2,
+            "host_bytes_written_since_purge": [1e9, 1.1e11],
+        },
+        2,
     )
     power = answer["device_power_watts"].value
     rate = answer["throughput_bytes_per_second"].value / 2**20
@@ -98,6 +103,17 @@ def test_power_states_cap_the_power_and_cost_latency() -> None:
     latency = answer["latency_mean_ns"].value
     assert latency[0] < latency[1] < latency[2]
     assert answer.evidence_words()[1:] == ["published", "published"]
+
+
+def test_a_power_state_does_not_stretch_the_wait_for_a_core() -> None:
+    """4 KiB sequential reads at depth 32 wait for the core; at depth 1 for the drive."""
+    depth, state = [1, 1, 32, 32], [0, 1, 0, 1]
+    answer, _ = PREDICTORS[DEVICE].predict_columns(
+        {"pattern": ["sequential"] * 4, "queue_depth": depth, "power_state": state}, 4
+    )
+    latency = answer["latency_mean_ns"].value
+    alone, queued = latency[1] / latency[0], latency[3] / latency[2]
+    assert 1.0 <= queued < alone
 
 
 def test_absent_power_is_absent() -> None:
