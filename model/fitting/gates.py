@@ -217,8 +217,13 @@ def _repeats(rows: list[Measurement]) -> tuple[list[Measurement], list[str]]:
     return rows, notes
 
 
-FIGURES = ("iops", "latency_mean_ns", "latency_p99_ns", "device_power_watts")
-"""What must differ between configurations."""
+FIGURES = (
+    "iops", "latency_mean_ns", "latency_p99_ns", "device_power_watts", "cpu_power_watts",
+)  # fmt: skip
+"""What must differ between configurations; a wall meter of whole watts may well not."""
+
+POWERS = ("device_power_watts", "cpu_power_watts", "system_power_watts")
+"""What is never 0 while the drive serves."""
 
 
 def _refuse_stuck(rows: list[Measurement]) -> None:
@@ -236,13 +241,29 @@ def _refuse_stuck(rows: list[Measurement]) -> None:
                 field=name,
             )
     for one in rows:
-        watts = one.observations.device_power_watts
-        if watts is not None and watts <= 0 and (one.observations.iops or 0) > 0:
+        if (one.observations.iops or 0) > 0:
+            _refuse_impossible_power(one)
+
+
+def _refuse_impossible_power(one: Measurement) -> None:
+    watts = {
+        name: value for name in POWERS if (value := getattr(one.observations, name)) is not None
+    }
+    for name, value in watts.items():
+        if value <= 0:
             raise DataQualityError(
-                f"{named(one)}: device_power_watts is {watts:g} while the drive serves; the sensor "
-                "was not on its supply or its sign is wrong",
-                field="device_power_watts",
+                f"{named(one)}: {name} is {value:g} while the drive serves; the sensor was not on "
+                "its supply or its sign is wrong",
+                field=name,
             )
+    wall = watts.pop("system_power_watts", None)
+    if wall is not None and wall < sum(watts.values()):
+        raise DataQualityError(
+            f"{named(one)}: system_power_watts is {wall:g}, less than its parts "
+            f"({', '.join(f'{name} {value:g}' for name, value in watts.items())}); a sensor's unit "
+            "or scale is wrong, or the columns are exchanged",
+            field="system_power_watts",
+        )
 
 
 def _too_few(rows: list[Measurement]) -> list[str]:

@@ -18,6 +18,8 @@ def run(
     iops: float | None = None,
     ratio: float = 1.0,
     watts: float | None = None,
+    cpu_watts: float | None = None,
+    wall_watts: float | None = None,
     **conditions: Any,
 ) -> Measurement:
     """One run of a drive that takes 100 us and obeys Little's law but for `ratio`."""
@@ -31,6 +33,8 @@ def run(
                 "iops": rate,
                 "latency_mean_ns": ratio * depth / rate * 1e9,
                 "device_power_watts": watts,
+                "cpu_power_watts": cpu_watts,
+                "system_power_watts": wall_watts,
             },
         }
     )
@@ -101,9 +105,24 @@ def test_a_constant_column_is_a_stuck_sensor() -> None:
         check(stuck)
 
 
-def test_no_power_under_load_is_no_power() -> None:
+def test_a_constant_cpu_is_stuck_and_a_wall_meter_of_whole_watts_is_not() -> None:
+    plan = [(s, d) for s in (4096, 8192, 16384) for d in (1, 4, 16)]
+    with pytest.raises(DataQualityError, match="cpu_power_watts is 20 in all 9"):
+        check([run(s, d, cpu_watts=20.0) for s, d in plan])
+    assert check([run(s, d, wall_watts=50.0) for s, d in plan]).notes == []
+
+
+@pytest.mark.parametrize("part", ["watts", "cpu_watts", "wall_watts"])
+def test_no_power_under_load_is_no_power(part: str) -> None:
+    dead: dict[str, Any] = {part: 0.0}
     with pytest.raises(DataQualityError, match="while the drive serves"):
-        check([*sweep(), run(32768, 2, watts=0.0)])
+        check([*sweep(), run(32768, 2, **dead)])
+
+
+def test_a_system_draws_no_less_than_its_parts() -> None:
+    assert check([*sweep(), run(32768, 2, watts=5.0, cpu_watts=20.0, wall_watts=40.0)])
+    with pytest.raises(DataQualityError, match=r"less than its parts .*cpu_power_watts 20"):
+        check([*sweep(), run(32768, 2, watts=5.0, cpu_watts=20.0, wall_watts=24.0)])
 
 
 def test_too_few_runs_say_what_to_measure() -> None:
