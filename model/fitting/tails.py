@@ -20,7 +20,12 @@ PRIOR_SD = {"p50": 0.15, "p99": 0.5, "p999": 0.7}
 980 PRO's and 860 PRO's tail laws around the law below."""
 
 COLLISION_SD = 0.15
-"""Log sd of the collision term over request size: dies collide alike whatever is read."""
+"""Log sd of the collision term around its trend over request size."""
+
+COLLISION_SLOPE_SD = 0.35
+"""Log sd of that trend, an octave. A request of more flash pages waits for the slowest of them:
+with each page on a die of its own it meets twice as many others an octave, ln 2, and with all on
+one die no more; the trend starts from none, and twice as many is two of its standard deviations."""
 
 NOISE_SD = 0.05
 """Log units by which one row's percentile may stray."""
@@ -49,15 +54,18 @@ def fit_tail(
             host_damping=0.0,
         )
     start = np.concatenate(
-        [[np.log(INTRINSIC[name]), -1.0, -0.6, 0.0, -1.5], np.zeros(len(knots.log2_bytes))]
+        [[np.log(INTRINSIC[name]), -1.0, -0.6, 0.0, -1.5, 0.0], np.zeros(len(knots.log2_bytes))]
     )
-    prior_sd = np.array([0.5, 1.0, 0.3, 1.0, 1.0])
+    prior_sd = np.array([0.5, 1.0, 0.3, 1.0, 1.0, COLLISION_SLOPE_SD])
+    octaves = knots.log2_bytes - knots.log2_bytes[0]
 
     def build(vector: Floats) -> Tail:
         return Tail(
             quantile="p99" if name == "p99" else "p999",
             intrinsic=float(np.exp(vector[0])),
-            collision=[float(value) for value in np.exp(vector[1] + vector[5:])],
+            collision=[
+                float(value) for value in np.exp(vector[1] + vector[5] * octaves + vector[6:])
+            ],
             exponent=float(np.exp(vector[2])),
             saturation=float(np.exp(vector[3])),
             host_damping=float(np.exp(vector[4])),
@@ -68,8 +76,8 @@ def fit_tail(
         return np.concatenate(
             [
                 (ratio - target) / NOISE_SD,
-                (vector[:5] - start[:5]) / prior_sd,
-                vector[5:] / COLLISION_SD,
+                (vector[:6] - start[:6]) / prior_sd,
+                vector[6:] / COLLISION_SD,
             ]
         )
 
