@@ -28,7 +28,7 @@ from iojoule.model.fitting.residual import (
     ResidualModel,
     SessionFeatures,
 )
-from iojoule.model.fitting.rows import PERCENTILES, Rows, stands_apart
+from iojoule.model.fitting.rows import PERCENTILES, Rows, sample, stands_apart
 from iojoule.model.fitting.series import SeriesTrend
 from iojoule.model.fitting.tails import fit_tail
 from iojoule.model.performance import WAKEUP_EXPONENT
@@ -86,6 +86,7 @@ class FittedSurface:
         paths: Added latency, core time and wake-up by host path, ns.
         schedulers: Added latency and core time by scheduler, ns.
         sessions: Log factors of unloaded latency, core time and sharpness by session.
+        hosts: Log factors of capacity by host; 0 at the reference, which has the most rows.
         vector: The least-squares solution, to start the next one from.
         features: Layout of the residuals' features.
         edges: Least and greatest log2 of depth, jobs and request bytes up to which residuals
@@ -97,6 +98,7 @@ class FittedSurface:
     paths: dict[PathKey, tuple[float, float, float]]
     schedulers: dict[str, tuple[float, float]]
     sessions: dict[str, Floats]
+    hosts: dict[str, float]
     vector: Floats
     features: SessionFeatures = field(default_factory=lambda: SessionFeatures([], []))
     edges: Floats = field(default_factory=lambda: np.array([[-np.inf] * 3, [np.inf] * 3]))
@@ -111,7 +113,8 @@ class FittedSurface:
         extra = np.array([self.schedulers.get(str(name), (0.0, 0.0)) for name in rows.scheduler])
         session = np.array([self.sessions.get(str(s), np.zeros(3)) for s in rows.session]).T
         points = _with_host(_points(rows, self.settings), _wakeup_share(rows), cost, extra)
-        return points, evaluate_curve(self.knots, points, session)
+        host = np.array([self.hosts.get(str(name), 0.0) for name in rows.host])
+        return points, evaluate_curve(self.knots, points, np.vstack([session, host]))
 
     def evaluate(self, rows: Rows) -> dict[str, Floats]:
         """Predict rows in their sessions.
@@ -131,7 +134,7 @@ class FittedSurface:
         out["latency"] = np.exp(log_latency)
         smooth_sd = out["latency_sd"]
         if "latency" in self.trends:
-            *_, irregular = self.trends["latency"].at(_where(points), _series(rows))
+            *_, irregular = self.trends["latency"].at(_where(points), rows.series())
             out["latency_irregularity"] = irregular
             out["latency_sd"] = np.hypot(smooth_sd, irregular)
         for name, tail in self.tails.items():
@@ -141,7 +144,7 @@ class FittedSurface:
             law = log_latency + ratio + shift
             correction = np.zeros(len(rows))
             if name in self.trends:
-                trend, weight, irregular = self.trends[name].at(_where(points), _series(rows))
+                trend, weight, irregular = self.trends[name].at(_where(points), rows.series())
                 correction = weight * (trend - law)
                 out[f"{name}_correction"] = correction
                 out[f"{name}_irregularity"] = irregular
@@ -187,11 +190,6 @@ def _where(points: Points) -> Floats:
     return np.stack([points.log2_depth, points.log2_jobs, points.log2_request], axis=1)
 
 
-def _series(rows: Rows) -> list[tuple[str, str]]:
-    """Host path and session of each row."""
-    return list(zip(rows.path_keys(), map(str, rows.session), strict=True))
-
-
 def _wakeup_share(rows: Rows) -> Floats:
     """Share of a wake-up that one request pays."""
     return np.asarray(rows.queue_depth**-WAKEUP_EXPONENT)
@@ -221,17 +219,20 @@ class _Problem:
         self.paths = sorted(set(keys))
         self.schedulers = sorted({str(name) for name in rows.scheduler} - {"none"})
         self.sessions = sorted({str(name) for name in rows.session})
+        self.hosts = rows.hosts()
         self.layout = Layout(
             settings.priors,
             self.knots,
             [settings.path_priors[path] for path in self.paths],
             [settings.scheduler_priors[name] for name in self.schedulers],
             [stands_apart(name) for name in self.sessions],
+            len(self.hosts) - 1,
         )
         self.path_index = np.array([self.paths.index(key) for key in keys])
         none_last = [*self.schedulers, "none"]
         self.scheduler_index = np.array([none_last.index(str(s)) for s in rows.scheduler])
         self.session_index = np.array([self.sessions.index(str(s)) for s in rows.session])
+        self.host_index = np.array([self.hosts.index(str(name)) for name in rows.host])
         self.log_latency = np.log(rows.latency_ns)
         # larger requests also pay for mapping their pages, and pollers are always busy
         small = rows.request_bytes <= settings.priors.access_unit_bytes
@@ -244,6 +245,10 @@ class _Problem:
         cost = np.exp(np.stack([part(vector, n) for n in ("added", "core", "wakeup")], axis=1))
         extra = np.vstack([np.exp(part(vector, "scheduler").reshape(-1, 2)), np.zeros((1, 2))])
         return cost, extra, part(vector, "session").reshape(3, -1)
+
+    def host_shifts(self, vector: Floats) -> Floats:
+        """Log factors of capacity by host, the reference first."""
+        return np.concatenate([[0.0], self.layout.part(vector, "host")])
 
     def curve_knots(self, vector: Floats) -> Knots:
         """The curve's parameters."""
@@ -264,7 +269,9 @@ class _Problem:
         points = _with_host(
             self.points, self.wakeup_share, cost[self.path_index], extra[self.scheduler_index]
         )
-        terms = evaluate_curve(self.curve_knots(vector), points, session[:, self.session_index])
+        host = self.host_shifts(vector)[self.host_index]
+        shift = np.vstack([session[:, self.session_index], host])
+        terms = evaluate_curve(self.curve_knots(vector), points, shift)
         misfit = (terms.log_latency - self.log_latency) / self.rows.relative_sd
         core = (np.log(points.core_ns[self.busy]) - self.log_busy_ns) / BUSY_SD
         return np.concatenate([misfit, core, self.layout.penalties(vector)])
@@ -302,6 +309,7 @@ class _Problem:
             paths,
             schedulers,
             {name: session[:, index] for index, name in enumerate(self.sessions)},
+            dict(zip(self.hosts, self.host_shifts(vector).tolist(), strict=True)),
             vector,
         )
 
@@ -322,29 +330,16 @@ def fit_surface(
         problem = _Problem(sample(rows, REFIT_ROWS), settings, span=span)
         fitted = problem.solve(like.vector, exact=False)
     else:
-        problem = _Problem(sample(rows), settings, span=span)
+        problem = _Problem(sample(rows, CURVE_ROWS), settings, span=span)
         fitted = problem.solve(like.vector if like else None)
     if learn:
         learn_residuals(fitted, rows, like)
     return fitted
 
 
-def sample(rows: Rows, most: int = CURVE_ROWS) -> Rows:
-    """At most `most` rows, drawn at random but with every session, host path and extreme."""
-    if len(rows) <= most:
-        return rows
-    keep = np.zeros(len(rows), dtype=bool)
-    keep[np.random.default_rng(0).permutation(len(rows))[:most]] = True
-    kinds = np.array([f"{path} {s}" for path, s in _series(rows)])
-    keep[np.unique(kinds, return_index=True)[1]] = True
-    for name in ("request_bytes", "queue_depth", "jobs"):
-        keep[[np.argmin(getattr(rows, name)), np.argmax(getattr(rows, name))]] = True
-    return rows.take(keep)
-
-
 def _tail(fitted: FittedSurface, name: str, rows: Rows) -> Tail:
     """The law of one percentile."""
-    some = sample(rows)
+    some = sample(rows, CURVE_ROWS)
     points, terms = fitted.curve(some)
     log_latency = np.log(some.latency_ns)
     target = np.log(some.percentile(name)) - log_latency
@@ -378,7 +373,7 @@ def learn_residuals(fitted: FittedSurface, rows: Rows, like: FittedSurface | Non
         like.latency_residual if like else None,
     )
     fitted.trends["latency"] = SeriesTrend.of(
-        where, _series(rows), np.log(rows.latency_ns), fitted.latency_residual.noise_variance
+        where, rows.series(), np.log(rows.latency_ns), fitted.latency_residual.noise_variance
     )
     for name in PERCENTILES:
         seen = np.isfinite(rows.percentile(name))
@@ -401,7 +396,7 @@ def learn_residuals(fitted: FittedSurface, rows: Rows, like: FittedSurface | Non
         if name in INTERPOLATED:
             fitted.trends[name] = SeriesTrend.of(
                 _where(points),
-                _series(some),
+                some.series(),
                 np.log(some.percentile(name)),
                 fitted.tail_residuals[name].noise_variance,
             )

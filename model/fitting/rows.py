@@ -46,6 +46,7 @@ class Rows:
     submission_polling: Strings
     scheduler: Strings
     session: Strings
+    host: Strings
     cores: Floats
     iops: Floats
     mean_ns: Floats
@@ -80,6 +81,15 @@ class Rows:
             path_key(*path, str(scheduler))
             for path, scheduler in zip(self.path(), self.scheduler, strict=True)
         ]
+
+    def series(self) -> list[tuple[str, str]]:
+        """Host path and session of each row."""
+        return list(zip(self.path_keys(), map(str, self.session), strict=True))
+
+    def hosts(self) -> list[str]:
+        """The hosts; the one with the most rows comes first and is the reference."""
+        names, counts = np.unique(self.host.astype(str), return_counts=True)
+        return [str(names[place]) for place in np.argsort(-counts, kind="stable")]
 
     def percentile(self, name: str) -> Floats:
         """Return an observed percentile, ns."""
@@ -122,6 +132,7 @@ def rows_of(measurements: list[Measurement], *, host_cores: int, relative_sd: fl
         table["submission_polling"].append(bool(chosen.submission_polling))
         table["scheduler"].append((chosen.scheduler or Scheduler.NONE).value)
         table["session"].append(one.conditions.session_id or one.conditions.series_id or "")
+        table["host"].append(one.conditions.host_id or "")
         table["cores"].append(one.conditions.cpu_cores_available or host_cores)
         table["iops"].append(seen.iops if seen.iops else concurrency / latency * 1e9)
         table["mean_ns"].append(by_clock if by_clock else latency)
@@ -130,7 +141,7 @@ def rows_of(measurements: list[Measurement], *, host_cores: int, relative_sd: fl
             table[name].append(getattr(seen, f"latency_{name}_ns") or np.nan)
         table["cpu_cores"].append(seen.cpu_utilisation or np.nan)
         table["relative_sd"].append(relative_sd)
-    text = {"engine", "completion", "submission_polling", "scheduler", "session"}
+    text = {"engine", "completion", "submission_polling", "scheduler", "session", "host"}
     return Rows(
         **{
             name: np.array(values, dtype=object if name in text else np.float64)
@@ -147,6 +158,19 @@ def join(parts: list[Rows]) -> Rows:
             for field in fields(Rows)
         }
     )
+
+
+def sample(rows: Rows, most: int) -> Rows:
+    """At most `most` rows, drawn at random but with every session, host path and extreme."""
+    if len(rows) <= most:
+        return rows
+    keep = np.zeros(len(rows), dtype=bool)
+    keep[np.random.default_rng(0).permutation(len(rows))[:most]] = True
+    kinds = np.array([f"{path} {s}" for path, s in rows.series()])
+    keep[np.unique(kinds, return_index=True)[1]] = True
+    for name in ("request_bytes", "queue_depth", "jobs"):
+        keep[[np.argmin(getattr(rows, name)), np.argmax(getattr(rows, name))]] = True
+    return rows.take(keep)
 
 
 def average_repeats(rows: Rows) -> Rows:
@@ -167,6 +191,7 @@ def average_repeats(rows: Rows) -> Rows:
             rows.submission_polling[index],
             rows.scheduler[index],
             rows.session[index],
+            rows.host[index],
             rows.cores[index],
         )
         keys.setdefault(key, []).append(index)
