@@ -29,7 +29,7 @@ from iojoule.model.fitting.residual import (
     SessionFeatures,
 )
 from iojoule.model.fitting.rows import PERCENTILES, Rows, sample, stands_apart
-from iojoule.model.fitting.series import SeriesTrend
+from iojoule.model.fitting.series import NEIGHBOURS_SHARE, STEP_SD, SeriesTrend
 from iojoule.model.fitting.tails import fit_tail
 from iojoule.model.performance import WAKEUP_EXPONENT
 from iojoule.model.surface import CurveTerms, Knots, Points, evaluate_curve, log_tail_ratio
@@ -89,6 +89,8 @@ class FittedSurface:
         hosts: Log factors of capacity by host; 0 at the reference, which has the most rows.
         vector: The least-squares solution, to start the next one from.
         features: Layout of the residuals' features.
+        trends: Mean latency and percentiles of each series.
+        neighbours: What the curve misses of mean latency, of each series.
         edges: Least and greatest log2 of depth, jobs and request bytes up to which residuals
             follow the process, shape (2, 3).
     """
@@ -106,6 +108,7 @@ class FittedSurface:
     tails: dict[str, Tail] = field(default_factory=dict)
     tail_residuals: dict[str, ResidualModel] = field(default_factory=dict)
     trends: dict[str, SeriesTrend] = field(default_factory=dict)
+    neighbours: SeriesTrend | None = None
 
     def curve(self, rows: Rows) -> tuple[Points, CurveTerms]:
         """Evaluate the curve alone, in each row's session."""
@@ -131,12 +134,18 @@ class FittedSurface:
         if self.latency_residual is not None:
             shift, out["latency_sd"] = self.latency_residual.predict(features)
             log_latency = log_latency + shift
-        out["latency"] = np.exp(log_latency)
         smooth_sd = out["latency_sd"]
-        if "latency" in self.trends:
-            *_, irregular = self.trends["latency"].at(_where(points), rows.series())
-            out["latency_irregularity"] = irregular
+        if self.neighbours is not None and self.latency_residual is not None:
+            where, series = _where(points), rows.series()
+            told = self.neighbours.at(where, series)
+            correction = NEIGHBOURS_SHARE * told.weight * (told.value - shift)
+            log_latency = log_latency + correction
+            irregular = np.hypot(
+                self.trends["latency"].at(where, series).irregular, STEP_SD * told.step
+            )
+            out["latency_correction"], out["latency_irregularity"] = correction, irregular
             out["latency_sd"] = np.hypot(smooth_sd, irregular)
+        out["latency"] = np.exp(log_latency)
         for name, tail in self.tails.items():
             ratio = log_tail_ratio(tail, self.knots, points, terms, log_latency)
             shift, sd = self.tail_residuals[name].predict(features)
@@ -144,11 +153,11 @@ class FittedSurface:
             law = log_latency + ratio + shift
             correction = np.zeros(len(rows))
             if name in self.trends:
-                trend, weight, irregular = self.trends[name].at(_where(points), rows.series())
-                correction = weight * (trend - law)
+                told = self.trends[name].at(_where(points), rows.series())
+                correction = told.weight * (told.value - law)
                 out[f"{name}_correction"] = correction
-                out[f"{name}_irregularity"] = irregular
-                out[f"{name}_sd"] = np.hypot(out[f"{name}_sd"], irregular)
+                out[f"{name}_irregularity"] = told.irregular
+                out[f"{name}_sd"] = np.hypot(out[f"{name}_sd"], told.irregular)
             out[name] = np.exp(law + correction)
         return out
 
@@ -374,6 +383,12 @@ def learn_residuals(fitted: FittedSurface, rows: Rows, like: FittedSurface | Non
     )
     fitted.trends["latency"] = SeriesTrend.of(
         where, rows.series(), np.log(rows.latency_ns), fitted.latency_residual.noise_variance
+    )
+    fitted.neighbours = SeriesTrend.of(
+        where,
+        rows.series(),
+        np.log(rows.latency_ns) - terms.log_latency,
+        fitted.latency_residual.noise_variance,
     )
     for name in PERCENTILES:
         seen = np.isfinite(rows.percentile(name))

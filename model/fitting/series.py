@@ -6,7 +6,9 @@ counts the less the further the neighbours lie apart, and the less the more the 
 interpolation follows every stray value.
 
 How far apart three ways of interpolating lie says how irregular the neighbours are, and so how far
-any answer between them may err: a curved surface says little about that by itself.
+any answer between them may err: a curved surface says little about that by itself. What the
+physical curve misses is interpolated in the same way; where it steps from one neighbour to the
+next, the step may lie anywhere between them.
 """
 
 from __future__ import annotations
@@ -23,8 +25,34 @@ Floats = NDArray[np.float64]
 DENSE_OCTAVES = 2.0
 """Neighbours this far from each other, a row's own place an octave from both, are interpolated."""
 
+NEIGHBOURS_SHARE = 0.5
+"""How much neighbours' residuals count for mean latency beside the process that smooths over all of
+them: two forecasts with errors of like size are best averaged (Clemen, International Journal of
+Forecasting 5, 1989)."""
+
+STEP_SD = 24.0**-0.5
+"""Sd of a value between two bounds whose middle is likeliest, in units of their distance (triangular
+distribution)."""
+
 SMOOTH_SD = 0.05
 """Log sd of single rows at which interpolation counts half: three of fio's histogram bins."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the neighbours of m rows say; log units, shapes (m,).
+
+    Attributes:
+        value: Interpolated values.
+        weight: How much they count, 0 to 1.
+        irregular: How irregular the neighbours are (`_interpolate`).
+        step: How far the two nearest of them are apart.
+    """
+
+    value: Floats
+    weight: Floats
+    irregular: Floats
+    step: Floats
 
 
 @dataclass(frozen=True)
@@ -64,15 +92,10 @@ class SeriesTrend:
             lines.append(found)
         return cls(tuple(lines), 1.0 / (1.0 + noise_variance / SMOOTH_SD**2))
 
-    def at(self, where: Floats, keys: Sequence[object]) -> tuple[Floats, Floats, Floats]:
-        """Interpolate along the axis with the nearest neighbours.
-
-        Returns:
-            Log values (0 where there is none), their weights from 0 to 1, and the neighbours'
-            irregularity (`_interpolate`), log units; shapes (m,).
-        """
+    def at(self, where: Floats, keys: Sequence[object]) -> Told:
+        """Interpolate along the axis with the nearest neighbours; zeros where there are none."""
         value, gap = np.zeros(len(where)), np.full(len(where), np.inf)
-        irregular = np.zeros(len(where))
+        irregular, step = np.zeros(len(where)), np.zeros(len(where))
         for axis, lines in enumerate(self.lines):
             asked: dict[tuple[object, ...], list[int]] = {}
             for index, name in enumerate(_names(where, keys, axis)):
@@ -91,7 +114,9 @@ class SeriesTrend:
                     found = _interpolate(x, y, at[better])
                     value[rows[better]], irregular[rows[better]] = found
                     gap[rows[better]] = apart[better]
-        return value, self.reliability * np.minimum(1.0, DENSE_OCTAVES / gap), irregular
+                    step[rows[better]] = np.abs(y[upper] - y[upper - 1])[better]
+        weight = self.reliability * np.minimum(1.0, DENSE_OCTAVES / gap)
+        return Told(value, weight, irregular, step)
 
 
 def _interpolate(x: Floats, y: Floats, at: Floats) -> tuple[Floats, Floats]:

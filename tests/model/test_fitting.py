@@ -135,6 +135,33 @@ def test_the_link_of_another_host_does_not_move_the_reference(measure: Maker) ->
     np.testing.assert_allclose(both.evaluate(saturated)["latency"], saturated.latency_ns, rtol=0.03)
 
 
+def test_a_step_between_neighbours_widens_the_answer_there(measure: Maker) -> None:
+    depths = (1, 2, 4, 8, 16, 32, 64, 128)
+    flat = measure(sizes=(4096,), depths=depths)
+    stepped = [
+        m.model_copy(
+            update={
+                "observations": m.observations.model_copy(
+                    update={
+                        "iops": (m.observations.iops or 0) * 0.75,
+                        "latency_mean_ns": (m.observations.latency_mean_ns or 0) / 0.75,
+                    }
+                )
+            }
+        )
+        if m.configuration.queue_depth >= 16
+        else m
+        for m in flat
+    ]
+    settings = settings_of(flat)
+    asked = rows_of(measure(sizes=(4096,), depths=(12,)), host_cores=20)
+    sd = [
+        fit_surface(rows_of(seen, host_cores=20), settings).evaluate(asked)["latency_sd"][0]
+        for seen in (flat, stepped)
+    ]
+    assert sd[1] > 1.5 * sd[0]
+
+
 def test_repeats_become_their_geometric_mean(measure: Maker) -> None:
     rows = rows_of(measure(noise=0.1) + measure(), host_cores=20)
     merged = average_repeats(rows)

@@ -49,16 +49,15 @@ def test_repeated_rows_are_chosen_once() -> None:
 def test_a_dense_series_is_interpolated_and_a_scattered_one_is_not() -> None:
     where = np.array([[d, 0.0, 12.0] for d in (0.0, 1.0, 3.0, 4.0, 8.0)])
     trend = SeriesTrend.of(where, ["s"] * 5, where[:, 0] * 0.5, 0.0)
-    value, weight, _ = trend.at(
-        np.array([[2.0, 0, 12.0], [6.0, 0, 12.0], [9.0, 0, 12.0]]), ["s"] * 3
-    )
-    assert value[:2] == pytest.approx([1.0, 3.0])
-    assert weight == pytest.approx([1.0, 0.5, 0.0])
+    told = trend.at(np.array([[2.0, 0, 12.0], [6.0, 0, 12.0], [9.0, 0, 12.0]]), ["s"] * 3)
+    assert told.value[:2] == pytest.approx([1.0, 3.0])
+    assert told.weight == pytest.approx([1.0, 0.5, 0.0])
+    assert told.step == pytest.approx([1.0, 2.0, 0.0])  # from one neighbour to the next
     between = np.array([[2.0, 0.0, 12.0]])
     noisy = SeriesTrend.of(where, ["s"] * 5, where[:, 0] * 0.5, 0.25)
-    assert noisy.at(between, ["s"])[1][0] < 0.02
-    assert trend.at(where[1:2], ["s"])[1][0] == 0.0  # measured: nothing to interpolate
-    assert trend.at(between, ["another"])[1][0] == 0.0
+    assert noisy.at(between, ["s"]).weight[0] < 0.02
+    assert trend.at(where[1:2], ["s"]).weight[0] == 0.0  # measured: nothing to interpolate
+    assert trend.at(between, ["another"]).weight[0] == 0.0
 
 
 def test_a_knee_between_neighbours_is_irregular_and_a_power_law_is_not() -> None:
@@ -66,11 +65,13 @@ def test_a_knee_between_neighbours_is_irregular_and_a_power_law_is_not() -> None
     where = np.stack([depth, np.zeros(5), np.full(5, 12.0)], axis=1)
     knee = np.log(2.0) * np.maximum(depth - 5.0, 0.0)  # flat, then in proportion to the depth
     between = np.array([[d, 0.0, 12.0] for d in (1.0, 5.0, 7.0)])
-    *_, smooth = SeriesTrend.of(where, ["s"] * 5, depth * 0.3, 0.0).at(between, ["s"] * 3)
-    *_, bent = SeriesTrend.of(where, ["s"] * 5, knee, 0.0).at(between, ["s"] * 3)
+    line = SeriesTrend.of(where, ["s"] * 5, depth * 0.3, 0.0)
+    smooth = line.at(between, ["s"] * 3).irregular
+    bend = SeriesTrend.of(where, ["s"] * 5, knee, 0.0)
+    bent = bend.at(between, ["s"] * 3).irregular
     assert smooth == pytest.approx(np.zeros(3), abs=1e-12)
     assert bent[1] > 0.05
     assert bent[0] == pytest.approx(0.0, abs=1e-12)
     assert bent[1] > 2 * bent[2]
-    *_, known = SeriesTrend.of(where, ["s"] * 5, knee, 0.0).at(where, ["s"] * 5)
+    known = bend.at(where, ["s"] * 5).irregular
     assert known == pytest.approx(np.zeros(5))  # nothing lies between a row and itself
