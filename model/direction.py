@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from iojoule.model.columns import Codes, Floats
 
@@ -28,17 +27,17 @@ class Direction:
     log_drive: Floats | None = None
 
 
-def merge(parts: list[tuple[NDArray[np.bool_], Direction]], rows: int) -> Direction:
-    """Rows of one prediction from several, each for the rows of its mask."""
+def merge(parts: list[tuple[Codes, Direction]], rows: int) -> Direction:
+    """Rows of one prediction from several, each with the places of its rows."""
     names = tuple(parts[0][1].log_value)
     value = {name: np.empty(rows) for name in names}
     half = {name: np.empty(rows) for name in names}
     evidence = np.empty(rows, dtype=np.intp)
     drive = np.zeros(rows)
-    for mask, part in parts:
+    for places, part in parts:
         for name in names:
-            value[name][mask] = part.log_value[name]
-            half[name][mask] = part.half_width[name]
-        evidence[mask] = part.evidence
-        drive[mask] = 0.0 if part.log_drive is None else part.log_drive
+            value[name][places] = part.log_value[name]
+            half[name][places] = part.half_width[name]
+        evidence[places] = part.evidence
+        drive[places] = 0.0 if part.log_drive is None else part.log_drive
     return Direction(value, half, evidence, drive)

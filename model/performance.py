@@ -165,13 +165,13 @@ class PerformanceModel:
         return merge(
             [
                 (
-                    mask,
+                    at,
                     self._surfaces[operation, PATTERNS[one]].evaluate(
-                        points.take(mask), code[mask], names
+                        points.take(at), code[at], names
                     ),
                 )
                 for one in patterns
-                for mask in [pattern == one]
+                for at in [np.flatnonzero(pattern == one)]
             ],
             len(pattern),
         )

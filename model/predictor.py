@@ -18,7 +18,7 @@ from iojoule.model import (
 )
 from iojoule.model.band import NORMAL_90, Band
 from iojoule.model.columns import Codes
-from iojoule.model.direction import Direction
+from iojoule.model.direction import Direction, merge
 from iojoule.model.evidence import INTERPOLATED, PUBLISHED, SIMULATED
 from iojoule.model.frame import ENGINES, Frame, make_frame
 from iojoule.model.mixing import mix
@@ -204,17 +204,25 @@ class Predictor:
     ) -> tuple[Direction, Floats]:
         """Throughput and latency of the rows, mixed where they mix, and their read fractions."""
         fraction = frame.read_fraction
+        direction = self.performance.direction
         if (fraction == 1.0).all():
-            return self.performance.direction(frame, points, code, "read", runs, names), fraction
+            return direction(frame, points, code, "read", runs, names), fraction
         if (fraction == 0.0).all():
-            return self.performance.direction(frame, points, code, "write", runs, names), fraction
-        read = self.performance.direction(frame, points, code, "read", runs, names)
-        write = self.performance.direction(frame, points, code, "write", runs, names)
+            return direction(frame, points, code, "write", runs, names), fraction
+        alone = (fraction == 0.0) | (fraction == 1.0)
+        if runs == 1 and alone.any():  # each direction only for the rows that have it
+            kinds = (fraction == 1.0, fraction == 0.0, ~alone)
+            parts = [
+                (at, self.directions(frame.take(at), points.take(at), code[at], names)[0])
+                for at in map(np.flatnonzero, kinds)
+                if len(at)
+            ]
+            return merge(parts, len(frame)), fraction
+        read = direction(frame, points, code, "read", runs, names)
+        write = direction(frame, points, code, "write", runs, names)
         ready = write
         if self.performance.state.overwriting(frame)[0].any():
-            ready = self.performance.direction(
-                frame, points, code, "write", runs, ("latency",), waits=False
-            )
+            ready = direction(frame, points, code, "write", runs, ("latency",), waits=False)
         return mix(self.profile.mixed, frame, read, write, ready), fraction
 
     def _activity(

@@ -173,3 +173,23 @@ def test_a_scheduler_with_one_lock_does_not_scale_with_jobs() -> None:
     assert iops[4] > iops[6] > iops[7]
     assert iops[7] <= 250e3 * 1.05
     assert iops[5] > 0.9 * iops[4]
+
+
+def test_rows_of_every_kind_answer_together_as_they_do_alone() -> None:
+    predictor = Predictor(load_shipped_profile("samsung-980-pro-1tb"))
+    columns = {
+        "operation": ["read", "write", "mixed", "read", "write", "mixed"],
+        "read_fraction": [None, None, 0.7, None, None, 0.2],
+        "pattern": ["random", "random", "random", "sequential", "sequential", "sequential"],
+        "queue_depth": [1, 4, 16, 64, 128, 8],
+    }
+    together, _ = predictor.predict_columns(columns, 6)
+    for row in range(6):
+        alone, _ = predictor.predict_columns({k: [v[row]] for k, v in columns.items()}, 1)
+        for name, band in alone.bands.items():
+            whole = together[name]
+            for edge in ("low", "value", "high"):
+                np.testing.assert_allclose(
+                    getattr(whole, edge)[row], getattr(band, edge)[0], rtol=1e-12
+                )
+        assert together.evidence[row] == alone.evidence[0]
