@@ -112,8 +112,8 @@ def evaluate_curve(knots: Knots, points: Points, session: Floats | None = None) 
     Args:
         knots: The curve's parameters.
         points: n points.
-        session: Shape (4, n): log factors of unloaded latency, core time and sharpness that a
-            measuring session had, and of capacity that its host had; None for the reference.
+        session: Shape (3, n): log factors of unloaded latency, core time and sharpness that a
+            measuring session had; None for the reference.
     """
     log2_bytes = np.maximum(points.log2_bytes, knots.access_unit_log2)
     x = knots.log2_bytes
@@ -130,7 +130,6 @@ def evaluate_curve(knots: Knots, points: Points, session: Floats | None = None) 
         log_unloaded = log_unloaded + session[0]
         log_core = log_core + session[1]
         sharpness = sharpness * np.exp(session[2])
-        capacity = capacity + session[3]
     log_commands = points.log_requests + np.log(points.commands)
     device = log_mean_latency(log_commands, log_unloaded, capacity, sharpness)
     host = points.log_requests + log_core - points.log_cores

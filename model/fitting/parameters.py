@@ -20,9 +20,7 @@ class Priors:
     Latencies in ns, rates in operations and bytes per second; sd in log units. `physical_sd`
     belongs to the four rates and latencies above it, `knot_sd` and `slope_sd` to the knots of
     unloaded latency, capacity and sharpness, `session_sd` to a session's unloaded latency, core
-    time and sharpness; a session that stands apart has `apart_factor` times as much. `host_sd`
-    belongs to the capacity that another host than the reference leaves: a link of the next
-    generation carries twice as much, ln 2, which is two of its standard deviations.
+    time and sharpness; a session that stands apart has `apart_factor` times as much.
     `knots` are sizes (log2 bytes) at which the curve is wanted whether or not there are rows.
     """
 
@@ -39,7 +37,6 @@ class Priors:
     slope_sd: tuple[float, float] = (0.15, 0.3)
     session_sd: tuple[float, float, float] = (0.08, 0.056, 0.12)
     apart_factor: float = 5.0
-    host_sd: float = 0.35
     access_unit_bytes: int = 4096
     knots: tuple[float, ...] = ()
 
@@ -69,8 +66,7 @@ class Layout:
     """Names the slices of the vector and knows its start and its penalties.
 
     Slices: physical (4), log_k (2: drive, host), unloaded, capacity and sharpness (a knot each),
-    added, core and wakeup (a path each), scheduler (2 each), session (3 rows), host (one each
-    but for the reference).
+    added, core and wakeup (a path each), scheduler (2 each), session (3 rows).
     """
 
     def __init__(
@@ -80,7 +76,6 @@ class Layout:
         paths: list[PathPrior],
         schedulers: list[tuple[float, float]],
         apart: list[bool],
-        hosts: int = 0,
     ) -> None:
         self.priors = priors
         self.size = np.exp2(knots)
@@ -108,7 +103,6 @@ class Layout:
             "wakeup": np.log([path.wakeup_ns for path in paths]),
             "scheduler": np.log(np.maximum(np.array(schedulers).reshape(-1), 1.0)),
             "session": np.zeros(self.session_sd.size),
-            "host": np.zeros(hosts),
         }
         self.slices: dict[str, slice] = {}
         position = 0
@@ -144,6 +138,5 @@ class Layout:
                 self.part(moved, "wakeup") / self.path_sd,
                 self.part(moved, "scheduler") / 0.6,
                 self.part(moved, "session") / self.session_sd,
-                self.part(moved, "host") / priors.host_sd,
             ]
         )

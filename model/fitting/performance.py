@@ -86,7 +86,6 @@ class FittedSurface:
         paths: Added latency, core time and wake-up by host path, ns.
         schedulers: Added latency and core time by scheduler, ns.
         sessions: Log factors of unloaded latency, core time and sharpness by session.
-        hosts: Log factors of capacity by host; 0 at the reference, which has the most rows.
         vector: The least-squares solution, to start the next one from.
         features: Layout of the residuals' features.
         trends: Mean latency and percentiles of each series.
@@ -100,7 +99,6 @@ class FittedSurface:
     paths: dict[PathKey, tuple[float, float, float]]
     schedulers: dict[str, tuple[float, float]]
     sessions: dict[str, Floats]
-    hosts: dict[str, float]
     vector: Floats
     features: SessionFeatures = field(default_factory=lambda: SessionFeatures([], []))
     edges: Floats = field(default_factory=lambda: np.array([[-np.inf] * 3, [np.inf] * 3]))
@@ -116,8 +114,7 @@ class FittedSurface:
         extra = np.array([self.schedulers.get(str(name), (0.0, 0.0)) for name in rows.scheduler])
         session = np.array([self.sessions.get(str(s), np.zeros(3)) for s in rows.session]).T
         points = _with_host(_points(rows, self.settings), _wakeup_share(rows), cost, extra)
-        host = np.array([self.hosts.get(str(name), 0.0) for name in rows.host])
-        return points, evaluate_curve(self.knots, points, np.vstack([session, host]))
+        return points, evaluate_curve(self.knots, points, session)
 
     def evaluate(self, rows: Rows) -> dict[str, Floats]:
         """Predict rows in their sessions.
@@ -228,20 +225,17 @@ class _Problem:
         self.paths = sorted(set(keys))
         self.schedulers = sorted({str(name) for name in rows.scheduler} - {"none"})
         self.sessions = sorted({str(name) for name in rows.session})
-        self.hosts = rows.hosts()
         self.layout = Layout(
             settings.priors,
             self.knots,
             [settings.path_priors[path] for path in self.paths],
             [settings.scheduler_priors[name] for name in self.schedulers],
             [stands_apart(name) for name in self.sessions],
-            len(self.hosts) - 1,
         )
         self.path_index = np.array([self.paths.index(key) for key in keys])
         none_last = [*self.schedulers, "none"]
         self.scheduler_index = np.array([none_last.index(str(s)) for s in rows.scheduler])
         self.session_index = np.array([self.sessions.index(str(s)) for s in rows.session])
-        self.host_index = np.array([self.hosts.index(str(name)) for name in rows.host])
         self.log_latency = np.log(rows.latency_ns)
         # larger requests also pay for mapping their pages, and pollers are always busy
         small = rows.request_bytes <= settings.priors.access_unit_bytes
@@ -254,10 +248,6 @@ class _Problem:
         cost = np.exp(np.stack([part(vector, n) for n in ("added", "core", "wakeup")], axis=1))
         extra = np.vstack([np.exp(part(vector, "scheduler").reshape(-1, 2)), np.zeros((1, 2))])
         return cost, extra, part(vector, "session").reshape(3, -1)
-
-    def host_shifts(self, vector: Floats) -> Floats:
-        """Log factors of capacity by host, the reference first."""
-        return np.concatenate([[0.0], self.layout.part(vector, "host")])
 
     def curve_knots(self, vector: Floats) -> Knots:
         """The curve's parameters."""
@@ -278,9 +268,7 @@ class _Problem:
         points = _with_host(
             self.points, self.wakeup_share, cost[self.path_index], extra[self.scheduler_index]
         )
-        host = self.host_shifts(vector)[self.host_index]
-        shift = np.vstack([session[:, self.session_index], host])
-        terms = evaluate_curve(self.curve_knots(vector), points, shift)
+        terms = evaluate_curve(self.curve_knots(vector), points, session[:, self.session_index])
         misfit = (terms.log_latency - self.log_latency) / self.rows.relative_sd
         core = (np.log(points.core_ns[self.busy]) - self.log_busy_ns) / BUSY_SD
         return np.concatenate([misfit, core, self.layout.penalties(vector)])
@@ -318,7 +306,6 @@ class _Problem:
             paths,
             schedulers,
             {name: session[:, index] for index, name in enumerate(self.sessions)},
-            dict(zip(self.hosts, self.host_shifts(vector).tolist(), strict=True)),
             vector,
         )
 

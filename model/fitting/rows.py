@@ -46,7 +46,6 @@ class Rows:
     submission_polling: Strings
     scheduler: Strings
     session: Strings
-    host: Strings
     cores: Floats
     iops: Floats
     mean_ns: Floats
@@ -85,11 +84,6 @@ class Rows:
     def series(self) -> list[tuple[str, str]]:
         """Host path and session of each row."""
         return list(zip(self.path_keys(), map(str, self.session), strict=True))
-
-    def hosts(self) -> list[str]:
-        """The hosts; the one with the most rows comes first and is the reference."""
-        names, counts = np.unique(self.host.astype(str), return_counts=True)
-        return [str(names[place]) for place in np.argsort(-counts, kind="stable")]
 
     def percentile(self, name: str) -> Floats:
         """Return an observed percentile, ns."""
@@ -132,7 +126,6 @@ def rows_of(measurements: list[Measurement], *, host_cores: int, relative_sd: fl
         table["submission_polling"].append(bool(chosen.submission_polling))
         table["scheduler"].append((chosen.scheduler or Scheduler.NONE).value)
         table["session"].append(one.conditions.session_id or one.conditions.series_id or "")
-        table["host"].append(one.conditions.host_id or "")
         table["cores"].append(one.conditions.cpu_cores_available or host_cores)
         table["iops"].append(seen.iops if seen.iops else concurrency / latency * 1e9)
         table["mean_ns"].append(by_clock if by_clock else latency)
@@ -141,7 +134,7 @@ def rows_of(measurements: list[Measurement], *, host_cores: int, relative_sd: fl
             table[name].append(getattr(seen, f"latency_{name}_ns") or np.nan)
         table["cpu_cores"].append(seen.cpu_utilisation or np.nan)
         table["relative_sd"].append(relative_sd)
-    text = {"engine", "completion", "submission_polling", "scheduler", "session", "host"}
+    text = {"engine", "completion", "submission_polling", "scheduler", "session"}
     return Rows(
         **{
             name: np.array(values, dtype=object if name in text else np.float64)
@@ -191,7 +184,6 @@ def average_repeats(rows: Rows) -> Rows:
             rows.submission_polling[index],
             rows.scheduler[index],
             rows.session[index],
-            rows.host[index],
             rows.cores[index],
         )
         keys.setdefault(key, []).append(index)

@@ -31,8 +31,8 @@ them: two forecasts with errors of like size are best averaged (Clemen, Internat
 Forecasting 5, 1989)."""
 
 STEP_SD = 24.0**-0.5
-"""Sd of a value between two bounds whose middle is likeliest, in units of their distance: that of a
-triangular distribution."""
+"""Sd of a value between two bounds whose middle is likeliest (a triangular distribution), in units
+of their distance."""
 
 SMOOTH_SD = 0.05
 """Log sd of single rows at which interpolation counts half: three of fio's histogram bins."""

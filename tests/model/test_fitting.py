@@ -110,31 +110,6 @@ def test_session_shift_does_not_move_the_reference(measure: Maker) -> None:
     )
 
 
-def test_the_link_of_another_host_does_not_move_the_reference(measure: Maker) -> None:
-    here = measure(depths=(1, 2, 4, 8, 16, 32, 64, 128, 256))
-    there = [
-        m.model_copy(
-            update={
-                "conditions": m.conditions.model_copy(
-                    update={"session_id": "two", "host_id": "faster link"}
-                ),
-                "observations": m.observations.model_copy(
-                    update={"iops": m.observations.iops * 1.5, "latency_mean_ns": None}
-                ),
-            }
-        )
-        for m in measure(depths=(64, 256))
-        if m.observations.iops
-    ]
-    settings = settings_of(here)
-    rows = rows_of(here, host_cores=20)
-    both = fit_surface(rows_of(here + there, host_cores=20), settings)
-    assert both.hosts[""] == 0.0
-    assert both.hosts["faster link"] == pytest.approx(np.log(1.5), abs=0.1)
-    saturated = rows.take(rows.queue_depth >= 64)
-    np.testing.assert_allclose(both.evaluate(saturated)["latency"], saturated.latency_ns, rtol=0.03)
-
-
 def test_a_step_between_neighbours_widens_the_answer_there(measure: Maker) -> None:
     depths = (1, 2, 4, 8, 16, 32, 64, 128)
     flat = measure(sizes=(4096,), depths=depths)

@@ -113,7 +113,7 @@ def test_intervals_of_all_drives_cover_and_few_score_worse(every_table: list[Tab
             assert number(row[6]) > 0.05, row
             if number(row[7]) > 1.01 * number(row[10]):
                 worse.add((table.title.split(":")[0], row[0], row[3]))
-    reads = {("Samsung 860 PRO", "random read", q) for q in ("throughput", "mean latency")}
+    reads = {("WD Ultrastar DC", "random read", q) for q in ("throughput", "mean latency")}
     assert {(name[:15], *rest) for name, *rest in worse} <= reads
 
 
