@@ -237,7 +237,7 @@ def load_workload(path: Path, *, job: str | None = None) -> WorkloadProfile:
     """
     ending = path.suffix.lower()
     if ending in (".fio", ".ini", ".job"):
-        from iojoule.recommender.fio_job import from_fio_job
+        from iojoule.recommender.workloads.fio_job import from_fio_job
 
         return from_fio_job(path, job=job)
     if job is not None:

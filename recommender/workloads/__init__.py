@@ -1,0 +1,1 @@
+"""Workload profiles from what is there: job files, traces, what was observed, presets."""

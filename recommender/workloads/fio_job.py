@@ -1,0 +1,267 @@
+"""A fio job file, as it is, as a workload profile.
+
+What an option means is fio's HOWTO. Jobs that run at the same time are one workload: where they ask
+for the same their clones add up; where they differ, and each states a rate, their rates do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.importers.fio_options import UNRECORDED, JobSetup, job_setup
+from iojoule.datasets.schema import Workload
+from iojoule.recommender.workload import Current, WorkloadProfile, parse_workload, read_text
+from iojoule.recommender.workloads.fio_sections import Section, sections
+from iojoule.recommender.workloads.fio_sizes import SIZE_OPTIONS, OneSize, one_size
+
+_MAPPED = """
+rw readwrite rwmixread rwmixwrite bs blocksize bsrange blocksize_range bssplit ioengine ioscheduler
+iodepth numjobs hipri sqthread_poll rate rate_iops rate_process thinktime thinktime_blocks fsync
+fdatasync sync direct buffered size io_size filename
+"""
+
+_ORGANISATIONAL = """
+name description runtime time_based ramp_time group_reporting new_group stonewall
+wait_for_previous thread directory filename_format randrepeat randseed norandommap invalidate
+clocksource gtod_reduce percentile_list lat_percentiles clat_percentiles loops startdelay
+write_bw_log write_lat_log write_iops_log log_avg_msec
+"""
+
+MAPPED = frozenset(_MAPPED.split())
+"""Options that the workload profile expresses."""
+
+ORGANISATIONAL = frozenset(_ORGANISATIONAL.split())
+"""Options that say how a run is made and recorded, not what the application does."""
+
+DEMANDS = ("demand_bytes_per_second", "demand_operations_per_second")
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A section, what it asks for and which sizes its mean stands for."""
+
+    section: Section
+    setup: JobSetup
+    size: OneSize
+
+    @property
+    def name(self) -> str:
+        return self.section.name
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        return self.setup.fields
+
+    @property
+    def operations_per_second(self) -> float | None:
+        """Of all its clones; None as fast as possible."""
+        by_bytes, by_operations = (self.fields.get(name) for name in DEMANDS)
+        if by_operations is None and by_bytes is not None:
+            by_operations = by_bytes / self.fields["request_bytes"]
+        return None if by_operations is None else by_operations * self.setup.numjobs
+
+
+def from_fio_job(path: Path, *, job: str | None = None) -> WorkloadProfile:
+    """Read a fio job file as the workload and the current configuration that it describes.
+
+    What the schema has no field for is listed in `notes`.
+
+    Args:
+        path: The job file.
+        job: Name of the section to take; None: all that run.
+
+    Raises:
+        InputError: Not a fio job file, an option that cannot be expressed, or jobs that differ and
+            do not all state a rate; the message names file, section and option.
+    """
+    listed = sections(read_text(path), str(path))
+    if job is not None:
+        chosen = [section for section in listed if section.name == job]
+        if not chosen:
+            names = ", ".join(section.name for section in listed)
+            raise InputError(f"{path}: no job named {job}; it has {names}", field="job")
+        listed = chosen
+    jobs = [_job(section, str(path)) for section in listed]
+    if len(jobs) == 1 or not (differing := _differing(jobs)):
+        return _alike(path, jobs)
+    if any(one.operations_per_second is None for one in jobs) or _stonewalled(jobs):
+        first, second, fields = differing
+        raise InputError(
+            f"{path}: jobs {first} and {second} differ in {', '.join(fields)}; pick one with --job "
+            f"({', '.join(one.name for one in jobs)}), or take --each by itself; jobs that run at "
+            "the same time and all state a rate are taken together",
+            field="job",
+        )
+    return _together(path, jobs)
+
+
+def each_fio_job(path: Path) -> list[WorkloadProfile]:
+    """A workload profile for each job of the file by itself.
+
+    Raises:
+        InputError: As `from_fio_job`.
+    """
+    return [
+        _alike(path, [_job(section, str(path))]) for section in sections(read_text(path), str(path))
+    ]
+
+
+def _job(section: Section, where: str) -> _Job:
+    place = f"{where}: [{section.name}]"
+    for name, value in section.options.items():
+        if "${" in value or ("$" in value and name in MAPPED):
+            raise InputError(
+                f"{place}: {name}={value} holds a variable; write its value instead", field=name
+            )
+    direct = section.options.get("direct")
+    if direct == "0" or section.options.get("buffered", "0") not in ("0", ""):
+        raise InputError(
+            f"{place}: direct=0 goes through the page cache, which a profile of the drive cannot "
+            "express; say direct=1 where the application bypasses it",
+            field="direct",
+        )
+    options = {name: text for name, text in section.options.items() if name not in SIZE_OPTIONS}
+    # a size that every mode accepts, only to learn the share of reads
+    mode = job_setup(options | {"bs": "4k"}, place).fields
+    shares = {"read": 1.0, "write": 0.0}
+    reads = shares.get(mode["operation"], mode.get("read_fraction", 0.5))
+    size = one_size(section.options, reads, place)
+    setup = job_setup(options | {"bs": str(size.mean_bytes)}, place)
+    return _Job(section, setup, size)
+
+
+def _differing(jobs: Sequence[_Job]) -> tuple[str, str, list[str]] | None:
+    """The first two jobs that ask for other things, and what differs."""
+    first = jobs[0]
+    for other in jobs[1:]:
+        names = sorted(
+            name
+            for name in other.fields.keys() | first.fields.keys()
+            if other.fields.get(name) != first.fields.get(name)
+        )
+        if other.size != first.size:
+            names.append("bssplit")
+        if names:
+            return first.name, other.name, names
+    return None
+
+
+def _stonewalled(jobs: Sequence[_Job]) -> bool:
+    return any(
+        "stonewall" in one.section.options or "wait_for_previous" in one.section.options
+        for one in jobs[1:]
+    )
+
+
+def _alike(path: Path, jobs: Sequence[_Job]) -> WorkloadProfile:
+    """Jobs that ask for the same are one job with all their clones."""
+    first = jobs[0]
+    fields = dict(first.fields)
+    clones = [one.setup.numjobs for one in jobs]
+    number = max(clones) if _stonewalled(jobs) else sum(clones)
+    for name in DEMANDS:
+        if name in fields:
+            fields[name] *= number
+    if first.size.mix:
+        fields["request_bytes_mix"] = first.size.mix
+    if number == 1:
+        fields |= _bursts(first)
+    notes = [*first.setup.notes, *first.size.notes]
+    return _profile(path, jobs, fields, number, notes)
+
+
+def _bursts(job: _Job) -> dict[str, Any]:
+    """`thinktime_blocks` of a single clone: so many requests, then a gap."""
+    blocks = int(job.section.options.get("thinktime_blocks") or 1)
+    think = job.fields.get("think_time_ns")
+    if not think or blocks < 2:
+        return {}
+    gap = think * blocks * 1e-9
+    return {
+        "burst_bytes": float(blocks * job.fields["request_bytes"]),
+        "idle_gap_seconds_p50": gap,
+        "idle_gap_seconds_p99": gap,
+    }
+
+
+def _together(path: Path, jobs: Sequence[_Job]) -> WorkloadProfile:
+    """Jobs that differ and state their rates: rates, requests in flight and flushes add up."""
+    rates = [one.operations_per_second or 0.0 for one in jobs]
+    total = sum(rates)
+    moved = sum(rate * one.fields["request_bytes"] for rate, one in zip(rates, jobs, strict=True))
+    reads = sum(rate * _reads(one) for rate, one in zip(rates, jobs, strict=True))
+    fields = dict(jobs[0].fields)
+    named = ", ".join(one.name for one in jobs)
+    taken = f"jobs {named} are taken together: {total:.6g} operations"
+    notes = [f"{taken} and {moved:.6g} bytes a second"]
+    for name in ("engine", "completion", "submission_polling", "scheduler"):
+        if len({one.fields.get(name) for one in jobs}) > 1:
+            raise InputError(
+                f"{path}: jobs that run at the same time differ in {name}; pick one with --job",
+                field=name,
+            )
+    fields["operation"] = "read" if reads == total else "mixed" if reads else "write"
+    fields["read_fraction"] = reads / total
+    fields["mix_dispatch"] = "interleaved" if 0 < reads < total else None
+    fields["request_bytes"] = max(512, round(moved / total / 512) * 512)
+    fields |= {DEMANDS[0]: moved, DEMANDS[1]: None, "working_set_bytes": None}
+    clones = sum(one.setup.numjobs for one in jobs)
+    in_flight = sum(one.setup.numjobs * one.fields["queue_depth"] for one in jobs)
+    fields["queue_depth"] = max(1, round(in_flight / clones))
+    flushes = sum(
+        rate * (1 - _reads(one)) / one.fields["flush_every_writes"]
+        for rate, one in zip(rates, jobs, strict=True)
+        if one.fields.get("flush_every_writes")
+    )
+    fields["flush_every_writes"] = max(1, round((total - reads) / flushes)) if flushes else None
+    if len({one.fields["pattern"] for one in jobs}) > 1:
+        fields["pattern"] = "random"
+        notes.append("some jobs are sequential and some random: taken as random")
+    if len({one.fields.get("think_time_ns") for one in jobs}) > 1:
+        fields["think_time_ns"] = None
+        notes.append("think times differ between jobs and are left out: the rates stand")
+    notes += [note for one in jobs for note in (*one.setup.notes, *one.size.notes)]
+    known = {name: value for name, value in fields.items() if value is not None}
+    return _profile(path, jobs, known, clones, list(dict.fromkeys(notes)))
+
+
+def _reads(job: _Job) -> float:
+    shares = {"read": 1.0, "write": 0.0}
+    return float(shares.get(job.fields["operation"], job.fields.get("read_fraction", 0.5)))
+
+
+def _profile(
+    path: Path, jobs: Sequence[_Job], fields: dict[str, Any], clones: int, notes: list[str]
+) -> WorkloadProfile:
+    workload = {name: value for name, value in fields.items() if name in Workload.model_fields}
+    current = {name: value for name, value in fields.items() if name in Current.model_fields}
+    workload["useful_request_bytes"] = fields["request_bytes"]
+    # unlike in fio's output, a switch that a job file does not name is off
+    current.setdefault("completion", "polled" if fields["engine"] == "spdk" else "interrupt")
+    current.setdefault("submission_polling", False)
+    current["jobs"] = clones
+    return parse_workload(
+        {
+            "name": path.stem if len(jobs) > 1 else jobs[0].name,
+            "workload": workload,
+            "current": current,
+            "notes": tuple(notes + _left_out([one.section for one in jobs])),
+        },
+        str(path),
+    )
+
+
+def _left_out(chosen: Sequence[Section]) -> list[str]:
+    names = sorted({name for section in chosen for name in section.options} - MAPPED)
+    work = [name for name in names if name not in ORGANISATIONAL and name not in UNRECORDED]
+    run = [name for name in names if name in ORGANISATIONAL]
+    notes = []
+    if work:
+        notes.append(f"fio options without an effect on the answer: {', '.join(work)}")
+    if run:
+        notes.append(f"fio options about the run, not the workload: {', '.join(run)}")
+    return notes
