@@ -1,0 +1,262 @@
+"""What was seen of a workload's I/O: counts and histograms of one or more stretches of time.
+
+Every source that sees requests or counters fills the same document, whether a trace or a live
+drive, and stretches seen at different times add up. `schema_version` is 1. Times are seconds, sizes
+bytes. Histograms have 16 bins an octave, so that a percentile read off one is within 2.2 % of the
+value that was seen.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import Field, ValidationError, model_validator
+
+from iojoule.datasets.atomic import write_text_atomically
+from iojoule.datasets.errors import InputError, SchemaVersionError
+from iojoule.datasets.schema import (
+    Count,
+    Fraction,
+    NonNegative,
+    Positive,
+    Section,
+    validation_error,
+)
+
+SCHEMA_VERSION = 1
+BINS_PER_OCTAVE = 16
+GAP_SECONDS = 0.01
+"""Shortest time without a request that parts two bursts, where nobody says. A drive does not come
+to rest in pauses of 5 and 30 ms and does in 100 ms (000, 5.9 F13), so shorter ones save nothing."""
+
+
+class IoSource(StrEnum):
+    """Where a summary comes from."""
+
+    DISKSTATS = "diskstats"
+    BLKPARSE = "blkparse"
+    FIO_IOLOG = "fio-iolog"
+    MQSIM_TRACE = "mqsim-trace"
+
+
+class LogHistogram(Section):
+    """How often values fell into bins of a factor of 2 ** (1/16).
+
+    Attributes:
+        counts: Bin -> how many; bin i holds what is at least 2 ** (i/16) and less than
+            2 ** ((i+1)/16).
+        total: Sum of the values themselves.
+    """
+
+    counts: dict[int, Count] = Field(default_factory=dict)
+    total: NonNegative = 0.0
+
+    @classmethod
+    def of(cls, values: ArrayLike) -> LogHistogram:
+        """The histogram of positive values; others are left out."""
+        found = np.asarray(values, dtype=float)
+        found = found[found > 0]
+        bins = np.floor(np.log2(found) * BINS_PER_OCTAVE).astype(int)
+        counts = {
+            int(each): int(n) for each, n in zip(*np.unique(bins, return_counts=True), strict=True)
+        }
+        return cls(counts=counts, total=float(found.sum()))
+
+    @property
+    def count(self) -> int:
+        """How many values."""
+        return sum(self.counts.values())
+
+    def percentile(self, percent: float) -> float | None:
+        """The nearest-rank percentile, as the geometric middle of its bin; None without values."""
+        rank, seen = max(1, math.ceil(percent / 100 * self.count)), 0
+        for each, number in sorted(self.counts.items()):
+            seen += number
+            if seen >= rank:
+                return float(2 ** ((each + 0.5) / BINS_PER_OCTAVE))
+        return None
+
+    def __add__(self, other: LogHistogram) -> LogHistogram:
+        """Both together."""
+        counts = Counter(self.counts) + Counter(other.counts)
+        return LogHistogram(counts=dict(sorted(counts.items())), total=self.total + other.total)
+
+
+class IoWindow(Section):
+    """What was seen in one stretch of time. None is what the source does not tell.
+
+    Attributes:
+        began_unix_seconds: When it began.
+        seconds: How long it was.
+        reads: Read requests.
+        writes: Write requests that brought data.
+        read_bytes: Read.
+        write_bytes: Written.
+        flushes: Flushes of the volatile write cache.
+        forced_writes: Writes with forced unit access.
+        discards: Requests to discard.
+        merged: Requests that the host joined with others before the drive saw them.
+        busy_seconds: Time with at least one request in flight.
+        in_flight: Requests in flight -> seconds.
+        gap_floor_seconds: Shortest gap that counts as one.
+        gaps: Times without a request between two bursts, in seconds.
+        bursts: Bytes between two gaps.
+        read_sizes: Bytes of a read -> how many; of those only whose size is known exactly.
+        write_sizes: Likewise.
+        sequential_share: Share of reads and writes that begin where another one ended.
+        span_bytes: Distance from the lowest to the highest byte that was touched.
+        resolution_seconds: How exactly times are known; 0 from a trace.
+    """
+
+    began_unix_seconds: NonNegative | None = None
+    seconds: Positive | None = None
+    reads: Count = 0
+    writes: Count = 0
+    read_bytes: Count = 0
+    write_bytes: Count = 0
+    flushes: Count | None = None
+    forced_writes: Count | None = None
+    discards: Count | None = None
+    merged: Count | None = None
+    busy_seconds: NonNegative | None = None
+    in_flight: dict[int, NonNegative] = Field(default_factory=dict)
+    gap_floor_seconds: Positive = GAP_SECONDS
+    gaps: LogHistogram | None = None
+    bursts: LogHistogram | None = None
+    read_sizes: dict[int, Count] = Field(default_factory=dict)
+    write_sizes: dict[int, Count] = Field(default_factory=dict)
+    sequential_share: Fraction | None = None
+    span_bytes: Count | None = None
+    resolution_seconds: NonNegative | None = None
+
+    @property
+    def requests(self) -> int:
+        """Reads and writes."""
+        return self.reads + self.writes
+
+    @property
+    def bytes(self) -> int:
+        """Read and written."""
+        return self.read_bytes + self.write_bytes
+
+    @property
+    def mean_in_flight(self) -> float | None:
+        """Mean number of requests in flight while there were any."""
+        seconds = sum(time for level, time in self.in_flight.items() if level > 0)
+        if seconds <= 0:
+            return None
+        return sum(level * time for level, time in self.in_flight.items()) / seconds
+
+
+class IoSummary(Section):
+    """The document: stretches of one workload from one source.
+
+    Attributes:
+        schema_version: Of this form.
+        source: What was read.
+        name: How the workload is called.
+        scheduler: The host's block-layer scheduler, where known.
+        windows: At least one; in the order they were seen.
+        notes: What the source could not tell.
+    """
+
+    schema_version: Literal[1] = 1
+    source: IoSource
+    name: str
+    scheduler: str | None = None
+    windows: tuple[IoWindow, ...] = Field(min_length=1)
+    notes: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if len({one.gap_floor_seconds for one in self.windows}) > 1:
+            raise ValueError(
+                "windows: differ in gap_floor_seconds, so their bursts do not add up; observe "
+                "again with one --gap-seconds"
+            )
+        return self
+
+    def pooled(self, windows: Iterable[IoWindow] | None = None) -> IoWindow:
+        """All windows, or those given, as one; what one of them does not tell is not told."""
+        return _pooled(self.windows if windows is None else tuple(windows))
+
+
+_SUMS = (
+    "seconds", "reads", "writes", "read_bytes", "write_bytes", "flushes", "forced_writes",
+    "discards", "merged", "busy_seconds", "gaps", "bursts",
+)  # fmt: skip
+_COUNTERS = ("in_flight", "read_sizes", "write_sizes")
+_LARGEST = ("span_bytes", "resolution_seconds")
+
+
+def _pooled(windows: tuple[IoWindow, ...]) -> IoWindow:
+    first, *others = windows
+    if not others:
+        return first
+    fields: dict[str, object] = {"gap_floor_seconds": first.gap_floor_seconds}
+    for name in _SUMS:
+        total = getattr(first, name)
+        for one in others:
+            value = getattr(one, name)
+            total = None if total is None or value is None else total + value
+        fields[name] = total
+    for name in _COUNTERS:
+        together: Counter[int] = Counter()
+        for one in windows:
+            together.update(getattr(one, name))
+        fields[name] = dict(sorted(together.items()))
+    for name in _LARGEST:
+        values = [getattr(one, name) for one in windows]
+        fields[name] = None if None in values else max(values)
+    fields["began_unix_seconds"] = first.began_unix_seconds
+    fields["sequential_share"] = _weighted_share(windows)
+    return IoWindow.model_validate(fields)
+
+
+def _weighted_share(windows: tuple[IoWindow, ...]) -> float | None:
+    requests = sum(one.requests for one in windows)
+    if requests == 0 or any(one.sequential_share is None for one in windows if one.requests):
+        return None
+    return sum((one.sequential_share or 0.0) * one.requests for one in windows) / requests
+
+
+def parse_summary(text: str, where: str) -> IoSummary:
+    """Read the document.
+
+    Raises:
+        InputError: It is damaged, or another document; the message names `where`.
+        SchemaVersionError: It was written by a newer version.
+    """
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{where}: not a complete JSON document: {error}") from None
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise SchemaVersionError(
+            f"{where}: schema version {version} is newer than {SCHEMA_VERSION}; upgrade iojoule"
+        )
+    try:
+        return IoSummary.model_validate(data)
+    except ValidationError as error:
+        raise validation_error(error, where) from None
+
+
+def write_summary(summary: IoSummary, path: Path) -> None:
+    """Write the document atomically.
+
+    Raises:
+        InputError: The place cannot be written.
+    """
+    try:
+        write_text_atomically(path, summary.model_dump_json(indent=1) + "\n")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None

@@ -1,0 +1,103 @@
+"""Any file that says what a workload does, by its first lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.io_summary import GAP_SECONDS, IoSource, IoSummary, parse_summary
+from iojoule.recommender.workload import read_text
+from iojoule.recommender.workloads import blkparse, fio_iolog, mqsim_trace
+from iojoule.recommender.workloads.trace import Trace, window_of
+
+
+class SourceKind(StrEnum):
+    """What a file is."""
+
+    FIO_JOB = "fio-job"
+    FIO_IOLOG = "fio-iolog"
+    BLKPARSE = "blkparse"
+    MQSIM_TRACE = "mqsim-trace"
+    OBSERVED = "observed"
+
+
+_PARSERS: dict[SourceKind, Callable[[str, str], tuple[Trace, tuple[str, ...]]]] = {
+    SourceKind.FIO_IOLOG: fio_iolog.parse_fio_iolog,
+    SourceKind.BLKPARSE: blkparse.parse_blkparse,
+    SourceKind.MQSIM_TRACE: mqsim_trace.parse_mqsim_trace,
+}
+_FIVE_NUMBERS = re.compile(r"\s*\d+(\s+\d+){4}\s*$")
+
+
+def kind_of(text: str, path: Path) -> SourceKind:
+    """What a file is, from its first line that is neither empty nor a comment.
+
+    Raises:
+        InputError: It is none of `SourceKind`.
+    """
+    for line in text.splitlines():
+        if not line.strip() or line.lstrip()[0] in "#;":
+            continue
+        if line.startswith("fio version"):
+            return SourceKind.FIO_IOLOG
+        if line.lstrip().startswith("{"):
+            return SourceKind.OBSERVED
+        if _FIVE_NUMBERS.match(line):
+            return SourceKind.MQSIM_TRACE
+        if blkparse.EVENT.match(line):
+            return SourceKind.BLKPARSE
+        if line.lstrip().startswith("["):
+            return SourceKind.FIO_JOB
+        break
+    raise InputError(
+        f"{path}: is none of {', '.join(SourceKind)} as far as its first line tells; name what it "
+        "is with --as"
+    )
+
+
+def summary_of(
+    path: Path, text: str, kind: SourceKind, *, gap_seconds: float = GAP_SECONDS
+) -> IoSummary:
+    """What a trace, or an observation that was stored, says.
+
+    Raises:
+        InputError: A line that is none of its kind; names it.
+    """
+    if kind is SourceKind.OBSERVED:
+        return parse_summary(text, str(path))
+    trace, notes = _PARSERS[kind](text, str(path))
+    return IoSummary(
+        source=IoSource(kind.value),
+        name=path.stem,
+        windows=(window_of(trace, gap_seconds),),
+        notes=notes,
+    )
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file and what it is.
+
+    Attributes:
+        path: Where.
+        text: All of it.
+        kind: What it is.
+    """
+
+    path: Path
+    text: str
+    kind: SourceKind
+
+
+def open_source(path: Path, kind: SourceKind | None = None) -> SourceFile:
+    """Read a file and tell what it is, unless `kind` says so.
+
+    Raises:
+        InputError: It cannot be read, or is nothing known.
+    """
+    text = read_text(path)
+    return SourceFile(path, text, kind or kind_of(text, path))
