@@ -1,0 +1,1 @@
+"""A live drive, watched without touching it."""
