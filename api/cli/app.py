@@ -26,6 +26,7 @@ from iojoule.api.cli import (
     simulate,
     timeline,
     validate,
+    workload,
 )
 from iojoule.api.exit_codes import (
     INTERRUPTED,
@@ -59,6 +60,7 @@ app.add_typer(lab.app, name="lab")
 app.add_typer(sim.app, name="sim")
 app.command()(simulate.simulate)
 app.add_typer(validate.app, name="validate")
+app.add_typer(workload.app, name="workload")
 
 
 @app.command("exit-codes")

@@ -1,0 +1,266 @@
+"""`iojoule workload`: the question to a recommendation, from what is there."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from iojoule.api.cli import console
+from iojoule.api.cli.console import Format, FormatOption
+
+if TYPE_CHECKING:
+    from iojoule.datasets.io_summary import IoSummary
+    from iojoule.recommender.workload import WorkloadProfile
+
+app = typer.Typer(
+    help="Workload profiles from job files, traces, a live drive, and presets.",
+    no_args_is_help=True,
+)
+
+
+class Form(StrEnum):
+    """Form of a workload profile on standard output."""
+
+    TABLE = "table"
+    TOML = "toml"
+    JSON = "json"
+
+
+FormOption = Annotated[
+    Form,
+    typer.Option("--output", "-o", help="toml and json are what `recommend --workload` takes."),
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="Write the profile there (.toml or .json)."),
+]
+HistogramsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--histograms", metavar="FILE.json", help="Write what was seen there (docs/workloads.md)."
+    ),
+]
+LoopOption = Annotated[
+    Literal["open", "closed"] | None,
+    typer.Option(help="open: the rate is a demand to be met; closed: as fast as the drive can."),
+]
+PatternOption = Annotated[
+    Literal["sequential", "random"] | None,
+    typer.Option(help="Order of the addresses where the source does not tell."),
+]
+GapOption = Annotated[
+    float,
+    typer.Option(
+        "--gap-seconds", min=1e-4, help="Shortest time without a request that parts two bursts."
+    ),
+]
+HoursOption = Annotated[
+    str | None,
+    typer.Option(metavar="FROM-TO", help="Only what was observed in these hours of the day (UTC)."),
+]
+
+
+@app.command("from")
+def from_(
+    file: Annotated[Path, typer.Argument(metavar="FILE")],
+    as_: Annotated[
+        Literal["fio-job", "fio-iolog", "blkparse", "mqsim-trace", "observed"] | None,
+        typer.Option("--as", help="What the file is; else its first line tells."),
+    ] = None,
+    job: Annotated[str | None, typer.Option(help="Section of a fio job file.")] = None,
+    each: Annotated[
+        bool, typer.Option("--each", help="One profile for each job; --out is then a folder.")
+    ] = False,
+    loop: LoopOption = None,
+    pattern: PatternOption = None,
+    gap_seconds: GapOption = 0.01,
+    hours: HoursOption = None,
+    out: OutOption = None,
+    histograms: HistogramsOption = None,
+    output: FormOption = Form.TABLE,
+) -> None:
+    """Read a fio job file, a fio iolog, blkparse text, an MQSim trace, or an observation.
+
+    What the profile cannot express is named in its notes.
+    """
+    from iojoule.recommender.workloads.sources import SourceKind, open_source, summary_of
+
+    source = open_source(file, SourceKind(as_) if as_ else None)
+    if source.kind is SourceKind.FIO_JOB:
+        _refuse_summary_options(file, histograms=histograms, hours=hours, pattern=pattern)
+        _from_fio_job(source.path, job, each=each, loop=loop, out=out, output=output)
+        return
+    if job is not None or each:
+        raise typer.BadParameter(f"{file} is a {source.kind}: only a fio job file has jobs")
+    summary = summary_of(source.path, source.text, source.kind, gap_seconds=gap_seconds)
+    _answer(summary, loop, pattern, hours, out, histograms, output)
+
+
+def _refuse_summary_options(file: Path, **given: object) -> None:
+    names = [f"--{name}" for name, value in given.items() if value is not None]
+    if names:
+        raise typer.BadParameter(
+            f"{file} is a fio job file, which says what it does: leave {', '.join(names)} out"
+        )
+
+
+def _from_fio_job(
+    path: Path, job: str | None, *, each: bool, loop: str | None, out: Path | None, output: Form
+) -> None:
+    from iojoule.api.workloads import write_profile
+    from iojoule.recommender.workloads.fio_job import each_fio_job, from_fio_job
+    from iojoule.recommender.workloads.loop import Loop, with_loop
+
+    profiles = each_fio_job(path) if each else [from_fio_job(path, job=job)]
+    for profile in (with_loop(one, Loop(loop) if loop else None) for one in profiles):
+        if out is not None:
+            if each:
+                out.mkdir(parents=True, exist_ok=True)
+            target = out / f"{profile.name}.toml" if each else out
+            write_profile(profile, target)
+            console.note(f"wrote {target}")
+        _emit(profile, None, output)
+
+
+@app.command()
+def observe(
+    drive: Annotated[Path, typer.Argument(metavar="/dev/X", help="The drive; it is not opened.")],
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long to watch.")],
+    repeat: Annotated[int, typer.Option(min=1, help="How often to watch.")] = 1,
+    every: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="From one beginning to the next, for --repeat."),
+    ] = None,
+    interval: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1e-4, help="Time between two readings.")
+    ] = 0.001,
+    loop: LoopOption = None,
+    pattern: PatternOption = None,
+    gap_seconds: GapOption = 0.01,
+    out: OutOption = None,
+    histograms: HistogramsOption = None,
+    output: FormOption = Form.TABLE,
+) -> None:
+    """Watch a live drive through the block layer's counters; nothing is changed or slowed down.
+
+    --histograms adds to a file that is there, so that a day becomes a profile of its hours.
+    Ctrl-C ends it early; what was seen until then is kept.
+    """
+    from iojoule.api.workloads import Kept
+    from iojoule.measure.observe.session import Request, observe
+
+    kept = Kept(histograms)
+    interrupted = False
+    try:
+        observe(Request(drive, seconds, interval, gap_seconds, repeat, every), keep=kept.keep)
+    except KeyboardInterrupt:
+        interrupted = True
+    if kept.summary is None:
+        raise typer.Abort
+    _answer(kept.summary, loop, pattern, None, out, None, output)
+    if interrupted:
+        console.note("interrupted: this is what was seen until then")
+        raise typer.Abort
+
+
+def _answer(
+    summary: IoSummary,
+    loop: str | None,
+    pattern: str | None,
+    hours: str | None,
+    out: Path | None,
+    histograms: Path | None,
+    output: Form,
+) -> None:
+    from iojoule.api.workloads import write_profile
+    from iojoule.datasets.io_summary import write_summary
+    from iojoule.datasets.vocabulary import Pattern
+    from iojoule.recommender.workloads.day_profile import windows_in
+    from iojoule.recommender.workloads.from_summary import from_summary
+    from iojoule.recommender.workloads.loop import Loop
+
+    windows = windows_in(summary, hours) if hours else summary.windows
+    if histograms is not None:
+        write_summary(summary, histograms)
+        console.note(f"wrote {histograms}")
+    profile = from_summary(
+        summary,
+        windows=windows,
+        loop=Loop(loop) if loop else None,
+        pattern=Pattern(pattern) if pattern else None,
+    )
+    if out is not None:
+        write_profile(profile, out)
+        console.note(f"wrote {out}")
+    _emit(profile, summary.model_copy(update={"windows": windows}), output)
+
+
+@app.command()
+def day(
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="Of observe --histograms.")],
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Show what the hours of a day look like, from observations at different times."""
+    from iojoule.api.quantities import quantity
+    from iojoule.datasets.io_summary import parse_summary
+    from iojoule.recommender.workload import read_text
+    from iojoule.recommender.workloads.day_profile import day_profile
+
+    found = day_profile(parse_summary(read_text(file), str(file)))
+    records = [hour.model_dump() for hour in found]
+    if output is Format.TABLE:
+        rates = ("bytes_per_second", "read_fraction", "flushes_per_second", "busy_share")
+        records = [
+            each | {name: quantity(name, each[name]) for name in (*rates, "requests_per_second")}
+            for each in records
+        ]
+    titles = {
+        "hour": "hour (UTC)", "observed_seconds": "watched s", "bytes_per_second": "moved",
+        "requests_per_second": "requests/s", "read_fraction": "reads",
+        "flushes_per_second": "flushes/s", "busy_share": "busy",
+    }  # fmt: skip
+    console.emit_records(records, output, titles)
+
+
+@app.command()
+def presets(output: FormatOption = Format.TABLE) -> None:
+    """List the workload profiles that come along, and where they come from."""
+    from iojoule.recommender.workloads.presets import presets
+
+    records = [
+        {"preset": one.name, "loop": one.loop, "describes": one.describes, "sources": one.sources}
+        for one in presets()
+    ]
+    if output is not Format.JSON:
+        records = [{**each, "sources": "; ".join(each["sources"])} for each in records]
+    titles = {"preset": "preset", "loop": "loop", "describes": "what it is"}
+    console.emit_records(records, output, titles)
+
+
+@app.command()
+def show(
+    what: Annotated[str, typer.Argument(metavar="PRESET|FILE")],
+    loop: LoopOption = None,
+    output: FormOption = Form.TABLE,
+) -> None:
+    """Show a preset or a workload profile; `-o toml` writes a preset out to be changed."""
+    from iojoule.recommender.workload import load_workload
+    from iojoule.recommender.workloads.loop import Loop, with_loop
+    from iojoule.recommender.workloads.presets import find_preset
+
+    path = Path(what)
+    profile = load_workload(path) if path.suffix in (".toml", ".json") else find_preset(what)
+    _emit(with_loop(profile, Loop(loop) if loop else None), None, output)
+
+
+def _emit(profile: WorkloadProfile, summary: IoSummary | None, output: Form) -> None:
+    from iojoule.api.cli import workload_table
+    from iojoule.recommender.workloads.writing import as_json, as_toml
+
+    if output is Form.TABLE:
+        console.emit_table(*workload_table.parts(profile, summary))
+    else:
+        console.emit(as_toml(profile) if output is Form.TOML else as_json(profile))

@@ -1,0 +1,72 @@
+"""Workload profiles from any source, for the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from iojoule.datasets.atomic import write_text_atomically
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.io_summary import IoSummary, parse_summary, write_summary
+from iojoule.datasets.schema import validation_error
+from iojoule.recommender.workload import WorkloadProfile, read_text
+from iojoule.recommender.workloads.writing import as_json, as_toml
+
+
+def write_profile(profile: WorkloadProfile, path: Path) -> None:
+    """Write a profile that `iojoule recommend --workload` takes, by the ending of its name.
+
+    Raises:
+        InputError: The ending is neither .toml nor .json, or the place cannot be written.
+    """
+    form = {".toml": as_toml, ".json": as_json}.get(path.suffix.lower())
+    if form is None:
+        raise InputError(f"{path}: a workload profile is a .toml or a .json file")
+    try:
+        write_text_atomically(path, form(profile))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+class Kept:
+    """Keeps what is observed, and adds it to a file where one is named.
+
+    Args:
+        path: The file of an earlier observation, or a new one; None keeps nothing on disk.
+
+    Raises:
+        InputError: The file is there and is no observation.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.summary: IoSummary | None = None
+        self._path = path
+        self._earlier: IoSummary | None = None
+        if path is not None and path.exists():
+            self._earlier = parse_summary(read_text(path), str(path))
+
+    def keep(self, summary: IoSummary) -> None:
+        """Take what was seen so far; the file always holds all of it.
+
+        Raises:
+            InputError: The file is of another drive or another gap, or cannot be written.
+        """
+        self.summary = summary
+        if self._path is None:
+            return
+        if self._earlier is not None:
+            summary = self._with_earlier(self._earlier, summary)
+        write_summary(summary, self._path)
+
+    def _with_earlier(self, earlier: IoSummary, summary: IoSummary) -> IoSummary:
+        if (earlier.name, earlier.source) != (summary.name, summary.source):
+            raise InputError(
+                f"{self._path}: is an observation of {earlier.name} by {earlier.source}, not of "
+                f"{summary.name} by {summary.source}; name another file"
+            )
+        data = summary.model_dump() | {"windows": (*earlier.windows, *summary.windows)}
+        try:
+            return IoSummary.model_validate(data)
+        except ValidationError as error:
+            raise validation_error(error, str(self._path)) from None
