@@ -78,11 +78,11 @@ def _mix(seen: IoWindow, notes: list[str]) -> dict[str, Any]:
     mean = seen.bytes / seen.requests
     found["useful_request_bytes"] = max(BLOCK_BYTES, round(mean / BLOCK_BYTES) * BLOCK_BYTES)
     sizes = _sizes(seen)
-    if len(sizes) > 1:
-        found["request_bytes_mix"] = percent_text(sizes)
+    if sizes and (mix := percent_text(sizes)) is not None:
+        found["request_bytes_mix"] = mix
         notes.append(
-            f"request sizes are mixed; the answer is that of their mean, {mean:.0f} bytes, which "
-            "keeps both the requests and the bytes a second"
+            f"request sizes are mixed; the answer is that of their mean, {mean:.0f} bytes in whole "
+            "blocks of 512, which keeps both the requests and the bytes a second"
         )
     if seen.reads and seen.writes:
         read, write = seen.read_bytes / seen.reads, seen.write_bytes / seen.writes
@@ -141,6 +141,11 @@ def _arrival(seen: IoWindow, notes: list[str]) -> dict[str, Any]:
         "idle_gap_seconds_p50": _rounded(gaps.percentile(50) or 0.0),
         "idle_gap_seconds_p99": _rounded(gaps.percentile(99) or 0.0),
     }
+    if (seen.resolution_seconds or 0.0) > seen.gap_floor_seconds / 2:
+        notes.append(
+            f"readings came up to {1e3 * (seen.resolution_seconds or 0.0):.1f} ms apart, as the "
+            "host was busy: gaps are known to within that"
+        )
     if gaps.count < 100:
         notes.append(
             f"the 99th percentile of {gaps.count} gaps is the longest of them; observe longer to "
