@@ -10,7 +10,10 @@ from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.io_summary import IoSummary, parse_summary, write_summary
 from iojoule.datasets.schema import validation_error
+from iojoule.measure.command.block_io import find_disk
+from iojoule.measure.observe.blktrace import capture
 from iojoule.recommender.workload import WorkloadProfile, read_text
+from iojoule.recommender.workloads.sources import SourceKind, summary_of
 from iojoule.recommender.workloads.writing import as_json, as_toml
 
 
@@ -27,6 +30,22 @@ def write_profile(profile: WorkloadProfile, path: Path) -> None:
         write_text_atomically(path, form(profile))
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def observe_traced(drive: Path, seconds: float, gap_seconds: float) -> IoSummary:
+    """Trace a live drive with blktrace.
+
+    Raises:
+        DriveError, UnsafeDriveError: There is no such whole drive.
+        HostStateError: The host does not let it be traced.
+        InputError: Nothing was read or written.
+    """
+    disk = find_disk(drive)
+    traced = capture(disk, seconds)
+    path = Path(f"blktrace of {disk.name}")
+    found = summary_of(path, traced.text, SourceKind.BLKPARSE, gap_seconds=gap_seconds)
+    window = found.windows[0].model_copy(update={"began_unix_seconds": traced.began_unix_seconds})
+    return found.model_copy(update={"name": disk.name, "windows": (window,)})
 
 
 class Kept:

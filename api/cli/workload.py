@@ -137,6 +137,9 @@ def observe(
     interval: Annotated[
         float, typer.Option(metavar="SECONDS", min=1e-4, help="Time between two readings.")
     ] = 0.001,
+    blktrace: Annotated[
+        bool, typer.Option("--blktrace", help="Trace every request instead, as root.")
+    ] = False,
     loop: LoopOption = None,
     pattern: PatternOption = None,
     gap_seconds: GapOption = 0.01,
@@ -149,13 +152,18 @@ def observe(
     --histograms adds to a file that is there, so that a day becomes a profile of its hours.
     Ctrl-C ends it early; what was seen until then is kept.
     """
-    from iojoule.api.workloads import Kept
+    from iojoule.api.workloads import Kept, observe_traced
     from iojoule.measure.observe.session import Request, observe
 
+    if blktrace and repeat > 1:
+        raise typer.BadParameter("--blktrace traces once: leave --repeat out")
     kept = Kept(histograms)
     interrupted = False
     try:
-        observe(Request(drive, seconds, interval, gap_seconds, repeat, every), keep=kept.keep)
+        if blktrace:
+            kept.keep(observe_traced(drive, seconds, gap_seconds))
+        else:
+            observe(Request(drive, seconds, interval, gap_seconds, repeat, every), keep=kept.keep)
     except KeyboardInterrupt:
         interrupted = True
     if kept.summary is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,7 @@ def watched(samples: Samples, blocks: int = 1) -> IoWindow:
     """In one block, or in several that share their edges as the sampler's do."""
     watch = Watch(0.0)
     edges = np.linspace(0, len(samples) - 1, blocks + 1).astype(int)
-    for first, last in zip(edges[:-1], edges[1:], strict=True):
+    for first, last in pairwise(edges):
         part = slice(first, last + 1)
         watch.add(Samples(samples.at_seconds[part], samples.values[part]))
     return watch.window()
