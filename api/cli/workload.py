@@ -222,11 +222,15 @@ def day(
     if output is Format.TABLE:
         rates = ("bytes_per_second", "read_fraction", "flushes_per_second", "busy_share")
         records = [
-            each | {name: quantity(name, each[name]) for name in (*rates, "requests_per_second")}
+            each
+            | {
+                name: quantity(name, each[name])
+                for name in (*rates, "requests_per_second", "observed_seconds")
+            }
             for each in records
         ]
     titles = {
-        "hour": "hour (UTC)", "observed_seconds": "watched s", "bytes_per_second": "moved",
+        "hour": "hour (UTC)", "observed_seconds": "watched", "bytes_per_second": "moved",
         "requests_per_second": "requests/s", "read_fraction": "reads",
         "flushes_per_second": "flushes/s", "busy_share": "busy",
     }  # fmt: skip

@@ -172,7 +172,8 @@ def _current(summary: IoSummary, seen: IoWindow, notes: list[str]) -> dict[str, 
         notes.append(
             f"{depth:.2f} requests in flight in the mean while there are any, "
             f"{max(seen.in_flight)} at most; taken as one job of that depth: state the engine, "
-            "jobs and depth that run today in [current]"
+            "jobs and depth that run today in [current], and max_concurrency where the application "
+            "cannot keep more in flight"
         )
     if summary.scheduler in list(Scheduler):
         found["scheduler"] = summary.scheduler
