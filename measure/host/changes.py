@@ -39,6 +39,9 @@ class Change(Protocol):
     def command(self, value: str) -> str:
         """The command line that does the same, for people."""
 
+    def disturbs(self) -> tuple[Change, ...]:
+        """What else loses its value when this is set, so that it has to be remembered too."""
+
 
 @dataclass(frozen=True)
 class SysfsValue:
@@ -84,6 +87,20 @@ class SysfsValue:
         """A shell line."""
         return f"echo {value} > {self.path}"
 
+    def disturbs(self) -> tuple[Change, ...]:
+        """Of a scheduler: depth and throttling of the queue, and the scheduler's own settings.
+
+        Linux gives the queue another depth with every scheduler (blk_mq_init_sched in
+        block/blk-mq-sched.c), switches write-back throttling off and on with bfq
+        (bfq_init_queue), and makes the folder `iosched` anew.
+        """
+        scheduler = Path(self.path)
+        if scheduler.parts[-2:] != ("queue", "scheduler"):
+            return ()
+        asides = [scheduler.with_name(name) for name in ("nr_requests", "wbt_lat_usec")]
+        asides += sorted(scheduler.with_name("iosched").glob("*"))
+        return tuple(SysfsValue(str(one)) for one in asides if one.exists())
+
     def _offers(self) -> str:
         try:
             return Path(self.path).read_text().strip() or "nothing"
@@ -122,6 +139,10 @@ class NvmeFeature:
     def command(self, value: str) -> str:
         """The command of nvme-cli."""
         return self._controller().set_feature_command(self.identifier, int(value))
+
+    def disturbs(self) -> tuple[Change, ...]:
+        """Nothing."""
+        return ()
 
     def _controller(self) -> NvmeController:
         return NvmeController(Path(self.node), self.namespace)
@@ -164,6 +185,10 @@ class NvmeTransitions:
             f"nvme set-feature {self.node} --feature-id={AUTONOMOUS_TRANSITIONS:#x} --value={on} "
             "--data-len=256 --data=TABLE"
         )
+
+    def disturbs(self) -> tuple[Change, ...]:
+        """Nothing."""
+        return ()
 
     def _controller(self) -> NvmeController:
         return NvmeController(Path(self.node), self.namespace)

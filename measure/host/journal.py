@@ -86,15 +86,26 @@ class HostState:
             if before == value:
                 self._now[change] = value
                 return
-            self._before[change] = before
+            asides = {one: told for one in change.disturbs() if (told := _told(one)) is not None}
+            # behind them, so that it is put back before them
+            self._before = {**asides, **self._before, change: before}
             self._write()
         self._now.pop(change, None)
         change.set(value)
         self._now[change] = value
+        for aside in change.disturbs():
+            if (wanted := self._now.get(aside)) is not None:
+                aside.set(wanted)
 
     def forget(self, change: Change) -> None:
         """Set it again at the next `set`, whatever it was last told: it may have been reset."""
         self._now.pop(change, None)
+
+    def release(self) -> None:
+        """Leave everything as it is now: somebody else remembers what was there before."""
+        self._before.clear()
+        self._now.clear()
+        self._path.unlink(missing_ok=True)
 
     def restore(self) -> None:
         """Put everything back, the last change first; goes on where one fails.
@@ -110,10 +121,10 @@ class HostState:
                 # what was refused when it was set is as it was; what is gone holds no setting
                 if change.is_there() and change.get() != before:
                     change.set(before)
+                    self._note(f"restored: {change.command(before)}")
             except IojouleError as error:
                 failed[change] = f"`{change.command(before)}` ({error.message})"
             else:
-                self._note(f"restored: {change.command(before)}")
                 del self._before[change]
         self._now.clear()
         if failed:
@@ -166,6 +177,17 @@ def restore_abandoned(folder: Path | None = None) -> list[str]:
     return said
 
 
+def _told(change: Change) -> str | None:
+    """The value of what another change would disturb; None where it has none, as wbt without wbt.
+
+    Write-only or unsupported attributes of a queue refuse to be read (block/blk-sysfs.c).
+    """
+    try:
+        return change.get()
+    except IojouleError:
+        return None
+
+
 def _restore(path: Path, content: dict[str, Any]) -> list[str]:
     said = []
     for record in reversed(content["changes"]):
@@ -176,13 +198,13 @@ def _restore(path: Path, content: dict[str, Any]) -> list[str]:
         try:
             if change.get() != before:
                 change.set(before)
+                said.append(f"{content['drive']}: restored after a crash: {change.command(before)}")
         except IojouleError as error:
             raise HostStateError(
                 f"{content['drive']}: an interrupted campaign left it changed and "
                 f"`{change.command(before)}` fails ({error.message}); do it by hand, then remove "
                 f"{path}"
             ) from None
-        said.append(f"{content['drive']}: restored after a crash: {change.command(before)}")
     return said
 
 

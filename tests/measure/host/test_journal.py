@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -156,3 +157,85 @@ def test_a_missing_permission_names_the_remedy(knob: Path, journals: Path) -> No
     knob.chmod(0o444)
     with pytest.raises(HostStateError, match="udev rule"), HostState("drive", journals) as state:
         state.set(SysfsValue(str(knob)), "64")
+
+
+class Queue:
+    """A request queue as Linux keeps it: every scheduler comes with a depth and settings anew."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "queue"
+        (self.folder / "iosched").mkdir(parents=True)
+        self.write(scheduler="[none] mq-deadline", nr_requests="64", wbt_lat_usec="1000")
+
+    def write(self, **values: str) -> None:
+        for name, value in values.items():
+            (self.folder / name).write_text(value)
+
+    def read(self, name: str) -> str:
+        return (self.folder / name).read_text()
+
+    def scheduler(self, monkeypatch: pytest.MonkeyPatch) -> SysfsValue:
+        write = Path.write_text
+
+        def as_linux(path: Path, text: str) -> int:
+            if path != self.folder / "scheduler":
+                return write(path, text)
+            self.write_depth(write, text)
+            names = ("none", "mq-deadline")
+            return write(path, " ".join(f"[{one}]" if one == text else one for one in names))
+
+        monkeypatch.setattr(Path, "write_text", as_linux)
+        return SysfsValue(str(self.folder / "scheduler"))
+
+    def write_depth(self, write: Callable[[Path, str], int], scheduler: str) -> None:
+        write(self.folder / "nr_requests", "128" if scheduler == "none" else "256")
+        for file in (self.folder / "iosched").glob("*"):
+            file.unlink()
+        if scheduler == "mq-deadline":
+            write(self.folder / "iosched" / "read_expire", "500")
+
+
+def test_what_a_scheduler_takes_away_is_put_back_with_it(
+    tmp_path: Path, journals: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = Queue(tmp_path)
+    scheduler = queue.scheduler(monkeypatch)
+    with HostState("drive", journals) as state:
+        state.set(scheduler, "mq-deadline")
+        assert queue.read("nr_requests") == "256"
+    assert [queue.read(name) for name in ("scheduler", "nr_requests", "wbt_lat_usec")] == [
+        "[none] mq-deadline", "64", "1000",
+    ]  # fmt: skip
+
+
+def test_the_settings_of_a_scheduler_that_was_tuned_are_put_back(
+    tmp_path: Path, journals: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = Queue(tmp_path)
+    scheduler = queue.scheduler(monkeypatch)
+    scheduler.set("mq-deadline")
+    (queue.folder / "iosched" / "read_expire").write_text("77")
+    with HostState("drive", journals) as state:
+        state.set(scheduler, "none")
+        assert not (queue.folder / "iosched" / "read_expire").exists()
+    assert queue.read("iosched/read_expire") == "77"
+
+
+def test_a_depth_that_was_asked_for_outlasts_the_next_scheduler(
+    tmp_path: Path, journals: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = Queue(tmp_path)
+    scheduler = queue.scheduler(monkeypatch)
+    with HostState("drive", journals) as state:
+        state.set(SysfsValue(str(queue.folder / "nr_requests")), "32")
+        state.set(scheduler, "mq-deadline")
+        assert queue.read("nr_requests") == "32"
+    assert queue.read("nr_requests") == "64"
+
+
+def test_what_is_released_stays_as_it_is(knob: Path, journals: Path) -> None:
+    with HostState("drive", journals) as state:
+        state.set(SysfsValue(str(knob)), "64")
+        state.release()
+    assert knob.read_text() == "64"
+    assert list(journals.iterdir()) == []
