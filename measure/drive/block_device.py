@@ -97,6 +97,11 @@ class BlockDevice:
         """Kernel names of its partitions."""
         return sorted(one.parent.name for one in self.folder.glob("*/partition"))
 
+    def numbers(self) -> frozenset[str]:
+        """Major and minor numbers of the drive and of its partitions."""
+        parts = (self.attribute(f"{part}/dev") for part in self.parts())
+        return frozenset({self.number, *(text for text in parts if text)})
+
     def holders(self) -> list[str]:
         """What is built on it or on a partition: `dm-0`, `md0` ..."""
         return sorted(one.name for one in self.folder.glob("holders/*")) + sorted(

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.errors import HostStateError, UnsafeDriveError
+from iojoule.measure.host.mounts import mounts
 
 PROC = Path("/proc")
 
@@ -38,10 +39,8 @@ class Signature:
 def uses(device: BlockDevice, *, proc: Path = PROC) -> list[str]:
     """Everything that uses the drive or a partition of it, each in words; empty = nobody."""
     names = {device.name, *device.parts()}
-    numbers = {device.number} | {
-        text for part in device.parts() if (text := device.attribute(f"{part}/dev"))
-    }
-    found = [f"{where} is mounted on {point}" for where, point in _mounts(proc, numbers)]
+    numbers = device.numbers()
+    found = [f"{one.source} is mounted on {one.point}" for one in mounts(numbers, proc=proc)]
     found += [f"{name} is swap" for name in _swaps(proc) if name in names]
     found += [f"{holder} (LVM, RAID or encryption) is built on it" for holder in device.holders()]
     found += [f"process {who} has it open" for who in _openers(proc, device)]
@@ -151,18 +150,6 @@ def held(device: BlockDevice) -> Iterator[None]:
         os.close(handle)
 
 
-def _mounts(proc: Path, numbers: Collection[str]) -> list[tuple[str, str]]:
-    """Source and mount point of every mount of these devices (proc(5), mountinfo)."""
-    found = []
-    for line in _lines(proc / "self" / "mountinfo"):
-        fields, _, rest = line.partition(" - ")
-        words = fields.split()
-        if len(words) > 4 and words[2] in numbers:
-            source = rest.split()[1] if len(rest.split()) > 1 else words[2]
-            found.append((source, words[4].encode().decode("unicode_escape")))
-    return found
-
-
 def _swaps(proc: Path) -> list[str]:
     return [Path(line.split()[0]).resolve().name for line in _lines(proc / "swaps")[1:]]
 
@@ -176,9 +163,7 @@ def _lines(path: Path) -> list[str]:
 
 def _openers(proc: Path, device: BlockDevice) -> list[str]:
     """Other processes that have the drive or a partition open, as far as we may look."""
-    numbers = {device.number} | {
-        text for part in device.parts() if (text := device.attribute(f"{part}/dev"))
-    }
+    numbers = device.numbers()
     found = []
     for folder in proc.glob("[0-9]*"):
         if folder.name == str(os.getpid()):

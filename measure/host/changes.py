@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Protocol
 
 from iojoule.measure.drive.nvme_cli import AUTONOMOUS_TRANSITIONS, NvmeController
 from iojoule.measure.errors import CampaignError, DriveError, HostStateError
+from iojoule.measure.host.mounts import MountOption
+from iojoule.measure.host.text_file import TextFile
 
 _CHOICE = re.compile(r"\[([^\]]+)\]")
 
@@ -194,8 +196,8 @@ class NvmeTransitions:
         return NvmeController(Path(self.node), self.namespace)
 
 
-KINDS: dict[str, type[SysfsValue] | type[NvmeFeature] | type[NvmeTransitions]] = {
-    one.kind: one for one in (SysfsValue, NvmeFeature, NvmeTransitions)
+KINDS: dict[str, type[Any]] = {
+    one.kind: one for one in (SysfsValue, NvmeFeature, NvmeTransitions, MountOption, TextFile)
 }
 """Every kind of change by its name in the journal."""
 
@@ -212,7 +214,8 @@ def from_record(record: dict[str, Any]) -> tuple[Change, str]:
         CampaignError: The journal is of another version.
     """
     try:
-        return KINDS[record["kind"]](**record["target"]), str(record["before"])
+        change: Change = KINDS[record["kind"]](**record["target"])
+        return change, str(record["before"])
     except (KeyError, TypeError):
         raise CampaignError(
             f"the journal holds {record!r}, which this iojoule does not know; restore it by hand"
