@@ -10,6 +10,7 @@ import typer
 
 from iojoule import __version__
 from iojoule.api.cli import (
+    act,
     calibrate,
     console,
     devices,
@@ -54,6 +55,8 @@ app.command()(predict.predict)
 app.command()(timeline.timeline)
 app.add_typer(profile.app, name="profile")
 app.command()(recommend.recommend)
+app.command()(act.apply)
+app.command()(act.undo)
 app.command()(serve.serve)
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(lab.app, name="lab")

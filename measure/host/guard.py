@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TypeVar
 
 from iojoule.measure.drive.block_device import BlockDevice
@@ -18,6 +19,8 @@ def guarded(
     say: Callable[[str], None],
     interrupted: str,
     work: Callable[[HostState], T],
+    *,
+    in_use: bool = False,
 ) -> T:
     """Do some work on a drive; afterwards drive and host are as they were, whatever happened.
 
@@ -25,17 +28,18 @@ def guarded(
     contextlib that would stand between the work and the restoring.
 
     Args:
-        device: Held exclusively meanwhile.
+        device: Held exclusively meanwhile, unless it is in use.
         say: Tells people what is restored.
         interrupted: What a signal means for them, behind its name.
         work: Is given what remembers its changes.
+        in_use: Whether others may use the drive meanwhile: its settings are changed, not its data.
 
     Raises:
         UnsafeDriveError: Somebody else holds the drive.
         HostStateError: Something could not be put back.
         Interrupted: A signal ended the work.
     """
-    with gate(say) as signals, held(device):
+    with gate(say) as signals, nullcontext() if in_use else held(device):
         state = HostState(str(device.path), note=say)
         try:
             try:

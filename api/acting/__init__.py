@@ -1,0 +1,1 @@
+"""Acting on a recommendation: setting it, taking it back, watching it, proving what it saves."""

@@ -1,0 +1,107 @@
+"""A recommendation as `iojoule recommend -o json` wrote it, as far as acting on it needs it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from iojoule.datasets.errors import InfeasibleError, InputError, SchemaVersionError
+from iojoule.datasets.schema import Configuration, validation_error
+from iojoule.recommender.answer import ANSWER_VERSION, Estimate
+from iojoule.recommender.sla import LATENCY_MAXIMA, Sla
+from iojoule.recommender.workload import Scope
+
+
+class _Lenient(BaseModel):
+    """Takes what it needs and leaves the rest alone."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Setup(_Lenient):
+    """A row of the answer: the configuration and the latencies that are expected of it."""
+
+    configuration: Configuration
+    latency_mean_ns: Estimate
+    latency_p50_ns: Estimate | None = None
+    latency_p99_ns: Estimate | None = None
+    latency_p999_ns: Estimate | None = None
+
+    def latency_over_mean(self, bound: str) -> float | None:
+        """How many times the mean the latency is that a bound of the SLA is about.
+
+        Args:
+            bound: Field of the SLA, one of `LATENCY_MAXIMA`.
+        """
+        expected: Estimate | None = getattr(self, LATENCY_MAXIMA[bound])
+        return None if expected is None else expected.value / self.latency_mean_ns.value
+
+
+class ExpectedSaving(_Lenient):
+    """What the recommendation promises, in percent of today's energy for the same work."""
+
+    percent: Estimate
+    verdict: str
+    reason: str
+
+
+class Answer(_Lenient):
+    """The part of a recommendation that is acted on.
+
+    Attributes:
+        device: Catalogue id of the drive it is about.
+        model_name: Its name.
+        workload: Name of the workload profile.
+        scope: Whose energy counts.
+        demand_bytes_per_second: Useful bytes demanded; None = as fast as possible.
+        sla: The bounds.
+        recommended: What to use.
+        current: What ran when the question was asked.
+        saving: What it promises; None where no power is known.
+    """
+
+    device: str
+    model_name: str
+    workload: str
+    scope: Scope
+    demand_bytes_per_second: float | None
+    sla: Sla
+    recommended: Setup
+    current: Setup
+    saving: ExpectedSaving | None = None
+
+
+def read_answer(path: Path) -> Answer:
+    """Read a recommendation; `-` is standard input.
+
+    Raises:
+        InputError: It is missing or no recommendation.
+        SchemaVersionError: It is of another version.
+        InfeasibleError: It recommends nothing.
+    """
+    where = "standard input" if str(path) == "-" else str(path)
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+        data = json.loads(text)
+    except OSError as error:
+        raise InputError(f"{where}: cannot be read: {error.strerror}") from None
+    except ValueError:
+        data = None
+    if not isinstance(data, dict) or "answer_version" not in data:
+        raise InputError(
+            f"{where}: is no recommendation; write one with `iojoule recommend ... -o json > FILE`"
+        )
+    if data["answer_version"] != ANSWER_VERSION:
+        raise SchemaVersionError(
+            f"{where}: is a recommendation of version {data['answer_version']}, this iojoule knows "
+            f"{ANSWER_VERSION}; ask again with the iojoule that is to act"
+        )
+    if data.get("recommended") is None:
+        raise InfeasibleError(f"{where}: no configuration met the SLA, so there is nothing to set")
+    try:
+        return Answer.model_validate(data)
+    except ValidationError as error:
+        raise validation_error(error, where) from None

@@ -1,0 +1,87 @@
+"""Files that set the same again after a restart: a udev rule for the drive, tmpfiles for the CPUs.
+
+Formats: udev(7) and tmpfiles.d(5). Neither is read by anything but systemd's own programs, which
+every restart runs; taking a file away ends it, so that undoing needs no further command.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+from iojoule import __version__
+from iojoule.api.acting.proposal import Left, Proposal, Step
+from iojoule.measure.host.changes import NvmeFeature, SysfsValue
+from iojoule.measure.host.text_file import TextFile
+
+ETC = Path("/etc")
+
+_HEADING = f"# Set by iojoule {__version__}; `iojoule undo` takes this file away.\n"
+_NVME = "/usr/sbin/nvme"
+
+
+def persistent(proposal: Proposal, etc: Path = ETC) -> tuple[tuple[Step, ...], tuple[Left, ...]]:
+    """The files that make the steps of a proposal outlast a restart, as steps themselves.
+
+    Returns:
+        The steps, and what cannot be made to last, with the reason.
+
+    Raises:
+        HostStateError: A file that is there already cannot be read.
+    """
+    drive = proposal.drive
+    name = re.sub(r"[^A-Za-z0-9]+", "-", drive.serial).strip("-")
+    left: list[Left] = []
+    rules: list[str] = []
+    values: list[str] = []
+    for step in proposal.steps:
+        rule = _rule(step, proposal)
+        if rule is not None:
+            rules.append(rule)
+        elif isinstance(step.change, SysfsValue) and "/devices/system/cpu/" in step.change.path:
+            values.append(f"w {step.change.path} - - - - {step.then}")
+        else:
+            left.append(Left(f"{step.what} after a restart", step.then, _why_not(step)))
+    files = {
+        etc / "udev/rules.d" / f"71-iojoule-{name}.rules": rules,
+        etc / "tmpfiles.d" / f"iojoule-{name}.conf": values,
+    }
+    steps = []
+    for path, lines in files.items():
+        if lines:
+            file = TextFile(str(path))
+            text = _HEADING + "".join(f"{line}\n" for line in lines)
+            steps.append(Step("after a restart", file, file.get(), text))
+    return tuple(one for one in steps if one.now != one.then), tuple(left)
+
+
+def _rule(step: Step, proposal: Proposal) -> str | None:
+    """A udev rule that finds the drive by its serial number and not by its name."""
+    device = proposal.drive.device
+    serial = device.attribute("device/serial")
+    if not serial:
+        return None
+    change = step.change
+    if isinstance(change, NvmeFeature) and device.name.startswith("nvme"):
+        program = shutil.which("nvme") or _NVME
+        return (
+            f'ACTION=="add", SUBSYSTEM=="nvme", KERNEL=="nvme[0-9]*", ATTR{{serial}}=="{serial}", '
+            f'RUN+="{program} set-feature /dev/%k --feature-id={change.identifier:#x} '
+            f'--value={step.then}"'
+        )
+    if isinstance(change, SysfsValue) and Path(change.path).parent == device.queue("x").parent:
+        attribute = Path(change.path).name
+        return (
+            f'ACTION=="add|change", SUBSYSTEM=="block", ENV{{DEVTYPE}}=="disk", '
+            f'ATTRS{{serial}}=="{serial}", ATTR{{queue/{attribute}}}="{step.then}"'
+        )
+    return None
+
+
+def _why_not(step: Step) -> str:
+    if step.what.startswith("mount option"):
+        return "put it into the line of /etc/fstab"
+    if step.what == "apst_enabled":
+        return "set nvme_core.default_ps_max_latency_us on the kernel's command line"
+    return "the kernel knows no serial number of this drive, so that no rule could find it"

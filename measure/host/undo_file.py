@@ -1,0 +1,190 @@
+"""The undo file: what was set on drive and host for good, and how all of it is taken back.
+
+It is written, flushed to disk, before anything is set, and once more when everything is: then it
+also says what was set, so that `undo` notices whatever somebody else has changed since.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from iojoule.datasets.atomic import write_text_atomically
+from iojoule.datasets.errors import IojouleError
+from iojoule.measure.errors import CampaignError, HostStateError
+from iojoule.measure.host.changes import Change, from_record, to_record
+
+_FORMAT = "iojoule-undo"
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing that is set.
+
+    Attributes:
+        change: What it is.
+        before: Its value before.
+        after: The value it was given; None = it has none of its own, as a queue's depth that came
+            with another scheduler, or was not set yet when the file was written.
+    """
+
+    change: Change
+    before: str
+    after: str | None
+
+
+@dataclass(frozen=True)
+class UndoFile:
+    """What was set on one drive and its host.
+
+    Attributes:
+        drive: Its node.
+        controller: Node of its controller; None = none.
+        serial: Its serial number.
+        entries: In the order in which they were set.
+    """
+
+    drive: str
+    controller: str | None
+    serial: str
+    entries: tuple[Entry, ...]
+
+    def write(self, path: Path) -> None:
+        """Write it atomically.
+
+        Raises:
+            HostStateError: It cannot be written.
+        """
+        content = {
+            "format": _FORMAT,
+            "schema_version": _VERSION,
+            **{name: getattr(self, name) for name in ("drive", "controller", "serial")},
+            "changes": [
+                {**to_record(one.change, one.before), "after": one.after} for one in self.entries
+            ],
+        }
+        try:
+            write_text_atomically(path, json.dumps(content, indent=1) + "\n")
+        except OSError as error:
+            raise HostStateError(
+                f"{path}: the undo file cannot be written ({error.strerror}), so nothing is set; "
+                "name another place with --undo"
+            ) from None
+
+    def now(self) -> UndoFile:
+        """The same with the values that are in force now as those that were set."""
+        return replace(
+            self, entries=tuple(replace(one, after=one.change.get()) for one in self.entries)
+        )
+
+
+def entries_of(settings: Sequence[tuple[Change, str]]) -> tuple[Entry, ...]:
+    """What setting these, in this order, changes: also what they disturb, which stands first.
+
+    Raises:
+        DriveError: The drive does not answer.
+        HostStateError: The host does not tell a value.
+    """
+    own = {change: Entry(change, change.get(), value) for change, value in settings}
+    asides: dict[Change, Entry] = {}
+    for change in own:
+        for aside in change.disturbs():
+            if aside not in own and (entry := _aside(aside)) is not None:
+                asides.setdefault(aside, entry)
+    # put back the other way round: what others disturb last
+    return (*asides.values(), *_disturbed_first(own))
+
+
+def _aside(change: Change) -> Entry | None:
+    try:
+        return Entry(change, change.get(), None)
+    except IojouleError:
+        return None  # an attribute that this kernel does not let anybody read
+
+
+def _disturbed_first(own: dict[Change, Entry]) -> list[Entry]:
+    disturbed = {aside for change in own for aside in change.disturbs()}
+    return sorted(own.values(), key=lambda one: one.change not in disturbed)
+
+
+def read_undo_file(path: Path) -> UndoFile:
+    """Read an undo file.
+
+    Raises:
+        CampaignError: It is missing, damaged, or of another version.
+    """
+    try:
+        content: dict[str, Any] = json.loads(path.read_text())
+        right = content["format"] == _FORMAT and content["schema_version"] == _VERSION
+    except FileNotFoundError:
+        raise CampaignError(
+            f"{path}: there is no such file; `iojoule apply --run` says where it writes it, and "
+            "`iojoule undo` removes it when everything is back"
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError):
+        right = False
+    if not right:
+        raise CampaignError(f"{path}: is no undo file that this iojoule can read")
+    entries = []
+    for record in content["changes"]:
+        change, before = from_record(record)
+        entries.append(Entry(change, before, record.get("after")))
+    return UndoFile(content["drive"], content["controller"], content["serial"], tuple(entries))
+
+
+def take_back(undo: UndoFile, say: Callable[[str], None], *, force: bool = False) -> int:
+    """Put everything back, the last change first; goes on where one fails.
+
+    Args:
+        undo: What was set.
+        say: Told of everything that is put back.
+        force: Also what somebody else has changed since.
+
+    Returns:
+        How many values were put back; what has its value already is left alone.
+
+    Raises:
+        HostStateError: Somebody else has changed something since (nothing is done then), or
+            something could not be put back, with the command that does so.
+    """
+    strangers = [one for one in undo.entries if _changed_by_others(one)]
+    if strangers and not force:
+        listed = "; ".join(
+            f"{_name(one.change)} was set to {one.after} and is now {one.change.get()}"
+            for one in strangers
+        )
+        raise HostStateError(
+            f"somebody else has changed what is to be taken back: {listed}. Nothing was done; say "
+            "--force to put back what was there before all of it"
+        )
+    failed, done = [], 0
+    for one in reversed(undo.entries):
+        try:
+            # asked only now: a scheduler that was put back took other values with it
+            if one.change.is_there() and one.change.get() != one.before:
+                one.change.set(one.before)
+                say(f"put back: {one.change.command(one.before)}")
+                done += 1
+        except IojouleError as error:
+            failed.append(f"`{one.change.command(one.before)}` ({error.message})")
+    if failed:
+        raise HostStateError(
+            "not everything could be put back; do it by hand: " + "; ".join(failed)
+        )
+    return done
+
+
+def _changed_by_others(one: Entry) -> bool:
+    try:
+        known = one.after is not None and one.change.is_there()
+        return known and one.change.get() not in (one.before, one.after)
+    except IojouleError:
+        return False  # what cannot be asked fails where it is put back, with its command
+
+
+def _name(change: Change) -> str:
+    return " ".join(str(part) for part in (change.kind, *asdict(change).values()))  # type: ignore[call-overload]
