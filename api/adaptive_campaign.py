@@ -71,7 +71,7 @@ def candidates_of(runs: Sequence[Run], question: WorkloadProfile) -> list[Run]:
     found: dict[str, Run] = {}
     for run in runs:
         if _asked(run.point.workload, question) and _allowed(run.point.configuration, question):
-            point = _at_demand(run.point, question)
+            point = at_demand(run.point, question)
             found.setdefault(point.key, replace(run, point=point, repeat=0))
     if not found:
         raise InputError(
@@ -150,7 +150,8 @@ def _allowed(configuration: Configuration, question: WorkloadProfile) -> bool:
     return True
 
 
-def _at_demand(point: Point, question: WorkloadProfile) -> Point:
+def at_demand(point: Point, question: WorkloadProfile) -> Point:
+    """A point that has to serve the demand of a question, in bytes of its own size of request."""
     stated = question.workload
     size = point.configuration.request_bytes
     operation = stated.useful_request_bytes or question.current.request_bytes or size

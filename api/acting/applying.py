@@ -8,6 +8,7 @@ from pathlib import Path
 from iojoule.api.acting.proposal import Proposal, Step
 from iojoule.datasets.errors import InputError, IojouleError
 from iojoule.measure.campaign.session import look_at
+from iojoule.measure.campaign.settings import wake
 from iojoule.measure.errors import HostStateError, UnsafeDriveError
 from iojoule.measure.host.guard import guarded
 from iojoule.measure.host.journal import HostState, restore_abandoned
@@ -86,6 +87,7 @@ def apply(
             say(f"set: {step.command}")
         if watch is not None:
             watch()
+        wake(device)
         kept.append(undo.now())
         kept[0].write(undo_path)
         state.release()
@@ -133,6 +135,7 @@ def take_back_file(path: Path, say: Say, *, force: bool = False) -> int:
             f"{known.serial}; nothing was done. A restart may have renamed it, and has reset it "
             "then: see `iojoule apply` for what is in force, and remove the file"
         )
+    wake(facts.device)
     done = take_back(known, say, force=force)
     try:
         path.unlink()

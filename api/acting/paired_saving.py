@@ -4,17 +4,17 @@ Every pair is one run with either configuration, one right after the other, in a
 random but balanced: of two consecutive pairs one begins with the change and one without. What is
 compared is the logarithm of joules per byte of useful work, so that a saving is a ratio.
 
-Test: that of a two-period crossover (Senn, Cross-over Trials in Clinical Research, 2nd ed., 3.3-3.5;
-Hills and Armitage 1979). The difference between first and second run of a pair, such as a linear
-drift of temperature, is estimated from the two orders and taken out; of n pairs n - 2 degrees of
-freedom are left for Student's t. Slow noise is common to both runs of a pair, and whatever is left
-of it has, by the random order, no side.
+Test: that of a two-period crossover (Hills and Armitage, British Journal of Clinical Pharmacology
+8, 1979; Senn, Cross-over Trials in Clinical Research). The difference between first and second run
+of a pair, such as a linear drift of temperature, is estimated from the two orders and taken out; of
+n pairs n - 2 degrees of freedom are left for Student's t. Slow noise is common to both runs of a
+pair, and whatever is left of it has, by the random order, no side.
 
 Stopping: at fixed numbers of pairs. Each look has its own share of the allowed error, in proportion
 to the pairs that came new; the shares add up to it, so that by Bonferroni's inequality all
 intervals together hold with the stated confidence, wherever it is stopped (error spending in
 proportion to information: Lan and DeMets, Biometrika 70, 1983; repeated confidence intervals:
-Jennison and Turnbull 1989).
+Jennison and Turnbull, Journal of the Royal Statistical Society B 51, 1989).
 """
 
 from __future__ import annotations

@@ -28,6 +28,9 @@ from iojoule.api.cli import (
     timeline,
     validate,
     workload,
+
+
+    verify,
 )
 from iojoule.api.exit_codes import (
     INTERRUPTED,
@@ -57,6 +60,7 @@ app.add_typer(profile.app, name="profile")
 app.command()(recommend.recommend)
 app.command()(act.apply)
 app.command()(act.undo)
+app.command()(verify.verify)
 app.command()(serve.serve)
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(lab.app, name="lab")

@@ -94,13 +94,14 @@ class SysfsValue:
 
         Linux gives the queue another depth with every scheduler (blk_mq_init_sched in
         block/blk-mq-sched.c), switches write-back throttling off and on with bfq
-        (bfq_init_queue), and makes the folder `iosched` anew.
+        (bfq_init_queue), and makes the folder `iosched` anew. The depth stands last, to be put
+        back first: schedulers derive settings of theirs from it (dd_depth_updated).
         """
         scheduler = Path(self.path)
         if scheduler.parts[-2:] != ("queue", "scheduler"):
             return ()
-        asides = [scheduler.with_name(name) for name in ("nr_requests", "wbt_lat_usec")]
-        asides += sorted(scheduler.with_name("iosched").glob("*"))
+        asides = sorted(scheduler.with_name("iosched").glob("*"))
+        asides += [scheduler.with_name(name) for name in ("wbt_lat_usec", "nr_requests")]
         return tuple(SysfsValue(str(one)) for one in asides if one.exists())
 
     def _offers(self) -> str:

@@ -77,9 +77,11 @@ class UndoFile:
 
     def now(self) -> UndoFile:
         """The same with the values that are in force now as those that were set."""
-        return replace(
-            self, entries=tuple(replace(one, after=one.change.get()) for one in self.entries)
+        found = (
+            replace(one, after=one.change.get() if one.change.is_there() else None)
+            for one in self.entries
         )
+        return replace(self, entries=tuple(found))
 
 
 def entries_of(settings: Sequence[tuple[Change, str]]) -> tuple[Entry, ...]:
