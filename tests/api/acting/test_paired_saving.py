@@ -15,8 +15,8 @@ TRIAL = Trial()
 class Meter:
     """Joules per byte of runs one after the other, on a simulated clock.
 
-    A run is 30 s of watts at 1 Hz, whose noise remembers (first order, half a minute), on a drift of
-    temperature, on a walk of the room, and now and then with somebody else's background work.
+    A run is 30 s of watts at 1 Hz, whose noise remembers (first order, half a minute), on a drift
+    of temperature, on a walk of the room, and now and then with somebody else's background work.
     """
 
     def __init__(self, seed: int, saving: float = 0.0, drift: float = 2e-5) -> None:

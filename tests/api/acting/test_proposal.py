@@ -1,0 +1,116 @@
+"""What is set, what is left, and why, on a host below a folder."""
+
+from pathlib import Path
+
+import pytest
+
+from iojoule.api.acting.proposal import Proposal, names, propose
+from iojoule.measure.errors import UnsafeDriveError
+from tests.api.acting.answers import answer
+from tests.api.acting.hosts import host
+
+
+def proposed(folder: Path, **recommended: object) -> Proposal:
+    return propose(answer(recommended), host(folder), None)
+
+
+def changes(found: Proposal) -> dict[str, tuple[str, str]]:
+    return {name: (group[0].now, group[0].then) for name, group in names(found.steps)}
+
+
+def reasons(found: Proposal) -> dict[str, str]:
+    return {one.what: one.why for one in found.left}
+
+
+def test_what_is_in_force_is_not_set_again(tmp_path: Path) -> None:
+    found = proposed(tmp_path)
+    assert found.steps == ()
+    assert found.kept == ("scheduler",)
+
+
+def test_the_scheduler_and_the_processors(tmp_path: Path) -> None:
+    found = proposed(
+        tmp_path,
+        scheduler="none",
+        cpu_governor="powersave",
+        cpu_frequency_max_hertz=2e9,
+        cstate_limit=1,
+    )
+    assert changes(found) == {
+        "scheduler": ("mq-deadline", "none"),
+        "cpu_governor": ("performance", "powersave"),
+        "cpu_frequency_max_hertz": ("4000000", "2000000"),
+        "cstate_limit": ("0", "1"),
+    }
+    assert [len(group) for _, group in names(found.steps)] == [1, 2, 2, 2]
+    queue = tmp_path / "class/block/nvme0n1/queue"
+    assert found.steps[0].command == f"echo none > {queue / 'scheduler'}"
+    assert found.steps[0].undo_command == f"echo mq-deadline > {queue / 'scheduler'}"
+
+
+def test_a_depth_beyond_the_queue_makes_room_for_it(tmp_path: Path) -> None:
+    # two jobs on two hardware queues: each holds 40 of them
+    found = proposed(tmp_path, queue_depth=40, jobs=2)
+    assert changes(found) == {"nr_requests": ("32", "40")}
+    assert proposed(tmp_path, queue_depth=32, jobs=2).steps == ()
+
+
+def test_what_a_new_scheduler_brings_is_room_enough(tmp_path: Path) -> None:
+    found = proposed(tmp_path, queue_depth=60, jobs=1, scheduler="none")
+    assert set(changes(found)) == {"scheduler"}
+
+
+def test_more_than_the_drive_takes_is_said(tmp_path: Path) -> None:
+    found = proposed(tmp_path, queue_depth=100, jobs=1, scheduler="none")
+    assert reasons(found) == {"nr_requests": "the drive takes 64 requests a queue at most"}
+
+
+def test_what_the_host_does_not_offer_is_left_with_the_remedy(tmp_path: Path) -> None:
+    found = proposed(tmp_path, scheduler="bfq", cpu_governor="schedutil", power_state=1)
+    assert found.steps == ()
+    assert {name: why.partition(" ")[0] for name, why in reasons(found).items()} == {
+        "scheduler": "this",
+        "cpu_governor": "this",
+        "power_state": "no",
+    }
+    assert "modprobe bfq" in reasons(found)["scheduler"]
+    assert "--controller" in reasons(found)["power_state"]
+
+
+def test_polling_without_poll_queues_says_how_to_get_them(tmp_path: Path) -> None:
+    assert "poll_queues=4" in reasons(proposed(tmp_path, completion="polled"))["io_poll"]
+
+
+def test_an_engine_past_the_block_layer_needs_nothing_of_it(tmp_path: Path) -> None:
+    found = proposed(tmp_path, engine="io_uring_cmd", scheduler=None, queue_depth=100)
+    assert (found.steps, found.left) == ((), ())
+
+
+@pytest.mark.parametrize("option", ["commit=60", "nobarrier", "data=writeback", "lazytime"])
+def test_durability_is_never_weakened(tmp_path: Path, option: str) -> None:
+    found = proposed(tmp_path, mount_options=f"defaults,{option}")
+    assert found.steps == ()
+    assert [one.value for one in found.left] == [option]
+    assert "refused" in found.left[0].why
+
+
+def test_options_that_nobody_knows_are_not_set(tmp_path: Path) -> None:
+    found = proposed(tmp_path, mount_options="noatime,frobnicate")
+    assert found.steps == ()
+    assert [one.why.partition(":")[0] for one in found.left] == [
+        "nothing is mounted from this drive",
+        "what it does to durability is not known here",
+    ]
+
+
+def test_what_only_the_application_can_do_is_told(tmp_path: Path) -> None:
+    found = proposed(tmp_path, job_numa_node=1, filesystem="xfs", post_write_power_state=0)
+    assert set(reasons(found)) == {"job_numa_node", "filesystem", "post_write_power_state"}
+
+
+def test_another_drive_than_the_answer_is_about_is_refused(tmp_path: Path) -> None:
+    facts = host(tmp_path)
+    (tmp_path / "class/block/nvme0n1/device/model").write_text("Samsung SSD 980 PRO 1TB\n")
+    with pytest.raises(UnsafeDriveError, match=r"is a samsung-980-pro-1tb, but .* my-drive"):
+        propose(answer(), facts, None)
+    propose(answer(device="samsung-980-pro-1tb"), facts, None)
