@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from iojoule.api.acting.answer_file import Answer
 from iojoule.api.acting.errors import SlaBreachedError
 from iojoule.api.quantities import quantity
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.errors import SensorError
-from iojoule.measure.host.block_watch import BlockWindow, between, read_counters
+from iojoule.measure.host.block_watch import BlockWindow, Direction, between, read_counters
 from iojoule.measure.recording.recent import Recent
 from iojoule.measure.sensors import open_sensor
 from iojoule.measure.sensors.protocol import Scope, Sensor
@@ -34,17 +35,19 @@ BUSY_SHARE = 0.98
 """Where the drive idles for longer, the load asks for less than the drive could carry."""
 
 _SCOPES = {
-    "device_power_watts_max": Scope.DEVICE,
-    "cpu_power_watts_max": Scope.CPU,
-    "system_power_watts_max": Scope.SYSTEM,
+    "device_power_watts_max": (Scope.DEVICE,),
+    "cpu_power_watts_max": (Scope.CPU,),
+    "device_cpu_power_watts_max": (Scope.DEVICE, Scope.CPU),
+    "system_power_watts_max": (Scope.SYSTEM,),
 }
+_METERED = (Scope.DEVICE, Scope.CPU, Scope.SYSTEM)
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A window: what was served, and the mean watts by scope, where they are metered."""
+    """A window: what was served in a direction or in both, and mean watts by metered scope."""
 
-    block: BlockWindow
+    block: Callable[[Direction | None], BlockWindow]
     watts: dict[Scope, float]
 
 
@@ -56,7 +59,10 @@ class Guard:
     """
 
     def __init__(self, answer: Answer) -> None:
-        self._bounds = answer.sla.bounds()
+        sla = answer.sla
+        self._soft = {name: one for name, one in sla.bounds().items() if name in sla.soft}
+        self._bounds = {n: one for n, one in sla.bounds().items() if n not in sla.soft}
+        self._directions = {str(name): one for name, one in sla.directions.items()}
         self._over_mean = {
             name: factor
             for name in LATENCY_MAXIMA
@@ -66,10 +72,10 @@ class Guard:
 
     def watched(self, scopes: Sequence[Scope]) -> list[str]:
         """How each bound of the SLA is watched, in words, given the scopes that are metered."""
-        said = []
+        said = [f"{name}: not watched, it is only preferred" for name in self._soft]
         for name, limit in self._bounds.items():
             shown = f"{name} = {quantity(name.rpartition('_')[0], limit)}"
-            if name in POWER_MAXIMA and _SCOPES[name] not in scopes:
+            if name in POWER_MAXIMA and not set(_SCOPES[name]) <= set(scopes):
                 said.append(f"{shown}: not watched, no --power meter of it")
             elif name in LATENCY_MAXIMA and name not in self._over_mean:
                 said.append(f"{shown}: not watched, the recommendation does not say it")
@@ -77,8 +83,10 @@ class Guard:
                 said.append(f"{shown}: by {factor:.3g} times the block layer's mean latency")
             elif name in MINIMA:
                 said.append(f"{shown}: while the drive is busy throughout")
-            else:
+            elif name in (*LATENCY_MAXIMA, *POWER_MAXIMA):
                 said.append(f"{shown}: by the mean")
+            else:
+                said.append(f"{shown}: not watched, it shows over years")
         return said
 
     def take(self, seen: Seen) -> str | None:
@@ -101,9 +109,11 @@ class Guard:
 
     def _value(self, name: str, seen: Seen) -> float | None:
         """What a window says about a bound; None = nothing."""
-        block = seen.block
         if name in POWER_MAXIMA:
-            return seen.watts.get(_SCOPES[name])
+            parts = [seen.watts.get(scope) for scope in _SCOPES[name]]
+            known = [one for one in parts if one is not None]
+            return sum(known) if len(known) == len(parts) else None
+        block = seen.block(self._directions.get(name))
         if name in MINIMA:
             carried: float = getattr(block, MINIMA[name])
             return carried if block.busy_share >= BUSY_SHARE else None
@@ -146,7 +156,7 @@ def watch(
             _let_pass(meters, WINDOW_SECONDS)
             after = read_counters(device)
             watts = {scope: one for meter in meters for scope, one in meter.watts().items()}
-            breach = guard.take(Seen(between(before, after), watts))
+            breach = guard.take(Seen(partial(between, before, after), watts))
             if breach is not None:
                 raise SlaBreachedError(f"{device.path}: {breach}; what was set is taken back")
             before = after
@@ -171,7 +181,7 @@ class _Meter:
     def __init__(self, sensor: Sensor, stack: ExitStack) -> None:
         self._sensor = sensor
         probe = sensor.probe()
-        every = {scope: Recent(probe, scope) for scope in _SCOPES.values()}
+        every = {scope: Recent(probe, scope) for scope in _METERED}
         self.recent = {scope: recent for scope, recent in every.items() if recent}
         if not self.recent:
             raise SensorError(f"{sensor.name}: measures no power of drive, CPU or system")

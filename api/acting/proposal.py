@@ -189,13 +189,13 @@ def _processors(wanted: Configuration, host: HostControls) -> Iterator[Wanted | 
     asked = {
         "cpu_governor": (wanted.cpu_governor, host.governor),
         "cpu_frequency_max_hertz": (wanted.cpu_frequency_max_hertz, host.frequency),
-        "cstate_limit": (wanted.cstate_limit, host.sleep_limit),
+        "cstate_limit": (wanted.cstate_limit, host.sleep_states_up_to),
     }
     for name, (value, settings_of) in asked.items():
         if value is None:
             continue
         found = list(settings_of(value))  # type: ignore[operator]
-        if not found and (name != "cstate_limit" or not host.sleep_states()):
+        if not found:
             yield Left(name, f"{value}", "this host does not offer it (a virtual machine?)")
         for change, text in found:
             yield name, change, text

@@ -35,7 +35,7 @@ from iojoule.measure.point import Point
 from iojoule.measure.sensors import open_sensor
 from iojoule.measure.sensors.protocol import POWER_FIELDS, Kind
 from iojoule.measure.sensors.protocol import Scope as Metered
-from iojoule.recommender.sla import LATENCY_MAXIMA, MINIMA, POWER_MAXIMA
+from iojoule.recommender.sla import LATENCY_MAXIMA, MINIMA, POWER_MAXIMA, Sla
 from iojoule.recommender.workload import Scope, WorkloadProfile
 
 BEFORE, AFTER = "before", "after"
@@ -67,6 +67,7 @@ class BoundCheck(Section):
     Attributes:
         bound: Field of the SLA, or `demand_bytes_per_second`.
         limit: The bound.
+        soft: Whether it is only preferred.
         kept: `unsure` where the interval holds the bound, `not measured` where there is no value.
         mean: Mean over the runs; None = it was not measured.
         low: Lower end of the mean's two-sided 90 % interval.
@@ -75,6 +76,7 @@ class BoundCheck(Section):
 
     bound: str
     limit: float
+    soft: bool
     kept: Kept
     mean: float | None = None
     low: float | None = None
@@ -112,7 +114,12 @@ class Verification(Section):
     def holds(self) -> bool:
         """Whether a saving is shown and no bound is broken."""
         saves = self.verdict in ("proven", "likely")
-        return saves and all(one.kept != "no" for one in self.bounds)
+        return saves and not self.broken
+
+    @property
+    def broken(self) -> list[str]:
+        """The bounds that are not kept, but for those that are only preferred."""
+        return [one.bound for one in self.bounds if one.kept == "no" and not one.soft]
 
 
 def plan_text(
@@ -338,11 +345,11 @@ def _stated(section: Section) -> dict[str, Any]:
 
 
 def _bounds(answer: Answer, after: Sequence[Measurement], work: Work) -> list[BoundCheck]:
-    fields = {**MINIMA, **LATENCY_MAXIMA, **POWER_MAXIMA}
     demand = answer.demand_bytes_per_second
+    sla = answer.sla
     found = [
-        _check(name, limit, [getattr(one.observations, fields[name]) for one in after])
-        for name, limit in answer.sla.bounds().items()
+        _check(name, limit, [_seen(one, name, sla) for one in after], name in sla.soft)
+        for name, limit in sla.bounds().items()
         # what could be carried at full speed is not seen while less is demanded
         if demand is None or name not in MINIMA
     ]
@@ -352,10 +359,26 @@ def _bounds(answer: Answer, after: Sequence[Measurement], work: Work) -> list[Bo
     return found
 
 
-def _check(name: str, limit: float, values: Sequence[float | None]) -> BoundCheck:
+def _seen(measured: Measurement, bound: str, sla: Sla) -> float | None:
+    """What a run says about a bound; None = nothing, as about endurance."""
+    seen = measured.observations
+    if bound == "device_cpu_power_watts_max":
+        drive, cpu = seen.device_power_watts, seen.cpu_power_watts
+        return None if drive is None or cpu is None else drive + cpu
+    field = {**MINIMA, **LATENCY_MAXIMA, **POWER_MAXIMA}.get(bound)
+    directions = {str(name): one for name, one in sla.directions.items()}
+    direction = directions.get(bound) if measured.workload.operation == "mixed" else None
+    name = f"{direction}_{field}" if direction else field
+    value: float | None = None if name is None else getattr(seen, name)
+    return value
+
+
+def _check(
+    name: str, limit: float, values: Sequence[float | None], soft: bool = False
+) -> BoundCheck:
     known = [one for one in values if one is not None]
     if len(known) < 2:
-        return BoundCheck(bound=name, limit=limit, kept="not measured")
+        return BoundCheck(bound=name, limit=limit, soft=soft, kept="not measured")
     mean, spread = fmean(known), stdev(known) / len(known) ** 0.5
     half = float(student.ppf(0.95, len(known) - 1)) * spread
     low, high = mean - half, mean + half
@@ -364,4 +387,4 @@ def _check(name: str, limit: float, values: Sequence[float | None]) -> BoundChec
     else:
         safe, broken = high <= limit, low > limit
     kept: Kept = "yes" if safe else "no" if broken else "unsure"
-    return BoundCheck(bound=name, limit=limit, mean=mean, low=low, high=high, kept=kept)
+    return BoundCheck(bound=name, limit=limit, soft=soft, mean=mean, low=low, high=high, kept=kept)

@@ -174,9 +174,8 @@ def _flat(found: Verification) -> dict[str, Any]:
 
 
 def _why_not(found: Verification) -> str:
-    broken = [one.bound for one in found.bounds if one.kept == "no"]
-    if broken:
-        return f"with the change {' and '.join(broken)} is not kept; do not apply it"
+    if found.broken:
+        return f"with the change {' and '.join(found.broken)} is not kept; do not apply it"
     if found.verdict == "costs more":
         return "the change costs more energy for the same work; do not apply it"
     return (

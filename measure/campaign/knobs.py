@@ -38,6 +38,7 @@ KNOBS: dict[str, str] = {
     "apst_enabled": "configuration",
     "cpu_governor": "configuration",
     "cpu_frequency_max_hertz": "configuration",
+    "cstate_limit": "configuration",
     "job_numa_node": "configuration",
 }
 """Every knob of a sweep and the kind of field it is; the words are those of the schema."""

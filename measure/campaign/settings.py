@@ -18,6 +18,7 @@ from iojoule.measure.drive.nvme_cli import (
 )
 from iojoule.measure.errors import DriveError, HostStateError
 from iojoule.measure.host.changes import Change, NvmeFeature, NvmeTransitions, SysfsValue
+from iojoule.measure.host_calibration.settings import HostControls
 from iojoule.measure.point import Point
 
 Setting = tuple[Change, str]
@@ -96,6 +97,14 @@ def of_run(
     if configuration.cpu_frequency_max_hertz is not None:
         kilohertz = str(round(configuration.cpu_frequency_max_hertz / 1000))
         yield from _every_cpu(device, "scaling_max_freq", kilohertz)
+    if configuration.cstate_limit is not None:
+        states = list(HostControls(device.sysfs).sleep_states_up_to(configuration.cstate_limit))
+        if not states:
+            raise HostStateError(
+                "this host has no cpuidle, so cstate_limit cannot be set; leave the knob out of "
+                "the plan"
+            )
+        yield from states
     if controller is None:
         return
     if configuration.apst_enabled is not None:

@@ -8,8 +8,9 @@ add up nanoseconds and are shown in milliseconds.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import Literal
 
 from iojoule.measure.drive.block_device import SECTOR_BYTES, BlockDevice
 from iojoule.measure.errors import DriveError
@@ -21,7 +22,7 @@ class BlockWindow:
 
     Attributes:
         seconds: Its length.
-        requests: Reads and writes that were completed.
+        requests: Those that were completed.
         bytes: Of them.
         latency_mean_ns: Of them; where none was completed although some were waiting, the length
             of the window, below which it cannot be; None where there was nothing to serve.
@@ -46,15 +47,33 @@ class BlockWindow:
 
 
 @dataclass(frozen=True)
+class Served:
+    """Requests that were completed so far, their bytes, and the milliseconds that they took."""
+
+    requests: int
+    bytes: int
+    waited_ms: int
+
+
+Direction = Literal["read", "write"]
+
+
+@dataclass(frozen=True)
 class Reading:
     """The counters at a moment (CLOCK_MONOTONIC, ns)."""
 
     at_ns: int
-    requests: int
-    bytes: int
-    waited_ms: int
+    read: Served
+    write: Served
     busy_ms: int
     in_flight: int
+
+    def served(self, direction: Direction | None) -> Served:
+        """Of one direction, or of both together."""
+        if direction is not None:
+            return self.read if direction == "read" else self.write
+        pairs = zip(astuple(self.read), astuple(self.write), strict=True)
+        return Served(*(one + other for one, other in pairs))
 
 
 def read_counters(device: BlockDevice) -> Reading:
@@ -68,9 +87,8 @@ def read_counters(device: BlockDevice) -> Reading:
         fields = [int(text) for text in path.read_text().split()]
         return Reading(
             at_ns=time.monotonic_ns(),
-            requests=fields[0] + fields[4],
-            bytes=(fields[2] + fields[6]) * SECTOR_BYTES,
-            waited_ms=fields[3] + fields[7],
+            read=Served(fields[0], fields[2] * SECTOR_BYTES, fields[3]),
+            write=Served(fields[4], fields[6] * SECTOR_BYTES, fields[7]),
             in_flight=fields[8],
             busy_ms=fields[9],
         )
@@ -78,19 +96,20 @@ def read_counters(device: BlockDevice) -> Reading:
         raise DriveError(f"{device.path}: its counters cannot be read ({error})") from None
 
 
-def between(first: Reading, last: Reading) -> BlockWindow:
-    """What was served between two readings."""
+def between(first: Reading, last: Reading, direction: Direction | None = None) -> BlockWindow:
+    """What was served between two readings, in one direction or in both together."""
     seconds = (last.at_ns - first.at_ns) * 1e-9
-    requests = last.requests - first.requests
+    before, after = first.served(direction), last.served(direction)
+    requests = after.requests - before.requests
     latency: float | None = None
     if requests:
-        latency = (last.waited_ms - first.waited_ms) * 1e6 / requests
-    elif last.in_flight:
+        latency = (after.waited_ms - before.waited_ms) * 1e6 / requests
+    elif last.in_flight and first.served(None).requests == last.served(None).requests:
         latency = seconds * 1e9
     return BlockWindow(
         seconds=seconds,
         requests=requests,
-        bytes=last.bytes - first.bytes,
+        bytes=after.bytes - before.bytes,
         latency_mean_ns=latency,
         busy_share=min(1.0, (last.busy_ms - first.busy_ms) * 1e-3 / seconds),
     )

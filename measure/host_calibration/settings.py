@@ -92,6 +92,11 @@ class HostControls:
             if _place(folder) > limit:
                 yield SysfsValue(str(folder / "disable")), "1"
 
+    def sleep_states_up_to(self, limit: int) -> Iterator[Setting]:
+        """Every CPU allowed the states up to a limit and kept from deeper ones."""
+        for folder in sorted(self._cpus.glob("cpu[0-9]*/cpuidle/state[0-9]*")):
+            yield SysfsValue(str(folder / "disable")), str(int(_place(folder) > limit))
+
 
 def _place(folder: Path) -> int:
     return int(folder.name.removeprefix("state"))

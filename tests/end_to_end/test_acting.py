@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from iojoule.measure.host.changes import SysfsValue
+from iojoule.measure.host.journal import HostState
 from iojoule.measure.lab import life
 from iojoule.measure.lab.client import LabClient
 from tests.api.acting.answers import answer_data
@@ -109,12 +111,15 @@ def bed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
     with life.up(folder / "lab") as client:
         client.disk.ask("moves")
         one = Bed(client, folder)
-        # a host that somebody has tuned
-        (one.queue / "scheduler").write_text("mq-deadline")
-        (one.queue / "nr_requests").write_text("77")
-        (one.queue / "iosched" / "read_expire").write_text("112")
-        (one.queue / "iosched" / "async_depth").write_text("50")
-        yield one
+        tuned = {
+            "scheduler": "mq-deadline", "nr_requests": "77", "iosched/read_expire": "112",
+            "iosched/async_depth": "50",
+        }  # fmt: skip
+        # a host that somebody has tuned; the loop device keeps it beyond the lab
+        with HostState("the lab", folder / "tuned") as state:
+            for name, value in tuned.items():
+                state.set(SysfsValue(str(one.queue / name)), value)
+            yield one
     life.down(folder / "lab")
 
 

@@ -1,6 +1,7 @@
 """When a guard sees a breach and when it does not."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from iojoule.api.acting import guarding
 from iojoule.api.acting.errors import SlaBreachedError
 from iojoule.api.acting.guarding import Guard, Seen, watch
 from iojoule.measure.drive.block_device import BlockDevice
-from iojoule.measure.host.block_watch import BlockWindow, Reading
+from iojoule.measure.host.block_watch import BlockWindow, Reading, Served
 from iojoule.measure.sensors.protocol import Scope
 from tests.api.acting.answers import answer
 
@@ -23,10 +24,10 @@ def seen(
     watts: float | None = None,
 ) -> Seen:
     block = BlockWindow(5.0, requests, 4096 * requests, latency_ns, busy)
-    return Seen(block, {} if watts is None else {Scope.DEVICE: watts})
+    return Seen(lambda _: block, {} if watts is None else {Scope.DEVICE: watts})
 
 
-def guard(**sla: float) -> Guard:
+def guard(**sla: Any) -> Guard:
     return Guard(answer(sla=sla))
 
 
@@ -66,6 +67,34 @@ def test_power_is_held_against_its_bound_where_it_is_metered() -> None:
     assert one.watched([Scope.DEVICE])[0].endswith("by the mean")
 
 
+def test_drive_and_cpu_together_need_both_meters() -> None:
+    one = guard(device_cpu_power_watts_max=5.0)
+    assert [one.take(seen(watts=9)) for _ in range(3)] == [None] * 3
+    both = Seen(seen().block, {Scope.DEVICE: 3.0, Scope.CPU: 3.0})
+    assert [one.take(both) is None for _ in range(2)] == [True, False]
+
+
+def test_what_is_only_preferred_takes_nothing_back() -> None:
+    one = guard(latency_mean_ns_max=2e6, soft=["latency_mean_ns_max"])
+    assert [one.take(seen(9e6)) for _ in range(3)] == [None] * 3
+    assert "only preferred" in one.watched([])[0]
+
+
+def test_a_bound_on_reads_is_held_against_reads() -> None:
+    one = guard(latency_mean_ns_max=2e6, directions={"latency_mean_ns_max": "read"})
+    slow, fast = seen(9e6).block(None), seen(1e6).block(None)
+    writes = Seen(lambda direction: fast if direction == "read" else slow, {})
+    reads = Seen(lambda direction: slow if direction == "read" else fast, {})
+    assert [one.take(writes) for _ in range(3)] == [None] * 3
+    assert [one.take(reads) is None for _ in range(2)] == [True, False]
+
+
+def test_endurance_does_not_show_in_a_window() -> None:
+    one = guard(endurance_years_min=5.0)
+    assert [one.take(seen(9e9)) for _ in range(3)] == [None] * 3
+    assert "over years" in one.watched([])[0]
+
+
 def test_a_few_requests_say_nothing_but_a_drive_that_hangs_does() -> None:
     one = guard(latency_mean_ns_max=2e6)
     assert [one.take(seen(9e6, requests=3)) for _ in range(3)] == [None] * 3
@@ -90,7 +119,8 @@ class Clock:
         return self.now
 
     def read(self, _: object) -> Reading:
-        return Reading(round(self.now * 1e9), round(self.requests), 0, round(self.waited_ms), 0, 1)
+        read = Served(round(self.requests), 0, round(self.waited_ms))
+        return Reading(round(self.now * 1e9), read, Served(0, 0, 0), 0, 1)
 
 
 @pytest.mark.parametrize("slow_at", [0.0, 11.0, 12.4, 14.9, 17.5])

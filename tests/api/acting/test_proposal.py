@@ -48,6 +48,14 @@ def test_the_scheduler_and_the_processors(tmp_path: Path) -> None:
     assert found.steps[0].undo_command == f"echo mq-deadline > {queue / 'scheduler'}"
 
 
+def test_a_deeper_limit_of_sleep_allows_what_was_off(tmp_path: Path) -> None:
+    facts = host(tmp_path, cpus=1)
+    for state in (1, 2):
+        (tmp_path / f"devices/system/cpu/cpu0/cpuidle/state{state}/disable").write_text("1\n")
+    found = propose(answer({"cstate_limit": 1}), facts, None)
+    assert [(one.now, one.then) for one in found.steps] == [("1", "0")]
+
+
 def test_a_depth_beyond_the_queue_makes_room_for_it(tmp_path: Path) -> None:
     # two jobs on two hardware queues: each holds 40 of them
     found = proposed(tmp_path, queue_depth=40, jobs=2)
