@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import Completion, Engine
+
+if TYPE_CHECKING:
+    from iojoule.datasets.schema import Configuration
 
 
 class Application(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -20,7 +20,6 @@ from iojoule.api.cli.drive_options import (
     ask_serial,
     sensors_of,
 )
-from iojoule.recommender.workload import Scope
 
 if TYPE_CHECKING:
     from iojoule.api.acting.answer_file import Answer
@@ -45,7 +44,8 @@ def verify(
     rapl_root: RaplOption = None,
     job: Annotated[str | None, typer.Option(help="Section of the fio job file.")] = None,
     scope: Annotated[
-        Scope | None, typer.Option(help="Whose energy counts; else that of the recommendation.")
+        Literal["device", "device_cpu", "system"] | None,
+        typer.Option(help="Whose energy counts; else that of the recommendation."),
     ] = None,
     pairs: Annotated[int, typer.Option(min=4, help="Pairs of runs at the most; made even.")] = 24,
     seconds: Annotated[float, typer.Option(min=1, help="Measured time of a run.")] = 30.0,
@@ -84,11 +84,11 @@ def verify(
     from iojoule.measure.campaign.session import commands, look, look_at, run_campaign
     from iojoule.measure.errors import CampaignError
     from iojoule.measure.fio.program import find_fio
-    from iojoule.recommender.workload import load_workload
+    from iojoule.recommender.workload import Scope, load_workload
 
     answer, question = read_answer(recommendation), load_workload(workload, job=job)
     trial = Trial(pairs + pairs % 2, confidence)
-    work = Work(question, scope or answer.scope)
+    work = Work(question, Scope(scope) if scope else answer.scope)
     facts, nvme = look_at(drive, controller)
     require_model(answer, facts)
     text = plan_text(

@@ -64,7 +64,7 @@ def test_nothing_changed_and_hardly_ever_a_saving_is_claimed() -> None:
 
 
 def test_a_strong_drift_is_no_saving() -> None:
-    found = claimed(200, drift=2e-4)  # doubles the energy over the trial
+    found = claimed(200, drift=2e-4)  # a third more energy by the end
     assert sum(one.low > 0 for one in found) <= 0.05 * 200
 
 
