@@ -27,10 +27,8 @@ from iojoule.api.cli import (
     simulate,
     timeline,
     validate,
-    workload,
-
-
     verify,
+    workload,
 )
 from iojoule.api.exit_codes import (
     INTERRUPTED,
