@@ -27,6 +27,7 @@ from iojoule.recommender.fleet.program import (
     Option,
     Program,
     mode_key,
+    rest_key,
     value_of,
 )
 from iojoule.recommender.fleet.solver import Solution
@@ -406,7 +407,7 @@ def _doing(program: Program, solution: Solution) -> dict[tuple[str, ...], int]:
         group, workload = fleet.drives[option.group], fleet.classes[option.workload]
         found[mode_key(group, workload, option.mode)] += round(solution.values[option.drives])
     for one in program.resting:
-        key = (fleet.drives[one.group].name, "", "", f"PS{one.rest.power_state}")
+        key = rest_key(fleet.drives[one.group], one.rest)
         found[key] += round(solution.values[one.variable])
     return {key: count for key, count in found.items() if count}
 

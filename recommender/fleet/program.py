@@ -310,7 +310,8 @@ class Program:
 
         Divisible drives come first: they take a hundredth of the time, bound what is possible, and
         use few of the modes. Whole drives are then looked for in those modes alone, and in all
-        only where that leaves more than the gap.
+        only where that leaves more than the gap. What runs already is taken where it is as good
+        within the gap.
 
         Args:
             objective: Coefficients by variable.
@@ -326,6 +327,40 @@ class Program:
         divisible = self._minimise(cost, low, np.array(self.upper), gap, whole=False)
         if divisible is None:
             return divisible
+        kept = self._kept(cost, low, gap)
+        if kept is not None:
+            kept = replace(kept, bound=divisible.objective, relaxed=divisible.objective)
+            if kept.gap <= gap:
+                return kept
+        found = self._changed(cost, low, divisible, within, gap)
+        if found is None or kept is None:
+            return found or kept
+        worse = kept.objective - found.objective > gap * abs(found.objective)
+        return found if worse else replace(kept, bound=found.bound)
+
+    def _kept(self, cost: Floats, low: Floats, gap: float) -> Solution | None:
+        """The best that drives do without a change of what they are set to."""
+        if self.before is None:
+            return None
+        low, upper = low.copy(), np.array(self.upper)
+        for option in self.options:
+            group = self.fleet.drives[option.group]
+            key = mode_key(group, self.fleet.classes[option.workload], option.mode)
+            low[option.drives] = upper[option.drives] = self.before.drives.get(key, 0)
+        for one in self.resting:
+            key = rest_key(self.fleet.drives[one.group], one.rest)
+            low[one.variable] = upper[one.variable] = self.before.drives.get(key, 0)
+        return self._minimise(cost, low, upper, gap, whole=True)
+
+    def _changed(
+        self,
+        cost: Floats,
+        low: Floats,
+        divisible: Solution,
+        within: Solution | None,
+        gap: float,
+    ) -> Solution | None:
+        """The best for whole drives, whatever runs now."""
         few = self._minimise(cost, low, self._used_by(divisible, within), gap, whole=True)
         if few is not None:
             few = replace(few, bound=divisible.objective, relaxed=divisible.objective)
@@ -367,6 +402,11 @@ def _spread(mode: Mode) -> float:
 def mode_key(group: DriveGroup, workload: WorkloadClass, mode: Mode) -> tuple[str, ...]:
     """What tells drives in a mode from all others, from one plan to the next."""
     return group.name, workload.name, mode.part.value, mode.configuration.model_dump_json()
+
+
+def rest_key(group: DriveGroup, rest: Rest) -> tuple[str, ...]:
+    """Likewise of drives that serve nothing."""
+    return group.name, "", "", f"PS{rest.power_state}"
 
 
 def value_of(terms: Mapping[int, float], values: Floats) -> float:

@@ -40,6 +40,7 @@ _QUIET = threading.Lock()
 class SolverError(IojouleError):
     """HiGHS ended without an answer although there is one, or with a wrong one."""
 
+    exit_code = 31
     title = "Optimisation failed"
 
 
