@@ -18,9 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
+
+from iojoule.model.fitting.monotone import between, four_points
 
 Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
 
 DENSE_OCTAVES = 2.0
 """Neighbours this far from each other, a row's own place an octave from both, are interpolated."""
@@ -101,20 +103,23 @@ class SeriesTrend:
             for index, name in enumerate(_names(where, keys, axis)):
                 if name in lines:
                     asked.setdefault(name, []).append(index)
+            known: list[tuple[Codes, Floats, Floats]] = []
             for name, members in asked.items():
                 rows = np.array(members)
                 x, y = lines[name]
                 at = where[rows, axis]
                 upper = np.clip(np.searchsorted(x, at, side="right"), 1, len(x) - 1)
                 apart = x[upper] - x[upper - 1]
-                between = (at > x[0] + 1e-9) & (at < x[-1] - 1e-9)
-                between &= np.abs(at[:, None] - x).min(axis=1) > 1e-9  # else the row itself counts
-                better = between & (apart < gap[rows])
+                inside = (at > x[0] + 1e-9) & (at < x[-1] - 1e-9)
+                inside &= np.abs(at[:, None] - x).min(axis=1) > 1e-9  # else the row itself counts
+                better = inside & (apart < gap[rows])
                 if better.any():
-                    found = _interpolate(x, y, at[better])
-                    value[rows[better]], irregular[rows[better]] = found
+                    known.append((rows[better], *four_points(x, y, upper[better])))
                     gap[rows[better]] = apart[better]
                     step[rows[better]] = np.abs(y[upper] - y[upper - 1])[better]
+            if known:
+                rows, x, y = (np.concatenate(part) for part in zip(*known, strict=True))
+                value[rows], irregular[rows] = _interpolate(x, y, where[rows, axis])
         weight = self.reliability * np.minimum(1.0, DENSE_OCTAVES / gap)
         return Told(value, weight, irregular, step)
 
@@ -127,14 +132,15 @@ def _interpolate(x: Floats, y: Floats, at: Floats) -> tuple[Floats, Floats]:
     line if that is more, says how irregular the neighbours are.
 
     Args:
-        x: log2 positions, increasing.
-        y: Log times.
-        at: Where between them to answer.
+        x: log2 positions around each answer, shape (m, 4), as from `monotone.four_points`.
+        y: Log times there, likewise.
+        at: Where between the two in the middle to answer, shape (m,).
     """
-    by_time, rate = PchipInterpolator(x, np.stack([y, x * np.log(2.0) - y], axis=1))(at).T
-    by_rate = at * np.log(2.0) - rate
+    by_time = between(x, y, at)
+    by_rate = at * np.log(2.0) - between(x, x * np.log(2.0) - y, at)
     middle = (by_time + by_rate) / 2
-    apart = np.maximum(np.abs(by_time - by_rate) / 2, np.abs(np.interp(at, x, y) - middle))
+    straight = y[:, 1] + (y[:, 2] - y[:, 1]) * (at - x[:, 1]) / (x[:, 2] - x[:, 1])
+    apart = np.maximum(np.abs(by_time - by_rate) / 2, np.abs(straight - middle))
     return by_time, apart
 
 
