@@ -108,6 +108,7 @@ class IoWindow(Section):
         in_flight: Requests in flight -> seconds.
         gap_floor_seconds: Shortest gap that counts as one.
         gaps: Times without a request between two bursts, in seconds.
+        unsure_gaps: Further gaps, at whose edge a reading came too late to know their length.
         bursts: Bytes between two gaps.
         read_sizes: Bytes of a read -> how many; of those only whose size is known exactly.
         write_sizes: Likewise.
@@ -130,6 +131,7 @@ class IoWindow(Section):
     in_flight: dict[int, NonNegative] = Field(default_factory=dict)
     gap_floor_seconds: Positive = GAP_SECONDS
     gaps: LogHistogram | None = None
+    unsure_gaps: Count = 0
     bursts: LogHistogram | None = None
     read_sizes: dict[int, Count] = Field(default_factory=dict)
     write_sizes: dict[int, Count] = Field(default_factory=dict)
@@ -191,7 +193,7 @@ class IoSummary(Section):
 
 _SUMS = (
     "seconds", "reads", "writes", "read_bytes", "write_bytes", "flushes", "forced_writes",
-    "discards", "merged", "busy_seconds", "gaps", "bursts",
+    "discards", "merged", "busy_seconds", "gaps", "bursts", "unsure_gaps",
 )  # fmt: skip
 _COUNTERS = ("in_flight", "read_sizes", "write_sizes")
 _LARGEST = ("span_bytes", "resolution_seconds")

@@ -21,6 +21,12 @@ from iojoule.measure.observe.samples import Samples
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+LATE = 5
+"""A reading that takes so many times longer than the median one is late."""
+
+UNSURE_SHARE = 0.1
+"""A gap whose length is known to no better than this is left out of the histogram."""
+
 
 @dataclass
 class Watch:
@@ -42,6 +48,7 @@ class Watch:
     _longest_seconds: float = 0.0
     _bare: tuple[int, int] = (0, 0)
     _gap_seconds: list[float] = field(default_factory=list)
+    _unsure_gaps: int = 0
     _bytes_before: list[float] = field(default_factory=list)
     _open: Floats = field(default_factory=lambda: np.empty((0, 5)))
     _counts: tuple[bool, bool] = (True, True)
@@ -92,14 +99,22 @@ class Watch:
         self._add_gaps(_joined(np.concatenate([self._open, _stretches(samples, idle)])), samples)
 
     def _add_gaps(self, stretches: Floats, samples: Samples) -> None:
-        """Keep what is a gap; a stretch that reaches the end of the block may go on."""
+        """Keep what is a gap; a stretch that reaches the end of the block may go on.
+
+        Where a reading came so late that a gap is known to no better than 10 %, its length is left
+        out; lateness has nothing to do with it, so the others stand for it.
+        """
         assert self._first is not None
         goes_on = stretches[:, 2] == samples.at_seconds[-1]
         self._open = stretches[goes_on]
-        began, ended = stretches[:, :2].mean(axis=1), stretches[:, 2:4].mean(axis=1)
+        before, after = np.diff(stretches[:, :2]).ravel(), np.diff(stretches[:, 2:4]).ravel()
+        gap = stretches[:, 2] - stretches[:, 1] + (before + after) / 2
         whole = ~goes_on & (stretches[:, 1] > self._first[0])
-        kept = whole & (ended - began >= self.gap_floor_seconds)
-        self._gap_seconds.extend((ended - began)[kept])
+        kept = whole & (gap >= self.gap_floor_seconds)
+        usual = LATE * float(np.median(np.diff(samples.at_seconds)))
+        late = (np.maximum(before, after) > usual) & (before + after > 2 * UNSURE_SHARE * gap)
+        self._gap_seconds.extend(gap[kept & ~late])
+        self._unsure_gaps += int((kept & late).sum())
         self._bytes_before.extend(stretches[kept, 4])
 
     def window(self) -> IoWindow:
@@ -123,6 +138,7 @@ class Watch:
             in_flight=dict(sorted(self._levels.items())),
             gap_floor_seconds=self.gap_floor_seconds,
             gaps=LogHistogram.of(self._gap_seconds),
+            unsure_gaps=self._unsure_gaps,
             bursts=LogHistogram.of(np.diff(self._bytes_before)),
             read_sizes=dict(sorted(self._read_sizes.items())),
             write_sizes=dict(sorted(self._write_sizes.items())),

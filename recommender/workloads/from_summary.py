@@ -137,10 +137,15 @@ def _arrival(seen: IoWindow, notes: list[str]) -> dict[str, Any]:
         return {"arrival_process": "steady"}
     found: dict[str, Any] = {
         "arrival_process": "bursts",
-        "burst_bytes": _rounded(seen.bytes / gaps.count),
+        "burst_bytes": _rounded(seen.bytes / (gaps.count + seen.unsure_gaps)),
         "idle_gap_seconds_p50": _rounded(gaps.percentile(50) or 0.0),
         "idle_gap_seconds_p99": _rounded(gaps.percentile(99) or 0.0),
     }
+    if seen.unsure_gaps:
+        notes.append(
+            f"of {seen.unsure_gaps} further gaps the length is not known: a reading came late, as "
+            "the host was busy"
+        )
     if (seen.resolution_seconds or 0.0) > seen.gap_floor_seconds / 2:
         notes.append(
             f"readings came up to {1e3 * (seen.resolution_seconds or 0.0):.1f} ms apart, as the "

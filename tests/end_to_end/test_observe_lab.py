@@ -26,10 +26,11 @@ from iojoule.recommender.workload import WorkloadProfile, load_workload
 from tests.measure.lab.conftest import missing_for_a_disk, need
 
 IOJOULE = str(Path(sys.executable).parent / "iojoule")
-SECONDS = 20
+SECONDS = 30
 DEMAND_WITHIN = 0.05
 GAPS_WITHIN = 0.10
 PERCENTS = (10, 50, 90, 99)
+FEWEST_GAPS = 100
 READ, WRITE, FLUSH = 0, 1, 3
 
 pytestmark = pytest.mark.slow
@@ -79,7 +80,7 @@ JOBS = (
 
 
 def bursts(path: Path, seconds: float) -> None:
-    """An iolog of up to twelve requests at a time, a flush, and log-normal pauses of 0.2 s."""
+    """An iolog of up to twelve requests at a time, a flush, and log-normal pauses of 0.15 s."""
     chance = np.random.default_rng(6)
     lines, at = ["fio version 3 iolog", "0 drive add", "0 drive open"], 1000
     while at < seconds * 1e6:
@@ -88,7 +89,7 @@ def bursts(path: Path, seconds: float) -> None:
             lines.append(f"{at} drive {action} {4096 * chance.integers(100_000)} 4096")
             at += 1
         lines.append(f"{at} drive sync 0 0")
-        at += 100_000 + int(2e5 * chance.lognormal(0, 0.5))
+        at += 100_000 + int(1e5 * chance.lognormal(0, 0.5))
     path.write_text("\n".join([*lines, f"{at} drive close", ""]))
 
 
@@ -205,11 +206,12 @@ def test_flushes_are_exact(seen: Seen) -> None:
 
 def test_gaps_are_those_of_the_drive(seen: Seen) -> None:
     gaps = seen.gaps
-    if len(gaps) < 10:
-        assert seen.window.gaps is not None
-        assert seen.window.gaps.count <= len(gaps) + 5
-        return
     assert seen.window.gaps is not None
+    found = seen.window.gaps.count + seen.window.unsure_gaps
+    assert found == pytest.approx(len(gaps), rel=0.1, abs=5)
+    if len(gaps) < FEWEST_GAPS:
+        assert seen.job.name == "full speed", "the others pause often enough to have percentiles"
+        return
     for percent in PERCENTS:
         truth = np.percentile(gaps, percent, method="inverted_cdf")
         assert seen.window.gaps.percentile(percent) == pytest.approx(truth, rel=GAPS_WITHIN)

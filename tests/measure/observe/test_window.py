@@ -75,6 +75,17 @@ def test_a_gap_across_two_blocks_is_one_gap() -> None:
     assert whole.busy_seconds == pytest.approx(parts.busy_seconds)
 
 
+def test_a_gap_at_whose_edge_a_reading_came_late_is_counted_and_not_measured() -> None:
+    requests = [(0.2 * k, 0.2 * k + 0.01, 8, 0) for k in range(1, 9)]
+    every = readings(requests, 2.0)
+    late = (every.at_seconds > 0.75) & (every.at_seconds < 0.83)
+    seen = watched(Samples(every.at_seconds[~late], every.values[~late]))
+    assert seen.gaps is not None
+    assert seen.bursts is not None
+    assert (seen.gaps.count, seen.unsure_gaps, seen.bursts.count) == (5, 2, 6)
+    assert seen.gaps.total == pytest.approx(5 * 0.19, rel=0.02)
+
+
 def test_a_request_for_a_flush_is_no_write() -> None:
     requests = [(0.1 * k, 0.1 * k + 0.01, 16, 1) for k in range(1, 9)]
     seen = watched(readings(requests, 1.0, flushes=[0.25, 0.45, 0.65, 0.85]))
