@@ -168,7 +168,8 @@ def plan_text(
         "seed": seed,
         "repeats": trial.pairs_max,
         "failures_in_a_row_max": _FAILURES_IN_A_ROW_MAX,
-        "run": {"seconds": seconds, "ramp_seconds": ramp_seconds},
+        # a thread that only some engines have would be counted as the change's
+        "run": {"seconds": seconds, "ramp_seconds": ramp_seconds, "offload": False},
         "settle": _SETTLE,
         "sweep": sweeps,
     }

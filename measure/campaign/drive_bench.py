@@ -211,7 +211,7 @@ def job_of(run: Run, plan: Plan, drive: DriveFacts) -> str:
         run.point.workload,
         configuration,
         target_of(plan, drive, configuration.engine or Engine.IO_URING),
-        JobTiming(run.seconds, run.ramp_seconds, plan.run.io_bytes),
+        JobTiming(run.seconds, run.ramp_seconds, plan.run.io_bytes, offload=plan.run.offload),
         JobHost(
             cpus=host.cpus,
             numa_memory_node=host.numa_memory_node,

@@ -52,6 +52,8 @@ class RunPlan(Section):
         fsync_at_end: Whether writes are flushed when the run ends.
         verify_littles_law: Whether a run that contradicts Little's law fails.
         data: What is written: `random` (incompressible), or `zero`.
+        offload: Whether a thread of its own sends what is demanded, so that latency counts from
+            the intended start; engines of io_uring do without.
     """
 
     seconds: Positive = 30.0
@@ -60,6 +62,7 @@ class RunPlan(Section):
     fsync_at_end: bool = False
     verify_littles_law: bool = True
     data: Literal["random", "zero"] = "random"
+    offload: bool = True
 
     _io_bytes = field_validator("io_bytes", mode="before")(read_size)
 

@@ -49,8 +49,9 @@ def job_text(job: Job, device: Path, scope: Scope, seed: int) -> str:
     window = job.window_bytes or scope.area_bytes - job.offset_bytes
     size = window // job.request_bytes * job.request_bytes
     timed = job.bytes_total is None and job.order is None
+    # what matters is power over rate, not latency; fio's offloaded submission may hang
     timing = (
-        JobTiming(job.seconds, scope.ramp_seconds)
+        JobTiming(job.seconds, scope.ramp_seconds, offload=False)
         if timed
         else JobTiming(0, 0, job.bytes_total, time_based=False)
     )
@@ -61,9 +62,6 @@ def job_text(job: Job, device: Path, scope: Scope, seed: int) -> str:
         timing,
         JobHost(seed=seed),
     )
-    if job.operations_per_second is not None:
-        # what matters is power over rate, not latency; fio's offloaded submission may hang
-        text = text.replace("io_submit_mode=offload\n", "")
     if job.order is not None:
         text += f"read_iolog={ORDER_FILE}\nreplay_no_stall=1\n"
     return text

@@ -40,12 +40,21 @@ class JobTarget:
 
 @dataclass(frozen=True)
 class JobTiming:
-    """How long a job runs; `io_bytes` ends it earlier where so much was transferred."""
+    """How long a job runs, and who sends what is demanded of it.
+
+    Attributes:
+        seconds: Measured time.
+        ramp_seconds: Time before it.
+        io_bytes: Ends it earlier where so much was transferred.
+        time_based: Whether the time ends it.
+        offload: Whether a thread of its own sends what is demanded, where the engine lets it.
+    """
 
     seconds: float
     ramp_seconds: float
     io_bytes: int | None = None
     time_based: bool = True
+    offload: bool = True
 
 
 @dataclass(frozen=True)
@@ -81,7 +90,7 @@ def job_file(
         "iodepth": configuration.queue_depth,
         "numjobs": configuration.jobs,
         **_timing(timing),
-        **_arrivals(workload, configuration),
+        **_arrivals(workload, configuration, timing),
         **_writes(workload, host),
         **_placement(configuration, host),
         "randrepeat": 0,
@@ -165,8 +174,14 @@ def _timing(timing: JobTiming) -> dict[str, Any]:
     return found
 
 
-def _arrivals(workload: Workload, configuration: Configuration) -> dict[str, Any]:
-    """Rates are those of all jobs together; fio's are of each job."""
+def _arrivals(
+    workload: Workload, configuration: Configuration, timing: JobTiming
+) -> dict[str, Any]:
+    """Rates are those of all jobs together; fio's are of each job.
+
+    The io_uring engines refuse offloaded submission (fio, engines/io_uring.c, FIO_NO_OFFLOAD):
+    there a drive that falls behind shows as a demand that is not served, and not as latency.
+    """
     found: dict[str, Any] = {}
     operations = workload.demand_operations_per_second
     if workload.demand_bytes_per_second:
@@ -177,7 +192,8 @@ def _arrivals(workload: Workload, configuration: Configuration) -> dict[str, Any
         read, write = shares.get(workload.operation, _split(each, workload.read_fraction or 0.5))
         found["rate_iops"] = f"{read},{write}" if read and write else max(read, write)
         found["rate_process"] = workload.arrival_process or "linear"
-        found["io_submit_mode"] = "offload"
+        if timing.offload and (configuration.engine or Engine.IO_URING) not in _RINGS:
+            found["io_submit_mode"] = "offload"
     if workload.think_time_ns:
         found["thinktime"] = f"{max(1, round(workload.think_time_ns / 1000))}us"
         found["thinktime_blocks"] = 1

@@ -47,9 +47,11 @@ class Bed:
     def queue(self) -> Path:
         return Path("/sys/class/block") / Path(self.lab.state["drive"]).name / "queue"
 
-    def words(self, name: str, *, current: Any, recommended: Any, sla: Any) -> list[str]:
+    def words(
+        self, name: str, *, current: Any, recommended: Any, sla: Any, **more: Any
+    ) -> list[str]:
         file = self.folder / f"{name}.json"
-        file.write_text(json.dumps(answer_data(recommended, current, sla)))
+        file.write_text(json.dumps(answer_data(recommended, current, sla, **more)))
         state = self.lab.state
         return [
             "--recommendation", str(file), "--drive", state["drive"],
@@ -161,6 +163,25 @@ def test_it_is_set_proven_and_taken_back(bed: Bed) -> None:
     assert code == 0, said
     assert bed.snapshot() == before
     assert not list((bed.folder / "state").glob("restore-*"))
+
+
+def test_the_same_demand_is_served_before_and_after(bed: Bed) -> None:
+    before = bed.snapshot()
+    demand = 80.0  # one read at a time takes 8 ms
+    words = bed.words("demand", **CHANGE, sla={}, demand_bytes_per_second=demand * 4096)
+    asked = bed.folder / "demand.toml"
+    asked.write_text(f"{READS}demand_operations_per_second = {demand}\n")
+    code, said = bed.run(
+        "verify", *words, "--workload", str(asked), "--pairs", "4", "--seconds", "3",
+        "--ramp-seconds", "1", "--out", str(bed.folder / "demand"),
+    )  # fmt: skip
+    sys.stdout.write(said)
+    assert code in (0, 30), said
+    found = json.loads((bed.folder / "demand" / "verification.json").read_text())
+    [served] = found["bounds"]
+    assert (served["bound"], served["kept"]) == ("demand_bytes_per_second", "yes")
+    assert served["mean"] == pytest.approx(demand * 4096, rel=0.02)
+    assert bed.snapshot() == before
 
 
 def test_a_rise_of_latency_takes_a_guarded_change_back(bed: Bed) -> None:

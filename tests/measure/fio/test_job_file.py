@@ -52,11 +52,21 @@ def test_submission_polling_is_io_urings() -> None:
 def test_an_open_loop_counts_latency_from_the_intended_start() -> None:
     found = options(
         {"operation": "read", "demand_operations_per_second": 1000, "arrival_process": "poisson"},
-        {"jobs": 4},
+        {"jobs": 4, "engine": "libaio"},
     )["global"]
     assert found["io_submit_mode"] == "offload"
     assert found["rate_iops"] == "250"
     assert found["rate_process"] == "poisson"
+
+
+def test_engines_of_io_uring_are_not_offloaded_because_fio_refuses() -> None:
+    for engine in ("io_uring", "io_uring_cmd", None):
+        found = options(
+            {"operation": "read", "demand_operations_per_second": 1000},
+            {} if engine is None else {"engine": engine},
+        )["global"]
+        assert "io_submit_mode" not in found
+        assert found["rate_iops"] == "1000"
 
 
 def test_a_mixed_demand_is_shared_out_by_the_mix() -> None:
