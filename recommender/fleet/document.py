@@ -188,6 +188,16 @@ class Fleet(Section):
             yield here
             here = parents[here]
 
+    def groups_in(self, domain: str) -> set[int]:
+        """Places in `drives` of the groups that a domain feeds."""
+        return {
+            place for place, group in enumerate(self.drives) if domain in self.feeders(group.domain)
+        }
+
+    def base_watts_in(self, domain: str) -> float:
+        """What a domain and those below it draw beside the drives."""
+        return sum(one.base_watts for one in self.domains if domain in self.feeders(one.name))
+
     def share_bytes_per_second(self, workload: WorkloadClass) -> float:
         """What each drive that holds a class serves where all serve the same."""
         holders = sum(group.count for group in self.drives if workload.name in group.classes)

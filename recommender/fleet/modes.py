@@ -71,7 +71,6 @@ class Mode:
         joules_per_byte: What a served byte costs on top, with the background work that its writes
             cause later; the bound, and `joules_per_byte_expected` the value.
         peak_watts: Exceeded only in the share of time that the fleet allows.
-        latency_p99_ns: As predicted at full speed; the mean where no percentile is known.
         evidence: Of its power.
     """
 
@@ -83,7 +82,6 @@ class Mode:
     joules_per_byte: float
     joules_per_byte_expected: float
     peak_watts: float
-    latency_p99_ns: float
     evidence: Evidence
 
     @property
@@ -220,13 +218,14 @@ class DriveModel:
         asked = _part_of(workload, part, self.confidence, share_bytes_per_second)
         candidates = build_candidates(self.profile, self.predictor.performance.paths, asked)
         judge = self._judge(asked, candidates.current.request_bytes)
-        kept: list[Frame] = []
+        kept: list[tuple[Frame, Floats]] = []
         for frame in candidates.blocks():
             judged = judge.screen(frame, len(candidates.states))
             good = np.flatnonzero(judged.feasible)
-            if len(good):
-                costs = self._costs(judged, judge.question.demand.rest)
-                kept.append(frame.take(good[pareto.non_dominated(costs[good])]))
+            costs = self._costs(judged, judge.question.demand.rest)[good]
+            best = pareto.non_dominated(costs)
+            if best.any():
+                kept.append((frame.take(good[best]), costs[best]))
         if not kept:
             asking = _of(share_bytes_per_second)
             raise InfeasibleError(
@@ -234,11 +233,10 @@ class DriveModel:
                 f"SLA{asking} at {self.confidence:.0%} confidence; `iojoule recommend` shows the "
                 "nearest misses: relax a bound, or put the class on other drives"
             )
-        judged = judge.judge(join(kept))
-        costs = self._costs(judged, judge.question.demand.rest)
+        frames, costs = join([part[0] for part in kept]), np.concatenate([p[1] for p in kept])
         rows = np.flatnonzero(pareto.non_dominated(costs))
         rows = rows[pareto.thin(costs[rows], MOST_MODES)]
-        return self._described(judge.judge(judged.frame.take(rows)), judge, part, peak_over_mean)
+        return self._described(judge.judge(frames.take(rows)), judge, part, peak_over_mean)
 
     def _judge(self, asked: WorkloadProfile, current_bytes: int) -> Judge:
         demand = replace(demand_of(asked, current_bytes), rest=_restful(asked))
@@ -277,12 +275,9 @@ class DriveModel:
     def _described(
         self, judged: Judged, judge: Judge, part: Part, peak_over_mean: float | None
     ) -> list[Mode]:
-        demand, frame = judge.question.demand, judged.frame
-        draw = self._draw(judged, demand.rest)
-        work = work_of(frame, judged.prediction, demand)
-        every = all_gradients(
-            self.layout, frame, judged.prediction, work, judged.watts, demand.rest
-        )
+        frame, work, rest = judged.frame, judged.work, judge.question.demand.rest
+        draw = self._draw(judged, rest)
+        every = all_gradients(self.layout, frame, judged.prediction, work, judged.watts, rest)
         margin = self._margin(every["device"])
         cpu_margin = self._margin(every["cpu"]) if self.with_cpu else np.ones(len(frame))
         gap = draw.gap * margin + draw.cpu_gap * cpu_margin
@@ -294,8 +289,6 @@ class DriveModel:
         full = self._full_speed(judged)
         ratio = peak_over_mean or self._peak_ratio(full.at, frame)
         peak = full.at * margin * ratio + full.cpu_at * cpu_margin
-        tail = judged.prediction["latency_p99_ns"].value
-        tail = np.where(np.isnan(tail), judged.prediction["latency_mean_ns"].value, tail)
         codes = judged.prediction["device_power_watts"].evidence
         return [
             Mode(
@@ -303,7 +296,7 @@ class DriveModel:
                 float(gap[row]), float(expected_gap[row]),
                 float((at - gap)[row] / work.served_bytes[row]),
                 float((expected - expected_gap)[row] / work.served_bytes[row]),
-                float(peak[row]), float(tail[row]),
+                float(peak[row]),
                 Evidence(EVIDENCE[codes[row]]),
             )
             for row in range(len(frame))

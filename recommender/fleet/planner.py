@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,10 +66,8 @@ class Planner:
             name: DriveModel(profiles[name], fleet.confidence, fleet.scope)
             for name in sorted({group.device for group in fleet.drives})
         }
-        self.rests: list[tuple[Rest, Rest | None]] = [
-            (self.models[group.device].rest(), self.models[group.device].standby())
-            for group in fleet.drives
-        ]
+        rests = {name: (model.rest(), model.standby()) for name, model in self.models.items()}
+        self.rests: list[tuple[Rest, Rest | None]] = [rests[group.device] for group in fleet.drives]
         self.modes = self._modes()
 
     def _modes(self) -> dict[tuple[int, int, Part], list[Mode]]:
@@ -98,7 +96,6 @@ class Planner:
         *,
         budgets: Sequence[Budget] | None = None,
         gap: float = GAP,
-        progress: Callable[[Plan], None] | None = None,
     ) -> list[Plan]:
         """One plan for each budget in turn; the changes from one to the next cost time.
 
@@ -109,7 +106,6 @@ class Planner:
             aim: Least watts for the demand, or most demand within the watts.
             budgets: Instead of the fleet's own.
             gap: Relative gap at which HiGHS stops.
-            progress: Told of each plan as it is found.
 
         Raises:
             InfeasibleError: A demand or a limit cannot be kept; says by how much.
@@ -123,8 +119,6 @@ class Planner:
             period = ends[place] - start
             before = Before(steps[-1].drives, period) if steps else None
             steps.append(self._step(aim, watts, start, period, before, gap))
-            if progress is not None:
-                progress(steps[-1].plan)
         return [step.plan for step in steps]
 
     def frontier(self, budgets: Sequence[float], *, gap: float = GAP) -> list[FrontierPoint]:
@@ -205,20 +199,9 @@ class Planner:
             judged = solution
         if solution is None or judged is None:
             raise self._why_not(program, aim)
-        plan = self._described(program, solution, aim, start, period)
         drives = _doing(program, solution)
-        served = aim == "most_demand"
-        plan = plan.model_copy(
-            update={
-                "objective": -judged.objective * MB if served
-                else judged.objective + self.fleet.base_watts,
-                "relaxed_objective": -judged.relaxed * MB
-                if served
-                else judged.relaxed + self.fleet.base_watts,
-                "optimality_gap": judged.gap,
-                "changed_drives": 0 if before is None else _changed(before.drives, drives),
-            }
-        )  # fmt: skip
+        changed = 0 if before is None else _changed(before.drives, drives)
+        plan = self._described(program, solution, judged, aim, start, period, changed)
         return _Step(plan, drives)
 
     def _why_not(self, program: Program, aim: Aim) -> InfeasibleError:
@@ -260,10 +243,23 @@ class Planner:
         )
 
     def _described(
-        self, program: Program, solution: Solution, aim: Aim, start: float, period: float
+        self,
+        program: Program,
+        solution: Solution,
+        judged: Solution,
+        aim: Aim,
+        start: float,
+        period: float,
+        changed: int,
     ) -> Plan:
+        """The plan in words; `judged` is the solution whose objective is the plan's."""
         fleet = self.fleet
         values = solution.values
+        objectives = [judged.objective, judged.relaxed]
+        if aim == "most_demand":
+            objectives = [-value * MB for value in objectives]
+        else:
+            objectives = [value + fleet.base_watts for value in objectives]
         groups = [
             GroupPlan(
                 name=group.name, device=group.device, domain=group.domain, count=group.count,
@@ -299,45 +295,23 @@ class Planner:
                 for place, workload in enumerate(fleet.classes)
             ],
             domains=self._domains(program, solution),
-            groups=groups, changed_drives=0, transition_seconds=max(going, default=0.0),
-            objective=0.0, relaxed_objective=0.0, optimality_gap=0.0,
+            groups=groups, changed_drives=changed,
+            transition_seconds=max(going, default=0.0), objective=objectives[0],
+            relaxed_objective=objectives[1], optimality_gap=judged.gap,
             notes=notes.write(fleet, self.models),
         )  # fmt: skip
 
     def _domains(self, program: Program, solution: Solution) -> list[DomainPlan]:
         fleet, values = self.fleet, solution.values
-        expected = program.watts(expected=True)
-        of_group = {option.drives: option.group for option in program.options}
-        of_group |= {option.load: option.group for option in program.options}
-        of_group |= {
-            option.entering: option.group
-            for option in program.options
-            if option.entering is not None
-        }
-        of_group |= {one.variable: one.group for one in program.resting}
         found = []
         for domain in fleet.domains:
-            inside = {
-                number
-                for number, group in enumerate(fleet.drives)
-                if domain.name in fleet.feeders(group.domain)
-            }
-            mean = sum(
-                coefficient * values[column]
-                for column, coefficient in expected.items()
-                if of_group[column] in inside
-            )
-            base = sum(
-                other.base_watts
-                for other in fleet.domains
-                if domain.name in fleet.feeders(other.name)
-            )
+            mean = program.watts(expected=True, groups=fleet.groups_in(domain.name))
+            most = value_of(program.domain_terms[domain.name], values)
             found.append(
                 DomainPlan(
                     name=domain.name, limit_watts=domain.limit_watts,
-                    percentile_watts=value_of(program.domain_terms[domain.name], values)
-                    + program.domain_constant[domain.name],
-                    expected_watts=float(mean) + base,
+                    percentile_watts=most + program.domain_constant[domain.name],
+                    expected_watts=value_of(mean, values) + fleet.base_watts_in(domain.name),
                 )
             )  # fmt: skip
         return found

@@ -23,8 +23,9 @@ the first holds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import sqrt
 from statistics import NormalDist
 
@@ -125,7 +126,6 @@ class Program:
         self.options: list[Option] = []
         self.resting: list[Resting] = []
         self.served: list[int] = []
-        self.places = {domain.name: place for place, domain in enumerate(fleet.domains)}
         self._groups(modes, rests)
         self._classes()
         self._power()
@@ -226,17 +226,9 @@ class Program:
         self.domain_terms: dict[str, dict[int, float]] = {}
         self.domain_constant: dict[str, float] = {}
         for domain in fleet.domains:
-            inside = {
-                number
-                for number, group in enumerate(fleet.drives)
-                if domain.name in fleet.feeders(group.domain)
-            }
+            inside = fleet.groups_in(domain.name)
             self.domain_terms[domain.name], constant = self._percentile(inside)
-            self.domain_constant[domain.name] = constant + sum(
-                other.base_watts
-                for other in fleet.domains
-                if domain.name in fleet.feeders(other.name)
-            )
+            self.domain_constant[domain.name] = constant + fleet.base_watts_in(domain.name)
         self.all_terms, constant = self._percentile(set(range(len(fleet.drives))))
         self.all_constant = constant + fleet.base_watts
         for name, limit in limits.items():
@@ -261,12 +253,20 @@ class Program:
         count = sum(self.fleet.drives[number].count for number in inside)
         return terms, quantile * sqrt(1.0 - together) * widest * sqrt(count)
 
-    def watts(self, *, expected: bool = False) -> dict[int, float]:
-        """Terms of the mean power of all drives: its bound, or its expected value."""
+    def watts(
+        self, *, expected: bool = False, groups: Collection[int] | None = None
+    ) -> dict[int, float]:
+        """Terms of the mean power of all drives, or of some groups: its bound, or its value."""
         terms: dict[int, float] = {}
+        waking: dict[int, float] = {}
         for one in self.resting:
-            terms[one.variable] = one.rest.watts_expected if expected else one.rest.watts
+            if groups is None or one.group in groups:
+                terms[one.variable] = one.rest.watts_expected if expected else one.rest.watts
+            if one.standby:
+                waking[one.group] = one.rest.exit_seconds
         for option in self.options:
+            if groups is not None and option.group not in groups:
+                continue
             mode = option.mode
             gap = mode.gap_watts_expected if expected else mode.gap_watts
             each = mode.joules_per_byte_expected if expected else mode.joules_per_byte
@@ -274,8 +274,7 @@ class Program:
             terms[option.load] = each * MB
             if option.entering is not None and self.before is not None:
                 # waking at the power of full speed, before it serves anything
-                standby = [r.rest for r in self.resting if r.group == option.group and r.standby]
-                seconds = max((rest.exit_seconds for rest in standby), default=0.0)
+                seconds = waking.get(option.group, 0.0)
                 share = min(seconds / self.before.period_seconds, 1.0)
                 terms[option.entering] = mode.full_watts * share
         return terms
@@ -385,13 +384,16 @@ class Program:
     def _minimise(
         self, cost: Floats, low: Floats, upper: Floats, gap: float, *, whole: bool
     ) -> Solution | None:
-        rows, columns, values = zip(*self.rows.cells, strict=True)
-        matrix = csr_array((values, (rows, columns)), shape=(len(self.rows.low), len(upper)))
         integer = np.array(self.integer) if whole else np.zeros(len(upper), dtype=np.intp)
         return solve(
-            cost, integer, low, upper, matrix,
+            cost, integer, low, upper, self._matrix,
             np.array(self.rows.low), np.array(self.rows.high), gap=gap,
         )  # fmt: skip
+
+    @cached_property
+    def _matrix(self) -> csr_array:
+        rows, columns, values = zip(*self.rows.cells, strict=True)
+        return csr_array((values, (rows, columns)), shape=(len(self.rows.low), len(self.upper)))
 
 
 def _spread(mode: Mode) -> float:

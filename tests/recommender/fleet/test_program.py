@@ -26,7 +26,7 @@ def mode(capacity: float, gap: float, full: float, peak: float, depth: int = 1) 
     return Mode(
         Part.ALL,
         Configuration(request_bytes=4096, queue_depth=depth, jobs=1, engine=Engine.LIBAIO),
-        capacity * MB, gap, gap, each, each, peak, 1e6, Evidence.MEASURED,
+        capacity * MB, gap, gap, each, each, peak, Evidence.MEASURED,
     )  # fmt: skip
 
 
