@@ -5,7 +5,7 @@ from __future__ import annotations
 from iojoule.api.quantities import size
 from iojoule.datasets.schema import Configuration
 from iojoule.recommender.answer import Row
-from iojoule.recommender.workload import Scope
+from iojoule.recommender.workload import Free, Scope
 
 SCOPE_POWER = {
     Scope.DEVICE: ("device_power_watts", "drive"),
@@ -14,10 +14,7 @@ SCOPE_POWER = {
 }
 """Scope -> field of a row that holds its power, and its name."""
 
-KNOBS = (
-    "request_bytes", "queue_depth", "jobs", "engine", "completion", "submission_polling",
-    "scheduler", "power_state", "cpu_governor", "cpu_frequency_max_hertz", "cstate_limit",
-)  # fmt: skip
+KNOBS = tuple(Free.model_fields)
 """Fields of a configuration that a recommendation may change."""
 
 OF_HOST = {

@@ -30,7 +30,7 @@ STYLE: Any = {
 """Settings of matplotlib for every picture."""
 
 # Okabe and Ito's palette, which people with any common colour vision deficiency can tell apart.
-_VERMILION, _BLUE, _GREY = "#D55E00", "#0072B2", "#7F7F7F"
+VERMILION, BLUE, GREY = "#D55E00", "#0072B2", "#7F7F7F"
 
 _MARKERS = {
     Evidence.MEASURED: "o",
@@ -146,14 +146,14 @@ def _draw(axes: Axes, found: Recommendation) -> None:
     rows = [*found.pareto, *(miss.row for miss in found.nearest_misses)]
     _scales(axes, x, y)
     for row in rows:
-        _bars(axes, row, x, y, colour=_GREY, alpha=0.2)
+        _bars(axes, row, x, y, colour=GREY, alpha=0.2)
     _points(axes, rows, x, y)
     same = found.recommended is not None and same_setting(found.recommended, found.current)
     if not same:
-        _highlight(axes, found.current, x, y, _VERMILION, "today")
+        _highlight(axes, found.current, x, y, VERMILION, "today")
     if found.recommended is not None:
         name = "recommended, and today" if same else "recommended"
-        _highlight(axes, found.recommended, x, y, _BLUE, name)
+        _highlight(axes, found.recommended, x, y, BLUE, name)
     _bounds(axes, found, x, y)
     _room_below(axes, y)
     for measure, axis in ((x, axes.xaxis), (y, axes.yaxis)):
@@ -296,10 +296,10 @@ def _legend(axes: Axes, rows: Sequence[Row]) -> None:
 
     present = {row.capacity_bytes_per_second.evidence for row in rows}
     handles = [
-        Line2D([], [], linestyle="", marker=marker, color=_GREY, markersize=7, label=evidence.value)
+        Line2D([], [], linestyle="", marker=marker, color=GREY, markersize=7, label=evidence.value)
         for evidence, marker in _MARKERS.items()
         if evidence in present
     ]
-    handles.append(Line2D([], [], color=_GREY, alpha=0.5, label="90 % interval"))
+    handles.append(Line2D([], [], color=GREY, alpha=0.5, label="90 % interval"))
     axes.legend(handles=handles, title="performance is", fontsize=8.5, title_fontsize=8.5,
                 loc="best", frameon=True, framealpha=0.92, edgecolor="#CCCCCC")  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from iojoule.api.fleets import FrontierAnswer
-from iojoule.api.plot import STYLE, save
+from iojoule.api.plot import BLUE, STYLE, VERMILION, save
 
 
 def draw_frontier(found: FrontierAnswer, path: Path) -> None:
@@ -23,8 +23,8 @@ def draw_frontier(found: FrontierAnswer, path: Path) -> None:
         served = [point.served_bytes_per_second * 1e-9 for point in found.points]
         budgets = [point.budget_watts for point in found.points]
         expected = [point.expected_watts for point in found.points]
-        axes.plot(budgets, served, "o-", color="#0072B2", label="budget")
-        axes.plot(expected, served, "s--", color="#D55E00", label="expected mean power")
+        axes.plot(budgets, served, "o-", color=BLUE, label="budget")
+        axes.plot(expected, served, "s--", color=VERMILION, label="expected mean power")
         axes.set_xlabel("power of the fleet (W)")
         axes.set_ylabel("served (GB/s)")
         axes.set_title(f"{found.fleet}: what a budget buys", loc="left")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from statistics import NormalDist
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -39,15 +39,15 @@ POWER_MAXIMA = {
 ENDURANCE = "endurance_years_min"
 """Bound on how long the rated endurance lasts."""
 
-BOUNDS = (*MINIMA, *LATENCY_MAXIMA, *POWER_MAXIMA, ENDURANCE)
-"""Every bound, in the order in which they are judged and shown."""
-
 BoundName = Literal[
     "throughput_bytes_per_second_min", "iops_min",
     "latency_mean_ns_max", "latency_p50_ns_max", "latency_p99_ns_max", "latency_p999_ns_max",
     "device_power_watts_max", "cpu_power_watts_max", "device_cpu_power_watts_max",
     "system_power_watts_max", "endurance_years_min",
 ]  # fmt: skip
+
+BOUNDS: tuple[BoundName, ...] = get_args(BoundName)
+"""Every bound, in the order in which they are judged and shown."""
 
 
 class Sla(Section):
