@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iojoule.datasets.schema import Section
+from iojoule.measure.drive.block_counters import numbers
 from iojoule.measure.drive.block_device import SECTOR_BYTES, SYSFS
 from iojoule.measure.errors import DriveError, UnsafeDriveError
 
@@ -134,12 +135,10 @@ def counters(disk: Disk) -> Counters:
         DriveError: The drive is gone.
     """
     try:
-        values = tuple(int(field) for field in (disk.folder / "stat").read_text().split())
-    except (OSError, ValueError):
-        values = ()
-    if len(values) < 11:
-        raise DriveError(f"{disk.path}: the kernel has no statistics of it; is it still there?")
-    return Counters(values)
+        line = (disk.folder / "stat").read_text()
+    except OSError:
+        line = ""
+    return Counters(numbers(line, str(disk.path)))
 
 
 def unwritten_bytes(proc: Path = PROC) -> int | None:

@@ -12,8 +12,8 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Literal
 
+from iojoule.measure.drive.block_counters import numbers
 from iojoule.measure.drive.block_device import SECTOR_BYTES, BlockDevice
-from iojoule.measure.errors import DriveError
 
 
 @dataclass(frozen=True)
@@ -84,16 +84,18 @@ def read_counters(device: BlockDevice) -> Reading:
     """
     path = Path(device.sysfs) / "class" / "block" / device.carrier / "stat"
     try:
-        fields = [int(text) for text in path.read_text().split()]
-        return Reading(
-            at_ns=time.monotonic_ns(),
-            read=Served(fields[0], fields[2] * SECTOR_BYTES, fields[3]),
-            write=Served(fields[4], fields[6] * SECTOR_BYTES, fields[7]),
-            in_flight=fields[8],
-            busy_ms=fields[9],
-        )
-    except (OSError, ValueError, IndexError) as error:
-        raise DriveError(f"{device.path}: its counters cannot be read ({error})") from None
+        line = path.read_text()
+    except OSError:
+        line = ""
+    at_ns = time.monotonic_ns()
+    fields = numbers(line, str(device.path))
+    return Reading(
+        at_ns=at_ns,
+        read=Served(fields[0], fields[2] * SECTOR_BYTES, fields[3]),
+        write=Served(fields[4], fields[6] * SECTOR_BYTES, fields[7]),
+        in_flight=fields[8],
+        busy_ms=fields[9],
+    )
 
 
 def between(first: Reading, last: Reading, direction: Direction | None = None) -> BlockWindow:

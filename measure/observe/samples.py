@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.measure.command.block_io import Disk
+from iojoule.measure.drive.block_counters import numbers
 from iojoule.measure.errors import DriveError
 
 COUNTERS = 17
@@ -118,17 +119,15 @@ def _blocks(
             readings = readings[-1:]
 
 
-def _read(disk: Disk, descriptor: int) -> tuple[float, list[int]]:
+def _read(disk: Disk, descriptor: int) -> tuple[float, tuple[int, ...]]:
     try:
-        values = [int(word) for word in os.pread(descriptor, _LONGEST_LINE, 0).split()]
-    except (OSError, ValueError):
-        values = []
-    if len(values) < 11:
-        raise DriveError(f"{disk.path}: the kernel has no statistics of it; is it still there?")
-    return time.monotonic(), values
+        line = os.pread(descriptor, _LONGEST_LINE, 0)
+    except OSError:
+        line = b""
+    return time.monotonic(), numbers(line, str(disk.path))
 
 
-def _packed(readings: list[tuple[float, list[int]]]) -> Samples:
+def _packed(readings: list[tuple[float, tuple[int, ...]]]) -> Samples:
     width = len(readings[0][1])
     values = np.zeros((len(readings), COUNTERS), dtype=np.int64)
     values[:, : min(width, COUNTERS)] = [one[:COUNTERS] for _, one in readings]
