@@ -78,7 +78,12 @@ def from_fio_job(path: Path, *, job: str | None = None) -> WorkloadProfile:
         InputError: Not a fio job file, an option that cannot be expressed, or jobs that differ and
             do not all state a rate; the message names file, section and option.
     """
-    listed = sections(read_text(path), str(path))
+    return parse_fio_job(read_text(path), path, job=job)
+
+
+def parse_fio_job(text: str, path: Path, *, job: str | None = None) -> WorkloadProfile:
+    """As `from_fio_job`, of a text that was read already; `path` names it in messages."""
+    listed = sections(text, str(path))
     if job is not None:
         chosen = [section for section in listed if section.name == job]
         if not chosen:

@@ -1,0 +1,1 @@
+"""GET /workloads/presets and POST /workloads: workload profiles from what is there."""
