@@ -32,6 +32,7 @@ fi
 step "lint (ruff)" .venv/bin/ruff check --quiet .
 step "format (ruff)" .venv/bin/ruff format --quiet --check .
 step "types (mypy)" .venv/bin/mypy
+step "page (tsc, biome)" scripts/build_page.sh check
 step "import layers (import-linter)" .venv/bin/lint-imports --no-cache --no-logo
 
 [ -z "$failed" ] || printf '== FAILED:%s\n' "$failed"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes .venv hold what requirements.txt and pyproject.toml ask for, compiles the simulator's core,
-# and does nothing when all that is done already.
+# bundles the page, and does nothing when all that is done already.
 #
 # The one rule that keeps this safe: a stamp is the last thing written and the first thing removed.
 # Packages without their stamp were never finished, so .venv is made anew and not repaired;
@@ -41,6 +41,10 @@ missing_packages() {
     command -v fio >/dev/null || echo fio
     [ -x /usr/sbin/nvme ] || command -v nvme >/dev/null || echo nvme-cli
     [ -e /etc/ssl/certs/ca-certificates.crt ] || echo ca-certificates
+    # The page: bundled with npm's tools, tried in a browser.
+    command -v node >/dev/null || echo nodejs
+    command -v npm >/dev/null || echo npm
+    command -v chromium >/dev/null || echo chromium
 }
 
 install_packages() {
@@ -143,6 +147,12 @@ up_to_date() {
         holds "$PROJECT_STAMP" "$environment $project"
 }
 
+# What is built from the sources and not installed: nothing is done where nothing has changed.
+build_parts() {
+    scripts/build_core.sh
+    exec scripts/build_page.sh
+}
+
 ensure_packages
 command -v "$PYTHON" >/dev/null || die "there is no interpreter $PYTHON (name one with PYTHON=...)"
 "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
@@ -150,14 +160,14 @@ command -v "$PYTHON" >/dev/null || die "there is no interpreter $PYTHON (name on
 
 environment=$(environment_key)
 project=$(project_key)
-if up_to_date; then exec scripts/build_core.sh; fi
+if up_to_date; then build_parts; fi
 
 exec 9<scripts/setup.sh
 if ! flock -n 9; then
     say "set-up: waiting for another set-up of this checkout"
     flock 9
 fi
-if up_to_date; then exec scripts/build_core.sh; fi
+if up_to_date; then build_parts; fi
 
 rm -f "$PROJECT_STAMP"
 if ! holds "$PACKAGES_STAMP" "$environment" || ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1
@@ -166,4 +176,4 @@ then
 fi
 install_project
 write_stamp "$PROJECT_STAMP" "$environment $project"
-exec scripts/build_core.sh
+build_parts

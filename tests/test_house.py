@@ -246,10 +246,13 @@ def test_the_wheel_from_the_sdist_holds_every_tracked_file(wheel: Path) -> None:
         for relative in (path.relative_to(ROOT) for path in tracked_files())
         if relative.parts[0] in PRESENT and relative.suffix not in NATIVE
         if relative.name != "CMakeLists.txt"
+        if relative.parts[:2] != ("api", "page") or relative.suffix == ".py"
     }
+    page = {"iojoule/api/page/built/index.html"}  # the page is packed as it is served
     core = f"iojoule/sim/_core{sysconfig.get_config_var('EXT_SUFFIX')}"
-    assert expected | {"iojoule/__init__.py", "iojoule/py.typed", core} <= packed
+    assert expected | {"iojoule/__init__.py", "iojoule/py.typed", core} | page <= packed
     assert not {name for name in packed if "__pycache__" in name or name.endswith(NATIVE)}
+    assert not {name for name in packed if "node_modules" in name or name.endswith(".tsx")}
 
 
 def test_the_package_installed_from_the_sdist_imports(wheel: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on; loopback only.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
 ) -> None:
-    """Answer over HTTP until interrupted; the interface is described at /docs."""
+    """Answer over HTTP until interrupted; /ui/ is the page, /ui/api its interface."""
     if host not in LOOPBACK:
         raise typer.BadParameter(
             f"--host {host}: the service asks nobody who they are yet, so it listens on loopback "

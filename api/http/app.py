@@ -11,10 +11,13 @@ from fastapi import FastAPI
 from iojoule import __version__
 from iojoule.api.http import predictors, problems
 from iojoule.api.http.devices.endpoints import router as devices
+from iojoule.api.http.headers import SecurityHeaders
 from iojoule.api.http.health.endpoints import router as health
 from iojoule.api.http.openapi import describe
+from iojoule.api.http.page import endpoints as page
 from iojoule.api.http.predict.endpoints import router as predict
 from iojoule.api.http.recommend.endpoints import router as recommend
+from iojoule.api.http.workloads.endpoints import router as workloads
 
 WORKERS = 2
 """Requests computed at the same time; each holds the arrays of all its candidates."""
@@ -34,10 +37,13 @@ def create_app() -> FastAPI:
         version=__version__,
         summary="Recommends the NVMe SSD and host I/O settings that meet an SLA for least energy",
         lifespan=_lifespan,
+        docs_url=None,  # theirs loads scripts from elsewhere; the page describes the interface
         redoc_url=None,
     )
-    for router in (recommend, predict, devices, health):
+    for router in (recommend, predict, workloads, devices, health):
         app.include_router(router)
+    page.install(app)
     problems.install(app)
+    app.add_middleware(SecurityHeaders)
     describe(app)
     return app

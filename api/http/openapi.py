@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
+import orjson
 from fastapi import FastAPI
 
 from iojoule.api.http.problems import Problem
@@ -28,3 +30,14 @@ def describe(app: FastAPI) -> None:
         return app.openapi_schema
 
     app.openapi = with_problems  # type: ignore[method-assign]
+
+
+def main() -> None:
+    """Write the description of the service to standard output."""
+    from iojoule.api.http.app import create_app
+
+    sys.stdout.buffer.write(orjson.dumps(create_app().openapi(), option=orjson.OPT_SORT_KEYS))
+
+
+if __name__ == "__main__":
+    main()

@@ -122,8 +122,8 @@ async def _unexpected(request: Request, error: Exception) -> Response:
 
 
 _DETAILS = {
-    404: "there is nothing at this path; /docs lists what there is",
-    405: "this path does not know that method; /docs lists what there is",
+    404: "there is nothing at this path; /openapi.json lists what there is",
+    405: "this path does not know that method; /openapi.json lists what there is",
 }
 
 

@@ -125,4 +125,4 @@ def test_every_operation_is_described_with_a_worked_example(service: httpx.Clien
 
 
 def test_the_documentation_is_served(service: httpx.Client) -> None:
-    assert service.get("/docs").status_code == 200
+    assert service.get("/ui/api").status_code == 200

@@ -1,0 +1,1 @@
+"""GET /ui/: the page, served from files that ship with the package."""

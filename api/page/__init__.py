@@ -1,0 +1,1 @@
+"""The web page: TypeScript in src/, bundled into built/ by scripts/build_page.sh."""

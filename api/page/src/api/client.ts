@@ -1,0 +1,75 @@
+// Speaks to the service's public API and to nothing else.
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+export type Problem = Schemas["Problem"];
+
+/** An answer that is an error: what the service says of it, field by field where it knows. */
+export class ProblemError extends Error {
+  constructor(readonly problem: Problem) {
+    super(problem.detail);
+  }
+}
+
+/** GET a resource. */
+export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return read<T>(await fetch(path, { headers: { Accept: "application/json" }, ...given(signal) }));
+}
+
+/** POST a question as JSON. */
+export async function post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
+  return read<T>(
+    await fetch(path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", Accept: "application/json" },
+      body: JSON.stringify(body),
+      ...given(signal),
+    }),
+  );
+}
+
+/** POST a file's text as it is. */
+export async function postText<T>(path: string, text: string): Promise<T> {
+  return read<T>(
+    await fetch(path, { method: "POST", headers: { "Content-Type": "text/plain" }, body: text }),
+  );
+}
+
+function given(signal: AbortSignal | undefined): { signal?: AbortSignal } {
+  return signal ? { signal } : {};
+}
+
+async function read<T>(response: Response): Promise<T> {
+  if (response.ok) return (await response.json()) as T;
+  throw new ProblemError(await problemOf(response));
+}
+
+async function problemOf(response: Response): Promise<Problem> {
+  if (response.headers.get("Content-Type")?.includes("json")) {
+    return (await response.json()) as Problem;
+  }
+  return {
+    type: "about:blank",
+    title: response.statusText,
+    status: response.status,
+    detail: `the service answered ${response.status}`,
+    instance: response.url,
+    field: null,
+    errors: null,
+  };
+}
+
+/** Whether an error only says that a newer question took its place. */
+export function isSuperseded(error: unknown): boolean {
+  return error instanceof DOMException && error.name === "AbortError";
+}
+
+/** An error as a reader can use it. */
+export function explain(error: unknown): string {
+  if (error instanceof ProblemError) {
+    const place = error.problem.field ? `${error.problem.field}: ` : "";
+    return error.message.startsWith(place) ? error.message : `${place}${error.message}`;
+  }
+  if (error instanceof TypeError) return "the service cannot be reached; is it still running?";
+  return String(error);
+}

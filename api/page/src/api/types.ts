@@ -1,0 +1,18 @@
+// Names for the parts of the API that the page uses.
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type Answer = Schemas["RecommendationAnswer"];
+export type Row = Schemas["Row"];
+export type Estimate = Schemas["Estimate"];
+export type Evidence = Schemas["Evidence"];
+export type Configuration = Schemas["Configuration"];
+export type Saving = Schemas["Saving"];
+export type WorkloadProfile = Schemas["WorkloadProfile-Input"];
+export type Workload = Schemas["Workload"];
+export type Sla = Schemas["Sla"];
+export type DeviceSummary = Schemas["DeviceSummary"];
+export type DeviceDetail = Schemas["DeviceDetail"];
+export type Preset = Schemas["Preset"];
+export type Prediction = Schemas["Prediction"];

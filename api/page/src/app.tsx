@@ -1,0 +1,71 @@
+// The shell: where one can go, and what is there.
+import type { ComponentChildren } from "preact";
+import { DrivePage } from "./drives/drive_page";
+import { DrivesPage } from "./drives/list_page";
+import { InterfacePage } from "./interface/page";
+import { RecommendPage } from "./recommend/page";
+import { address, go, usePlace } from "./router";
+
+const PLACES = [
+  ["", "Recommend"],
+  ["drives", "Drives"],
+  ["api", "API"],
+] as const;
+
+/** The whole page. */
+export function App() {
+  const place = usePlace();
+  return (
+    <>
+      <a class="skip" href="#main">
+        Skip to the content
+      </a>
+      <header class="bar">
+        <span class="brand">iojoule</span>
+        <nav aria-label="Pages">
+          {PLACES.map(([path, name]) => (
+            <Link key={path} to={address(path)} here={place.path.split("/")[0] === path}>
+              {name}
+            </Link>
+          ))}
+        </nav>
+      </header>
+      <main id="main" tabIndex={-1}>
+        <Content path={place.path} query={place.query} />
+      </main>
+    </>
+  );
+}
+
+function Content({ path, query }: { path: string; query: URLSearchParams }) {
+  const [first, second] = path.split("/");
+  if (first === "") return <RecommendPage query={query} />;
+  if (first === "drives")
+    return second ? <DrivePage id={decodeURIComponent(second)} /> : <DrivesPage />;
+  if (first === "api") return <InterfacePage />;
+  return (
+    <section>
+      <h1>Nothing is here</h1>
+      <p>
+        <Link to={address("")}>Ask for a recommendation</Link>
+      </p>
+    </section>
+  );
+}
+
+/** A link inside the page, followed without loading it anew. */
+export function Link(props: { to: string; here?: boolean; children: ComponentChildren }) {
+  return (
+    <a
+      href={props.to}
+      {...(props.here ? { "aria-current": "page" as const } : {})}
+      onClick={(event) => {
+        if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+        event.preventDefault();
+        go(props.to);
+      }}
+    >
+      {props.children}
+    </a>
+  );
+}

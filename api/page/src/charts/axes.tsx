@@ -1,0 +1,93 @@
+// The frame of a chart: scales, ticks with their grid, and titles.
+import { extent } from "d3-array";
+import { type ScaleContinuousNumeric, scaleLinear, scaleLog } from "d3-scale";
+
+export type Scale = ScaleContinuousNumeric<number, number>;
+
+export interface Axis {
+  title: string;
+  tick: (value: number) => string;
+  log?: boolean;
+}
+
+export interface Frame {
+  width: number;
+  height: number;
+  left: number;
+  right: number;
+  top: number;
+  bottom: number;
+}
+
+export const FRAME: Frame = { width: 640, height: 400, left: 66, right: 16, top: 14, bottom: 46 };
+
+/** A scale over values with some room at both ends. */
+export function scaleOver(values: number[], range: [number, number], log = false): Scale {
+  const usable = values.filter((value) => Number.isFinite(value) && (!log || value > 0));
+  const [low = 1, high = 1] = extent(usable) as [number | undefined, number | undefined];
+  if (log) {
+    return scaleLog()
+      .domain([low / 1.15, high * 1.15])
+      .range(range);
+  }
+  const room = (high - low || Math.abs(high) || 1) * 0.06;
+  return scaleLinear()
+    .domain([low - room, high + room])
+    .range(range)
+    .nice(6);
+}
+
+function ticks(scale: Scale, count: number): number[] {
+  const all = scale.ticks(count);
+  if (all.length <= count * 2) return all;
+  const powers = all.filter((value) => Number.isInteger(Math.log10(value)));
+  return powers.length > 1 ? powers : all.filter((_, index) => index % 3 === 0);
+}
+
+interface AxesProps {
+  frame: Frame;
+  x: Scale;
+  y: Scale;
+  xAxis: Axis;
+  yAxis: Axis;
+}
+
+/** Both axes. */
+export function Axes({ frame, x, y, xAxis, yAxis }: AxesProps) {
+  const floor = frame.height - frame.bottom;
+  return (
+    <g class="axes" aria-hidden="true">
+      {ticks(x, 6).map((value) => (
+        <g key={value} transform={`translate(${x(value)},0)`}>
+          <line y1={frame.top} y2={floor} class="grid" />
+          <text y={floor + 18} text-anchor="middle">
+            {xAxis.tick(value)}
+          </text>
+        </g>
+      ))}
+      {ticks(y, 6).map((value) => (
+        <g key={value} transform={`translate(0,${y(value)})`}>
+          <line x1={frame.left} x2={frame.width - frame.right} class="grid" />
+          <text x={frame.left - 8} dy="0.32em" text-anchor="end">
+            {yAxis.tick(value)}
+          </text>
+        </g>
+      ))}
+      <text
+        x={(frame.left + frame.width - frame.right) / 2}
+        y={frame.height - 8}
+        text-anchor="middle"
+        class="title"
+      >
+        {xAxis.title}
+      </text>
+      <text
+        transform={`translate(14,${(frame.top + floor) / 2}) rotate(-90)`}
+        text-anchor="middle"
+        class="title"
+      >
+        {yAxis.title}
+      </text>
+    </g>
+  );
+}

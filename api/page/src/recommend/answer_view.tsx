@@ -1,0 +1,125 @@
+// The answer: what to use, what it saves, the front, and what to know before acting on it.
+import type { Answer, Row } from "../api/types";
+import { interval, quantity } from "../format";
+import { Commands } from "./commands";
+import { describe } from "./configuration";
+import { FrontChart } from "./front_chart";
+import { CAPACITY, ENERGY, estimate, type Quantity, scopePower, TAIL } from "./quantities";
+import type { Question } from "./question";
+
+/** Everything that the service said. */
+export function AnswerView({ answer, question }: { answer: Answer; question: Question }) {
+  return (
+    <>
+      <Headline answer={answer} />
+      <FrontChart answer={answer} />
+      <FrontTable answer={answer} />
+      {answer.recommended && <Commands answer={answer} question={question} />}
+      <section aria-labelledby="notes">
+        <h2 id="notes">Before acting on it</h2>
+        <ul class="notes">
+          {answer.notes.map((note) => (
+            <li key={note}>{note}</li>
+          ))}
+        </ul>
+        <p class="hint">
+          {answer.counts.total.toLocaleString("en")} candidates,{" "}
+          {answer.counts.feasible.toLocaleString("en")} meet the SLA, {answer.counts.on_front} on
+          the Pareto front; profile version {answer.profile_version}, iojoule{" "}
+          {answer.iojoule_version}
+        </p>
+      </section>
+    </>
+  );
+}
+
+function Headline({ answer }: { answer: Answer }) {
+  const { recommended, saving } = answer;
+  if (!recommended) return <Infeasible answer={answer} />;
+  return (
+    <section class="headline" aria-labelledby="headline">
+      <h2 id="headline">{describe(recommended.configuration)}</h2>
+      {saving && (
+        <p>
+          <strong class="saving">{quantity(saving.percent.value, "%")}</strong> less energy than
+          today for the same work (90 % interval: {interval(saving.percent, "%")});{" "}
+          {quantity(saving.watts.value, "W")}, {quantity(saving.kwh_per_year.value, "kWh")} a year.
+        </p>
+      )}
+      {saving && (
+        <p class={`verdict ${saving.verdict}`}>
+          <b>{saving.verdict}</b>: {saving.reason}
+        </p>
+      )}
+      <p class="hint">today: {describe(answer.current.configuration)}</p>
+    </section>
+  );
+}
+
+function Infeasible({ answer }: { answer: Answer }) {
+  return (
+    <section class="headline" aria-labelledby="headline">
+      <h2 id="headline">No configuration keeps this SLA</h2>
+      <p>The nearest misses:</p>
+      <ul>
+        {answer.nearest_misses.map((miss) => (
+          <li key={describe(miss.row.configuration)}>
+            {describe(miss.row.configuration)} misses{" "}
+            {miss.shortfalls
+              .map((one) => `${one.bound} by ${quantity(one.missed_by_percent, "%")}`)
+              .join(", ")}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function FrontTable({ answer }: { answer: Answer }) {
+  const columns = [scopePower(answer), ENERGY, CAPACITY, TAIL];
+  const rows: [string, Row][] = answer.pareto.map((row, index) => [`${index + 1}`, row]);
+  rows.unshift(["today", answer.current]);
+  return (
+    <details class="table">
+      <summary>The front as a table ({answer.pareto.length} rows)</summary>
+      <section class="scroll" tabIndex={0} aria-label="The Pareto front">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Row</th>
+              <th scope="col">Configuration</th>
+              {columns.map((one) => (
+                <th scope="col" key={one.key}>
+                  {one.title}
+                </th>
+              ))}
+              <th scope="col">Evidence</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(([name, row]) => (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                <td>{describe(row.configuration)}</td>
+                {columns.map((one) => (
+                  <Cell key={one.key} row={row} of={one} />
+                ))}
+                <td>{estimate(row, columns[0] as Quantity)?.evidence ?? "unknown"}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+    </details>
+  );
+}
+
+function Cell({ row, of }: { row: Row; of: Quantity }) {
+  const found = estimate(row, of);
+  if (!found) return <td>unknown</td>;
+  return (
+    <td>
+      {quantity(found.value, of.unit)} <small>{interval(found, of.unit)}</small>
+    </td>
+  );
+}

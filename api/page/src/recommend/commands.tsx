@@ -1,0 +1,51 @@
+// What to type to get the same answer elsewhere, and to put it into effect.
+import type { Answer } from "../api/types";
+import { Copyable, save } from "../parts/copy";
+import { differences } from "./configuration";
+import type { Question } from "./question";
+
+/** Commands to copy, and what they would change. */
+export function Commands({ answer, question }: { answer: Answer; question: Question }) {
+  const changed = answer.recommended
+    ? differences(answer.current.configuration, answer.recommended.configuration)
+    : [];
+  const file = `${(answer.workload || "workload").replace(/[^a-z0-9]+/gi, "-")}.json`;
+  return (
+    <section aria-labelledby="commands">
+      <h2 id="commands">Put it into effect</h2>
+      {changed.length === 0 ? (
+        <p>Nothing changes: what runs today is the best that is known.</p>
+      ) : (
+        <ul>
+          {changed.map(([name, now, then]) => (
+            <li key={name}>
+              {name}: {now} to <b>{then}</b>
+            </li>
+          ))}
+        </ul>
+      )}
+      <p>
+        <button type="button" onClick={() => save(file, JSON.stringify(question.profile, null, 2))}>
+          Save the workload profile
+        </button>{" "}
+        <button type="button" onClick={() => save("answer.json", JSON.stringify(answer, null, 2))}>
+          Save this answer
+        </button>
+      </p>
+      <Copyable
+        label="the command that asks the same"
+        text={`iojoule recommend --device ${question.device} --workload ${file} -o json > answer.json`}
+      />
+      <Copyable
+        label="the command that shows and sets it"
+        text="iojoule apply --recommendation answer.json --drive /dev/nvme0n1"
+      />
+      <Copyable
+        label="the request to the service"
+        text={`curl -s ${location.origin}/recommend -H 'Content-Type: application/json' -d '${JSON.stringify(
+          { device: question.device, workload_profile: question.profile },
+        ).replaceAll("'", "'\\''")}'`}
+      />
+    </section>
+  );
+}

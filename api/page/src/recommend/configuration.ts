@@ -1,0 +1,27 @@
+// Configurations in words.
+import type { Configuration } from "../api/types";
+import { size } from "../format";
+
+/** The settings that matter most, in a line. */
+export function describe(one: Configuration): string {
+  const parts = [
+    one.request_bytes ? size(one.request_bytes) : null,
+    one.queue_depth ? `depth ${one.queue_depth}` : null,
+    one.jobs ? `${one.jobs} ${one.jobs === 1 ? "job" : "jobs"}` : null,
+    one.engine,
+    one.completion,
+    one.submission_polling ? "SQ poll" : null,
+    one.scheduler ? `scheduler ${one.scheduler}` : null,
+    one.power_state === null || one.power_state === undefined ? null : `PS${one.power_state}`,
+    one.cpu_governor ? `governor ${one.cpu_governor}` : null,
+  ];
+  return parts.filter((part) => part).join(", ");
+}
+
+/** What differs between two configurations, with both values. */
+export function differences(now: Configuration, then: Configuration): [string, string, string][] {
+  const names = Object.keys(then) as (keyof Configuration)[];
+  return names
+    .filter((name) => then[name] !== null && String(now[name]) !== String(then[name]))
+    .map((name) => [name, String(now[name] ?? "not set"), String(then[name])]);
+}

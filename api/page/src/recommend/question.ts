@@ -1,0 +1,80 @@
+// What is asked: a drive and a workload profile; kept in the address so that a link asks it again.
+import type { Sla, WorkloadProfile } from "../api/types";
+
+export interface Question {
+  device: string;
+  profile: WorkloadProfile;
+}
+
+/** The question of a link; null where the link asks none. */
+export function fromAddress(query: URLSearchParams): Question | null {
+  const device = query.get("device");
+  const text = query.get("profile");
+  if (!device || !text) return null;
+  try {
+    return { device, profile: JSON.parse(text) as WorkloadProfile };
+  } catch {
+    return null;
+  }
+}
+
+/** The question as the query of a link. */
+export function toAddress(question: Question): Record<string, string> {
+  return { device: question.device, profile: JSON.stringify(question.profile) };
+}
+
+/** The bounds of a profile as fields; the service turns an SLA in words into them. */
+export function slaOf(profile: WorkloadProfile): Partial<Sla> {
+  return typeof profile.sla === "object" && profile.sla !== null ? profile.sla : {};
+}
+
+/** A profile with other bounds; a bound of null is no bound. */
+export function withSla(profile: WorkloadProfile, changes: Partial<Sla>): WorkloadProfile {
+  const sla: Record<string, unknown> = { ...slaOf(profile), ...changes };
+  for (const [name, value] of Object.entries(sla)) {
+    if (value === null || value === undefined) delete sla[name];
+  }
+  return { ...profile, sla: sla as Sla };
+}
+
+/** A profile whose workload says something else; null takes a statement back. */
+export function withWorkload(
+  profile: WorkloadProfile,
+  changes: Record<string, unknown>,
+): WorkloadProfile {
+  return { ...profile, workload: merged(profile.workload, changes) as WorkloadProfile["workload"] };
+}
+
+/** A profile under which something else runs today. */
+export function withCurrent(
+  profile: WorkloadProfile,
+  changes: Record<string, unknown>,
+): WorkloadProfile {
+  return {
+    ...profile,
+    current: merged(profile.current ?? {}, changes) as NonNullable<WorkloadProfile["current"]>,
+  };
+}
+
+function merged(object: object, changes: Record<string, unknown>): object {
+  const all: Record<string, unknown> = { ...object, ...changes };
+  for (const [name, value] of Object.entries(all)) {
+    if (value === null || value === undefined) delete all[name];
+  }
+  return all;
+}
+
+/** A demand, as a first question of somebody who describes a workload. */
+export const FIRST_PROFILE: WorkloadProfile = {
+  name: "my workload",
+  workload: {
+    operation: "mixed",
+    read_fraction: 0.7,
+    pattern: "random",
+    useful_request_bytes: 8192,
+    demand_operations_per_second: 20000,
+    arrival_process: "poisson",
+  },
+  current: { engine: "io_uring", queue_depth: 4, jobs: 4 },
+  sla: { latency_p99_ns_max: 2e6 },
+} as WorkloadProfile;

@@ -1,0 +1,179 @@
+// The workload: a preset, a description, or a file that somebody has.
+import { useState } from "preact/hooks";
+import { explain, postText } from "../api/client";
+import type { Preset, WorkloadProfile } from "../api/types";
+import { Group, NumberField, Select } from "../parts/field";
+import { Trouble } from "../parts/loading";
+import { withCurrent, withWorkload } from "./question";
+
+const OPERATIONS = [
+  ["read", "reads"],
+  ["write", "writes"],
+  ["mixed", "a mix"],
+] as const;
+const PATTERNS = [
+  ["random", "random"],
+  ["sequential", "sequential"],
+] as const;
+const ENGINES = [
+  ["", "the profile's"],
+  ...["psync", "posixaio", "libaio", "io_uring", "io_uring_cmd", "spdk"].map(
+    (name) => [name, name] as const,
+  ),
+] as const;
+const DEMAND_UNITS = [
+  ["demand_operations_per_second", "operations a second"],
+  ["demand_bytes_per_second", "bytes a second"],
+  ["", "as fast as possible"],
+] as const;
+
+interface FormProps {
+  profile: WorkloadProfile;
+  presets: Preset[];
+  onChange: (profile: WorkloadProfile) => void;
+}
+
+/** Everything that says what the application does and how it does it today. */
+export function WorkloadForm({ profile, presets, onChange }: FormProps) {
+  const chosen = presets.find((one) => nameOf(one) === profile.name);
+  return (
+    <>
+      <Group title="Workload">
+        <Select
+          label="Preset"
+          value={chosen ? nameOf(chosen) : ""}
+          choices={[
+            ["", "described below"],
+            ...presets.map((one) => [nameOf(one), nameOf(one)] as const),
+          ]}
+          onChange={(name) => {
+            const found = presets.find((one) => nameOf(one) === name);
+            // the bounds are the user's, not the benchmark's
+            if (found) onChange({ ...found.profile, sla: profile.sla ?? {} } as WorkloadProfile);
+          }}
+        />
+        {chosen && <p class="hint">{chosen.describes}</p>}
+        <Upload
+          onChange={(found) => onChange({ ...found, sla: profile.sla ?? {} } as WorkloadProfile)}
+        />
+        <Description profile={profile} onChange={onChange} />
+      </Group>
+      <Group title="Today">
+        <Select
+          label="Engine"
+          value={profile.current?.engine ?? ""}
+          choices={ENGINES}
+          onChange={(engine) => onChange(withCurrent(profile, { engine: engine || null }))}
+        />
+        <NumberField
+          label="Queue depth"
+          min={1}
+          step={1}
+          value={profile.current?.queue_depth}
+          onChange={(depth) => onChange(withCurrent(profile, { queue_depth: depth }))}
+        />
+        <NumberField
+          label="Jobs"
+          min={1}
+          step={1}
+          value={profile.current?.jobs}
+          onChange={(jobs) => onChange(withCurrent(profile, { jobs }))}
+        />
+      </Group>
+    </>
+  );
+}
+
+function nameOf(preset: Preset): string {
+  return preset.profile.name ?? "";
+}
+
+function Description({ profile, onChange }: Omit<FormProps, "presets">) {
+  const work = profile.workload;
+  const demand = DEMAND_UNITS.find(([name]) => name && work[name] != null)?.[0] ?? "";
+  const own = (changes: Record<string, unknown>) =>
+    onChange({ ...withWorkload(profile, changes), name: "my workload" });
+  return (
+    <>
+      <Select
+        label="It does"
+        value={work.operation ?? "read"}
+        choices={OPERATIONS}
+        onChange={(operation) =>
+          own({
+            operation,
+            read_fraction: operation === "mixed" ? (work.read_fraction ?? 0.7) : null,
+          })
+        }
+      />
+      {work.operation === "mixed" && (
+        <NumberField
+          label="Share of reads, %"
+          min={0}
+          max={100}
+          value={Number(((work.read_fraction ?? 0.7) * 100).toPrecision(3))}
+          onChange={(share) => own({ read_fraction: (share ?? 70) / 100 })}
+        />
+      )}
+      <Select
+        label="Pattern"
+        value={work.pattern ?? "random"}
+        choices={PATTERNS}
+        onChange={(pattern) => own({ pattern })}
+      />
+      <NumberField
+        label="Request, bytes"
+        min={512}
+        step={512}
+        value={work.useful_request_bytes}
+        onChange={(bytes) => own({ useful_request_bytes: bytes })}
+      />
+      <Select
+        label="Demand in"
+        value={demand}
+        choices={DEMAND_UNITS}
+        onChange={(name) =>
+          own({
+            demand_bytes_per_second: name === "demand_bytes_per_second" ? 200e6 : null,
+            demand_operations_per_second: name === "demand_operations_per_second" ? 20000 : null,
+          })
+        }
+      />
+      {demand && (
+        <NumberField
+          label="Demand"
+          min={1}
+          value={work[demand]}
+          onChange={(value) => own({ [demand]: value })}
+        />
+      )}
+    </>
+  );
+}
+
+function Upload({ onChange }: { onChange: (profile: WorkloadProfile) => void }) {
+  const [trouble, setTrouble] = useState<string | null>(null);
+  const [name, setName] = useState<string | null>(null);
+  const take = async (file: File | undefined) => {
+    if (!file) return;
+    try {
+      onChange(await postText<WorkloadProfile>("/workloads", await file.text()));
+      setName(file.name);
+      setTrouble(null);
+    } catch (error) {
+      setTrouble(explain(error));
+    }
+  };
+  return (
+    <>
+      <div class="field">
+        <label for="upload">From a file</label>
+        <input id="upload" type="file" onChange={(event) => take(event.currentTarget.files?.[0])} />
+      </div>
+      <p class="hint">
+        {name ? `read from ${name}` : "a fio job file, a fio iolog, blkparse text, an MQSim trace"}
+      </p>
+      {trouble && <Trouble text={trouble} />}
+    </>
+  );
+}

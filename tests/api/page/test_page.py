@@ -1,0 +1,143 @@
+"""What somebody in front of the page sees and does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+ROOT = Path(__file__).parents[3]
+AXE = ROOT / "api/page/node_modules/axe-core/axe.min.js"
+PLACES = ("/ui/", "/ui/drives", "/ui/drives/samsung-980-pro-1tb", "/ui/api")
+
+
+def answered(page: Page) -> None:
+    """Wait until the last question is answered."""
+    expect(page.locator(".answer")).to_have_attribute("aria-busy", "false")
+    expect(page.locator("#headline")).to_be_visible()
+
+
+def asked(page: Page) -> dict[str, object]:
+    """The workload profile in the address."""
+    query = parse_qs(urlsplit(page.url).query)
+    found: dict[str, object] = json.loads(query["profile"][0])
+    return found
+
+
+def test_a_preset_is_recommended_in_three_clicks(page: Page) -> None:
+    page.goto("/")
+    answered(page)
+    page.get_by_label("Preset").select_option("tpcc-like")
+    answered(page)
+    expect(page.locator(".answer")).to_contain_text("less energy than today")
+    assert asked(page)["name"] == "tpcc-like"
+
+
+def test_the_front_moves_with_the_bound(page: Page) -> None:
+    page.goto("/ui/")
+    answered(page)
+    points = page.locator(".point.front")
+    before = points.count()
+    slider = page.get_by_role("slider", name="p99 latency at most")
+    for _ in range(15):
+        slider.press("ArrowLeft")
+    expect(points).not_to_have_count(before)
+    sla = asked(page)["sla"]
+    assert isinstance(sla, dict)
+    assert sla["latency_p99_ns_max"] < 2e6
+    expect(page.locator(".limit")).to_contain_text("SLA 1.")
+
+
+def test_a_bound_nobody_can_keep_shows_the_nearest_misses(page: Page) -> None:
+    page.goto("/ui/")
+    answered(page)
+    page.get_by_role("slider", name="p99 latency at most").press("Home")
+    expect(page.locator("#headline")).to_have_text("No configuration keeps this SLA")
+    expect(page.locator(".headline li").first).to_contain_text("latency_p99_ns_max by")
+
+
+def test_a_fio_job_file_becomes_the_workload(page: Page) -> None:
+    page.goto("/ui/")
+    answered(page)
+    page.get_by_label("From a file").set_input_files(ROOT / "examples/oltp.fio")
+    expect(page.get_by_text("read from oltp.fio")).to_be_visible()
+    answered(page)
+    assert asked(page)["name"] == "oltp"
+    expect(page.get_by_label("Demand", exact=True)).to_have_value("30000")
+
+
+def test_what_is_no_workload_says_why(page: Page, tmp_path: Path) -> None:
+    odd = tmp_path / "odd.fio"
+    odd.write_text("[job]\nrw=randtrim\nbs=4k\n")
+    page.goto("/ui/")
+    answered(page)
+    page.get_by_label("From a file").set_input_files(odd)
+    expect(page.get_by_role("alert")).to_contain_text("rw=randtrim")
+
+
+def test_commands_are_copied(page: Page) -> None:
+    page.goto("/ui/")
+    answered(page)
+    page.get_by_role("button", name="Copy the command that shows and sets it").click()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == "iojoule apply --recommendation answer.json --drive /dev/nvme0n1"
+
+
+def test_a_link_asks_the_same_again(page: Page, context: BrowserContext) -> None:
+    page.goto("/ui/")
+    answered(page)
+    page.get_by_label("Queue depth").fill("32")
+    page.get_by_label("Queue depth").blur()
+    expect(page.locator(".headline .hint")).to_contain_text("depth 32")
+    other = context.new_page()
+    other.goto(page.url)
+    answered(other)
+    expect(other.get_by_label("Queue depth")).to_have_value("32")
+    assert other.locator("#headline").inner_text() == page.locator("#headline").inner_text()
+
+
+def test_the_keyboard_reaches_everything(page: Page) -> None:
+    page.goto("/ui/")
+    answered(page)
+    reached = set()
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        reached.add(
+            page.evaluate(
+                "document.activeElement.getAttribute('aria-label')"
+                " || document.activeElement.labels?.[0]?.textContent"
+                " || document.activeElement.textContent"
+            )
+        )
+    wanted = {"Skip to the content", "Drives", "Model", "Preset", "p99 latency at most"}
+    assert wanted <= reached
+    assert any(one.startswith("recommended: ") for one in reached if one)
+    assert any(one.startswith("Copy ") for one in reached if one)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("place", PLACES)
+def test_axe_finds_nothing_serious(page: Page, place: str, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    page.goto(place)
+    page.wait_for_load_state("networkidle")
+    page.evaluate(AXE.read_text())  # not as an element: the policy would refuse it
+    found = page.evaluate("axe.run()")
+    serious = [
+        (one["id"], [node["html"][:120] for node in one["nodes"]])
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
+    assert not serious
+
+
+def test_a_phone_needs_no_sideways_scrolling(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    for place in PLACES:
+        page.goto(place)
+        page.wait_for_load_state("networkidle")
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 390, place
