@@ -24,6 +24,8 @@ _SCALES: tuple[tuple[str, tuple[Scale, ...]], ...] = (
     ("joules_per_useful_gb", ((1.0, "J/GB"),)),
     ("joule_seconds", ((1.0, "J s"), (1e-3, "mJ s"), (1e-6, "µJ s"), (1e-9, "nJ s"))),
     ("kwh_per_year", ((1.0, "kWh"),)),
+    ("co2_kilograms_per_year", ((1.0, "kg CO2"),)),
+    ("cost_per_year", ((1.0, ""),)),  # the currency stands beside it
     ("years", ((1.0, "years"),)),
     ("percent", ((1.0, "%"),)),
     ("bytes_per_second", _RATE),

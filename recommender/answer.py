@@ -6,8 +6,10 @@ from typing import Any, Literal
 
 from iojoule.datasets.schema import Configuration, Section
 from iojoule.datasets.vocabulary import Evidence
+from iojoule.recommender.factors import Factors
+from iojoule.recommender.objective import Objective
 from iojoule.recommender.sla import Sla
-from iojoule.recommender.workload import Objective, Scope
+from iojoule.recommender.workload import Scope
 
 Verdict = Literal["proven", "likely", "not proven", "costs more", "no change"]
 
@@ -39,6 +41,9 @@ class Row(Section):
         joules_per_useful_gb: Energy of the answer's scope for 10^9 useful bytes.
         edp_joule_seconds: Energy of the scope for one operation of the application x mean
             latency.
+        kwh_per_year: Energy of the scope for a year of the work: that of the demand, or what
+            today's configuration does in a year; likewise money (in the factors' currency) and
+            CO2, overhead and wear included, where the factors tell.
         host_bytes_written_per_second: Written by the host.
         meets_sla: Whether demand and every bound hold with the stated confidence; bounds that are
             only preferred apart.
@@ -59,6 +64,9 @@ class Row(Section):
     system_power_watts: Estimate | None
     joules_per_useful_gb: Estimate | None
     edp_joule_seconds: Estimate | None
+    kwh_per_year: Estimate | None = None
+    cost_per_year: Estimate | None = None
+    co2_kilograms_per_year: Estimate | None = None
     host_bytes_written_per_second: float
     meets_sla: bool
 
@@ -71,14 +79,19 @@ class Saving(Section):
         joules_per_useful_gb: Difference of the energy for 10^9 useful bytes.
         kwh_per_year: For the work of a year (8766 h) at the demanded rate; where no demand is
             stated, for what today's configuration does in a year.
+        cost_per_year: Of the same work in the factors' currency, overhead and wear included; None
+            where no price is stated. `co2_kilograms_per_year` likewise.
         percent: Share of today's energy for the same work.
-        verdict: How sure it is that anything is saved.
+        verdict: How sure it is that anything is saved: of energy, or of money or CO2 where that is
+            the objective.
         reason: The verdict in words.
     """
 
     watts: Estimate
     joules_per_useful_gb: Estimate
     kwh_per_year: Estimate
+    cost_per_year: Estimate | None = None
+    co2_kilograms_per_year: Estimate | None = None
     percent: Estimate
     verdict: Verdict
     reason: str
@@ -92,6 +105,9 @@ class Endurance(Section):
         change_host_bytes_per_year: Against today's configuration.
         nand_bytes_per_year: Written to flash; None where no write amplification is known.
         years_left: Until the rated endurance is used up; None where the profile has no rating.
+        cost_per_year: Share of the drive's price that a year's writes use up, in the factors'
+            currency; `change_cost_per_year` against today's configuration. None where no price of
+            the drive is stated; likewise its CO2.
         reason: What is known and what is not.
     """
 
@@ -99,6 +115,10 @@ class Endurance(Section):
     change_host_bytes_per_year: float
     nand_bytes_per_year: float | None
     years_left: float | None
+    cost_per_year: float | None = None
+    change_cost_per_year: float | None = None
+    co2_kilograms_per_year: float | None = None
+    change_co2_kilograms_per_year: float | None = None
     reason: str
 
 
@@ -152,6 +172,7 @@ class Recommendation(Section):
         objective: What was made small.
         ranked_by: The objective, or `performance` where the scope's power is unknown.
         confidence: One-sided probability with which each bound of the SLA holds that states none.
+        factors: What energy and wear cost, as stated.
         demand_bytes_per_second: Useful bytes a second demanded, None for as fast as possible.
         sla: The bounds.
         recommended: The configuration to use; None where nothing is feasible.
@@ -179,6 +200,7 @@ class Recommendation(Section):
     objective: Objective
     ranked_by: str
     confidence: float
+    factors: Factors
     demand_bytes_per_second: float | None
     sla: Sla
     recommended: Row | None

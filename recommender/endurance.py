@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.recommender.answer import Endurance, Row
-from iojoule.recommender.screen import SECONDS_A_YEAR
+from iojoule.recommender.factors import SECONDS_A_YEAR, rated_bytes
 from iojoule.recommender.workload import WorkloadProfile
 
 
@@ -20,6 +20,8 @@ def endurance_of(
         return None
     yearly = recommended.host_bytes_written_per_second * SECONDS_A_YEAR
     before = current.host_bytes_written_per_second * SECONDS_A_YEAR
+    money = _spread(profile, workload.factors.drive_price, "drive_price")
+    carbon = _spread(profile, workload.factors.drive_carbon_kilograms, "drive_carbon_kilograms")
     amplification = workload.write_amplification
     rated = profile.endurance_bytes_written
     years = None
@@ -38,5 +40,14 @@ def endurance_of(
         change_host_bytes_per_year=yearly - before,
         nand_bytes_per_year=None if amplification is None else yearly * amplification,
         years_left=years,
+        cost_per_year=None if money is None else yearly * money,
+        change_cost_per_year=None if money is None else (yearly - before) * money,
+        co2_kilograms_per_year=None if carbon is None else yearly * carbon,
+        change_co2_kilograms_per_year=None if carbon is None else (yearly - before) * carbon,
         reason="; ".join(parts) or "from the rating, the share used and the host bytes a year",
     )
+
+
+def _spread(profile: DeviceProfile, amount: float | None, name: str) -> float | None:
+    """What a written host byte takes of the drive's price or carbon; None where none is stated."""
+    return None if amount is None else amount / rated_bytes(profile, f"factors.{name}")

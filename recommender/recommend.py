@@ -15,6 +15,7 @@ from iojoule.recommender.answer import Counts, Estimate, Recommendation, Row
 from iojoule.recommender.candidates import build_candidates
 from iojoule.recommender.endurance import endurance_of
 from iojoule.recommender.equal_work import demand_of, watts_of, work_of
+from iojoule.recommender.factors import SECONDS_A_YEAR, Year, rates_of
 from iojoule.recommender.rows import Details
 from iojoule.recommender.screen import Judge, Judged, Question, check_answerable, scope_watts
 from iojoule.recommender.sensitivity import Layout
@@ -83,10 +84,19 @@ class Recommender:
             workload.effective_objective if powered else None,
             "latency_p99_ns" if known else "latency_mean_ns",
             workload.percentage_used,
+            self._year(workload, demand.bytes_per_second or float(work.served_bytes[0])),
         )  # fmt: skip
         check_answerable(question, self.layout, prediction)
         judge = Judge(self.predictor, self.layout, question)
         return judge, judge.judge(frame, prediction)
+
+    def _year(self, workload: WorkloadProfile, useful_bytes_per_second: float) -> Year:
+        """A year of the work: of what is demanded, or of what is done today."""
+        rates = rates_of(
+            workload.factors, self.profile, workload.objective, writes=workload.read_fraction < 1.0
+        )
+        written = 1.0 - workload.read_fraction
+        return Year(useful_bytes_per_second * SECONDS_A_YEAR, written, rates)
 
     def _answer(
         self,
@@ -131,6 +141,7 @@ class Recommender:
             objective=workload.effective_objective,
             ranked_by="performance" if question.objective is None else question.objective.value,
             confidence=workload.sla.confidence,
+            factors=workload.factors,
             demand_bytes_per_second=question.demand.bytes_per_second,
             sla=workload.sla,
             recommended=recommended,

@@ -12,7 +12,9 @@ from iojoule.model.evidence import EVIDENCE
 from iojoule.model.predictor import NORMAL_90
 from iojoule.recommender.answer import Estimate, Miss, Row, Saving, Shortfall, Verdict
 from iojoule.recommender.equal_work import most_device_watts, watts_of
-from iojoule.recommender.screen import DEMAND, SECONDS_A_YEAR, Judged, Question, rests
+from iojoule.recommender.factors import JOULES_A_KWH, YEARLY
+from iojoule.recommender.objective import Objective
+from iojoule.recommender.screen import DEMAND, Judged, Question, rests
 from iojoule.recommender.selection import rivals, widening
 from iojoule.recommender.sensitivity import (
     Contrast,
@@ -26,8 +28,6 @@ from iojoule.recommender.space import configuration_of
 
 Floats = NDArray[np.float64]
 Triple = tuple[Floats, Floats, Floats, NDArray[np.intp]]
-
-JOULES_A_KWH = 3.6e6
 
 CPU_EVIDENCE = EVIDENCE.index(Evidence.PUBLISHED.value)
 
@@ -100,6 +100,7 @@ class Details:
         ):  # fmt: skip
             columns[name] = self._power(scope)
         columns["joules_per_useful_gb"], columns["edp_joule_seconds"] = self._energy()
+        columns |= self._yearly(columns["joules_per_useful_gb"])
         return columns
 
     def evidence_codes(self, scope: str) -> NDArray[np.intp]:
@@ -152,6 +153,17 @@ class Details:
         code = np.maximum(power[3], latency.evidence)
         return energy, (edp, edp * np.exp(-down), edp * np.exp(log_half), code)
 
+    def _yearly(self, energy: Triple | None) -> dict[str, Triple | None]:
+        """A year of the work in kWh, money and CO2; what is written for it is not unsure."""
+        year = self.question.year
+        if year is None or energy is None:
+            return {}
+        written = _written_per_byte(self.judged)
+        value, low, high = (
+            {one: year.cost(one, end * 1e-9, written) for one in year.rates} for end in energy[:3]
+        )
+        return {YEARLY[one]: (value[one], low[one], high[one], energy[3]) for one in year.rates}
+
     def row(self, index: int) -> Row:
         """One row of the answer."""
         judged = self.judged
@@ -199,38 +211,55 @@ class Details:
         ]
         codes = self.evidence_codes(scope)[[today, other]]
         word = Evidence(EVIDENCE[int(codes.max())])
-        yearly = float(work.served_bytes[today]) * SECONDS_A_YEAR / JOULES_A_KWH
-        if self.question.demand.bytes_per_second is not None:
-            yearly = self.question.demand.bytes_per_second * SECONDS_A_YEAR / JOULES_A_KWH
+        year = self.question.year
+        assert year is not None  # whoever asks for a saving says what a year's work is
+        written = _written_per_byte(self.judged)
+        spared = 0.0 if same else float(written[today] - written[other])
+        yearly = {
+            YEARLY[one]: _over(
+                found, "joules_per_byte", year.useful_bytes * rate.per_kwh / JOULES_A_KWH, word,
+                year.useful_bytes * rate.per_written_byte * spared,
+            )
+            for one, rate in year.rates.items()
+        }  # fmt: skip
         percent = _over(found, "percent", 1.0, word)
-        verdict, reason = _verdict(percent, same=same)
+        aim, what = percent, "energy"
+        if self.question.objective in (Objective.COST, Objective.CO2):
+            aim, what = yearly[YEARLY[self.question.objective]], str(self.question.objective.value)
+        verdict, reason = _verdict(aim, same=same, what=what)
         return Saving(
             watts=_over(found, "watts", 1.0, word),
             joules_per_useful_gb=_over(found, "joules_per_byte", 1e9, word),
-            kwh_per_year=_over(found, "joules_per_byte", yearly, word),
-            percent=percent, verdict=verdict, reason=reason,
+            **yearly, percent=percent, verdict=verdict, reason=reason,
         )  # fmt: skip
 
 
-def _over(found: list[Contrast], name: str, scale: float, evidence: Evidence) -> Estimate:
-    """Value of the first contrast, interval over all of them."""
+def _written_per_byte(judged: Judged) -> Floats:
+    """Host bytes written for a useful byte, shape (n,)."""
+    return np.asarray(judged.work.host_writes / judged.work.served_bytes)
+
+
+def _over(
+    found: list[Contrast], name: str, scale: float, evidence: Evidence, sure: float = 0.0
+) -> Estimate:
+    """Value of the first contrast, interval over all of them; `sure` is added to each."""
     pairs = [getattr(one, name) for one in found]
     return Estimate(
-        value=pairs[0][0] * scale,
-        low=min(value - NORMAL_90 * sd for value, sd in pairs) * scale,
-        high=max(value + NORMAL_90 * sd for value, sd in pairs) * scale,
+        value=pairs[0][0] * scale + sure,
+        low=min(value - NORMAL_90 * sd for value, sd in pairs) * scale + sure,
+        high=max(value + NORMAL_90 * sd for value, sd in pairs) * scale + sure,
         evidence=evidence,
     )
 
 
-def _verdict(percent: Estimate, *, same: bool) -> tuple[Verdict, str]:
+def _verdict(saved: Estimate, *, same: bool, what: str) -> tuple[Verdict, str]:
     if same:
         return "no change", "today's configuration is the best of the candidates: nothing to save"
-    if percent.high < 0:
-        return "costs more", "it takes more energy than today's configuration, to keep the bounds"
-    if percent.low <= 0:
+    if saved.high < 0:
+        return "costs more", f"it takes more {what} than today's configuration, to keep the bounds"
+    if saved.low <= 0:
         return "not proven", "the interval includes no saving at all: measure this first"
-    if percent.high - percent.low <= percent.value:
+    if saved.high - saved.low <= saved.value:
         return "proven", "the interval excludes zero by far: half of it is at most half the saving"
     return "likely", "the interval excludes zero, but the amount is uncertain"
 

@@ -12,6 +12,8 @@ from iojoule.model import system_power
 from iojoule.model.frame import Frame
 from iojoule.model.predictor import DEVICE_VALUE, NORMAL_90, Prediction, Predictor
 from iojoule.recommender.equal_work import Demand, Watts, Work, watts_of, work_of
+from iojoule.recommender.factors import SECONDS_A_YEAR, YEARLY, Year
+from iojoule.recommender.objective import Objective
 from iojoule.recommender.sensitivity import Gradients, Layout, all_gradients
 from iojoule.recommender.sla import (
     ENDURANCE,
@@ -20,12 +22,9 @@ from iojoule.recommender.sla import (
     Sla,
     confidence_scale,
 )
-from iojoule.recommender.workload import Objective, Scope
+from iojoule.recommender.workload import Scope
 
 Floats = NDArray[np.float64]
-
-SECONDS_A_YEAR = 8766.0 * 3600.0
-"""365.25 days."""
 
 DEMAND = "demand_bytes_per_second"
 """Name under which the demand itself is judged, beside the bounds of the SLA."""
@@ -42,6 +41,7 @@ class Question:
         objective: What is made small; None ranks by performance alone.
         tail: Latency that the Pareto set minimises.
         percentage_used: Rated endurance already used, percent; None counts as none.
+        year: A year of the work and its rates; needed by the objectives of a year.
     """
 
     demand: Demand
@@ -50,6 +50,7 @@ class Question:
     objective: Objective | None
     tail: str
     percentage_used: float | None = None
+    year: Year | None = None
 
 
 @dataclass(frozen=True)
@@ -204,9 +205,9 @@ def scope_watts(watts: Watts, scope: Scope) -> Floats | None:
 def objective_values(
     question: Question, prediction: Prediction, work: Work, watts: Watts
 ) -> Floats:
-    """What is made small: W, J per useful GB, J s; or, without power, seconds of a tail or of a GB.
+    """What is made small: W, J per useful GB, J s, kWh, money or kg a year.
 
-    Without power a demanded rate is ranked by tail latency and full speed by capacity.
+    Without power a demanded rate is ranked by tail latency (s), full speed by capacity (s a GB).
     """
     power = scope_watts(watts, question.scope)
     if question.objective is None or power is None:
@@ -218,6 +219,11 @@ def objective_values(
     energy = power / work.served_bytes
     if question.objective is Objective.JOULES_PER_USEFUL_GB:
         return energy * 1e9
+    if question.objective in YEARLY:
+        assert question.year is not None
+        # wear that no configuration spares would only hide what they differ in
+        more = work.host_writes / work.served_bytes - question.year.written_by_the_work
+        return question.year.cost(question.objective, energy, more)
     latency = prediction["latency_mean_ns"].value * 1e-9
     return energy * question.demand.useful_bytes * latency
 

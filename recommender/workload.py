@@ -25,6 +25,8 @@ from iojoule.datasets.schema import (
     validation_error,
 )
 from iojoule.datasets.vocabulary import Completion, Engine, Operation, Scheduler
+from iojoule.recommender.factors import Factors
+from iojoule.recommender.objective import Objective
 from iojoule.recommender.sla import Sla
 from iojoule.recommender.sla_text import parse_sla
 
@@ -35,14 +37,6 @@ class Scope(StrEnum):
     DEVICE = "device"
     DEVICE_CPU = "device_cpu"
     SYSTEM = "system"
-
-
-class Objective(StrEnum):
-    """What is made small."""
-
-    WATTS = "watts"
-    JOULES_PER_USEFUL_GB = "joules_per_useful_gb"
-    EDP = "edp"
 
 
 T = TypeVar("T")
@@ -121,6 +115,7 @@ class WorkloadProfile(Section):
         scope: Whose energy counts.
         objective: What is made small; None means watts where a demand is stated, else joules per
             useful GB.
+        factors: What energy and wear cost, for objectives and savings in money and CO2.
         max_concurrency: Most requests the application can keep in flight (depth x jobs).
         write_amplification: Flash bytes per host byte where known.
         percentage_used: Rated endurance already used, percent.
@@ -135,6 +130,7 @@ class WorkloadProfile(Section):
     state: State = State()
     scope: Scope = Scope.DEVICE_CPU
     objective: Objective | None = None
+    factors: Factors = Factors()
     max_concurrency: PositiveInt | None = None
     write_amplification: Positive | None = None
     percentage_used: NonNegative | None = None

@@ -8,9 +8,18 @@ from typing import Any
 
 from iojoule.api.answer_words import KNOBS, OF_HOST, SCOPE_POWER, knob, same_setting, setting
 from iojoule.api.cli import console
-from iojoule.api.quantities import quantity
+from iojoule.api.quantities import digits, quantity
 from iojoule.datasets.schema import Configuration
-from iojoule.recommender.answer import Estimate, Miss, Recommendation, Row, Saving, Shortfall
+from iojoule.recommender.answer import (
+    Endurance,
+    Estimate,
+    Miss,
+    Recommendation,
+    Row,
+    Saving,
+    Shortfall,
+)
+from iojoule.recommender.factors import YEARLY, Factors
 from iojoule.recommender.sla import Sla
 
 _HEADINGS = {
@@ -49,8 +58,7 @@ def _asked(found: Recommendation) -> Iterator[str]:
     mode = (
         "as fast as possible" if found.demand_bytes_per_second is None else f"useful work {demand}"
     )
-    target = found.ranked_by.replace("_", " ").replace("gb", "GB").replace("edp", "EDP")
-    yield f"{mode}; energy of {SCOPE_POWER[found.scope][1]}; ranked by {target}"
+    yield f"{mode}; energy of {SCOPE_POWER[found.scope][1]}; ranked by {_target(found)}"
     bounds = [_bound(found.sla, name, limit) for name, limit in found.sla.bounds().items()]
     yield f"SLA at {found.confidence:.0%} confidence: {'; '.join(bounds) or 'no bounds'}"
     counts = found.counts
@@ -58,6 +66,15 @@ def _asked(found: Recommendation) -> Iterator[str]:
         f"{counts.total:,} candidates, {counts.feasible:,} meet the SLA, "
         f"{counts.on_front:,} on the Pareto front"
     )
+
+
+def _target(found: Recommendation) -> str:
+    """What rows are ranked by, in words."""
+    words = {
+        "joules_per_useful_gb": "joules per useful GB", "edp": "EDP", "kwh_per_year": "kWh a year",
+        "cost": f"cost ({found.factors.currency})", "co2": "CO2",
+    }  # fmt: skip
+    return words.get(found.ranked_by, found.ranked_by)
 
 
 def _bound(sla: Sla, name: str, limit: float) -> str:
@@ -86,6 +103,8 @@ def _table(found: Recommendation, rows: int) -> Any:
     columns = {power: f"power ({scope})", "joules_per_useful_gb": "energy per GB"}
     if found.objective.value == "edp":
         columns["edp_joule_seconds"] = "EDP"
+    if found.objective in YEARLY:
+        columns[YEARLY[found.objective]] = f"{_target(found)} a year"
     columns |= {"capacity_bytes_per_second": "can carry", "latency_p99_ns": "p99 latency"}
     headings = ["", *(_HEADINGS.get(name, name) for name in varying), *columns.values()]
     table = console.new_table([*headings, "evidence"])
@@ -133,6 +152,7 @@ def rank_value(found: Recommendation, row: Row) -> float:
         "watts": SCOPE_POWER[found.scope][0],
         "joules_per_useful_gb": "joules_per_useful_gb",
         "edp": "edp_joule_seconds",
+        **{str(one.value): name for one, name in YEARLY.items()},
     }.get(found.ranked_by)
     estimate: Estimate | None = getattr(row, name) if name else None
     return -row.capacity_bytes_per_second.value if estimate is None else estimate.value
@@ -177,7 +197,7 @@ def _verdict(found: Recommendation) -> Iterator[str]:
     if found.saving is None:
         yield "Saving:      unknown, the profile has no power for this scope"
     else:
-        yield from _saving(found.saving)
+        yield from _saving(found.saving, found.factors)
     if found.endurance is not None:
         change = found.endurance.change_host_bytes_per_year
         more = quantity("host_bytes_per_year", abs(change))
@@ -188,10 +208,24 @@ def _verdict(found: Recommendation) -> Iterator[str]:
         if years is not None:
             told += f"; the rated endurance lasts {years:.2g} years"
         yield f"Wear:        {told}; {found.endurance.reason}"
+        yield from _wear_costs(found.endurance, found.factors)
     yield "Durability:  untouched; flushes, forced unit access and file systems stay as they are"
 
 
-def _saving(saving: Saving) -> Iterator[str]:
+def _wear_costs(wear: Endurance, factors: Factors) -> Iterator[str]:
+    told = [
+        f"{digits(yearly)} {unit} of the drive a year, {change:+.3g} {unit} against today"
+        for yearly, change, unit in (
+            (wear.cost_per_year, wear.change_cost_per_year, factors.currency),
+            (wear.co2_kilograms_per_year, wear.change_co2_kilograms_per_year, "kg CO2"),
+        )
+        if yearly is not None and change is not None
+    ]
+    if told:
+        yield f"             it uses up {'; '.join(told)}"
+
+
+def _saving(saving: Saving, factors: Factors) -> Iterator[str]:
     told = [
         quantity(name, estimate.value, estimate.low, estimate.high) + ending
         for name, ending in (
@@ -203,6 +237,16 @@ def _saving(saving: Saving) -> Iterator[str]:
         for estimate in [getattr(saving, name)]
     ]
     yield f"Saving:      {'; '.join(told)}"
+    billed = [
+        f"{quantity(name, one.value, one.low, one.high)}{unit} a year"
+        for name, one, unit in (
+            ("cost_per_year", saving.cost_per_year, f" {factors.currency}"),
+            ("co2_kilograms_per_year", saving.co2_kilograms_per_year, ""),
+        )
+        if one is not None
+    ]
+    if billed:
+        yield f"             {'; '.join(billed)}"
     yield f"             {saving.verdict}: {saving.reason}"
 
 

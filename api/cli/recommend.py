@@ -9,6 +9,13 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
+from iojoule.api.cli.factors import (
+    CarbonOption,
+    DriveCarbonOption,
+    DrivePriceOption,
+    PriceOption,
+    PueOption,
+)
 from iojoule.api.cli.questions import (
     ConditionsOption,
     DeviceOption,
@@ -56,9 +63,14 @@ def recommend(
         typer.Option(help="Whose energy counts; else as the file says, or device_cpu."),
     ] = None,
     objective: Annotated[
-        Literal["watts", "joules_per_useful_gb", "edp"] | None,
+        Literal["watts", "joules_per_useful_gb", "edp", "kwh_per_year", "cost", "co2"] | None,
         typer.Option(help="What is made small; else as the file says, or watts under a demand."),
     ] = None,
+    price: PriceOption = None,
+    carbon: CarbonOption = None,
+    pue: PueOption = None,
+    drive_price: DrivePriceOption = None,
+    drive_carbon: DriveCarbonOption = None,
     confidence: Annotated[
         float | None,
         typer.Option(
@@ -87,6 +99,7 @@ def recommend(
     chosen = chosen_profile(device, profile, host)
     from iojoule.api.recommendations import answer, stated_value, workload_with
     from iojoule.model.validity import under
+    from iojoule.recommender.factors import stated_factors
     from iojoule.recommender.recommend import Recommender
     from iojoule.recommender.sla_text import parse_sla
 
@@ -99,6 +112,8 @@ def recommend(
             exclude_unset=True
         )
     changes |= {name: value for name, value in options.items() if value is not None}
+    stated = stated_factors(price, carbon, pue, drive_price, drive_carbon)
+    changes |= {f"factors.{name}": value for name, value in stated.items()}
     asked = stated_conditions(firmware, pcie_generation, temperature, conditions)
     question = workload_with(workload, changes, job=job)
     found = answer(Recommender(under(chosen, asked)), question)

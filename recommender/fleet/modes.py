@@ -39,11 +39,12 @@ from iojoule.recommender.equal_work import (
     watts_of,
     work_of,
 )
+from iojoule.recommender.objective import Objective
 from iojoule.recommender.screen import Judge, Judged, Question
 from iojoule.recommender.sensitivity import Gradients, Layout, all_gradients
 from iojoule.recommender.sla import confidence_scale
 from iojoule.recommender.space import configuration_of, join
-from iojoule.recommender.workload import Objective, Scope, WorkloadProfile
+from iojoule.recommender.workload import Scope, WorkloadProfile
 
 Floats = NDArray[np.float64]
 

@@ -221,3 +221,22 @@ def test_on_a_narrow_terminal_intervals_stand_below(ask, monkeypatch: pytest.Mon
     heading = next(place for place, line in enumerate(lines) if "p99 latency  " in line)
     assert max(len(line) for line in lines[heading : heading + 8]) <= 120
     assert any(line.strip().startswith("[") for line in lines)
+
+
+def test_money_and_carbon_stand_beside_the_energy(ask) -> None:
+    factors = ("--price", "0.30EUR/kWh", "--carbon", "380g/kWh", "--pue", "1.4")
+    done = ask("--objective", "cost", "--drive-price", "120EUR", *factors)
+    assert done.code == 0, done.err
+    for said in ("ranked by cost (EUR)", "] EUR a year; ", "] a year", "EUR of the drive a year"):
+        assert said in done.out
+    answer = json.loads(ask(*factors, "-o", "json").out)
+    saved = answer["saving"]
+    assert saved["cost_per_year"]["value"] == pytest.approx(saved["kwh_per_year"]["value"] * 0.42)
+    assert answer["factors"]["currency"] == "EUR"
+
+
+def test_a_missing_price_is_asked_for(ask) -> None:
+    done = ask("--objective", "cost")
+    assert done.code == 3
+    assert "--price 0.30EUR/kWh" in done.err
+    assert ask("--price", "cheap").code == 3

@@ -126,3 +126,12 @@ def test_every_operation_is_described_with_a_worked_example(service: httpx.Clien
 
 def test_the_documentation_is_served(service: httpx.Client) -> None:
     assert service.get("/ui/api").status_code == 200
+
+
+def test_a_missing_price_is_named(service: httpx.Client) -> None:
+    profile = RECOMMEND["workload_profile"] | {"objective": "cost"}
+    refused = service.post("/recommend", json=RECOMMEND | {"workload_profile": profile})
+    assert refused.json()["field"] == "/workload_profile/factors/electricity_price_per_kwh"
+    priced = profile | {"factors": {"electricity_price_per_kwh": 0.3, "currency": "EUR"}}
+    answer = service.post("/recommend", json=RECOMMEND | {"workload_profile": priced}).json()
+    assert answer["saving"]["cost_per_year"]["value"] > 0
