@@ -12,6 +12,7 @@ from iojoule.datasets.errors import InputError
 from iojoule.recommender.answer import Recommendation
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.workload import WorkloadProfile, load_workload, parse_workload
+from iojoule.recommender.workloads.presets import find_preset
 
 
 class RecommendationAnswer(Recommendation):
@@ -33,14 +34,14 @@ def workload_with(
     """Read a workload profile and replace some of its fields.
 
     Args:
-        path: A .toml, .json or fio job file.
+        path: A .toml, .json or fio job file, or the name of a preset.
         changes: Dotted field -> value, such as `sla.latency_p99_ns_max`.
         job: Section of a fio job file.
 
     Raises:
         InputError: The file or a change is not what it must be; names file and field.
     """
-    workload = load_workload(path, job=job)
+    workload = _stated(path, job)
     if not changes:
         return workload
     data = workload.model_dump(exclude_unset=True)
@@ -56,6 +57,15 @@ def workload_with(
             place = inner
         place[name] = value
     return parse_workload(data, f"{path} with --set")
+
+
+def _stated(path: Path, job: str | None) -> WorkloadProfile:
+    """What a file or the name of a preset says."""
+    if path.suffix or path.exists() or path.parent != Path():
+        return load_workload(path, job=job)
+    if job is not None:
+        raise InputError(f"{path}: only a fio job file has jobs to choose from", field="job")
+    return find_preset(str(path))
 
 
 def stated_value(text: str) -> Any:

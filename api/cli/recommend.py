@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 def recommend(
     workload: Annotated[
         Path,
-        typer.Option(metavar="FILE", help="Workload profile (.toml, .json) or fio job file."),
+        typer.Option(
+            metavar="FILE|PRESET",
+            help="Workload profile (.toml, .json), fio job file, or a preset such as ycsb-a.",
+        ),
     ],
     device: DeviceOption = None,
     profile: ProfileOption = None,

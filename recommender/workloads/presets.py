@@ -68,7 +68,10 @@ def find_preset(name: str) -> WorkloadProfile:
     listed = {one.name: one for one in presets()}
     if name not in listed:
         near = get_close_matches(name, listed) or list(listed)
-        raise InputError(f"there is no preset {name}; there are {', '.join(near)}")
+        raise InputError(
+            f"there is no preset {name}; there are {', '.join(near)} (a file ends in .toml, .json "
+            "or .fio)"
+        )
     found = listed[name]
     sources = tuple(f"source: {one}" for one in found.sources)
     return found.profile.model_copy(update={"notes": found.profile.notes + sources})

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from iojoule.api.recommendations import RecommendationAnswer
+from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import Conditions
 from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.workloads.presets import find_preset
 
 __all__ = ["RecommendRequest", "RecommendationAnswer"]
 
@@ -33,13 +35,25 @@ EXAMPLE: dict[str, Any] = {
 }
 
 
+def _of_preset(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return find_preset(value)
+    except InputError as error:
+        raise ValueError(error.message) from None
+
+
 class RecommendRequest(BaseModel):
     """A workload profile, the drive it runs on, and what is known of that drive's conditions."""
 
     model_config = ConfigDict(extra="forbid")
 
     device: str = Field(description="Id, model or alias of a drive with a profile.")
-    workload_profile: WorkloadProfile
+    workload_profile: Annotated[
+        WorkloadProfile,
+        BeforeValidator(_of_preset, json_schema_input_type=WorkloadProfile | str),
+    ] = Field(description="The question, or the name of a preset such as ycsb-a.")
     conditions: Conditions = Field(
         default=Conditions(),
         description="Firmware, link, temperature ... of the drive; what is unknown widens the "

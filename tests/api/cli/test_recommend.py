@@ -240,3 +240,12 @@ def test_a_missing_price_is_asked_for(ask) -> None:
     assert done.code == 3
     assert "--price 0.30EUR/kWh" in done.err
     assert ask("--price", "cheap").code == 3
+
+
+def test_a_preset_is_a_question_too(iojoule, device: str) -> None:
+    done = iojoule("recommend", "--device", device, "--workload", "ycsb-a", "--sla", "p99 < 2 ms")
+    assert done.code == 0, done.err
+    assert done.out.startswith("ycsb-a on ")
+    unknown = iojoule("recommend", "--device", device, "--workload", "ycbs-a")
+    assert unknown.code == 3
+    assert "ycsb-a" in unknown.err

@@ -128,6 +128,14 @@ def test_the_documentation_is_served(service: httpx.Client) -> None:
     assert service.get("/ui/api").status_code == 200
 
 
+def test_a_preset_stands_for_its_workload_profile(service: httpx.Client) -> None:
+    question = {"device": RECOMMEND["device"], "workload_profile": "ycsb-c"}
+    assert service.post("/recommend", json=question).json()["workload"] == "ycsb-c"
+    refused = service.post("/recommend", json=question | {"workload_profile": "ycsb-q"})
+    assert refused.status_code == 422
+    assert "there is no preset ycsb-q" in refused.json()["detail"]
+
+
 def test_a_missing_price_is_named(service: httpx.Client) -> None:
     profile = RECOMMEND["workload_profile"] | {"objective": "cost"}
     refused = service.post("/recommend", json=RECOMMEND | {"workload_profile": profile})
