@@ -11,9 +11,12 @@ from iojoule.recommender.objective import Objective
 from iojoule.recommender.sla import Sla
 from iojoule.recommender.workload import Scope
 
-Verdict = Literal["proven", "likely", "not proven", "costs more", "no change"]
+Verdict = Literal["proven", "not proven", "costs more", "stay"]
+"""`proven`: half the saving's interval is at most half the saving; `not proven`: it is wider, so
+that the saving has to be measured first; `costs more`: all of the interval lies below zero; `stay`:
+today's configuration is recommended."""
 
-ANSWER_VERSION = 1
+ANSWER_VERSION = 2
 """Version of the answer's JSON layout."""
 
 
@@ -97,6 +100,35 @@ class Saving(Section):
     reason: str
 
 
+class NotTaken(Section):
+    """The best candidate, where it saves too little for a change.
+
+    Attributes:
+        row: The candidate.
+        objective_saved_percent: How much less of the objective it takes than today's.
+        saving: Its energy against today's; None where no power is known.
+    """
+
+    row: Row
+    objective_saved_percent: float
+    saving: Saving | None
+
+
+class Place(Section):
+    """Where today's configuration stands.
+
+    Attributes:
+        on_front: Whether it keeps the SLA and no candidate of the front beats it.
+        beaten_by: How many rows of the whole front are no worse in objective, capacity and tail
+            latency, and better in one of them.
+        beaten_by_rows: Those of them that are in `pareto`, by place from 0.
+    """
+
+    on_front: bool
+    beaten_by: int
+    beaten_by_rows: list[int]
+
+
 class Endurance(Section):
     """What the recommended configuration writes.
 
@@ -177,7 +209,10 @@ class Recommendation(Section):
         sla: The bounds.
         recommended: The configuration to use; None where nothing is feasible.
         current: Today's configuration.
+        current_place: Of today's configuration beside the Pareto set.
         saving: Of `recommended` against `current`; None without power or without an answer.
+        least_saving_percent: What a change must save of the objective to be recommended.
+        not_taken: The best candidate, where it saves less than that; None where it was taken.
         endurance: None for a workload that does not write.
         pareto: Feasible configurations that no other beats in objective, capacity and tail
             latency, by rising objective; thinned, see `counts`.
@@ -205,7 +240,10 @@ class Recommendation(Section):
     sla: Sla
     recommended: Row | None
     current: Row
+    current_place: Place
     saving: Saving | None
+    least_saving_percent: float
+    not_taken: NotTaken | None
     endurance: Endurance | None
     pareto: list[Row]
     preferred_missed: list[Shortfall]

@@ -93,22 +93,38 @@ def nearest(violations: Floats, most: int) -> Rows:
     return shown
 
 
-def choose(objective: Floats, evidence: Rows, current: Rows, frame: Frame) -> int:
+def choose(
+    objective: Floats, evidence: Rows, current: Rows, frame: Frame, least_saving: float
+) -> int:
     """The row to recommend among feasible, non-dominated rows (and today's).
 
-    Least objective; within `TIE` of it today's configuration, then the strongest evidence, then
-    the simplest.
+    Today's configuration, unless another takes less than it by the least saving. Of those that do:
+    least objective; within `TIE` of it the strongest evidence, then the simplest.
 
     Args:
         objective: To be minimised, shape (n,).
         evidence: Evidence codes, higher is weaker.
         current: Rows that are today's configuration.
         frame: The configurations.
+        least_saving: Share of today's objective that a change must save.
     """
     best = objective.min()
-    near = np.flatnonzero(objective <= best + TIE * abs(best))
-    here = near[np.isin(near, current)]
-    if len(here):
-        return int(here[0])
+    most = best + TIE * abs(best)
+    if len(current):
+        here = objective[current].min()
+        if best >= here or best > (1.0 - least_saving) * here:
+            return int(current[0])
+        most = min(most, (1.0 - least_saving) * here)
+    near = np.flatnonzero(objective <= most)
     near = near[evidence[near] == evidence[near].min()]
     return int(near[simplest_first_of(frame, near)[0]])
+
+
+def beating(costs: Floats, row: Floats) -> Rows:
+    """Rows that are no worse than another in every cost, and better in one.
+
+    Args:
+        costs: Shape (n, objectives), to be minimised.
+        row: Costs of the other, shape (objectives,).
+    """
+    return np.flatnonzero((costs <= row).all(axis=1) & (costs < row).any(axis=1))

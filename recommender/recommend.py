@@ -11,7 +11,15 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.frame import Frame
 from iojoule.model.predictor import Predictor
 from iojoule.recommender import notes, pareto, racing
-from iojoule.recommender.answer import Counts, Estimate, Recommendation, Row
+from iojoule.recommender.answer import (
+    Counts,
+    Estimate,
+    NotTaken,
+    Place,
+    Recommendation,
+    Row,
+    Saving,
+)
 from iojoule.recommender.candidates import build_candidates
 from iojoule.recommender.endurance import endurance_of
 from iojoule.recommender.equal_work import demand_of, watts_of, work_of
@@ -109,28 +117,37 @@ class Recommender:
     ) -> Recommendation:
         """Put the rows that the answer shows through the full evaluation, today's first."""
         question = judge.question
-        best = _recommended(found, today)
+        best = _recommended(found, today, workload.least_saving_percent / 100.0)
         shown = pareto.thin(found.costs, most) if len(found.front) else np.zeros(0, dtype=np.intp)
-        misses = found.misses if best is None else None
-        frames = [today.frame, found.front.take(shown)]
-        if best is not None:
-            frames.append(best)
-        if misses is not None:
-            frames.append(misses)
-        judged = judge.judge(join(frames))
-        shared = with_shared_surface(self.predictor, judged.frame, judged.prediction, judged.work)
         same = best is None or bool((knobs(best)[0] == knobs(today.frame)[0]).all())
+        passed = _passed_over(found, today) if same and best is not None else None
+        frame, at = _lay_out(
+            today=today.frame,
+            front=found.front.take(shown),
+            best=best,
+            passed=passed,
+            misses=found.misses if best is None else None,
+        )
+        judged = judge.judge(frame)
+        shared = with_shared_surface(self.predictor, judged.frame, judged.prediction, judged.work)
         # today's configuration was not chosen for its prediction
-        chosen = None if same else (1 + len(shown), found.near)
-        details = Details(self.layout, question, replace(judged, work=shared), chosen)
-        made = [details.row(index) for index in range(1 + len(shown))]
+        chosen = at["passed" if same else "best"]
+        details = Details(
+            self.layout, question, replace(judged, work=shared),
+            (chosen[0], found.near) if len(chosen) else None,
+        )  # fmt: skip
+        made = [details.row(index) for index in (*at["today"], *at["front"])]
         current, recommended, saving, endurance = made[0], None, None, None
         place = 0
         if best is not None:
-            place = 1 + len(shown)
+            place = at["best"][0]
             recommended = details.row(place)
             saving = details.saving(0, place, same=same)
             endurance = endurance_of(self.profile, workload, recommended, current)
+        not_taken = None
+        if passed is not None:
+            not_taken = _not_taken(details, at["passed"][0])
+            saving = _staying(saving, not_taken, workload.least_saving_percent)
         return Recommendation(
             workload=workload.name,
             device=self.profile.device,
@@ -146,15 +163,14 @@ class Recommender:
             sla=workload.sla,
             recommended=recommended,
             current=current,
+            current_place=_place(found, today, shown),
             saving=saving,
+            least_saving_percent=workload.least_saving_percent,
+            not_taken=not_taken,
             endurance=endurance,
             pareto=made[1:],
             preferred_missed=details.shortfalls(place) if best is not None else [],
-            nearest_misses=[
-                details.miss(index)
-                for index in range(1 + len(shown), len(details.judged.frame))
-                if misses is not None
-            ],
+            nearest_misses=[details.miss(index) for index in at["misses"]],
             counts=Counts(
                 total=candidates.count, feasible=found.feasible, on_front=len(found.front),
                 shown=len(shown), excluded=candidates.excluded,
@@ -243,7 +259,7 @@ def _front(judged: Judged, good: NDArray[np.intp]) -> tuple[Frame, Floats, NDArr
     return frame.take(kept), costs[kept], judged.prediction.evidence[good][kept]
 
 
-def _recommended(found: _Found, today: Judged) -> Frame | None:
+def _recommended(found: _Found, today: Judged, least_saving: float) -> Frame | None:
     """The row to use, as a frame of one; None where nothing is feasible."""
     compete = bool(today.feasible[0] and today.preferred_missed[0] <= found.missed + AS_GOOD)
     if not len(found.front):
@@ -255,8 +271,54 @@ def _recommended(found: _Found, today: Judged) -> Frame | None:
         objective = np.append(objective, today.costs[0, 0])
         evidence = np.append(evidence, today.prediction.evidence)
         here = np.array([len(objective) - 1])
-    row = pareto.choose(objective, evidence, here, frame)
+    row = pareto.choose(objective, evidence, here, frame, least_saving)
     return frame.take(slice(row, row + 1))
+
+
+def _passed_over(found: _Found, today: Judged) -> Frame | None:
+    """The least of all, as a frame of one; None where that is today's configuration."""
+    if not len(found.front) or found.costs[:, 0].min() >= today.costs[0, 0]:
+        return None
+    row = int(found.costs[:, 0].argmin())
+    return found.front.take(slice(row, row + 1))
+
+
+def _lay_out(**parts: Frame | None) -> tuple[Frame, dict[str, range]]:
+    """Frames below each other, and where each of them went."""
+    at: dict[str, range] = {}
+    end = 0
+    for name, part in parts.items():
+        at[name] = range(end, end + (0 if part is None else len(part)))
+        end = at[name].stop
+    return join([part for part in parts.values() if part is not None]), at
+
+
+def _not_taken(details: Details, place: int) -> NotTaken:
+    costs = details.judged.costs[:, 0]
+    return NotTaken(
+        row=details.row(place),
+        objective_saved_percent=100.0 * float(1.0 - costs[place] / costs[0]),
+        saving=details.saving(0, place, same=False),
+    )
+
+
+def _staying(saving: Saving | None, not_taken: NotTaken, least_percent: float) -> Saving | None:
+    """No saving, and why the best candidate was not taken."""
+    if saving is None:
+        return None
+    said = (
+        f"the best candidate saves {not_taken.objective_saved_percent:.2g} %, less than the "
+        f"{least_percent:g} % for which a change is made"
+    )
+    return saving.model_copy(update={"reason": said})
+
+
+def _place(found: _Found, today: Judged, shown: NDArray[np.intp]) -> Place:
+    """Where today's configuration stands beside the front; `shown` are the rows of the answer."""
+    better = pareto.beating(found.costs, today.costs[0])
+    seen = np.flatnonzero(np.isin(shown, better)).tolist()
+    feasible = bool(today.feasible[0])
+    return Place(on_front=feasible and not len(better), beaten_by=len(better), beaten_by_rows=seen)
 
 
 def _evidence(row: Row) -> dict[str, str]:

@@ -254,14 +254,14 @@ def _over(
 
 def _verdict(saved: Estimate, *, same: bool, what: str) -> tuple[Verdict, str]:
     if same:
-        return "no change", "today's configuration is the best of the candidates: nothing to save"
+        return "stay", "today's configuration is the best of the candidates: nothing to save"
     if saved.high < 0:
         return "costs more", f"it takes more {what} than today's configuration, to keep the bounds"
     if saved.low <= 0:
         return "not proven", "the interval includes no saving at all: measure this first"
     if saved.high - saved.low <= saved.value:
         return "proven", "the interval excludes zero by far: half of it is at most half the saving"
-    return "likely", "the interval excludes zero, but the amount is uncertain"
+    return "not proven", "half the interval is wider than half the saving: measure this first"
 
 
 def _spread(value: Floats, down: Floats, up: Floats, code: NDArray[np.intp]) -> Triple:

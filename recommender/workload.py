@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import BeforeValidator, PlainSerializer, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import (
@@ -29,6 +29,10 @@ from iojoule.recommender.factors import Factors
 from iojoule.recommender.objective import Objective
 from iojoule.recommender.sla import Sla
 from iojoule.recommender.sla_text import parse_sla
+
+LEAST_SAVING_PERCENT = 2.0
+"""Twice the share within which no profile tells configurations apart: two questions about the same
+work that are asked on different days then do not change a host to and fro."""
 
 
 class Scope(StrEnum):
@@ -119,6 +123,8 @@ class WorkloadProfile(Section):
         max_concurrency: Most requests the application can keep in flight (depth x jobs).
         write_amplification: Flash bytes per host byte where known.
         percentage_used: Rated endurance already used, percent.
+        least_saving_percent: What a change must save of the objective; for less, today's
+            configuration stays.
         notes: What a loader could not express; repeated in the answer.
     """
 
@@ -134,6 +140,7 @@ class WorkloadProfile(Section):
     max_concurrency: PositiveInt | None = None
     write_amplification: Positive | None = None
     percentage_used: NonNegative | None = None
+    least_saving_percent: Annotated[float, Field(ge=0, lt=100)] = LEAST_SAVING_PERCENT
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="after")

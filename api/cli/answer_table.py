@@ -185,15 +185,17 @@ def _verdict(found: Recommendation) -> Iterator[str]:
     if found.recommended is None:
         yield "No configuration meets the SLA."
         return
-    yield f"Recommended: {setting(found.recommended.configuration)}"
-    if found.pareto and found.recommended.configuration != found.pareto[0].configuration:
+    yield f"Recommended: {setting(found.recommended.configuration)}{_in_doubt(found.saving)}"
+    if found.not_taken is not None:
+        yield f"Not taken:   {setting(found.not_taken.row.configuration)}"
+    elif found.pareto and found.recommended.configuration != found.pareto[0].configuration:
         yield (
             "             level with row 1 (within 1 %, which no profile tells apart): "
             "today's, else the better known, else the simpler one is taken"
         )
     for one in found.preferred_missed:
         yield f"Preferred:   not kept by anything: {_short(one)}"
-    yield f"Today:       {setting(found.current.configuration)}"
+    yield f"Today:       {setting(found.current.configuration)}; {_place(found)}"
     if found.saving is None:
         yield "Saving:      unknown, the profile has no power for this scope"
     else:
@@ -223,6 +225,30 @@ def _wear_costs(wear: Endurance, factors: Factors) -> Iterator[str]:
     ]
     if told:
         yield f"             it uses up {'; '.join(told)}"
+
+
+def _in_doubt(saving: Saving | None) -> str:
+    if saving is None or saving.verdict in ("proven", "costs more"):
+        return ""
+    return "  (today's: stay)" if saving.verdict == "stay" else "  (not proven: measure this first)"
+
+
+def _place(found: Recommendation) -> str:
+    place = found.current_place
+    if place.on_front:
+        return "on the front"
+    beaten = "no row of the front beats it in everything"
+    if place.beaten_by:
+        better = [found.pareto[index] for index in place.beaten_by_rows]
+        ranks = [
+            str(rank)
+            for rank, row in enumerate(_ranked(found), start=1)
+            if any(same_setting(row, one) for one in better)
+        ]
+        rows = f"row{'' if place.beaten_by == 1 else 's'}"
+        beaten = f"beaten in everything by {place.beaten_by} {rows} of the front"
+        beaten += f" ({', '.join(ranks)})" if ranks else ""
+    return beaten if found.current.meets_sla else f"misses the SLA; {beaten}"
 
 
 def _saving(saving: Saving, factors: Factors) -> Iterator[str]:

@@ -80,6 +80,13 @@ def recommend(
             help="Probability with which each bound holds; else as the file says, or 0.9."
         ),
     ] = None,
+    least_saving: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERCENT",
+            help="What a change must save, as 5%; else as the file says, or 2%.",
+        ),
+    ] = None,
     firmware: FirmwareOption = None,
     pcie_generation: GenerationOption = None,
     temperature: TemperatureOption = None,
@@ -114,6 +121,8 @@ def recommend(
         options["sla"] = parse_sla(sla, options.pop("sla.confidence")).model_dump(
             exclude_unset=True
         )
+    if least_saving is not None:
+        options["least_saving_percent"] = stated_value(least_saving.strip().removesuffix("%"))
     changes |= {name: value for name, value in options.items() if value is not None}
     stated = stated_factors(price, carbon, pue, drive_price, drive_carbon)
     changes |= {f"factors.{name}": value for name, value in stated.items()}

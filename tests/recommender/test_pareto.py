@@ -88,14 +88,34 @@ def test_the_nearest_miss_misses_by_the_least(costs: np.ndarray) -> None:
     assert (np.diff(worst[rows]) >= 0).all()
 
 
-def test_within_one_percent_today_then_evidence_then_simplicity_wins() -> None:
+def test_within_one_percent_evidence_then_simplicity_wins() -> None:
     frame = frame_of(4, 1)
     evidence = np.array([3, 1, 3, 0])
     objective = np.array([100.0, 100.5, 100.9, 102.0])
     nobody = np.array([], dtype=np.intp)
-    assert pareto.choose(objective, evidence, nobody, frame) == 1
-    assert pareto.choose(objective, evidence, np.array([2]), frame) == 2
-    assert pareto.choose(objective, evidence, np.array([3]), frame) == 1
+    assert pareto.choose(objective, evidence, nobody, frame, 0.01) == 1
     alike = np.array([3, 3, 3, 3])
     simplest = min([0, 1, 2], key=lambda row: pareto.simplest_first(frame).tolist().index(row))
-    assert pareto.choose(objective, alike, nobody, frame) == simplest
+    assert pareto.choose(objective, alike, nobody, frame, 0.01) == simplest
+
+
+def test_today_stays_unless_the_change_saves_enough() -> None:
+    frame = frame_of(4, 1)
+    evidence = np.array([3, 1, 3, 0])
+    objective = np.array([100.0, 100.5, 100.9, 104.0])
+    today = np.array([3])
+    assert pareto.choose(objective, evidence, today, frame, 0.05) == 3
+    assert pareto.choose(objective, evidence, today, frame, 0.035) == 0, "the others save less"
+    assert pareto.choose(objective, evidence, today, frame, 0.02) == 1
+    assert pareto.choose(objective, evidence, np.array([2]), frame, 0.0) == 1
+    assert pareto.choose(objective, evidence, np.array([0]), frame, 0.0) == 0
+
+
+@settings(deadline=None)
+@given(costs=costs_of)
+def test_whoever_is_beaten_is_not_on_the_front(costs: np.ndarray) -> None:
+    for row in range(len(costs)):
+        better = pareto.beating(costs, costs[row])
+        unbeaten = not ((costs <= costs[row]).all(axis=1) & (costs < costs[row]).any(axis=1)).any()
+        assert (len(better) == 0) == unbeaten
+        assert all(costs[one].sum() < costs[row].sum() for one in better)

@@ -50,7 +50,7 @@ def test_a_configuration_saves_nothing_against_itself(recommender: Recommender, 
         assert answer.recommended == answer.current
         for estimate in (saving.watts, saving.joules_per_useful_gb, saving.kwh_per_year):
             assert (estimate.value, estimate.low, estimate.high) == (0.0, 0.0, 0.0)
-        assert saving.verdict == "no change"
+        assert saving.verdict == "stay"
 
 
 def test_the_front_is_what_brute_force_finds(recommender: Recommender, ask: Ask) -> None:
@@ -287,7 +287,7 @@ def test_an_answer_survives_json(recommender: Recommender, ask: Ask) -> None:
     text = answer.model_dump_json()
     assert "NaN" not in text
     assert Recommendation.model_validate_json(text) == answer
-    assert json.loads(text)["answer_version"] == 1
+    assert json.loads(text)["answer_version"] == 2
 
 
 def test_defaults_are_named(recommender: Recommender, ask: Ask) -> None:
