@@ -100,6 +100,49 @@ class Saving(Section):
     reason: str
 
 
+class KnobEffect(Section):
+    """What one knob brings of the saving, or several that only change together.
+
+    Attributes:
+        knobs: Fields of the configuration.
+        before: Their values today.
+        after: Their values in the recommended configuration.
+        share_percent: Its fair share of the saving (Shapley value), in percent of today's energy;
+            the shares of all knobs add up to the saving.
+        share_joules_per_useful_gb: Likewise in joules for 10^9 useful bytes.
+        alone_percent: What it saves if it is the only one that is changed; None where that
+            configuration cannot exist.
+        last_percent: What it adds to all the others; None likewise.
+    """
+
+    knobs: list[str]
+    before: dict[str, Any]
+    after: dict[str, Any]
+    share_percent: Estimate
+    share_joules_per_useful_gb: Estimate
+    alone_percent: Estimate | None
+    last_percent: Estimate | None
+
+
+class Attribution(Section):
+    """Why the recommended configuration saves.
+
+    Attributes:
+        knobs: Largest share first.
+        together_percent: Of all of them, the saving.
+        orders: In how many orders they can be changed one after the other; shares average them.
+        impossible: How many configurations in between cannot exist, by reason.
+        below_demand: How many in between do not carry the demand; their energy is that of the
+            work that they do.
+    """
+
+    knobs: list[KnobEffect]
+    together_percent: Estimate
+    orders: int
+    impossible: dict[str, int]
+    below_demand: int
+
+
 class NotTaken(Section):
     """The best candidate, where it saves too little for a change.
 
@@ -211,6 +254,7 @@ class Recommendation(Section):
         current: Today's configuration.
         current_place: Of today's configuration beside the Pareto set.
         saving: Of `recommended` against `current`; None without power or without an answer.
+        attribution: Which changed knob brings how much of the saving; None without one.
         least_saving_percent: What a change must save of the objective to be recommended.
         not_taken: The best candidate, where it saves less than that; None where it was taken.
         endurance: None for a workload that does not write.
@@ -242,6 +286,7 @@ class Recommendation(Section):
     current: Row
     current_place: Place
     saving: Saving | None
+    attribution: Attribution | None
     least_saving_percent: float
     not_taken: NotTaken | None
     endurance: Endurance | None

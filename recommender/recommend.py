@@ -20,6 +20,7 @@ from iojoule.recommender.answer import (
     Row,
     Saving,
 )
+from iojoule.recommender.attribution import between
 from iojoule.recommender.candidates import build_candidates
 from iojoule.recommender.endurance import endurance_of
 from iojoule.recommender.equal_work import demand_of, watts_of, work_of
@@ -29,6 +30,7 @@ from iojoule.recommender.screen import Judge, Judged, Question, check_answerable
 from iojoule.recommender.sensitivity import Layout
 from iojoule.recommender.shared_surface import with_shared_surface
 from iojoule.recommender.space import Candidates, join, knobs
+from iojoule.recommender.why import attribution
 from iojoule.recommender.workload import WorkloadProfile
 
 Floats = NDArray[np.float64]
@@ -121,10 +123,15 @@ class Recommender:
         shown = pareto.thin(found.costs, most) if len(found.front) else np.zeros(0, dtype=np.intp)
         same = best is None or bool((knobs(best)[0] == knobs(today.frame)[0]).all())
         passed = _passed_over(found, today) if same and best is not None else None
+        steps = None
+        if best is not None and not same and question.objective is not None:
+            paths = self.predictor.performance.paths
+            steps = between(today.frame, best, paths, workload.max_concurrency)
         frame, at = _lay_out(
             today=today.frame,
             front=found.front.take(shown),
             best=best,
+            between=None if steps is None else steps.frame,
             passed=passed,
             misses=found.misses if best is None else None,
         )
@@ -137,13 +144,15 @@ class Recommender:
             (chosen[0], found.near) if len(chosen) else None,
         )  # fmt: skip
         made = [details.row(index) for index in (*at["today"], *at["front"])]
-        current, recommended, saving, endurance = made[0], None, None, None
+        current, recommended, saving, endurance, why = made[0], None, None, None, None
         place = 0
         if best is not None:
             place = at["best"][0]
             recommended = details.row(place)
             saving = details.saving(0, place, same=same)
             endurance = endurance_of(self.profile, workload, recommended, current)
+        if steps is not None and saving is not None:
+            why = attribution(details, steps, 0, place, at["between"], saving)
         not_taken = None
         if passed is not None:
             not_taken = _not_taken(details, at["passed"][0])
@@ -165,6 +174,7 @@ class Recommender:
             current=current,
             current_place=_place(found, today, shown),
             saving=saving,
+            attribution=why,
             least_saving_percent=workload.least_saving_percent,
             not_taken=not_taken,
             endurance=endurance,

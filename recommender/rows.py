@@ -20,9 +20,11 @@ from iojoule.recommender.sensitivity import (
     Contrast,
     Gradients,
     Layout,
+    Sums,
     all_gradients,
     contrast,
     energy_sd,
+    sums,
 )
 from iojoule.recommender.space import configuration_of
 
@@ -199,6 +201,16 @@ class Details:
             for column, name in enumerate(judged.bounds)
             if judged.violations[index, column] > 0
         ]  # fmt: skip
+
+    def sums(self, weights: Floats, base: int) -> list[Sums] | None:
+        """Weighted sums of the rows' energies, for each kind of arrival; None without power."""
+        scope = self.question.scope.value
+        if any(scope not in every for every in self.gradients):
+            return None
+        return [
+            sums(self.layout, every[scope], self.judged.work, weights, base)
+            for every in self.gradients
+        ]
 
     def saving(self, today: int, other: int, *, same: bool) -> Saving | None:
         """What `other` saves against `today`; None where the scope's power is unknown."""

@@ -286,6 +286,48 @@ def _relative(layout: Layout, power: Gradients, work: Work) -> tuple[Floats, Flo
     return common, speed, power.own_fit / power.watts
 
 
+@dataclass(frozen=True)
+class Sums:
+    """Weighted sums of the energies of rows, with their standard deviations; shape (m,) each.
+
+    Attributes:
+        joules_per_byte: The sums.
+        joules_per_byte_sd: What they err.
+        percent: As shares of the energy of a row, percent.
+        percent_sd: What these err.
+    """
+
+    joules_per_byte: Floats
+    joules_per_byte_sd: Floats
+    percent: Floats
+    percent_sd: Floats
+
+
+def sums(layout: Layout, power: Gradients, work: Work, weights: Floats, base: int) -> Sums:
+    """Sum the rows' energies per useful byte; what rows err in common cancels as it should.
+
+    Args:
+        layout: The common parameters.
+        power: Gradients of the scope's power.
+        work: What the rows do.
+        weights: Shape (m, n).
+        base: The row of whose energy the sums are shares.
+    """
+    energy = power.watts / work.served_bytes
+    common, speed, fit = _relative(layout, power, work)
+    own = speed**2 + fit**2
+
+    def sd(relative: Floats) -> Floats:
+        spread = np.maximum(layout.variances(relative @ common), 0.0)
+        return np.asarray(np.sqrt(spread + relative**2 @ own))
+
+    absolute = weights * energy
+    value = absolute.sum(axis=1)
+    share = absolute / energy[base]
+    share[:, base] -= value / energy[base]  # the base errs too
+    return Sums(value, sd(absolute), 100.0 * value / energy[base], 100.0 * sd(share))
+
+
 def energy_sd(layout: Layout, power: Gradients, work: Work) -> Floats:
     """Relative sd of the energy for a unit of work, each row by itself."""
     common, speed, fit = _relative(layout, power, work)

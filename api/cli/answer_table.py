@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from iojoule.api.answer_words import KNOBS, OF_HOST, SCOPE_POWER, knob, same_setting, setting
-from iojoule.api.cli import console
+from iojoule.api.cli import console, why_table
 from iojoule.api.quantities import digits, quantity
 from iojoule.datasets.schema import Configuration
 from iojoule.recommender.answer import (
@@ -46,6 +46,10 @@ def parts(found: Recommendation, rows: int) -> Iterator[Any]:
     yield _table(found, rows)
     yield ""
     yield from _verdict(found)
+    if found.attribution is not None and found.recommended is not None:
+        yield ""
+        best = found.recommended.configuration
+        yield from why_table.attribution(found.attribution, found.current.configuration, best)
     if found.nearest_misses:
         yield ""
         yield from _misses(found.nearest_misses)
