@@ -141,6 +141,12 @@ MEASURED_METRICS: Mapping[str, tuple[Mapping[str, float], str]] = {
         {"write_sequential_bytes_per_second": _APART, "write_random_bytes_per_second": -_APART},
         "measured_ratio",
     ),
+    # random writes of this size go as sequential ones (model/prior/large_requests.py)
+    "measured_random_write_256k_qd64_throughput": (
+        _one("write_sequential_bytes_per_second"),
+        "measured_rate",
+    ),
+    "measured_random_write_256k_qd64_power": (_WRITE, "measured_watts"),
     "measured_idle_power_ps0": (_one("idle_watts"), "rated_idle"),
     "idle_power_by_difference": (_one("idle_watts"), "rated_idle_max"),
     "measured_peak_power": (_ACTIVE, "measured_watts"),
@@ -149,6 +155,16 @@ MEASURED_METRICS: Mapping[str, tuple[Mapping[str, float], str]] = {
 }
 """Likewise for what somebody measured of the drive: it is learned from, and answers for the drive
 itself, but no data sheet says it."""
+
+OWN_METRICS = frozenset(
+    {
+        "measured_sequential_over_random_write_32k",
+        "measured_random_write_256k_qd64_throughput",
+        "measured_random_write_256k_qd64_power",
+    }
+)
+"""Facts that answer for their own drive only. They are findings by which profiles are judged; the
+prior is not learned again for each of these, so it must not know them through others' drives."""
 
 _IN_SI = {"s": ("ns", 1e9), "MB/s": ("bytes/s", 1e6)}
 
@@ -307,6 +323,8 @@ def _catalogue_observations(drive: Drive, *, xpoint: bool) -> Iterator[Observati
         if known is None or isinstance(fact.value, str) or fact.value <= 0:
             continue
         weights, kind = known
+        if fact.metric == "measured_power_max" and _writes_draw_less(drive, float(fact.value)):
+            weights = _READ
         key = (*weights, kind)
         if key in seen:  # the preferred figure comes first
             continue
@@ -322,6 +340,12 @@ def _catalogue_observations(drive: Drive, *, xpoint: bool) -> Iterator[Observati
             )
             one = replace(one, log_value=math.log(own))
         yield one
+
+
+def _writes_draw_less(drive: Drive, most_watts: float) -> bool:
+    """Whether the most that a drive was seen to draw, W, must have been drawn while reading."""
+    writing = drive.fact("measured_random_write_256k_qd64_power")
+    return writing is not None and float(writing.value) < most_watts
 
 
 def _own_latency_ns(

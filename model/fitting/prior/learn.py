@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from iojoule import __version__
-from iojoule.datasets.catalogue import load_catalogue
+from iojoule.datasets.catalogue import Fact, load_catalogue
 from iojoule.model.prior.document import (
     EFFECTS,
     Assumptions,
@@ -25,7 +25,7 @@ from iojoule.model.prior.document import (
     LearnedSource,
     load_assumptions,
 )
-from iojoule.model.prior.facts import DriveFacts, Observation, facts_of
+from iojoule.model.prior.facts import OWN_METRICS, DriveFacts, Observation, facts_of
 from iojoule.model.prior.posterior import design
 
 Floats = NDArray[np.float64]
@@ -39,18 +39,17 @@ DIGITS = 5
 """Significant digits of the shipped numbers."""
 
 
-OWN_KINDS = frozenset({"measured_ratio"})
-"""Facts that answer for their own drive only. They are findings by which profiles are judged; the
-prior is not learned again for each of these, so it must not know them through others' drives."""
-
-
 def catalogue_drives() -> list[DriveFacts]:
     """Every real drive of the catalogue with what others may learn from it."""
-    real = [facts_of(drive) for drive in load_catalogue() if drive.drive_class != "emulated"]
     return [
-        replace(one, observations=[o for o in one.observations if o.kind not in OWN_KINDS])
-        for one in real
+        facts_of(drive.model_copy(update={"facts": _shared(drive.facts)}))
+        for drive in load_catalogue()
+        if drive.drive_class != "emulated"
     ]
+
+
+def _shared(facts: Sequence[Fact]) -> tuple[Fact, ...]:
+    return tuple(fact for fact in facts if fact.metric not in OWN_METRICS)
 
 
 def learn(drives: Sequence[DriveFacts], rounds: int = ROUNDS) -> LearnedPrior:

@@ -11,9 +11,10 @@ import pytest
 from iojoule.datasets.catalogue import Drive, load_catalogue
 from iojoule.datasets.measured_drive import DeclaredState, MeasuredDrive
 from iojoule.datasets.profile import FACTS_RECIPE, DeviceProfile
+from iojoule.model.fitting.prior.learn import catalogue_drives
 from iojoule.model.predictor import Predictor
 from iojoule.model.prior.build import build_profile
-from iojoule.model.prior.facts import facts_of, facts_of_measured
+from iojoule.model.prior.facts import OWN_METRICS, facts_of, facts_of_measured
 
 GRID = list(product(("read", "write"), ("random", "sequential"), (4096, 131072), (1, 32, 256)))
 
@@ -150,3 +151,20 @@ def test_a_stated_latency_holds_the_transfer_of_its_request() -> None:
         share = np.exp(told.log_value) / (float(stated.value) * 1e9)
         assert 0.5 <= share < 1.0 - transferred
         assert told.fact.value == pytest.approx(float(stated.value) * 1e9)
+
+
+def test_where_writes_draw_less_the_most_that_was_measured_is_of_reads() -> None:
+    profile = expected("samsung-pm9a3")  # 13.5 W over all workloads, 8.19 W writing at full speed
+    answer, _ = Predictor(profile).predict_columns(
+        {"operation": ["read", "write"], "pattern": ["sequential"] * 2,
+         "request_bytes": [262144] * 2, "queue_depth": [64] * 2}, 2
+    )  # fmt: skip
+    assert answer["device_power_watts"].value == pytest.approx([13.5, 8.19], rel=0.1)
+
+
+def test_what_is_known_of_one_drive_alone_teaches_nothing_of_others() -> None:
+    drives = {drive.device: drive for drive in catalogue_drives()}
+    metrics = {one.fact.name for drive in drives.values() for one in drive.observations}
+    assert not metrics & OWN_METRICS
+    own = {one.fact.name for one in facts_of(load_catalogue().get("samsung-pm9a3")).observations}
+    assert own & OWN_METRICS
