@@ -10,7 +10,12 @@ from iojoule.datasets.vocabulary import Operation
 from iojoule.model.fitting.prior.learn import catalogue_drives
 from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.facts import facts_of
-from iojoule.model.prior.large_requests import apart_share, join_large_requests, large_write_loss
+from iojoule.model.prior.large_requests import (
+    PATTERN_SD,
+    apart_share,
+    join_large_requests,
+    large_write_loss,
+)
 
 DRIVE = load_catalogue().get("samsung-pm871-240gb")
 
@@ -64,3 +69,16 @@ def test_a_published_ratio_holds_for_its_drive_and_is_not_learned_from() -> None
 
 
 PATTERNS = ("sequential", "random")
+
+
+def test_large_random_requests_are_doubted_as_the_sequential_ones_that_they_go_as() -> None:
+    surfaces = {
+        (str(one.operation), str(one.pattern)): one
+        for one in build_profile(facts_of(DRIVE)).surfaces
+    }
+    random, sequential = (surfaces["write", name].doubt for name in ("random", "sequential"))
+    assert random is not None
+    assert sequential is not None
+    for own, other in zip(random.capacity_sd[5:], sequential.capacity_sd[5:], strict=True):
+        assert own == pytest.approx(np.hypot(other, PATTERN_SD), rel=1e-5)
+    assert random.capacity_sd[0] != pytest.approx(sequential.capacity_sd[0], rel=0.05)
