@@ -86,3 +86,11 @@ class EngineError(IojouleError):
     def __init__(self, message: str, *, name: str = "", field: str | None = None) -> None:
         super().__init__(f"{message} [{name}]" if name else message, field=field)
         self.name = name
+
+
+class WorkersLostError(IojouleError):
+    """The processes or machines that computed are gone, and what they had is not done."""
+
+    exit_code = 35
+    http_status = 503
+    title = "The workers are lost"
