@@ -39,6 +39,8 @@ from iojoule.sim.calibration.tables import make_tables
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import engine as engine_of
 from iojoule.sim.result import EngineName, Mode
+from iojoule.sim.workers import Pool
+from iojoule.sim.workers.local import HERE
 
 Watch = Callable[[str, int, int], None]
 """Told of what is done: the stage, so many of its runs, and all of them."""
@@ -89,6 +91,7 @@ def calibrate_datasets(
     name: str | None,
     wishes: Wishes,
     *,
+    pool: Pool = HERE,
     watch: Watch | None = None,
 ) -> Calibrated:
     """Fit the profile, calibrate the drive, and join both.
@@ -99,6 +102,7 @@ def calibrate_datasets(
         title: Of the drive, for people.
         name: Catalogue id where the measurements do not name the drive.
         wishes: How.
+        pool: Where it is simulated.
         watch: Told of progress.
 
     Raises:
@@ -111,7 +115,7 @@ def calibrate_datasets(
         )
     # one thread each: the simulations run side by side, and sums stay in one order
     with threadpool_limits(1):
-        return _calibrate(paths, device, title, name, wishes, watch)
+        return _calibrate(paths, device, title, name, wishes, pool, watch)
 
 
 def _calibrate(
@@ -120,6 +124,7 @@ def _calibrate(
     title: str,
     name: str | None,
     wishes: Wishes,
+    pool: Pool,
     watch: Watch | None,
 ) -> Calibrated:
     fitted = fit_datasets(paths, name)
@@ -142,15 +147,14 @@ def _calibrate(
     engine = engine_of(wishes.engine)
     problem = Problem(space, points, series, engine)
     folder = CalibrationFolder(wishes.settings.folder, _plan(problem, wishes))
-    workers = wishes.settings.workers
 
     def stage(said: str) -> Callable[[int, int], None] | None:
         return None if watch is None else lambda done, of: watch(said, done, of)
 
-    timing = calibrate_timing(problem, wishes.settings, folder, watch=stage("designs"))
+    timing = calibrate_timing(problem, wishes.settings, folder, pool=pool, watch=stage("designs"))
     physical = wishes.engine is EngineName.EMBEDDED
     judged = judge(
-        timing, points, series, engine, workers=workers, with_energy=physical,
+        timing, points, series, engine, pool=pool, with_energy=physical,
         watch=stage("comparing"),
     )  # fmt: skip
     tables = []
@@ -158,9 +162,7 @@ def _calibrate(
         found = host_paths(points, fitted.profile)
         kinds = sorted({(p.measurement.workload.operation, p.measurement.workload.pattern)
                         for p in points if not p.held_out})  # fmt: skip
-        tables = make_tables(
-            timing, judged, found, kinds, engine, workers=workers, watch=stage("tables")
-        )
+        tables = make_tables(timing, judged, found, kinds, engine, pool=pool, watch=stage("tables"))
     source = f"calibrated on {len(problem.target.measured)} targets of {len(usable)} measurements"
     section = make_section(
         timing, judged, tables, excluded, engine=wishes.engine.value, drive=title, source=source

@@ -15,6 +15,8 @@ from iojoule.sim.engines.embedded import EmbeddedEngine
 from iojoule.sim.physical_options import HostOptions
 from iojoule.sim.result import ScenarioResult
 from iojoule.sim.sweep import Job, Watch, run_jobs
+from iojoule.sim.workers import Pool
+from iojoule.sim.workers.local import HERE
 from iojoule.sim.workload import AddressDistribution, FlowConfig, Scenario
 
 SECTOR_BYTES = 512
@@ -46,7 +48,7 @@ def simulate_measurements(
     device: DeviceConfig,
     measurements: Sequence[Measurement],
     *,
-    workers: int = 1,
+    pool: Pool = HERE,
     simulated_ns: int = 200_000_000,
     watch: Watch | None = None,
 ) -> list[Comparison]:
@@ -58,7 +60,7 @@ def simulate_measurements(
     Args:
         device: The drive, in physical mode.
         measurements: Closed-loop runs of one operation.
-        workers: Simulations at the same time.
+        pool: Where they run.
         simulated_ns: Simulated time of each at most.
         watch: Told of progress, see `run_jobs`.
 
@@ -71,7 +73,7 @@ def simulate_measurements(
         Job(device, Scenario(flows=(flow_of(each, f"measurement {number}", simulated_ns),)))
         for number, each in enumerate(measurements, 1)
     ]
-    results = run_jobs(jobs, EmbeddedEngine(), workers=workers, watch=watch)
+    results = run_jobs(jobs, EmbeddedEngine(), pool=pool, watch=watch)
     return [
         Comparison(measurement, tuple(_residuals(measurement, result)))
         for measurement, result in zip(measurements, results, strict=True)

@@ -1,32 +1,29 @@
-"""Runs many configurations at once: every combination of the values that are varied.
-
-Threads serve, because the native core lets others go on while it runs, and an external engine is a
-process anyway.
-"""
+"""Runs many configurations at once: every combination of the values that are varied."""
 
 from __future__ import annotations
 
 import re
-import threading
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from typing import Any
 
 from pydantic import BaseModel
 
 from iojoule.datasets.errors import InputError
+from iojoule.sim.cost import predicted_seconds
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import Engine, RunOptions
-from iojoule.sim.errors import CancelledError, ConfigError
+from iojoule.sim.errors import ConfigError
 from iojoule.sim.formats.building import Places, build, did_you_mean, place_in, refusal
 from iojoule.sim.result import ScenarioResult
+from iojoule.sim.workers import Pool
+from iojoule.sim.workers.local import HERE
 from iojoule.sim.workload import ID_FIELDS, Scenario
 
 MAX_COMBINATIONS = 100_000
-_POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -47,72 +44,54 @@ class Job:
 
 
 Watch = Callable[[int, float], None]
-"""Takes the number of a job and the share of it that is done; called from any thread."""
+"""Takes the number of a job and the share of it that is done."""
 
 
 def run_jobs(
     jobs: Sequence[Job],
     engine: Engine,
     *,
-    workers: int = 1,
+    pool: Pool = HERE,
     options: RunOptions | None = None,
     watch: Watch | None = None,
+    done: Callable[[int, ScenarioResult], None] | None = None,
 ) -> list[ScenarioResult]:
-    """The results in the order of the jobs, `workers` of them under way at a time.
+    """The results in the order of the jobs.
+
+    Args:
+        jobs: What to run.
+        engine: Simulates; sent to other processes as it is.
+        pool: Where.
+        options: For all runs.
+        watch: Told of a job's share when it is done, and of a single job's as it goes on.
+        done: Told of each result with its job's number, as they come.
 
     Raises:
-        IojouleError: A run failed; the others are called off. Of several the first job's is raised.
+        IojouleError: A run failed; the others are called off.
     """
-    options, stopped = options or RunOptions(), threading.Event()
+    options = options or RunOptions()
+    if len(jobs) == 1:
+        progress = None if watch is None else partial(watch, 0)
+        pool, options = HERE, replace(options, progress=progress)
 
-    def run(index: int) -> ScenarioResult:
-        def cancelled() -> bool:
-            return stopped.is_set() or options.cancelled()
-
-        if cancelled():
-            raise CancelledError("the run was called off before it began")
-        progress = None if watch is None else lambda share: watch(index, share)
-        job = jobs[index]
-        own = replace(options, scenario_number=job.number, progress=progress, cancelled=cancelled)
-        try:
-            result = engine.run(job.device, job.scenario, own)
-        except ConfigError as error:
-            place = place_in(job.places, error.field or "")
-            raise ConfigError(f"{place}: {error.message}" if place else error.message,
-                              field=error.field) from error  # fmt: skip
+    def finished(index: int, result: ScenarioResult) -> None:
         if watch is not None:
             watch(index, 1.0)
-        return result
+        if done is not None:
+            done(index, result)
 
-    if workers <= 1 and len(jobs) == 1:
-        return [run(0)]
-    with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
-        futures = [pool.submit(run, index) for index in range(len(jobs))]
-        try:
-            _await(futures)
-        finally:
-            # also on Ctrl-C: what runs ends soon, what waits does not begin
-            stopped.set()
-            for future in futures:
-                future.cancel()
-    return _results(futures)
+    seconds = [predicted_seconds(job.device, job.scenario) for job in jobs]
+    return pool.map(_run, jobs, shared=(engine, options), seconds=seconds, done=finished)
 
 
-def _await(futures: Sequence[Future[ScenarioResult]]) -> None:
-    """Return when all are done or one has failed; wakes up so that Ctrl-C is heard."""
-    while True:
-        done, pending = wait(futures, timeout=_POLL_SECONDS, return_when=FIRST_EXCEPTION)
-        if not pending or any(future.exception() for future in done):
-            return
-
-
-def _results(futures: Sequence[Future[ScenarioResult]]) -> list[ScenarioResult]:
-    failures = [f.exception() for f in futures if f.done() and not f.cancelled() and f.exception()]
-    own = [failure for failure in failures if not isinstance(failure, CancelledError)]
-    for failure in (*own, *failures):
-        if failure is not None:
-            raise failure
-    return [future.result() for future in futures]
+def _run(shared: tuple[Engine, RunOptions], job: Job) -> ScenarioResult:
+    engine, options = shared
+    try:
+        return engine.run(job.device, job.scenario, replace(options, scenario_number=job.number))
+    except ConfigError as error:
+        place = place_in(job.places, error.field or "")
+        raise ConfigError(f"{place}: {error.message}" if place else error.message,
+                          field=error.field) from error  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 
 from iojoule.datasets.errors import InputError, IojouleError
 from iojoule.sim.device import DeviceConfig, HostInterface
-from iojoule.sim.engines import Engine, RunOptions
+from iojoule.sim.engines import Engine
 from iojoule.sim.engines import engine as engine_named
 from iojoule.sim.formats.files import read_drive, read_workload
 from iojoule.sim.result import EngineName, FlowResult, Mode, ScenarioResult
+from iojoule.sim.workers import Pool
+from iojoule.sim.workers.local import HERE
 from iojoule.sim.workload import Scenario
 
 TABLES = {Mode.COMPAT: ("golden.csv", "cases"), Mode.PHYSICAL: ("golden_gcfix.csv", "cases_gcfix")}
@@ -144,9 +144,7 @@ def _case(name: str, rows: tuple[Mapping[str, str], ...], inputs: Path) -> Case:
     return Case(name, rows[0]["group"], ssd, workload, rows)
 
 
-def verify(
-    case: Case, engine: Engine, mode: Mode = Mode.COMPAT, options: RunOptions | None = None
-) -> Verdict:
+def verify(case: Case, engine: Engine, mode: Mode = Mode.COMPAT) -> Verdict:
     """Run a case and compare it; a run that fails is a verdict too, not an error."""
     drive = read_drive(case.ssd).in_mode(mode)
     workload = read_workload(case.workload)
@@ -155,7 +153,7 @@ def verify(
     if mode is Mode.PHYSICAL:
         device, scenario = as_mqsim_has_it(case, device, scenario)
     try:
-        result = engine.run(device, scenario, options or RunOptions())
+        result = engine.run(device, scenario)
     except IojouleError as error:
         return Verdict(case, 0, (), failure=error.message)
     sata = device.host_interface is HostInterface.SATA
@@ -232,26 +230,27 @@ def verify_all(
     cases: Sequence[Case],
     mode: Mode = Mode.COMPAT,
     *,
-    workers: int = 1,
+    pool: Pool = HERE,
     watch: Callable[[int, float], None] | None = None,
 ) -> list[Verdict]:
-    """The verdicts in the order of the cases, `workers` of them under way at a time.
+    """The verdicts in the order of the cases.
+
+    Args:
+        cases: What to compare.
+        mode: Of the reference.
+        pool: Where the cases run.
+        watch: Told of each case when it is done.
 
     Raises:
         InputError: An input file cannot be read.
     """
-    engine = engine_named(EngineName.EMBEDDED)
 
-    def run(number: int) -> Verdict:
-        progress = None if watch is None else partial(watch, number)
-        verdict = verify(cases[number], engine, mode, RunOptions(progress=progress))
-        if progress is not None:
-            progress(1.0)
-        return verdict
+    def done(index: int, _: Verdict) -> None:
+        if watch is not None:
+            watch(index, 1.0)
 
-    with ThreadPoolExecutor(max_workers=workers) as pool:
-        futures = [pool.submit(run, number) for number in range(len(cases))]
-        try:
-            return [future.result() for future in futures]
-        finally:
-            pool.shutdown(cancel_futures=True)
+    return pool.map(_verdict, cases, shared=mode, done=done)
+
+
+def _verdict(mode: Mode, case: Case) -> Verdict:
+    return verify(case, engine_named(EngineName.EMBEDDED), mode)

@@ -80,14 +80,13 @@ def calibrate(
     ] = console.Format.TABLE,
 ) -> None:
     """Fit a profile, calibrate the simulator on the same measurements, and join both."""
-    import os
-
     from iojoule.api.calibrating import Wishes, calibrate_datasets
     from iojoule.api.simulations import drive_with
     from iojoule.datasets.profile import write_profile
     from iojoule.sim.calibration.calibrate import Settings
     from iojoule.sim.calibration.hold_out import parse_hold_out
     from iojoule.sim.result import EngineName
+    from iojoule.sim.workers import cores, open_pool
 
     path = profile_file(output)
     drive = drive_with(ssd, settings or [])
@@ -95,13 +94,11 @@ def calibrate(
         engine=EngineName(engine.value),
         hold_out=[parse_hold_out(one) for one in hold_out or []],
         parameters=[one.strip() for one in (parameters or "").split(",") if one.strip()],
-        settings=Settings(
-            waves=waves, designs=designs, workers=jobs or os.cpu_count() or 1, folder=state
-        ),
+        settings=Settings(waves=waves, designs=designs, folder=state),
         tables=not no_tables,
     )
-    with _progress() as watch:
-        found = calibrate_datasets(datasets, drive, ssd, device, wishes, watch=watch)
+    with open_pool(jobs or cores()) as pool, _progress() as watch:
+        found = calibrate_datasets(datasets, drive, ssd, device, wishes, pool=pool, watch=watch)
     write_profile(found.profile, path)
     _say(found)
     _emit(found, form)

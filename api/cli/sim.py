@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,6 +73,7 @@ def verify(
     from iojoule.datasets.errors import InputError
     from iojoule.sim.result import Mode
     from iojoule.sim.verify import read_cases, verify_all
+    from iojoule.sim.workers import cores, open_pool
 
     kind = Mode(mode.value)
     cases = [
@@ -83,8 +83,8 @@ def verify(
     ]
     if not cases:
         raise InputError(f"{directory}: no case begins with {', '.join(case or [])}")
-    with progress_bar(len(cases)) as watch:
-        verdicts = verify_all(cases, kind, workers=jobs or os.cpu_count() or 1, watch=watch)
+    with open_pool(jobs or cores()) as pool, progress_bar(len(cases)) as watch:
+        verdicts = verify_all(cases, kind, pool=pool, watch=watch)
     console.emit_records([_record(verdict) for verdict in verdicts], output, VERDICT_COLUMNS)
     equal = sum(verdict.equal for verdict in verdicts)
     console.note(f"{equal} of {len(verdicts)} cases agree")
@@ -235,13 +235,12 @@ def against(
     """Simulate what was measured, and say how far throughput, latency and watts are off."""
     from iojoule.api.simulations import drive_with, measured
     from iojoule.sim.against import median_errors, simulate_measurements
+    from iojoule.sim.workers import cores, open_pool
 
     rows = measured(measurements, columns)
     device = drive_with(ssd, settings or [])
-    with progress_bar(len(rows)) as watch:
-        found = simulate_measurements(
-            device, rows, workers=jobs or os.cpu_count() or 1, watch=watch
-        )
+    with open_pool(jobs or cores()) as pool, progress_bar(len(rows)) as watch:
+        found = simulate_measurements(device, rows, pool=pool, watch=watch)
     groups = [name.strip() for name in by.split(",") if name.strip()]
     titles = {name: name.replace("_", " ") for name in groups} | ERROR_COLUMNS
     console.emit_records(median_errors(found, groups), output, titles)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -118,6 +117,7 @@ def simulate(
     from iojoule.sim.engines import engine as engine_named
     from iojoule.sim.result import EngineName, Mode
     from iojoule.sim.sweep import parse_axis, run_jobs
+    from iojoule.sim.workers import cores, open_pool
 
     chosen = None if mode is None else Mode(mode.value)
     plan = plan_runs(ssd, workload, chosen, [parse_axis(text) for text in vary or []])
@@ -133,14 +133,12 @@ def simulate(
         series_step_ns=round(series_step * NS_PER_SECOND) or None,
         queues=output is Form.XML,
     )
-    with progress_bar(len(plan.jobs)) as watch:
+    processes = jobs or (1 if plan.one_configuration else cores())
+    with open_pool(processes) as pool, progress_bar(len(plan.jobs)) as watch:
         results = run_jobs(
-            plan.jobs,
-            engine_named(EngineName(engine.value)),
-            workers=jobs or (1 if plan.one_configuration else os.cpu_count() or 1),
-            options=options,
+            plan.jobs, engine_named(EngineName(engine.value)), pool=pool, options=options,
             watch=watch,
-        )
+        )  # fmt: skip
     for doubt in doubts(results, plan.findings):
         console.warn(doubt)
     _emit(plan, results, output, directory)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +30,8 @@ from iojoule.sim.calibration.state import CalibrationFolder
 from iojoule.sim.engines import Engine
 from iojoule.sim.errors import ConfigError, LimitError, ModelError
 from iojoule.sim.findings import RefusedError
+from iojoule.sim.workers import Pool
+from iojoule.sim.workers.local import HERE
 
 Floats = NDArray[np.float64]
 
@@ -51,14 +52,12 @@ class Settings:
     Attributes:
         waves: Of history matching.
         designs: Simulated a wave; None takes eight for each parameter.
-        workers: Designs simulated at the same time.
         seed: Of everything that is drawn.
         folder: Keeps what was simulated; None keeps nothing.
     """
 
     waves: int = 3
     designs: int | None = None
-    workers: int = 1
     seed: int = 0
     folder: Path | None = None
 
@@ -167,6 +166,7 @@ def calibrate_timing(
     settings: Settings,
     folder: CalibrationFolder,
     *,
+    pool: Pool = HERE,
     told: Callable[[Wave], None] | None = None,
     watch: Callable[[int, int], None] | None = None,
 ) -> Timing:
@@ -176,6 +176,7 @@ def calibrate_timing(
         problem: What is fitted.
         settings: How.
         folder: Keeps what was simulated.
+        pool: Where designs are simulated.
         told: Called after each wave.
         watch: Told of designs done and of all that there will be.
 
@@ -185,7 +186,7 @@ def calibrate_timing(
     space = problem.space
     designs = settings.designs or max(24, 8 * len(space))
     total = settings.waves * designs + FINALISTS
-    simulate = simulator(problem, settings.workers, folder, watch, total)
+    simulate = simulator(problem, pool, folder, watch, total)
     matched = match(
         problem.target, simulate, space.start(), waves=settings.waves, designs=designs,
         seed=settings.seed, told=told,
@@ -206,44 +207,46 @@ def calibrate_timing(
 
 def simulator(
     problem: Problem,
-    workers: int,
+    pool: Pool,
     folder: CalibrationFolder,
     watch: Callable[[int, int], None] | None,
     total: int,
 ) -> Simulate:
-    """Runs designs on threads, and those that the folder holds not at all."""
-    done = 0
-
-    def one(cube: Floats) -> Floats:
-        kept = folder.read(cube)
-        if kept is not None and len(kept) == len(problem.target.measured):
-            return kept
-        outputs = problem.outputs(cube)
-        folder.write(cube, outputs)
-        return outputs
+    """Runs designs in a pool, and those that the folder holds not at all."""
+    before = 0
 
     def simulate(cubes: Floats) -> Floats:
-        nonlocal done
-        with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
-            futures = [pool.submit(one, cube) for cube in cubes]
-            pending = set(futures)
-            try:
-                while pending:
-                    finished, pending = wait(pending, timeout=0.5, return_when=FIRST_EXCEPTION)
-                    for future in finished:
-                        future.result()
-                    if watch is not None:
-                        watch(done + len(cubes) - len(pending), total)
-            finally:
-                for future in pending:
-                    future.cancel()
-        done += len(cubes)
-        outputs = np.array([future.result() for future in futures])
-        if not np.isfinite(outputs).all(axis=1).any():
+        nonlocal before
+        outputs = [folder.read(cube) for cube in cubes]
+        missing = [
+            place
+            for place, kept in enumerate(outputs)
+            if kept is None or len(kept) != len(problem.target.measured)
+        ]
+        known = before + len(cubes) - len(missing)
+        done = 0
+
+        def keep(index: int, made: Floats) -> None:
+            nonlocal done
+            done += 1
+            folder.write(cubes[missing[index]], made)
+            if watch is not None:
+                watch(known + done, total)
+
+        made = pool.map(_outputs, [cubes[place] for place in missing], shared=problem, done=keep)
+        for place, one in zip(missing, made, strict=True):
+            outputs[place] = one
+        before += len(cubes)
+        found = np.array(outputs)
+        if not np.isfinite(found).all(axis=1).any():
             raise InputError(
                 "no choice of parameters could be simulated; try the drive and one measurement "
                 "with `iojoule sim against` to see why"
             )
-        return outputs
+        return found
 
     return simulate
+
+
+def _outputs(problem: Problem, cube: Floats) -> Floats:
+    return problem.outputs(cube)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,6 +28,9 @@ from iojoule.sim.calibration.runs import (
     series_rates,
 )
 from iojoule.sim.engines import Engine
+from iojoule.sim.workers import Pool
+from iojoule.sim.workers.local import HERE
+from iojoule.sim.workers.pool import counter
 
 Floats = NDArray[np.float64]
 
@@ -97,7 +99,7 @@ def judge(
     series: Sequence[Series],
     engine: Engine,
     *,
-    workers: int = 1,
+    pool: Pool = HERE,
     with_energy: bool = True,
     watch: Callable[[int, int], None] | None = None,
 ) -> Judged:
@@ -108,31 +110,14 @@ def judge(
         points: All, held out or not.
         series: Likewise.
         engine: Simulates.
-        workers: Points at the same time.
+        pool: Where points and series are simulated.
         with_energy: Whether the engine knows of joules.
         watch: Told of points done and of their number.
     """
-    space, cube = timing.space, timing.cube
-    plain = ParameterSpace(space.device, (), ())
     fields = ENERGY_FIELDS if with_energy else ()
-
-    def one(point: Point) -> tuple[Outcome, Outcome, Floats]:
-        wanted = fields if np.isfinite(point.watts) else ()
-        return (
-            run_point(plain, np.empty(0), point, engine),
-            run_point(space, cube, point, engine),
-            point_rates(space, cube, point, wanted, engine)
-            if wanted
-            else np.full(len(fields), np.nan),
-        )
-
-    told: list[tuple[Outcome, Outcome, Floats]] = []
-    with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
-        for done, found in enumerate(pool.map(one, points), 1):
-            told.append(found)
-            if watch is not None:
-                watch(done, len(points))
-    courses = [_Followed(plain, space, cube, each, fields, engine) for each in series]
+    timed = _Timed(timing.space, timing.cube, fields, engine)
+    told = pool.map(_before_and_after, points, shared=timed, done=counter(watch, len(points)))
+    courses = pool.map(_Followed, series, shared=timed)
     groups = tuple(sorted({_group(each) for each in points}))
     features = np.array([place_of(each.features(), _group(each), groups) for each in points])
     features = features.reshape(len(points), 3 + len(groups))
@@ -161,6 +146,30 @@ def judge(
     for each in courses:
         rows += each.rows(energy, law)
     return Judged(rows, energy, throughput, tails, watts_residual, groups)
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """The drive at the estimate: what every comparison needs of it."""
+
+    space: ParameterSpace
+    cube: Floats
+    fields: Sequence[str]
+    engine: Engine
+
+    @property
+    def plain(self) -> ParameterSpace:
+        """The drive as it was before it was calibrated."""
+        return ParameterSpace(self.space.device, (), ())
+
+
+def _before_and_after(timed: _Timed, point: Point) -> tuple[Outcome, Outcome, Floats]:
+    space, cube, fields, engine = timed.space, timed.cube, timed.fields, timed.engine
+    rates = np.full(len(fields), np.nan)
+    if len(fields) and np.isfinite(point.watts):
+        rates = point_rates(space, cube, point, fields, engine)
+    before = run_point(timed.plain, np.empty(0), point, engine)
+    return before, run_point(space, cube, point, engine), rates
 
 
 def faster(rates: Floats, factor: Floats) -> Floats:
@@ -219,17 +228,10 @@ class _Followed:
     Before and after the cliff the residual is one factor each, learned on what was not held out.
     """
 
-    def __init__(
-        self,
-        plain: ParameterSpace,
-        space: ParameterSpace,
-        cube: Floats,
-        series: Series,
-        fields: Sequence[str],
-        engine: Engine,
-    ) -> None:
+    def __init__(self, timed: _Timed, series: Series) -> None:
+        space, cube, fields, engine = timed.space, timed.cube, timed.fields, timed.engine
         self.series = series
-        self.before = run_series(plain, np.empty(0), series, engine)
+        self.before = run_series(timed.plain, np.empty(0), series, engine)
         if fields:
             self.after, self.rates = series_rates(space, cube, series, fields, engine)
         else:

@@ -8,7 +8,6 @@ of SSDs usually err are joined in the cell's sd.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 
@@ -27,6 +26,9 @@ from iojoule.sim.calibration.runs import Outcome, on_link, run_flow
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import Engine
 from iojoule.sim.physical_options import EnergyOptions
+from iojoule.sim.workers import Pool
+from iojoule.sim.workers.local import HERE
+from iojoule.sim.workers.pool import counter
 
 Floats = NDArray[np.float64]
 
@@ -39,6 +41,9 @@ DRAWS = 3
 
 STATE_SD = 0.3
 """Log sd for power states below PS0: their caps are declared, and nobody measured points there."""
+
+RUN_SECONDS = 0.01
+"""About what a run of a cell takes."""
 
 CAP_BURST_NS = 100_000
 """A capped drive spends its allowance within the few milliseconds that a cell is simulated."""
@@ -77,7 +82,7 @@ def make_tables(
     kinds: Sequence[tuple[Operation, Pattern]],
     engine: Engine,
     *,
-    workers: int = 1,
+    pool: Pool = HERE,
     watch: Callable[[int, int], None] | None = None,
 ) -> list[SimulatedTable]:
     """Simulate every cell.
@@ -88,13 +93,17 @@ def make_tables(
         paths: Host paths to answer for.
         kinds: Operations and patterns that were calibrated.
         engine: Simulates.
-        workers: Cells at the same time.
+        pool: Where cells are simulated.
         watch: Told of cells done and of their number.
     """
     return [
-        _Table(timing, judged, paths, operation, pattern, engine).made(workers, watch)
+        _Table(timing, judged, paths, operation, pattern, engine).made(pool, watch)
         for operation, pattern in kinds
     ]
+
+
+Cell = tuple[Path, int, int, int, int]
+"""Path, power state, queue depth, jobs and request size in bytes."""
 
 
 class _Table:
@@ -118,14 +127,13 @@ class _Table:
         draws = timing.posterior.draws
         self.draws = draws[random.choice(len(draws), size=min(DRAWS, len(draws)), replace=False)]
 
-    def made(self, workers: int, watch: Callable[[int, int], None] | None) -> SimulatedTable:
+    def made(self, pool: Pool, watch: Callable[[int, int], None] | None) -> SimulatedTable:
         cells = list(product(self.paths, self.states, DEPTHS, JOBS, self.sizes))
-        told: list[dict[str, float]] = []
-        with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
-            for done, found in enumerate(pool.map(lambda cell: self._cell(*cell), cells), 1):
-                told.append(found)
-                if watch is not None:
-                    watch(done, len(cells))
+        runs = [1 if state else 1 + len(self.draws) for _, state, *_ in cells]
+        told = pool.map(
+            _cell, cells, shared=self, seconds=[RUN_SECONDS * each for each in runs],
+            done=counter(watch, len(cells)),
+        )  # fmt: skip
         return SimulatedTable(
             operation=self.operation,  # type: ignore[arg-type]
             pattern=self.pattern,
@@ -138,7 +146,8 @@ class _Table:
             ),
         )
 
-    def _cell(self, path: Path, state: int, depth: int, jobs: int, size: int) -> dict[str, float]:
+    def cell(self, path: Path, state: int, depth: int, jobs: int, size: int) -> dict[str, float]:
+        """Values of one cell by quantity: logs, and their sd."""
         point = self._point(path, depth, jobs, size)
         best = self._run(point, self.timing.cube, state)
         spread = [self._run(point, cube, state) for cube in self.draws] if state == 0 else []
@@ -207,3 +216,7 @@ def _residual(residual: Residual, at: Floats) -> tuple[float, float]:
 def _joined(sd: float, spread: Sequence[float], apart: float) -> float:
     own = float(np.std(spread)) if len(spread) > 1 else 0.0
     return float(np.sqrt(sd**2 + own**2 + apart**2))
+
+
+def _cell(table: _Table, cell: Cell) -> dict[str, float]:
+    return table.cell(*cell)

@@ -12,6 +12,7 @@ from iojoule.sim.calibration.parameters import ParameterSpace
 from iojoule.sim.calibration.points import points_and_series
 from iojoule.sim.calibration.state import CalibrationFolder
 from iojoule.sim.engines.embedded import EmbeddedEngine
+from iojoule.sim.workers import open_pool
 from tests.sim.calibration.hidden import HIDDEN, PRESET, measured
 
 pytestmark = pytest.mark.bench
@@ -35,8 +36,9 @@ def test_ten_parameters_on_72_points() -> None:
     engine = EmbeddedEngine()
     problem = Problem(space, points, [], engine)
     start = time.perf_counter()
-    timing = calibrate_timing(problem, Settings(workers=2), CalibrationFolder(None, {}))
-    judged = judge(timing, points, [], engine, workers=2)
+    with open_pool(2) as pool:
+        timing = calibrate_timing(problem, Settings(), CalibrationFolder(None, {}), pool=pool)
+        judged = judge(timing, points, [], engine, pool=pool)
     seconds = time.perf_counter() - start
     errors = sorted(abs(row.throughput[1]) for row in judged.rows)
     print(f"\ncalibrate 10 parameters, 72 points: {seconds:.0f} s, median error {errors[36]:.3f}")

@@ -8,6 +8,7 @@ from iojoule.datasets.vocabulary import Engine, Operation
 from iojoule.sim.against import median_errors, simulate_measurements
 from iojoule.sim.formats.files import read_drive
 from iojoule.sim.presets import preset_path
+from iojoule.sim.workers import open_pool
 
 DRIVE = read_drive(preset_path("samsung-980-pro-1tb")).device
 
@@ -32,7 +33,8 @@ def simulated_throughput(depth: int) -> float:
 
 def test_a_drive_that_is_its_own_simulation_has_no_error() -> None:
     rows = [measurement(depth, simulated_throughput(depth)) for depth in (1, 8)]
-    found = simulate_measurements(DRIVE, rows, simulated_ns=10_000_000, workers=2)
+    with open_pool(2) as pool:
+        found = simulate_measurements(DRIVE, rows, simulated_ns=10_000_000, pool=pool)
     assert [each.residuals[0].relative_error for each in found] == [0.0, 0.0]
 
 

@@ -1,6 +1,4 @@
-import threading
 import time
-from dataclasses import dataclass, field
 
 import pytest
 
@@ -8,10 +6,11 @@ from iojoule.datasets.errors import InputError
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import RunOptions
 from iojoule.sim.engines.embedded import EmbeddedEngine
-from iojoule.sim.errors import CancelledError, ConfigError
+from iojoule.sim.errors import ConfigError
 from iojoule.sim.findings import RefusedError
 from iojoule.sim.result import ScenarioResult
 from iojoule.sim.sweep import Axis, Job, combinations, parse_axis, run_jobs, with_values
+from iojoule.sim.workers import open_pool
 from iojoule.sim.workload import FlowConfig, Scenario
 
 DEVICE = DeviceConfig(preconditioning=False, gc_preemptible=False, mapping_ideal=True)
@@ -90,30 +89,23 @@ def test_results_come_in_the_order_of_the_jobs_whatever_runs_first() -> None:
     depths = (64, 1, 16)
     jobs = [Job(*with_values(DEVICE, SCENARIO, {"flows.queue_depth": d})) for d in depths]
     shares: dict[int, float] = {}
-    together = run_jobs(jobs, EmbeddedEngine(), workers=3, watch=shares.__setitem__)
+    with open_pool(3) as pool:
+        together = run_jobs(jobs, EmbeddedEngine(), pool=pool, watch=shares.__setitem__)
     alone = [EmbeddedEngine().run(job.device, job.scenario) for job in jobs]
     assert [each.flows for each in together] == [each.flows for each in alone]
     assert shares == {0: 1.0, 1: 1.0, 2: 1.0}
 
 
-@dataclass
 class Fails:
-    """Fails on one seed and waits to be called off on all others."""
-
-    called_off: list[int] = field(default_factory=list)
-    waiting: threading.Barrier = field(default_factory=lambda: threading.Barrier(2))
+    """Fails on one seed, and takes a minute for the others."""
 
     def run(
         self, device: DeviceConfig, scenario: Scenario, options: RunOptions | None = None
     ) -> ScenarioResult:
-        assert options is not None
-        self.waiting.wait()
         if device.seed == 13:
             raise ConfigError("thirteen", field="seed")
-        while not options.cancelled():
-            time.sleep(0.001)
-        self.called_off.append(device.seed)
-        raise CancelledError("called off")
+        time.sleep(60)
+        raise AssertionError
 
 
 def test_one_failure_calls_the_others_off_and_names_its_place() -> None:
@@ -121,7 +113,24 @@ def test_one_failure_calls_the_others_off_and_names_its_place() -> None:
         Job(DEVICE.model_copy(update={"seed": seed}), SCENARIO, places={"seed": "ssd.xml, line 9"})
         for seed in (12, 13, 14)
     ]
-    engine = Fails()
-    with pytest.raises(ConfigError, match=r"^ssd\.xml, line 9: thirteen$"):
-        run_jobs(jobs, engine, workers=2)
-    assert engine.called_off == [12]
+    message = r"^ssd\.xml, line 9: thirteen$"
+    with open_pool(2) as pool, pytest.raises(ConfigError, match=message):
+        run_jobs(jobs, Fails(), pool=pool)
+
+
+def test_a_single_run_tells_how_far_it_is() -> None:
+    class Halves:
+        def run(
+            self, device: DeviceConfig, scenario: Scenario, options: RunOptions | None = None
+        ) -> ScenarioResult:
+            assert options is not None
+            assert options.progress is not None
+            options.progress(0.5)
+            return EmbeddedEngine().run(device, scenario)
+
+    told: list[tuple[int, float]] = []
+    with open_pool(2) as pool:
+        run_jobs(
+            [Job(DEVICE, SCENARIO)], Halves(), pool=pool, watch=lambda *said: told.append(said)
+        )
+    assert told == [(0, 0.5), (0, 1.0)]
