@@ -94,3 +94,11 @@ class WorkersLostError(IojouleError):
     exit_code = 35
     http_status = 503
     title = "The workers are lost"
+
+
+class WorkerDiffersError(InputError):
+    """A worker runs another build of iojoule, whose results may differ in the last digit."""
+
+    exit_code = 36
+    http_status = 409
+    title = "A worker runs another build"

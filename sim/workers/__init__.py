@@ -14,18 +14,24 @@ from importlib import import_module
 from iojoule.sim.workers.pool import Pool as Pool
 
 _KINDS = {
+    "dask": ("iojoule.sim.workers.dask", "DaskPool"),
     "local": ("iojoule.sim.workers.local", "LocalPool"),
 }
 
 
 @contextmanager
-def open_pool(processes: int = 1) -> Iterator[Pool]:
+def open_pool(processes: int = 1, *, dask: str | None = None) -> Iterator[Pool]:
     """A pool that lives as long as the context.
 
     Args:
         processes: On this machine; with one, everything runs in this very process.
+        dask: Address of the scheduler whose workers compute instead.
+
+    Raises:
+        WorkersLostError: No scheduler with workers answers at that address.
+        WorkerDiffersError: One of them has another build of iojoule.
     """
-    pool = _make("local", processes)
+    pool = _make("local", processes) if dask is None else _make("dask", dask)
     try:
         yield pool
     finally:
