@@ -11,7 +11,8 @@ from iojoule import __version__
 from iojoule.datasets.errors import InputError
 from iojoule.recommender.answer import Recommendation
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import WorkloadProfile, load_workload, parse_workload
+from iojoule.recommender.workload import WorkloadProfile, load_workload
+from iojoule.recommender.workload_fields import with_fields
 from iojoule.recommender.workloads.presets import find_preset
 
 
@@ -41,22 +42,7 @@ def workload_with(
     Raises:
         InputError: The file or a change is not what it must be; names file and field.
     """
-    workload = _stated(path, job)
-    if not changes:
-        return workload
-    data = workload.model_dump(exclude_unset=True)
-    for dotted, value in changes.items():
-        *sections, name = dotted.split(".")
-        place = data
-        for section in sections:
-            inner = place.setdefault(section, {})
-            if inner is None:
-                inner = place[section] = {}
-            if not isinstance(inner, dict):
-                raise InputError(f"--set {dotted}: {section} has no fields", field=dotted)
-            place = inner
-        place[name] = value
-    return parse_workload(data, f"{path} with --set")
+    return with_fields(_stated(path, job), changes, f"{path} with --set")
 
 
 def _stated(path: Path, job: str | None) -> WorkloadProfile:
