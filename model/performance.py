@@ -25,6 +25,7 @@ from iojoule.model.frame import PATTERNS, Frame
 from iojoule.model.host_paths import HostPaths, code_of, host_paths
 from iojoule.model.loaded_surface import QUANTITIES, LoadedSurface
 from iojoule.model.operating_point import OperatingPoint
+from iojoule.model.rebuilt import Ratios
 from iojoule.model.simulated import SimulatedTables
 from iojoule.model.state_residual import StateResiduals
 from iojoule.model.surface import (
@@ -52,6 +53,7 @@ class PerformanceModel:
         self.state = DeviceState(profile)
         self.simulated = SimulatedTables(profile, self.paths)
         self.state_residuals = StateResiduals(profile, self.paths)
+        self.rebuilt = Ratios(profile)
         self._surfaces = {
             (operation, pattern): LoadedSurface(profile, operation, pattern, self.paths)
             for operation in ("read", "write")
@@ -145,6 +147,8 @@ class PerformanceModel:
             self.state_residuals.correct(result, frame, points, code, operation)
         if self.simulated:
             self._apply_simulated(result, frame, points, code, operation)
+        if self.rebuilt:
+            self._apply_rebuilt(result, frame, points, operation)
         if operation == "write":
             self._apply_collecting(result, frame, points)
         return result
@@ -188,6 +192,25 @@ class PerformanceModel:
                 result.log_value[name][rows] = told.log_value[name][better]
                 result.half_width[name][rows] = told.half_width[name][better]
             result.evidence[rows] = SIMULATED
+
+    def _apply_rebuilt(
+        self, result: Direction, frame: Frame, points: Points, operation: str
+    ) -> None:
+        """Scale the drive's part of the latency by the simulated ratio."""
+        told = self.rebuilt.told(frame, points, operation)
+        if "latency" not in told:
+            return
+        ratio, _ = told["latency"]
+        longer = self._slowed(result, points, ratio) - result.log_value["latency"]
+        drives = np.exp(np.zeros(len(frame)) if result.log_drive is None else result.log_drive)
+        for name in result.log_value:
+            own, sd = told[name]
+            further = drives * (own - ratio)
+            result.log_value[name] = result.log_value[name] + longer + further
+            result.half_width[name] = np.hypot(result.half_width[name], NORMAL_90 * drives * sd)
+        for above, below in (("p99", "p50"), ("p999", "p99")):
+            if above in result.log_value and below in result.log_value:
+                result.log_value[above] = np.fmax(result.log_value[above], result.log_value[below])
 
     def _apply_power_state(
         self, result: Direction, frame: Frame, points: Points, operation: str

@@ -19,7 +19,7 @@ from iojoule.model import (
 from iojoule.model.band import NORMAL_90, Band
 from iojoule.model.columns import Codes
 from iojoule.model.direction import Direction, merge
-from iojoule.model.evidence import INTERPOLATED, PUBLISHED, SIMULATED
+from iojoule.model.evidence import DATASHEET, INTERPOLATED, PUBLISHED, SIMULATED
 from iojoule.model.frame import ENGINES, Frame, make_frame
 from iojoule.model.mixing import mix
 from iojoule.model.operating_point import Load, OperatingPoint, operating_point
@@ -111,6 +111,8 @@ class Predictor:
         points, code = self.performance.points(frame, operating)
         mixed, fraction = self.directions(frame, points, code, ("latency", *tails), runs)
         rated = Asked(points, code, mixed.evidence == SIMULATED)
+        if self.performance.rebuilt:
+            mixed.evidence[mixed.evidence < DATASHEET] = SIMULATED
         if self.profile.host.calibrated_apart:
             mixed.evidence[:] = np.maximum(mixed.evidence, INTERPOLATED)
         if operating is not None:
@@ -252,7 +254,7 @@ class Predictor:
             paths.power_factor_sd[code],
             frame.engine == ENGINES.index(Engine.SPDK),
             host_work.drawn(self.profile, load, operating),
-            *self.power.beside_the_law(frame, points, code),
+            *self.power.beside_the_law(frame, points, code, x),
         )
 
 

@@ -125,8 +125,22 @@ class PowerModel:
             told = host_work.wall_evidence(profile.system_power, bands["cpu_power_watts"].evidence)
             bands["system_power_watts"] = linear_band(wall, wall_sd, told)
 
-    def beside_the_law(self, frame: Frame, points: Points, code: Codes) -> tuple[Floats, Floats]:
-        """Power over that of the law, and its log sd: 1 and NaN where no run showed it."""
+    def beside_the_law(
+        self, frame: Frame, points: Points, code: Codes, x: Floats
+    ) -> tuple[Floats, Floats]:
+        """Power over that of the law, and its log sd: 1 and NaN where no run showed it.
+
+        `x` are the regressors of the law, shape (n, 6).
+        """
+        factor, sd = self._seen(frame, points, code)
+        if self.performance.rebuilt and self.profile.device_power is not None:
+            more, more_sd = self.performance.rebuilt.watts(frame, points)
+            value, law = device_power.active_watts(self.profile.device_power, x, frame.power_state)
+            factor = factor * np.exp(more)
+            sd = np.hypot(np.where(np.isfinite(sd), sd, law / value), more_sd)
+        return factor, sd
+
+    def _seen(self, frame: Frame, points: Points, code: Codes) -> tuple[Floats, Floats]:
         factor, sd = np.ones(len(frame)), np.full(len(frame), np.nan)
         tables = self.performance.state_residuals
         if not tables:

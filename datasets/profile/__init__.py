@@ -73,6 +73,7 @@ from iojoule.datasets.profile.performance import (
     Surface,
     Tail,
 )
+from iojoule.datasets.profile.rebuilt import RatioError, RatioTable, Rebuilt
 from iojoule.datasets.profile.simulated import (
     CalibratedParameter,
     Simulated,
@@ -113,6 +114,9 @@ __all__ = [
     "PerformancePoints",
     "PowerPoints",
     "PowerStateEffect",
+    "RatioError",
+    "RatioTable",
+    "Rebuilt",
     "ResidualTable",
     "SchedulerCost",
     "Simulated",

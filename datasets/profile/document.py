@@ -13,6 +13,7 @@ from iojoule.datasets.profile.host import (
 )
 from iojoule.datasets.profile.numbers import Parameter
 from iojoule.datasets.profile.performance import MixedEffect, PowerStateEffect, Surface
+from iojoule.datasets.profile.rebuilt import Rebuilt
 from iojoule.datasets.profile.simulated import Simulated
 from iojoule.datasets.profile.state_residual import StateResidual
 from iojoule.datasets.schema import Section
@@ -77,6 +78,7 @@ class DeviceProfile(Section):
     host_operation: HostOperation | None = None
     simulated: Simulated | None = None
     state_residuals: list[StateResidual] | None = None
+    rebuilt: Rebuilt | None = None
     gaps: list[str]
 
     def surface(self, operation: Operation | str, pattern: Pattern | str) -> Surface | None:

@@ -133,11 +133,15 @@ def run_point(space: ParameterSpace, cube: Floats, point: Point, engine: Engine)
 
 
 def run_flow(device: DeviceConfig, point: Point, cost: float, engine: Engine) -> Outcome:
-    """Simulate one point on a drive.
+    """Simulate one point on a drive."""
+    return run_warm(device, *point_flow(point, cost), engine)
+
+
+def run_warm(device: DeviceConfig, flow: FlowConfig, warmup_ns: int, engine: Engine) -> Outcome:
+    """Simulate one flow on a drive.
 
     Requests are counted from the warm-up until no new ones are made, so that the queues are full.
     """
-    flow, warmup_ns = point_flow(point, cost)
     if device.mode is Mode.COMPAT:
         return _outcome(engine.run(device, Scenario(flows=(without_host(flow),))), None)
     step_ns = max(1, flow.stop_ns // POINT_STEPS)
