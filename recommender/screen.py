@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.profile import DeviceProfile
 from iojoule.model import system_power
 from iojoule.model.frame import Frame
 from iojoule.model.predictor import DEVICE_VALUE, NORMAL_90, Prediction, Predictor
@@ -249,21 +250,7 @@ def check_answerable(question: Question, layout: Layout, sample: Prediction) -> 
             "the bound out, or add `endurance_bytes_written` to the drive's facts",
             field=f"sla.{ENDURANCE}",
         )
-    idle: dict[str, float | None] = dict.fromkeys(POWER_MAXIMA)
-    device, host, system = profile.device_power, profile.host_power, profile.system_power
-    if device is not None:
-        states = {0, *(effect.power_state for effect in profile.power_state_effects)}
-        idle["device_power_watts_max"] = min(device.idle_watts[state].value for state in states)
-    if host is not None:
-        idle["cpu_power_watts_max"] = host.parameters[0].value
-    least, cpu = idle["device_power_watts_max"], idle["cpu_power_watts_max"]
-    if least is not None and cpu is not None:
-        idle["device_cpu_power_watts_max"] = least + cpu
-    if system is not None and least is not None and cpu is not None:
-        parts = least + cpu
-        drawn, _ = system_power.watts(system, np.array([parts]), np.zeros(1))
-        idle["system_power_watts_max"] = float(drawn[0])
-    for name, floor in idle.items():
+    for name, floor in least_watts(profile).items():
         if name not in bounds:
             continue
         if floor is None:
@@ -278,3 +265,22 @@ def check_answerable(question: Question, layout: Layout, sample: Prediction) -> 
                 "any work; no configuration can keep it, raise it",
                 field=f"sla.{name}",
             )
+
+
+def least_watts(profile: DeviceProfile) -> dict[str, float | None]:
+    """What is drawn without any work, by the bound that it is held against; None: unknown."""
+    idle: dict[str, float | None] = dict.fromkeys(POWER_MAXIMA)
+    device, host, system = profile.device_power, profile.host_power, profile.system_power
+    if device is not None:
+        states = {0, *(effect.power_state for effect in profile.power_state_effects)}
+        idle["device_power_watts_max"] = min(device.idle_watts[state].value for state in states)
+    if host is not None:
+        idle["cpu_power_watts_max"] = host.parameters[0].value
+    least, cpu = idle["device_power_watts_max"], idle["cpu_power_watts_max"]
+    if least is not None and cpu is not None:
+        idle["device_cpu_power_watts_max"] = least + cpu
+    if system is not None and least is not None and cpu is not None:
+        parts = least + cpu
+        drawn, _ = system_power.watts(system, np.array([parts]), np.zeros(1))
+        idle["system_power_watts_max"] = float(drawn[0])
+    return idle

@@ -1,0 +1,192 @@
+"""Answers situations and puts them side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.vocabulary import Evidence, Operation
+from iojoule.recommender.answer import Estimate, Recommendation, Row
+from iojoule.recommender.candidates import useful_limit
+from iojoule.recommender.recommend import Recommender
+from iojoule.recommender.screen import SECONDS_A_YEAR
+from iojoule.recommender.what_if.capped import under_cap
+from iojoule.recommender.what_if.changes import changed
+from iojoule.recommender.what_if.difference import differences, knobs
+from iojoule.recommender.what_if.notes import notes
+from iojoule.recommender.what_if.outcome import Outcome, Side, Totals
+from iojoule.recommender.what_if.shared_error import Serving, weaker
+from iojoule.recommender.what_if.sharing import of_all, part_of, times
+from iojoule.recommender.what_if.situation import ProfileOf, Situation
+from iojoule.recommender.workload import Scope, WorkloadProfile
+from iojoule.sim.rebuilding import Asked, rebuilt
+
+JOULES_A_KWH = 3.6e6
+
+POWER = {
+    Scope.DEVICE: "device_power_watts",
+    Scope.DEVICE_CPU: "device_cpu_power_watts",
+    Scope.SYSTEM: "system_power_watts",
+}
+"""Scope -> field of a row that holds its power."""
+
+LARGEST_SIMULATED_BYTES = 1 << 20
+"""Ratios of larger requests are those of this size: they pass through the drive in parts of it."""
+
+
+class Answerer:
+    """Answers changes of one situation; what was answered once is kept.
+
+    Args:
+        base: How things are.
+        profile_of: Finds other drives.
+    """
+
+    def __init__(self, base: Situation, profile_of: ProfileOf) -> None:
+        self.base = base
+        self._profile_of = profile_of
+        self._recommenders: dict[tuple[Any, ...], tuple[DeviceProfile, Recommender]] = {}
+        self._named: dict[str, DeviceProfile] = {}
+        self.base_side = self.answer(base)
+
+    def ask(self, changes: Mapping[str, Any]) -> Outcome:
+        """What the changes change.
+
+        Args:
+            changes: Field -> new value, see `recommender.what_if.changes`.
+
+        Raises:
+            InputError: A change is not what it must be, or the changed question has no answer.
+        """
+        situation = self.changed(changes)
+        side = self.base_side if situation == self.base else self.answer(situation)
+        moved = knobs(self.base_side, side)
+        pair = (self._serving(self.base, self.base_side), self._serving(situation, side))
+        return Outcome(
+            changes=dict(changes),
+            base=self.base_side,
+            changed=side,
+            same_configuration=not moved and self.base_side.feasible == side.feasible,
+            knobs=moved,
+            differences=differences(self.base_side, side, pair),
+            notes=notes(self.base, situation, side),
+        )
+
+    def changed(self, changes: Mapping[str, Any]) -> Situation:
+        """The changed situation; raises InputError where it cannot be."""
+        return changed(self.base, changes, self._profile)
+
+    def answer(self, situation: Situation) -> Side:
+        """The answer to one situation.
+
+        Raises:
+            InputError: The question has no answer, or no simulated drive stands for this one.
+        """
+        found = self.recommend(situation, situation.workload, situation.drives)
+        row = found.recommended
+        profile = self.recommender(situation).profile
+        totals = None if row is None else totals_of(situation, profile, row)
+        side = Side(
+            drives=situation.drives,
+            price_per_kwh=situation.price_per_kwh,
+            geometry=dict(situation.geometry),
+            feasible=row is not None,
+            answer=found,
+            totals=totals,
+            cap=None,
+        )
+        if situation.cap is None:
+            return side
+        return side.model_copy(update={"cap": under_cap(self, situation, profile, side)})
+
+    def recommend(
+        self, situation: Situation, workload: WorkloadProfile, drives: int
+    ) -> Recommendation:
+        """The recommendation for one of `drives` drives that share a workload."""
+        recommender = self.recommender(situation)
+        return recommender.recommend(part_of(workload, recommender.profile, drives), rows=1)
+
+    def recommender(self, situation: Situation) -> Recommender:
+        """The recommender of a situation's drive, built when first asked."""
+        asked = asked_of(situation.workload, situation.profile) if situation.geometry else None
+        key = (id(situation.profile), situation.preset, repr(situation.geometry), asked)
+        if key not in self._recommenders:
+            profile = situation.profile
+            if asked is not None:
+                profile = rebuilt(profile, situation.preset, situation.geometry, asked)
+            # with the profile kept, its id stands for it
+            self._recommenders[key] = situation.profile, Recommender(profile)
+        return self._recommenders[key][1]
+
+    def _serving(self, situation: Situation, side: Side) -> Serving | None:
+        """Who stands behind a recommendation; None where there is none."""
+        row = side.answer.recommended
+        if row is None:
+            return None
+        recommender = self.recommender(situation)
+        part = part_of(situation.workload, recommender.profile, situation.drives)
+        return Serving(recommender, part, row, situation.drives)
+
+    def _profile(self, named: str) -> DeviceProfile:
+        if named not in self._named:
+            self._named[named] = self._profile_of(named)
+        return self._named[named]
+
+
+def asked_of(workload: WorkloadProfile, profile: DeviceProfile) -> Asked:
+    """What must be simulated to answer a workload on a drive built otherwise."""
+    stated = workload.workload
+    kinds = [Operation.READ, Operation.WRITE]
+    if stated.operation is not Operation.MIXED:
+        kinds = [stated.operation]
+    today = workload.current.request_bytes or int(profile.defaults["request_bytes"])
+    useful, limit = useful_limit(workload, today)
+    wanted = {useful, limit, today}
+    if workload.free is not None:
+        wanted |= set(workload.free.request_bytes or ())
+    least, most = (min(end, LARGEST_SIMULATED_BYTES) for end in (min(wanted), max(wanted)))
+    octaves = max(1, int(np.ceil(np.log2(most / least) / 2)))
+    grid = {least, most, *(least << (2 * step) for step in range(octaves))}
+    return Asked(
+        tuple((kind, stated.pattern) for kind in kinds),
+        tuple(sorted(size for size in grid if size <= most)),
+    )
+
+
+def totals_of(situation: Situation, profile: DeviceProfile, row: Row) -> Totals:
+    """What all drives of a situation do, each as the row says."""
+    drives, scope = situation.drives, situation.workload.scope
+    one: Estimate | None = getattr(row, POWER[scope])
+    power = None if one is None else of_all(profile, scope.value, one, drives)
+    served = times(row.throughput_bytes_per_second, drives)
+    energy = row.joules_per_useful_gb
+    if energy is not None and power is not None and drives > 1:
+        energy = times(power, 1e9 / served.value)
+    yearly = None if power is None else times(power, SECONDS_A_YEAR / JOULES_A_KWH)
+    price = situation.price_per_kwh
+    device = row.device_power_watts
+    totals = Totals(
+        throughput_bytes_per_second=served,
+        capacity_bytes_per_second=times(row.capacity_bytes_per_second, drives),
+        latency_mean_ns=row.latency_mean_ns,
+        latency_p99_ns=row.latency_p99_ns,
+        device_power_watts=None if device is None else times(device, drives),
+        power_watts=power,
+        joules_per_useful_gb=energy,
+        kwh_per_year=yearly,
+        cost_per_year=None if yearly is None or price is None else times(yearly, price),
+    )
+    return totals if profile.rebuilt is None else _simulated(totals)
+
+
+def _simulated(totals: Totals) -> Totals:
+    """The same, said to rest on the simulator unless something weaker is under it."""
+    told = {
+        name: known.model_copy(update={"evidence": weaker(known.evidence, Evidence.SIMULATED)})
+        for name in Totals.model_fields
+        if (known := getattr(totals, name)) is not None
+    }
+    return totals.model_copy(update=told)

@@ -1,0 +1,21 @@
+"""Another drive: the profile of another model, or of a file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from iojoule.datasets.errors import InputError
+from iojoule.recommender.what_if.changes.kind import Kind, one_by_one
+from iojoule.recommender.what_if.situation import ProfileOf, Situation
+
+
+def _apply(situation: Situation, field: str, value: Any, profile_of: ProfileOf) -> Situation:
+    if not isinstance(value, str):
+        raise InputError(f"{field}: {value!r} must name a drive or a profile's file", field=field)
+    return replace(situation, profile=profile_of(value))
+
+
+DRIVE = Kind(
+    ("drive",), "another drive or profile file: drive=samsung-860-pro-1tb", one_by_one(_apply)
+)

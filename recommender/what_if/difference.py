@@ -1,0 +1,83 @@
+"""What differs between two answers: quantities with intervals, and knobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iojoule.recommender.answer import Estimate
+from iojoule.recommender.what_if.outcome import Difference, Side, Totals
+from iojoule.recommender.what_if.shared_error import Serving, power_change, weaker
+from iojoule.recommender.workload import Free
+
+OF_POWER = ("device_power_watts", "power_watts", "kwh_per_year", "cost_per_year")
+"""What is power, or power times something that is known."""
+
+
+def knobs(base: Side, changed: Side) -> dict[str, tuple[Any, Any]]:
+    """What the two recommendations set otherwise; nothing where one of them recommends nothing."""
+    one, other = base.answer.recommended, changed.answer.recommended
+    if one is None or other is None:
+        return {}
+    pairs = {
+        name: (getattr(one.configuration, name), getattr(other.configuration, name))
+        for name in Free.model_fields
+    }
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def differences(
+    base: Side, changed: Side, serving: tuple[Serving | None, Serving | None]
+) -> list[Difference]:
+    """By quantity, of what both sides know; `serving` says who stands behind their rows."""
+    before, after = serving
+    if base.totals is None or changed.totals is None or before is None or after is None:
+        return []
+    found = []
+    for name in Totals.model_fields:
+        one, other = getattr(base.totals, name), getattr(changed.totals, name)
+        if one is None or other is None:
+            continue
+        power = _of_power(name, base, changed)
+        if one == other:
+            change = one.model_copy(update=dict.fromkeys(("value", "low", "high"), 0.0))
+        elif power is not None:
+            scope, *watts = power
+            weights = (one.value / watts[0].value, other.value / watts[1].value)
+            change = power_change(before, after, scope, (watts[0], watts[1]), weights)
+        else:
+            change = _apart(one, other)
+        found.append(_difference(name, one, other, change))
+    return found
+
+
+def _of_power(name: str, base: Side, changed: Side) -> tuple[str, Estimate, Estimate] | None:
+    """The power that a quantity is a multiple of: its scope, before and after; else None."""
+    if name not in OF_POWER or base.totals is None or changed.totals is None:
+        return None
+    scope, field = ("device", name) if name == "device_power_watts" else (
+        base.answer.scope.value, "power_watts"
+    )  # fmt: skip
+    if base.answer.scope != changed.answer.scope and scope != "device":
+        return None
+    one, other = getattr(base.totals, field), getattr(changed.totals, field)
+    return None if one is None or other is None else (scope, one, other)
+
+
+def _apart(one: Estimate, other: Estimate) -> Estimate:
+    """The change where the two err apart: the ends' distances join in quadrature."""
+    value = other.value - one.value
+    down = ((other.value - other.low) ** 2 + (one.high - one.value) ** 2) ** 0.5
+    up = ((other.high - other.value) ** 2 + (one.value - one.low) ** 2) ** 0.5
+    evidence = weaker(one.evidence, other.evidence)
+    return Estimate(value=value, low=value - down, high=value + up, evidence=evidence)
+
+
+def _difference(name: str, one: Estimate, other: Estimate, change: Estimate) -> Difference:
+    return Difference(
+        quantity=name,
+        base=one,
+        changed=other,
+        change=change,
+        change_percent=100.0 * change.value / one.value if one.value else 0.0,
+        certain=change.low > 0 or change.high < 0,
+    )

@@ -1,0 +1,55 @@
+"""Everything that a change can change: a drive, a question about it, and what surrounds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.schema import Positive, Section
+from iojoule.recommender.workload import Scope, WorkloadProfile
+
+HOUR_SECONDS = 3600.0
+
+
+class PowerCap(Section):
+    """Power that may be drawn for a while.
+
+    Attributes:
+        watts: The most, by all drives of the situation (and by the host, as the scope says).
+        seconds: For how long.
+        scope: Whose power; None means the question's.
+    """
+
+    watts: Positive
+    seconds: Positive = HOUR_SECONDS
+    scope: Scope | None = None
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What is asked about.
+
+    Attributes:
+        profile: Answers for the drive.
+        workload: What is asked of it, of all drives together.
+        drives: How many share the load evenly.
+        price_per_kwh: Of electricity, in any currency; None leaves cost out.
+        preset: The simulated drive that stands for this one, a file or a preset's name; None means
+            the preset of the drive's own name.
+        geometry: Fields of the simulated drive that are set otherwise, with their values.
+        cap: A power cap for a while.
+    """
+
+    profile: DeviceProfile
+    workload: WorkloadProfile
+    drives: int = 1
+    price_per_kwh: float | None = None
+    preset: str | None = None
+    geometry: tuple[tuple[str, Any], ...] = ()
+    cap: PowerCap | None = None
+
+
+ProfileOf = Callable[[str], DeviceProfile]
+"""Finds the profile of a drive that is named, by id or file."""
