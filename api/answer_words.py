@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iojoule.api.quantities import size
+from iojoule.api.quantities import quantity, size
 from iojoule.datasets.schema import Configuration
 from iojoule.recommender.answer import Row
 from iojoule.recommender.workload import Free, Scope
@@ -23,6 +23,24 @@ OF_HOST = {
     "cstate_limit": "C-state limit",
 }
 """Those of the whole host, in words."""
+
+
+_ENDS = {"min": "at least", "max": "at most"}
+
+
+def bound(name: str, limit: float) -> str:
+    """A bound of the SLA in words."""
+    field, _, end = name.rpartition("_")
+    return f"{plain_name(field)} {_ENDS[end]} {quantity(field, limit)}"
+
+
+def plain_name(field: str) -> str:
+    """A field's name without its unit, as people say it: `latency_p99_ns` is p99 latency."""
+    words = field
+    for unit in ("_bytes_per_second", "_ns", "_watts", "_years"):
+        words = words.removesuffix(unit)
+    kind, _, level = words.partition("_")
+    return f"{level} latency" if kind == "latency" else words.replace("_", " ")
 
 
 def same_setting(one: Row, other: Row) -> bool:

@@ -143,6 +143,70 @@ class Attribution(Section):
     below_demand: int
 
 
+class BoundStep(Section):
+    """The least objective if one bound were another.
+
+    Attributes:
+        limit: The other limit; None where the bound is left out.
+        configuration: What would have the least objective; None where nothing keeps the bounds.
+        objective_change_percent: Of the least objective, below zero where it brings something.
+        saves_percent: Energy that it saves against the least as it is; below zero it costs.
+    """
+
+    limit: float | None
+    configuration: Configuration | None
+    objective_change_percent: float | None
+    saves_percent: Estimate | None
+
+
+class BoundSlack(Section):
+    """How the recommended configuration stands to one bound, and what the bound costs.
+
+    Attributes:
+        bound: Field of the SLA, or the demand.
+        limit: The bound.
+        confidence: One-sided probability with which it is to hold.
+        preferred: Whether it is only preferred.
+        reached: The interval bound that is held against it; None where nothing comes near, as
+            wear without writes.
+        slack_percent: What is left, relative to the limit; below zero it is missed.
+        binds: Whether the least objective would be smaller without it; None for the demand,
+            which is the work itself.
+        looser: With a limit one step (10 %) looser; None for the demand.
+        tighter: With a limit one step tighter.
+        without: Without the bound.
+    """
+
+    bound: str
+    limit: float
+    confidence: float
+    preferred: bool
+    reached: float | None
+    slack_percent: float | None
+    binds: bool | None
+    looser: BoundStep | None
+    tighter: BoundStep | None
+    without: BoundStep | None
+
+
+class Relaxation(Section):
+    """One bound that makes the SLA feasible if it alone is relaxed.
+
+    Attributes:
+        bound: Field of the SLA, or the demand.
+        limit: The bound.
+        needed: The limit from which on something keeps all bounds.
+        by_percent: How far that is away, relative to the limit.
+        configuration: What then keeps them.
+    """
+
+    bound: str
+    limit: float
+    needed: float
+    by_percent: float
+    configuration: Configuration
+
+
 class NotTaken(Section):
     """The best candidate, where it saves too little for a change.
 
@@ -261,7 +325,10 @@ class Recommendation(Section):
         pareto: Feasible configurations that no other beats in objective, capacity and tail
             latency, by rising objective; thinned, see `counts`.
         preferred_missed: Preferred bounds that the recommended configuration misses.
+        bounds: Slack and price of every bound; empty where nothing is feasible.
         nearest_misses: Where nothing is feasible.
+        relaxations: Where nothing is feasible: bounds of which one alone, if relaxed, makes it so,
+            the smallest change first.
         counts: Candidates by what became of them.
         free: The knobs that were varied.
         defaults_used: What the workload profile left out and what was taken.
@@ -291,8 +358,10 @@ class Recommendation(Section):
     not_taken: NotTaken | None
     endurance: Endurance | None
     pareto: list[Row]
+    bounds: list[BoundSlack]
     preferred_missed: list[Shortfall]
     nearest_misses: list[Miss]
+    relaxations: list[Relaxation]
     counts: Counts
     free: list[str]
     defaults_used: dict[str, Any]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.frame import Frame
 from iojoule.model.predictor import Predictor
-from iojoule.recommender import notes, pareto, racing
+from iojoule.recommender import bounds, notes, pareto, racing
 from iojoule.recommender.answer import (
     Counts,
     Estimate,
@@ -30,6 +30,7 @@ from iojoule.recommender.screen import Judge, Judged, Question, check_answerable
 from iojoule.recommender.sensitivity import Layout
 from iojoule.recommender.shared_surface import with_shared_surface
 from iojoule.recommender.space import Candidates, join, knobs
+from iojoule.recommender.steps import AS_GOOD, Steps
 from iojoule.recommender.why import attribution
 from iojoule.recommender.workload import WorkloadProfile
 
@@ -39,9 +40,6 @@ ROWS_SHOWN = 50
 """Rows of the front in an answer; a longer front is thinned evenly."""
 
 MISSES_SHOWN = 5
-
-AS_GOOD = 1e-3
-"""Relative amount in all by which preferred bounds may be missed beyond the least that can be."""
 
 MOST_RIVALS = 512
 """Least objectives that are kept; so many rivals more than double what a row errs by itself."""
@@ -77,8 +75,10 @@ class Recommender:
         """
         candidates = build_candidates(self.profile, self.predictor.performance.paths, workload)
         judge, today = self._judge(workload, candidates)
-        found = _search(judge, candidates)
-        return self._answer(workload, candidates, judge, found, today, rows)
+        steps = Steps(judge)
+        steps.see(today)
+        found = _search(judge, candidates, steps)
+        return self._answer(workload, candidates, judge, found, steps, today, rows)
 
     def _judge(self, workload: WorkloadProfile, candidates: Candidates) -> tuple[Judge, Judged]:
         """The judge, told what this profile can be asked, and today's configuration judged."""
@@ -114,6 +114,7 @@ class Recommender:
         candidates: Candidates,
         judge: Judge,
         found: _Found,
+        steps: Steps,
         today: Judged,
         most: int,
     ) -> Recommendation:
@@ -123,15 +124,17 @@ class Recommender:
         shown = pareto.thin(found.costs, most) if len(found.front) else np.zeros(0, dtype=np.intp)
         same = best is None or bool((knobs(best)[0] == knobs(today.frame)[0]).all())
         passed = _passed_over(found, today) if same and best is not None else None
-        steps = None
+        way = None
         if best is not None and not same and question.objective is not None:
             paths = self.predictor.performance.paths
-            steps = between(today.frame, best, paths, workload.max_concurrency)
+            way = between(today.frame, best, paths, workload.max_concurrency)
+        stepped = [] if best is None else bounds.rows_of(steps)
         frame, at = _lay_out(
             today=today.frame,
             front=found.front.take(shown),
             best=best,
-            between=None if steps is None else steps.frame,
+            between=None if way is None else way.frame,
+            stepped=join([one.frame for one in stepped]) if stepped else None,
             passed=passed,
             misses=found.misses if best is None else None,
         )
@@ -151,8 +154,8 @@ class Recommender:
             recommended = details.row(place)
             saving = details.saving(0, place, same=same)
             endurance = endurance_of(self.profile, workload, recommended, current)
-        if steps is not None and saving is not None:
-            why = attribution(details, steps, 0, place, at["between"], saving)
+        if way is not None and saving is not None:
+            why = attribution(details, way, 0, place, at["between"], saving)
         not_taken = None
         if passed is not None:
             not_taken = _not_taken(details, at["passed"][0])
@@ -179,8 +182,12 @@ class Recommender:
             not_taken=not_taken,
             endurance=endurance,
             pareto=made[1:],
+            bounds=bounds.slacks(details, steps, workload.sla, place, at["stepped"])
+            if stepped
+            else [],
             preferred_missed=details.shortfalls(place) if best is not None else [],
             nearest_misses=[details.miss(index) for index in at["misses"]],
+            relaxations=bounds.relaxations(steps) if best is None else [],
             counts=Counts(
                 total=candidates.count, feasible=found.feasible, on_front=len(found.front),
                 shown=len(shown), excluded=candidates.excluded,
@@ -214,7 +221,7 @@ class _Found:
     missed: float
 
 
-def _search(judge: Judge, candidates: Candidates) -> _Found:
+def _search(judge: Judge, candidates: Candidates, steps: Steps) -> _Found:
     """Judge every candidate, block by block.
 
     The front of the blocks' fronts is the front of all, so that only few rows are kept.
@@ -225,6 +232,7 @@ def _search(judge: Judge, candidates: Candidates) -> _Found:
     near = np.zeros(0)
     for frame in candidates.blocks():
         judged = judge.screen(frame, len(candidates.states))
+        steps.see(judged)
         good = np.flatnonzero(judged.feasible)
         feasible += len(good)
         if len(good):

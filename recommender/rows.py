@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -262,6 +263,20 @@ def _over(
         high=max(value + NORMAL_90 * sd for value, sd in pairs) * scale + sure,
         evidence=evidence,
     )
+
+
+def over(
+    found: Sequence[Sums], name: str, scale: float, evidence: Sequence[Evidence]
+) -> list[Estimate]:
+    """Sums for the first kind of arrival, with intervals over all of them."""
+    ends = [(getattr(one, name), NORMAL_90 * getattr(one, f"{name}_sd")) for one in found]
+    value = ends[0][0] * scale
+    low = np.min([middle - half for middle, half in ends], axis=0) * scale
+    high = np.max([middle + half for middle, half in ends], axis=0) * scale
+    return [
+        Estimate(value=value[place], low=low[place], high=high[place], evidence=word)
+        for place, word in enumerate(evidence)
+    ]
 
 
 def _verdict(saved: Estimate, *, same: bool, what: str) -> tuple[Verdict, str]:

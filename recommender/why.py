@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evidence import EVIDENCE
-from iojoule.model.predictor import NORMAL_90
-from iojoule.recommender.answer import Attribution, Estimate, KnobEffect, Saving
+from iojoule.recommender.answer import Attribution, KnobEffect, Saving
 from iojoule.recommender.attribution import Between, alone, last
-from iojoule.recommender.rows import Details
-from iojoule.recommender.sensitivity import Sums
+from iojoule.recommender.rows import Details, over
 from iojoule.recommender.space import configuration_of
 
 Floats = NDArray[np.float64]
@@ -46,8 +44,8 @@ def attribution(
         return None
     codes = details.evidence_codes(details.question.scope.value)
     words = [Evidence(EVIDENCE[int(codes[used].max(initial=0))]) for used in weights != 0]
-    percent = _estimates(found, "percent", 1.0, words)
-    joules = _estimates(found, "joules_per_byte", 1e9, words)
+    percent = over(found, "percent", 1.0, words)
+    joules = over(found, "joules_per_byte", 1e9, words)
     settings = [configuration_of(details.judged.frame, row) for row in (today, best)]
     effects = [
         KnobEffect(
@@ -78,17 +76,3 @@ def _by_row(by_mask: Floats, row_of: NDArray[np.intp], count: int) -> Floats:
     there = row_of >= 0
     weights[:, row_of[there]] = by_mask[:, there]
     return weights
-
-
-def _estimates(
-    found: Sequence[Sums], name: str, scale: float, words: Sequence[Evidence]
-) -> list[Estimate]:
-    """Values for the first kind of arrival, intervals over all of them."""
-    ends = [(getattr(one, name), NORMAL_90 * getattr(one, f"{name}_sd")) for one in found]
-    value = ends[0][0] * scale
-    low = np.min([middle - half for middle, half in ends], axis=0) * scale
-    high = np.max([middle + half for middle, half in ends], axis=0) * scale
-    return [
-        Estimate(value=value[place], low=low[place], high=high[place], evidence=word)
-        for place, word in enumerate(words)
-    ]

@@ -6,7 +6,16 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from iojoule.api.answer_words import KNOBS, OF_HOST, SCOPE_POWER, knob, same_setting, setting
+from iojoule.api.answer_words import (
+    KNOBS,
+    OF_HOST,
+    SCOPE_POWER,
+    bound,
+    knob,
+    plain_name,
+    same_setting,
+    setting,
+)
 from iojoule.api.cli import console, why_table
 from iojoule.api.quantities import digits, quantity
 from iojoule.datasets.schema import Configuration
@@ -35,8 +44,6 @@ _BROAD = 180
 
 _BREAK = re.compile(r" (\[|recommended|misses|/ )")
 
-_BOUNDS = {"min": "at least", "max": "at most"}
-
 
 def parts(found: Recommendation, rows: int) -> Iterator[Any]:
     """What goes to the terminal, from top to bottom: lines and tables."""
@@ -50,9 +57,13 @@ def parts(found: Recommendation, rows: int) -> Iterator[Any]:
         yield ""
         best = found.recommended.configuration
         yield from why_table.attribution(found.attribution, found.current.configuration, best)
+    if found.bounds:
+        yield ""
+        yield from why_table.bounds(found.bounds, found.ranked_by)
     if found.nearest_misses:
         yield ""
         yield from _misses(found.nearest_misses)
+        yield from why_table.relaxations(found.relaxations)
     yield ""
     yield from _reading(found)
 
@@ -82,21 +93,11 @@ def _target(found: Recommendation) -> str:
 
 
 def _bound(sla: Sla, name: str, limit: float) -> str:
-    field, _, end = name.rpartition("_")
-    said = f"{_plain_name(field)} {_BOUNDS[end]} {quantity(field, limit)}"
+    said = bound(name, limit)
     if name in sla.soft:
         said += " preferred"
     own = sla.confidence_of(name)
     return said if own == sla.confidence else f"{said} at {own:.3g}"
-
-
-def _plain_name(field: str) -> str:
-    """A field's name without its unit, as people say it: `latency_p99_ns` is p99 latency."""
-    words = field
-    for unit in ("_bytes_per_second", "_ns", "_watts", "_years"):
-        words = words.removesuffix(unit)
-    kind, _, level = words.partition("_")
-    return f"{level} latency" if kind == "latency" else words.replace("_", " ")
 
 
 def _table(found: Recommendation, rows: int) -> Any:
@@ -290,7 +291,7 @@ def _misses(misses: Sequence[Miss]) -> Iterator[str]:
 def _short(one: Shortfall) -> str:
     name = one.bound.removesuffix("_min").removesuffix("_max")
     return (
-        f"{_plain_name(name)}: reaches {quantity(name, one.reached)}, bound "
+        f"{plain_name(name)}: reaches {quantity(name, one.reached)}, bound "
         f"{quantity(name, one.limit)}, missed by {quantity(name, one.missed_by)} "
         f"({one.missed_by_percent:.0f} %)"
     )

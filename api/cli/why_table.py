@@ -1,15 +1,21 @@
-"""Why an answer is what it is: what each knob brings."""
+"""Why an answer is what it is: what each knob brings, what each bound costs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from iojoule.api.answer_words import knob
+from iojoule.api.answer_words import bound, knob, plain_name, setting
 from iojoule.api.cli import console
 from iojoule.api.quantities import quantity
 from iojoule.datasets.schema import Configuration
-from iojoule.recommender.answer import Attribution, Estimate
+from iojoule.recommender.answer import (
+    Attribution,
+    BoundSlack,
+    BoundStep,
+    Estimate,
+    Relaxation,
+)
 
 
 def attribution(found: Attribution, today: Configuration, best: Configuration) -> Iterator[Any]:
@@ -42,3 +48,63 @@ def attribution(found: Attribution, today: Configuration, best: Configuration) -
 
 def _percent(one: Estimate | None) -> str:
     return "cannot be" if one is None else quantity("percent", one.value, one.low, one.high)
+
+
+def bounds(found: Sequence[BoundSlack], ranked_by: str) -> Iterator[Any]:
+    """How far every bound is, and what one step of it costs or brings."""
+    table = console.new_table(
+        ["bound", "held against it", "left", "10 % looser", "10 % tighter", "without"]
+    )
+    for one in found:
+        name = "the demand" if one.binds is None else bound(one.bound, one.limit)
+        reached, spare = "nothing", "any"
+        if one.reached is not None and one.slack_percent is not None:
+            reached = f"{quantity(_bounded(one.bound), one.reached)} at {one.confidence:.3g}"
+            spare = f"{one.slack_percent:.3g} %"
+        steps = (one.looser, one.tighter, one.without)
+        table.add_row(name, reached, spare, *map(_change, steps))
+    aim = ranked_by.replace("_", " ").replace("gb", "GB").replace("edp", "EDP")
+    table.caption = (
+        f"Changes of the least {aim} that any candidate has; below zero is a gain. Another demand "
+        "is other work, so it has no step."
+    )
+    yield table
+    for one in found:
+        brings = one.looser
+        if brings is None or brings.configuration is None or not one.binds:
+            continue
+        if (brings.objective_change_percent or 0.0) < 0.0:
+            saved = brings.saves_percent
+            energy = f", energy {_percent(saved)} less" if saved is not None else ""
+            yield (
+                f"{plain_name(_bounded(one.bound))} binds: a step looser would allow "
+                f"{setting(brings.configuration)}{energy}"
+            )
+
+
+def _bounded(name: str) -> str:
+    """The quantity of a bound; that of the demand is its own."""
+    return name.removesuffix("_min").removesuffix("_max")
+
+
+def _change(step: BoundStep | None) -> str:
+    if step is None:
+        return "-"
+    if step.objective_change_percent is None:
+        return "nothing keeps it"
+    change = step.objective_change_percent
+    return f"{change:+.3g} %" if abs(change) >= 5e-7 else "as it is"
+
+
+def relaxations(found: Sequence[Relaxation]) -> Iterator[str]:
+    """What would have to give, alone, where nothing keeps the SLA."""
+    if not found:
+        yield "  no bound makes it feasible alone: several have to give"
+    for one in found:
+        field = _bounded(one.bound)
+        change = "less" if one.needed < one.limit else "more"
+        yield (
+            f"  enough alone: {plain_name(field)} {quantity(field, one.needed)} instead of "
+            f"{quantity(field, one.limit)} ({one.by_percent:.3g} % {change}): "
+            f"{setting(one.configuration)}"
+        )
