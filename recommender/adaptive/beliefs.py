@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from iojoule.model.gaussian_process import GaussianProcess, Hyperparameters
 from iojoule.recommender.adaptive.aims import Aims
+from iojoule.recommender.adaptive.normal import LEAST_VARIANCE, Normal
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -20,7 +21,6 @@ JOINT_MAX = 1_500
 OPTIMISM = 3.0
 """A candidate may be the best where its cost less so many sd is low, and its chance is not nil."""
 _LEAST_CHANCE = 1e-3
-_LEAST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -39,41 +39,6 @@ class Choice:
     cost: float
     probability: float
     feasible: bool
-
-
-@dataclass(frozen=True)
-class Normal:
-    """Joint normal distributions of the outputs, independent of each other.
-
-    Attributes:
-        rows: The candidates that it is about, shape (k,).
-        means: Shape (q, k).
-        covariances: Shape (q, k, k).
-    """
-
-    rows: Rows
-    means: Floats
-    covariances: Floats
-
-    @property
-    def variances(self) -> Floats:
-        """Shape (q, k)."""
-        return np.maximum(np.diagonal(self.covariances, axis1=1, axis2=2), _LEAST_VARIANCE)
-
-    def only(self, kept: NDArray[np.bool_]) -> Normal:
-        """The same without some candidates."""
-        return Normal(self.rows[kept], self.means[:, kept], self.covariances[:, kept][:, :, kept])
-
-    def samples(self, count: int, source: np.random.Generator) -> Floats:
-        """Draws of the outputs, shape (q, k, count)."""
-        size = len(self.rows)
-        found = []
-        for mean, covariance in zip(self.means, self.covariances, strict=True):
-            # rounding makes the matrix slightly indefinite where candidates hardly differ
-            ridge = 1e-9 + 1e-8 * float(np.diag(covariance).max())
-            factor = np.linalg.cholesky(covariance + ridge * np.eye(size))
-            found.append(mean[:, None] + factor @ source.standard_normal((size, count)))
-        return np.stack(found)
 
 
 class Beliefs:
@@ -111,7 +76,7 @@ class Beliefs:
         self.means = np.stack([mean for mean, _ in found])
         self.variances = np.maximum(
             np.stack([variance for _, variance in found]) * self._widened[:, None],
-            _LEAST_VARIANCE,
+            LEAST_VARIANCE,
         )
 
     @property

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm, qmc
 
 from iojoule.recommender.adaptive.aims import Aims
-from iojoule.recommender.adaptive.beliefs import Normal
+from iojoule.recommender.adaptive.normal import Normal
 
 Floats = NDArray[np.float64]
 
@@ -109,7 +109,7 @@ def batch(
         worth = _worth(aims, doubted, noise, places, shifts) / seconds[places]
         place = int(places[worth.argmax()])
         chosen.append(int(joint.rows[place]))
-        joint = _measured(joint, noise, place)
+        joint = joint.after(place, noise)
     return chosen
 
 
@@ -144,22 +144,10 @@ def _worth(
     rows = joint.rows[rivals]
     worth = np.empty(len(places))
     for index, place in enumerate(places):
-        step = _step(joint, noise, int(place))[:, rivals]
+        step = joint.step(int(place), noise)[:, rivals]
         means = joint.means[:, rivals][:, None, :] + shifts.T[:, :, None] * step[:, None, :]
         left = np.maximum(variances[:, rivals] - step**2, 1e-12)[:, None, :]
         chances = aims.chances(means, left)
         after = aims.log_costs(means, rows) + INFEASIBLE * (1 - chances)
         worth[index] = prices.min() - after.min(axis=1).mean()
     return worth
-
-
-def _step(joint: Normal, noise: Floats, place: int) -> Floats:
-    """How far one sd of surprise at a candidate moves all means, shape (q, k)."""
-    column = joint.covariances[:, :, place]
-    return np.asarray(column / np.sqrt(column[:, place] + noise**2)[:, None])
-
-
-def _measured(joint: Normal, noise: Floats, place: int) -> Normal:
-    """What would be known after measuring a candidate, if it turned out as expected."""
-    step = _step(joint, noise, place)
-    return replace(joint, covariances=joint.covariances - step[:, :, None] * step[:, None, :])
