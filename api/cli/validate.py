@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.findings import findings
+
+if TYPE_CHECKING:
+    from iojoule.recommender.thesis_table import Rule
 
 app = typer.Typer(no_args_is_help=True, help="Compare iojoule with what was published.")
 
@@ -30,9 +34,25 @@ def thesis_table(output: console.FormatOption = console.Format.TABLE) -> None:
     from iojoule.recommender import thesis_table as table
 
     rules = table.thesis_table(load_shipped_profile(table.DEVICE))
+    _emit(rules, output, COLUMNS)
+
+
+@app.command("thesis-applications")
+def thesis_applications(output: console.FormatOption = console.Format.TABLE) -> None:
+    """Chapter 6 of the thesis: what it found of four applications, beside what is recommended."""
+    from iojoule.datasets.profile import load_shipped_profile
+    from iojoule.recommender.thesis_applications import thesis_applications as answered
+    from iojoule.recommender.thesis_table import DEVICE
+
+    names = {"workload": "application", "variable": "about", "thesis": "the thesis finds"}
+    columns = {name: names.get(name, COLUMNS[name]) for name in [*names, *COLUMNS]}
+    _emit(answered(load_shipped_profile(DEVICE)), output, columns)
+
+
+def _emit(rules: Sequence[Rule], output: console.Format, columns: dict[str, str]) -> None:
     verdicts = {True: "yes", False: "no", None: "not modelled"}
     records = [{**rule.model_dump(), "verdict": verdicts[rule.agrees]} for rule in rules]
-    console.emit_records(records, output, COLUMNS)
+    console.emit_records(records, output, columns)
     asked = [rule for rule in rules if rule.agrees is not None]
     agreed = sum(bool(rule.agrees) for rule in asked)
     console.note(f"{agreed} of {len(asked)} rules that the profile can answer agree")
