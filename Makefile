@@ -21,7 +21,7 @@ help: ## list every target
 setup: ## install what is missing: Debian packages where allowed, .venv, this project, its core
 	@scripts/setup.sh
 
-core: ## compile what has changed in the simulator's core (setup does so too)
+core: ## compile what has changed in the native parts (setup does so too)
 	@scripts/build_core.sh
 
 demo: setup ## answer the main question for the shipped example, with a picture in build/demo

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Scheduler
 from iojoule.model.frame import COMPLETIONS, SCHEDULERS, Frame
+from iojoule.recommender import _kernel
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -41,7 +42,11 @@ def non_dominated(costs: Floats) -> NDArray[np.bool_]:
     """
     if len(costs) == 0:
         return np.zeros(0, dtype=bool)
-    return np.asarray(moocore.is_nondominated(np.ascontiguousarray(costs)), dtype=bool)
+    lacking = 3 - costs.shape[1]
+    if lacking < 0:
+        return np.asarray(moocore.is_nondominated(np.ascontiguousarray(costs)), dtype=bool)
+    three = np.ascontiguousarray(np.pad(costs, ((0, 0), (0, lacking))) if lacking else costs)
+    return _kernel.non_dominated(three).view(np.bool_)
 
 
 def front(costs: Floats, frame: Frame) -> Rows:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes .venv hold what requirements.txt and pyproject.toml ask for, compiles the simulator's core,
+# Makes .venv hold what requirements.txt and pyproject.toml ask for, compiles the native parts,
 # bundles the page, and does nothing when all that is done already.
 #
 # The one rule that keeps this safe: a stamp is the last thing written and the first thing removed.

@@ -27,6 +27,7 @@ PRESENT = tuple(name for name in FOLDERS if (ROOT / name).is_dir())
 # "Under about 400 lines": a module this long is asking to be two.
 LONGEST_MODULE_LINES = 420
 NATIVE = (".c", ".cpp", ".hpp")
+EXTENSIONS = ("sim/_core", "recommender/_kernel")
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -180,16 +181,17 @@ def test_make_help_lists_every_target() -> None:
     assert set(re.findall(r"^  make ([a-z-]+)", shown, re.MULTILINE)) == targets
 
 
-def test_the_stub_of_the_core_says_what_the_core_has(tmp_path: Path) -> None:
-    stub = tmp_path / "_core.pyi"
+@pytest.mark.parametrize("name", EXTENSIONS)
+def test_the_stub_of_an_extension_says_what_it_has(name: str, tmp_path: Path) -> None:
+    stub = tmp_path / "extension.pyi"
+    module = f"iojoule.{name.replace('/', '.')}"
     made = run(
-        *(sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "iojoule.sim._core", "-o", stub),
-        cwd=tmp_path,
+        *(sys.executable, "-m", "nanobind.stubgen", "-q", "-m", module, "-o", stub), cwd=tmp_path
     )
     assert made.returncode == 0, made.stderr
-    assert (ROOT / "sim" / "_core.pyi").read_text(encoding="utf-8") == stub.read_text(
-        encoding="utf-8"
-    ), "make core writes it"
+    assert (ROOT / f"{name}.pyi").read_text(encoding="utf-8") == stub.read_text(encoding="utf-8"), (
+        "make core writes it"
+    )
 
 
 def native_fields(header: str) -> dict[str, set[str]]:
@@ -249,8 +251,9 @@ def test_the_wheel_from_the_sdist_holds_every_tracked_file(wheel: Path) -> None:
         if relative.parts[:2] != ("api", "page") or relative.suffix == ".py"
     }
     page = {"iojoule/api/page/built/index.html"}  # the page is packed as it is served
-    core = f"iojoule/sim/_core{sysconfig.get_config_var('EXT_SUFFIX')}"
-    assert expected | {"iojoule/__init__.py", "iojoule/py.typed", core} | page <= packed
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    compiled = {f"iojoule/{name}{suffix}" for name in EXTENSIONS}
+    assert expected | {"iojoule/__init__.py", "iojoule/py.typed"} | page | compiled <= packed
     assert not {name for name in packed if "__pycache__" in name or name.endswith(NATIVE)}
     assert not {name for name in packed if "node_modules" in name or name.endswith(".tsx")}
 
@@ -269,7 +272,8 @@ import importlib
 import importlib.resources
 for folder in {PRESENT!r}:
     print(importlib.import_module("iojoule." + folder).__file__)
-print(importlib.import_module("iojoule.sim._core").__file__)
+for name in {EXTENSIONS!r}:
+    print(importlib.import_module("iojoule." + name.replace("/", ".")).__file__)
 data = importlib.resources.files("iojoule.datasets")
 print(sum(1 for entry in data.rglob("*") if entry.suffix in (".toml", ".json")))
 """

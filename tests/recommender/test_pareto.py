@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import moocore
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
@@ -45,6 +47,37 @@ def test_the_front_is_what_brute_force_finds(costs: np.ndarray, seed: int) -> No
     expected = {tuple(costs[row]) for row in range(len(costs)) if not beaten(costs, row)}
     assert {tuple(row) for row in costs[found]} == expected
     assert len(found) == len(expected), "equal costs are shown once"
+
+
+@settings(deadline=None)
+@given(
+    costs=npst.arrays(
+        np.float64,
+        st.tuples(st.integers(0, 80), st.integers(1, 5)),
+        elements=st.one_of(st.integers(-3, 3).map(float), st.floats(-1e300, 1e300)),
+    )
+)
+def test_the_first_of_equal_rows_that_none_beats_is_not_dominated(costs: np.ndarray) -> None:
+    first = np.array(
+        [not (costs[:row] == costs[row]).all(axis=1).any() for row in range(len(costs))], dtype=bool
+    )
+    best = np.array([not beaten(costs, row) for row in range(len(costs))], dtype=bool)
+    assert (pareto.non_dominated(costs) == (best & first)).all()
+
+
+@pytest.mark.parametrize("shape", ["sphere", "line", "cloud", "steps", "copies"])
+def test_many_points_have_the_front_that_another_algorithm_finds(shape: str) -> None:
+    random = np.random.default_rng(7)
+    costs = np.abs(random.standard_normal((20_000, 3)))
+    if shape == "sphere":  # every point is on the front
+        costs = -costs / np.linalg.norm(costs, axis=1, keepdims=True)
+    elif shape == "line":
+        costs = np.stack([costs[:, 0], -costs[:, 0], np.round(costs[:, 1], 1)], axis=1)
+    elif shape == "steps":
+        costs = np.round(costs * 5)
+    elif shape == "copies":
+        costs = costs[random.integers(0, 300, len(costs))]
+    assert (pareto.non_dominated(costs) == moocore.is_nondominated(costs)).all()
 
 
 @settings(deadline=None)
