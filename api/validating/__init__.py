@@ -1,0 +1,1 @@
+"""Are recommendations kept? Random questions about simulated drives whose truth is known."""

@@ -1,0 +1,106 @@
+"""A profile of a simulated drive, fitted on what a campaign of a few hours would have seen of it.
+
+The runs fill a part of the grid evenly: every other size and depth, the fewest and the most jobs,
+one of the two mixes. Each shows the truth with the noise of a run of half a minute.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from iojoule.api.fitting import fit_datasets
+from iojoule.api.validating.drives import STATES, HiddenDrive
+from iojoule.api.validating.truth import Grid, Table, Work, measured_workload
+from iojoule.datasets.measured_drive import FILE_NAME, DeclaredState, MeasuredDrive
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.provenance import Provenance
+from iojoule.datasets.schema import Measurement, Observations
+from iojoule.datasets.store import Dataset, write_dataset
+from iojoule.measure.campaign.space_filling import space_filling
+from iojoule.measure.point import Point
+
+RUNS = 48
+"""Of each kind of work: with the pauses between them an hour each."""
+UNMEASURED_MIX = 0.3
+"""Share of reads that is asked about and never measured."""
+NOISE = {
+    "throughput": 0.015, "latency": 0.01, "tail": 0.04, "device": 0.015, "cpu": 0.02, "idle": 0.01,
+}  # fmt: skip
+"""Log standard deviations of one run's throughput, of its mean latency and p99 besides, and of
+power; as in the rehearsals of adaptive campaigns (docs/adaptive.md)."""
+
+
+def fitted(
+    drive: HiddenDrive, tables: Mapping[Work, Table], source: np.random.Generator, runs: int = RUNS
+) -> DeviceProfile:
+    """The profile that `iojoule fit` makes of the drive's campaign."""
+    measured: list[Measurement] = []
+    for work, table in tables.items():
+        if work.operation != "mixed" or work.read_fraction != UNMEASURED_MIX:
+            measured += _campaign(table, source, runs)
+    name = f"Simulated {drive.name}"
+    with tempfile.TemporaryDirectory(prefix="iojoule-validate-") as made:
+        folder = Path(made)
+        (folder / FILE_NAME).write_text(_told(drive, name).model_dump_json(), encoding="utf-8")
+        dataset = Dataset.from_measurements(measured, Provenance(importer="validate"))
+        write_dataset(dataset, folder / "runs")
+        return fit_datasets([folder], name).profile
+
+
+def measured_part(grid: Grid) -> Grid:
+    """Every other size and depth, the fewest and the most jobs."""
+    return Grid(
+        grid.request_bytes[::2], grid.queue_depth[::2],
+        tuple(dict.fromkeys((grid.jobs[0], grid.jobs[-1]))), grid.completion, grid.power_state,
+    )  # fmt: skip
+
+
+def _campaign(table: Table, source: np.random.Generator, runs: int) -> list[Measurement]:
+    chosen = measured_part(table.grid).configurations()
+    points = [Point(measured_workload(table.work), one) for one in chosen]
+    truth, drive = table.at_work(None), table.drive
+    rests = drive.with_leakage(np.array(drive.idle_watts))
+    found = []
+    for place in space_filling(points, min(runs, len(points)), int(source.integers(1 << 31))):
+        row = table.grid.place(chosen[place])
+        by = {name: float(np.exp(sd * source.standard_normal())) for name, sd in NOISE.items()}
+        faster = by["throughput"]
+        longer = by["latency"] / faster
+        median = truth["latency_p50_ns"][row] * longer
+        seen = Observations(
+            throughput_bytes_per_second=truth["capacity_bytes_per_second"][row] * faster,
+            iops=table.iops[row] * faster,
+            latency_mean_ns=truth["latency_mean_ns"][row] * longer,
+            latency_p50_ns=median,
+            latency_p99_ns=max(truth["latency_p99_ns"][row] * longer * by["tail"], median),
+            device_power_watts=truth["device_power_watts"][row] * by["device"],
+            cpu_power_watts=truth["cpu_power_watts"][row] * by["cpu"],
+            idle_power_watts=rests[table.power_state[row]] * by["idle"],
+        )
+        found.append(
+            Measurement(
+                workload=points[place].workload, configuration=chosen[place], observations=seen
+            )
+        )
+    return found
+
+
+def _told(drive: HiddenDrive, name: str) -> MeasuredDrive:
+    """What the drive says of itself."""
+    return MeasuredDrive(
+        model=name,
+        capacity_bytes=1_000_204_886_016,
+        block_bytes=512,
+        max_transfer_bytes=drive.split_bytes or 1 << 20,
+        power_states=tuple(
+            DeclaredState(
+                index=state, max_power_watts=drive.declared_caps_watts[state], operational=True,
+                entry_latency_us=0, exit_latency_us=0,
+            )
+            for state in STATES
+        ),
+    )  # fmt: skip

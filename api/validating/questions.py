@@ -1,0 +1,181 @@
+"""Random questions: workload profiles and SLAs about what a simulated drive can nearly do.
+
+What is drawn, each from a stream of its own seed and number:
+
+* the kind of work, uniformly from `truth.WORKS`; useful requests of 4, 8 or 16 KiB, coalescible up
+  to a size uniform among those from there on;
+* which knobs are free, each with probability 0.8 (two at the least), over all values of the grid;
+  today's value of every knob uniformly, the request size that of the application;
+* with probability 0.6 a demand, uniform from 10 to 90 % of the most that any configuration can
+  carry; objective watts, or with probability 0.2 energy-delay product (also of what runs as fast as
+  possible, else joules per useful GB);
+* one to three bounds among p99, mean latency, throughput (where there is no demand) and power of
+  the drive, in random order. Each is a quantile, uniform from 0.1 to 0.9 from the tightest, of the
+  true values over the configurations that keep demand and bounds so far, times exp(U(-0.1, 0.1)):
+  an application's bound knows nothing of the configurations, and now and then none can keep it;
+* a confidence among 0.8, 0.85, 0.9, 0.95 and 0.99; with probability 0.2 one bound has its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.api.validating.truth import ENGINE, KNOBS, Grid, Table
+from iojoule.recommender.screen import DEMAND
+from iojoule.recommender.sla import LATENCY_MAXIMA, MINIMA, POWER_MAXIMA
+from iojoule.recommender.workload import Objective, WorkloadProfile, parse_workload
+
+Floats = NDArray[np.float64]
+
+CONFIDENCES = (0.8, 0.85, 0.9, 0.95, 0.99)
+USEFUL_SIZES = 3
+"""How many of the grid's smallest sizes an application may ask for."""
+BOUNDS = (
+    "latency_p99_ns_max", "latency_mean_ns_max", "throughput_bytes_per_second_min",
+    "device_power_watts_max",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question, its candidates and what is true of them.
+
+    Attributes:
+        number: Of the question.
+        table: The drive's truth for this kind of work.
+        workload: The question.
+        candidates: Rows of the table that may be chosen.
+        truth: What each row of the table does at the demand.
+    """
+
+    number: int
+    table: Table
+    workload: WorkloadProfile
+    candidates: NDArray[np.intp]
+    truth: dict[str, Floats]
+
+    @property
+    def demand(self) -> float | None:
+        """Useful bytes a second."""
+        return self.workload.workload.demand_bytes_per_second
+
+    def confidences(self) -> dict[str, float]:
+        """With which each bound is to be kept; the demand is one of them."""
+        sla = self.workload.sla
+        names = [*([DEMAND] if self.demand is not None else []), *sla.bounds()]
+        return {name: sla.confidence_of(name) for name in names}
+
+    def broken(self) -> dict[str, NDArray[np.bool_]]:
+        """By bound, which rows of the table truly break it."""
+        found = {name: _breaks(self.truth, name, limit)
+                 for name, limit in self.workload.sla.bounds().items()}  # fmt: skip
+        if self.demand is not None:
+            found[DEMAND] = self.truth["capacity_bytes_per_second"] < self.demand
+        return found
+
+    def costs(self) -> Floats:
+        """The true objective of every row: W, J per useful byte, or that times seconds."""
+        watts = self.truth[f"{self.workload.scope.value}_power_watts"]
+        objective = self.workload.effective_objective
+        if objective is Objective.WATTS:
+            return watts
+        energy = self.energy()
+        if objective is Objective.EDP:
+            return energy * self.truth["latency_mean_ns"]
+        return energy
+
+    def energy(self) -> Floats:
+        """True energy of every row in the question's scope, J per useful byte."""
+        watts = self.truth[f"{self.workload.scope.value}_power_watts"]
+        return watts / self.truth["served_bytes_per_second"]
+
+
+def draw_question(table: Table, number: int, seed: int) -> Asked:
+    """The question of this number about a drive; the same seed and number give the same one."""
+    source = np.random.default_rng([seed, 3, number])
+    grid = table.grid
+    useful = int(source.choice(grid.request_bytes[:USEFUL_SIZES]))
+    larger = [size for size in grid.request_bytes if size >= useful]
+    coalescible = int(source.choice(larger))
+    today = {name: _plain(source.choice(getattr(grid, name))) for name in KNOBS}
+    today["request_bytes"] = useful
+    values = {name: [_plain(one) for one in getattr(grid, name)] for name in KNOBS}
+    values["request_bytes"] = [size for size in larger if size <= coalescible]
+    chosen = source.random(len(KNOBS)) < 0.8
+    if chosen.sum() < 2:
+        chosen[source.choice(len(KNOBS), 2, replace=False)] = True
+    free = {name: values[name] for name, is_free in zip(KNOBS, chosen, strict=True) if is_free}
+    axes = [free.get(name, [today[name]]) for name in KNOBS]
+    candidates = _rows(grid, axes)
+    workload = table.work.workload | {
+        "useful_request_bytes": useful, "request_bytes_coalescible": coalescible,
+    }  # fmt: skip
+    demand = None
+    if source.random() < 0.6:
+        most = float((table.iops * table.request_bytes)[candidates].max())
+        demand = float(source.uniform(0.1, 0.9)) * most
+        workload |= {"demand_bytes_per_second": demand, "arrival_process": "bursts"}
+    truth = table.at_work(demand)
+    sla = _sla(truth, candidates, demand, source)
+    asked = {
+        "name": f"question {number}", "workload": workload, "current": today | ENGINE,
+        "free": free, "sla": sla, "scope": "device",
+    }  # fmt: skip
+    if source.random() < 0.2:
+        asked["objective"] = "edp"
+    return Asked(number, table, parse_workload(asked), candidates, truth)
+
+
+def _rows(grid: Grid, axes: list[list[Any]]) -> NDArray[np.intp]:
+    """Rows of the grid that a product of values makes."""
+    places = [
+        [getattr(grid, name).index(value) for value in axis]
+        for name, axis in zip(KNOBS, axes, strict=True)
+    ]
+    cells = np.array(list(itertools.product(*places)))
+    return np.ravel_multi_index(tuple(cells.T), [len(getattr(grid, name)) for name in KNOBS])
+
+
+def _sla(
+    truth: dict[str, Floats],
+    candidates: NDArray[np.intp],
+    demand: float | None,
+    source: np.random.Generator,
+) -> dict[str, Any]:
+    names = [name for name in BOUNDS if demand is None or name not in MINIMA]
+    drawn = list(source.permutation(names)[: int(source.integers(1, 4))])
+    sla: dict[str, Any] = {"confidence": float(source.choice(CONFIDENCES))}
+    left = candidates
+    if demand is not None:
+        left = left[truth["capacity_bytes_per_second"][left] >= demand]
+    for name in map(str, drawn):
+        values = _bounded(truth, name)[left if len(left) else candidates]
+        lower = name.endswith("_min")
+        quantile = float(source.uniform(0.1, 0.9))
+        limit = float(np.quantile(values, 1.0 - quantile if lower else quantile))
+        sla[name] = limit * float(np.exp(source.uniform(-0.1, 0.1)))
+        left = left[~_breaks(truth, name, sla[name])[left]]
+    if source.random() < 0.2:
+        sla["confidences"] = {str(drawn[0]): float(source.choice(CONFIDENCES))}
+    return sla
+
+
+def _bounded(truth: dict[str, Floats], name: str) -> Floats:
+    """The quantity that a bound is about."""
+    if name in MINIMA:
+        return truth["capacity_bytes_per_second"]
+    return truth[(LATENCY_MAXIMA | POWER_MAXIMA)[name]]
+
+
+def _breaks(truth: dict[str, Floats], name: str, limit: float) -> NDArray[np.bool_]:
+    value = _bounded(truth, name)
+    return np.asarray(value < limit if name in MINIMA else value > limit)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
