@@ -97,7 +97,7 @@ def calibrate(
         settings=Settings(waves=waves, designs=designs, folder=state),
         tables=not no_tables,
     )
-    with open_pool(jobs or cores()) as pool, _progress() as watch:
+    with open_pool(jobs or cores()) as pool, stage_bars() as watch:
         found = calibrate_datasets(datasets, drive, ssd, device, wishes, pool=pool, watch=watch)
     write_profile(found.profile, path)
     _say(found)
@@ -171,7 +171,7 @@ def _percent(share: float | None) -> float | None:
 
 
 @contextmanager
-def _progress() -> Iterator[Watch | None]:
+def stage_bars() -> Iterator[Watch | None]:
     """A bar on standard error for each stage; nothing where nobody would see it."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

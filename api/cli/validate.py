@@ -10,6 +10,7 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.findings import findings
+from iojoule.api.cli.validate_recommendations import recommendations
 
 if TYPE_CHECKING:
     from iojoule.recommender.thesis_table import Rule
@@ -59,6 +60,7 @@ def _emit(rules: Sequence[Rule], output: console.Format, columns: dict[str, str]
 
 
 app.command("findings")(findings)
+app.command("recommendations")(recommendations)
 
 
 @app.command("left-out")

@@ -23,8 +23,8 @@ from iojoule.datasets.store import Dataset, write_dataset
 from iojoule.measure.campaign.space_filling import space_filling
 from iojoule.measure.point import Point
 
-RUNS = 48
-"""Of each kind of work: with the pauses between them an hour each."""
+RUNS = 144
+"""Of each kind of work: with the pauses between them an two hours each."""
 UNMEASURED_MIX = 0.3
 """Share of reads that is asked about and never measured."""
 NOISE = {

@@ -165,7 +165,8 @@ def _in_state(base: dict[str, Any], factor: float, headroom: float) -> DeviceCon
     """The drive in a power state: slower, at less power, and capped."""
     energy, controller = base["physical"]["energy"], base["physical"]["controller"]
     floor = energy["controller_active_watts"] * factor + sum(
-        energy[name] for name in ("controller_busy_watts", "dram_refresh_watts", "link_active_watts")
+        energy[name]
+        for name in ("controller_busy_watts", "dram_refresh_watts", "link_active_watts")
     )
     change = {
         "channel_megatransfers_per_second": int(base["channel_megatransfers_per_second"] * factor),

@@ -7,7 +7,7 @@ every prediction for the truth (confidence 0.5: no margin to any bound).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -64,7 +64,7 @@ def judge(recommender: Recommender, asked: Asked, picker: Picker) -> Outcome:
         workload = workload.model_copy(update={"sla": sla})
     answer = recommender.recommend(workload, rows=1)
     breaks, costs = asked.broken(), asked.costs()
-    keeps = ~np.any([rows for rows in breaks.values()], axis=0)
+    keeps = ~np.any(list(breaks.values()), axis=0)
     able = asked.candidates[keeps[asked.candidates]]
     stated = {name: 1.0 - confidence for name, confidence in asked.confidences().items()}
     drive = asked.table.drive.name
@@ -79,12 +79,14 @@ def judge(recommender: Recommender, asked: Asked, picker: Picker) -> Outcome:
     )  # fmt: skip
 
 
-def _saving(asked: Asked, answer: Recommendation, row: int) -> dict[str, float | bool]:
+def _saving(asked: Asked, answer: Recommendation, row: int) -> dict[str, Any]:
     said = answer.saving
     if said is None or said.verdict == "no change":
         return {}
     energy = asked.energy()
-    true = float(100.0 * (1.0 - energy[row] / energy[asked.table.grid.place(answer.current.configuration)]))
+    true = float(
+        100.0 * (1.0 - energy[row] / energy[asked.table.grid.place(answer.current.configuration)])
+    )
     return {
         "saving_covered": bool(said.percent.low <= true <= said.percent.high),
         "saving_proven": said.verdict in ("proven", "likely"),

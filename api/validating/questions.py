@@ -10,7 +10,7 @@ What is drawn, each from a stream of its own seed and number:
   carry; objective watts, or with probability 0.2 energy-delay product (also of what runs as fast as
   possible, else joules per useful GB);
 * one to three bounds among p99, mean latency, throughput (where there is no demand) and power of
-  the drive, in random order. Each is a quantile, uniform from 0.1 to 0.9 from the tightest, of the
+  the drive, in random order. Each is a quantile, uniform from 0.2 to 0.9 from the tightest, of the
   true values over the configurations that keep demand and bounds so far, times exp(U(-0.1, 0.1)):
   an application's bound knows nothing of the configurations, and now and then none can keep it;
 * a confidence among 0.8, 0.85, 0.9, 0.95 and 0.99; with probability 0.2 one bound has its own.
@@ -138,7 +138,8 @@ def _rows(grid: Grid, axes: list[list[Any]]) -> NDArray[np.intp]:
         for name, axis in zip(KNOBS, axes, strict=True)
     ]
     cells = np.array(list(itertools.product(*places)))
-    return np.ravel_multi_index(tuple(cells.T), [len(getattr(grid, name)) for name in KNOBS])
+    shape = [len(getattr(grid, name)) for name in KNOBS]
+    return np.asarray(np.ravel_multi_index(tuple(cells.T), shape), dtype=np.intp)
 
 
 def _sla(
@@ -156,7 +157,7 @@ def _sla(
     for name in map(str, drawn):
         values = _bounded(truth, name)[left if len(left) else candidates]
         lower = name.endswith("_min")
-        quantile = float(source.uniform(0.1, 0.9))
+        quantile = float(source.uniform(0.2, 0.9))
         limit = float(np.quantile(values, 1.0 - quantile if lower else quantile))
         sla[name] = limit * float(np.exp(source.uniform(-0.1, 0.1)))
         left = left[~_breaks(truth, name, sla[name])[left]]

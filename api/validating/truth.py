@@ -1,8 +1,9 @@
 """What every configuration of a grid truly does on a simulated drive, at full speed.
 
 One table is of one kind of work; it is simulated once without noise, then the drive's hidden
-effects are put on top. What a configuration does at a demand follows from its table and the drive's
-rest (`at_work`): the demand comes in long bursts, served at full speed, and the drive rests between.
+effects are put on top. What a configuration does at a demand follows from its table and the
+drive's rest (`at_work`): the demand comes in long bursts that are served at full speed, and between
+them the drive rests.
 """
 
 from __future__ import annotations
@@ -135,8 +136,8 @@ class Table:
         }
 
 
-Tick = Callable[[int, int], None]
-"""Takes how many simulations are done, and of how many."""
+Tick = Callable[[str, int, int], None]
+"""Takes what is under way, how much of it is done, and of how much."""
 
 
 def tables(
@@ -189,7 +190,7 @@ def _simulated(
         if share >= 1.0:
             finished.add(index)
             if tick is not None:
-                tick(done + len(finished), total)
+                tick("simulating what is true", done + len(finished), total)
 
     results = run_jobs(jobs, EmbeddedEngine(), workers=os.cpu_count() or 1, watch=watch)
     rows = []
@@ -198,9 +199,7 @@ def _simulated(
         latency = flow.end_to_end_latency.all
         seconds = (flow.flow_last_completion_ns - flow.measured_from_ns) * 1e-9
         polled = configuration.completion == "polled"
-        cores = (
-            float(configuration.jobs) if polled else (flow.host_cpu_seconds or 0.0) / seconds
-        )
+        cores = float(configuration.jobs) if polled else (flow.host_cpu_seconds or 0.0) / seconds
         rows.append(
             (flow.iops, latency.mean_ns, latency.p50_ns, latency.p99_ns,
              result.device.power_watts_mean or 0.0, cores)

@@ -1,0 +1,56 @@
+"""Asks random questions about simulated drives and judges what is picked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from iojoule.api.validating.campaign import RUNS, fitted
+from iojoule.api.validating.drives import KINDS, draw_drives
+from iojoule.api.validating.judging import PICKERS, Outcome, judge
+from iojoule.api.validating.questions import draw_question
+from iojoule.api.validating.truth import WORKS, Grid, Tick, Work, tables
+from iojoule.recommender.recommend import Recommender
+
+
+def validate(
+    cases: int,
+    seed: int,
+    *,
+    drives: int = len(KINDS),
+    grid: Grid | None = None,
+    works: Sequence[Work] = WORKS,
+    runs: int = RUNS,
+    kept: Path | None = None,
+    tick: Tick | None = None,
+) -> list[Outcome]:
+    """Both pickers' answers to so many questions, the drives in turn.
+
+    Args:
+        cases: Questions.
+        seed: Of drives, measurement noise and questions; the same seed gives the same outcomes.
+        drives: How many drives, at most those of `drives.KINDS`.
+        grid: Configurations whose truth is simulated; None takes all of `truth.Grid`.
+        works: Kinds of work that are asked about.
+        runs: Measured runs of each kind of work.
+        kept: Folder in which simulated truth is kept for the next time.
+        tick: Told of the simulations' progress.
+    """
+    drawn = draw_drives(seed, drives)
+    truth = tables(drawn, works, grid or Grid(), kept=kept, tick=tick)
+    recommenders = []
+    for place, drive in enumerate(drawn):
+        own = {work: truth[place, work] for work in works}
+        profile = fitted(drive, own, np.random.default_rng([seed, 2, place]), runs)
+        recommenders.append(Recommender(profile))
+        if tick is not None:
+            tick("fitting profiles", place + 1, drives)
+    found = []
+    for number in range(cases):
+        place = number % drives
+        work = works[int(np.random.default_rng([seed, 4, number]).integers(len(works)))]
+        asked = draw_question(truth[place, work], number, seed)
+        found += [judge(recommenders[place], asked, picker) for picker in PICKERS]
+    return found

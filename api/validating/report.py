@@ -1,0 +1,174 @@
+"""What the outcomes of many questions say: broken SLAs, regret, caution, coverage of savings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from scipy.stats import binomtest
+
+from iojoule.api.validating.judging import PICKERS, Outcome, Picker
+from iojoule.datasets.schema import Section
+
+MOST_REGRET = 0.03
+"""The mean regret that is asked for."""
+SURE = 0.95
+"""Of the intervals of shares."""
+
+
+class Share(Section):
+    """How often something happened; the interval is Clopper and Pearson's (95 %)."""
+
+    count: int
+    of: int
+    share: float | None
+    low: float
+    high: float
+
+
+class Broken(Section):
+    """How often one bound was broken, against the share in which it may be."""
+
+    bound: str
+    share: Share
+    stated: float
+
+
+class Regret(Section):
+    """True objective of picks over the best that keeps all, minus 1; cheaper counts as 0.
+
+    Attributes:
+        cases: Picks where something could keep demand and bounds.
+        mean: Likewise median, 90 % quantile and worst.
+        mean_kept: Over the picks that break nothing.
+        mean_broken_as_twice: Where a pick that breaks a bound counts as costing twice the best.
+    """
+
+    cases: int
+    mean: float
+    median: float
+    p90: float
+    worst: float
+    mean_kept: float
+    mean_broken_as_twice: float
+
+
+class Summary(Section):
+    """One picker over many questions.
+
+    Attributes:
+        picker: `intervals` is the recommender, `points` the same without margins.
+        asked: Questions.
+        picked: Of them answered with a configuration.
+        declined_possible: Nothing was picked although something keeps all: the cost of caution.
+        picked_impossible: Something was picked although nothing keeps all.
+        violated: Picks that break at least one bound (the demand is one).
+        stated: Mean over the picks of the share in which their least sure bound may be broken.
+        bounds: By bound, and the sum of all.
+        regret: None where nothing was picked.
+        savings_covered: True savings inside their 90 % interval, of picks that change anything.
+        false_savings: Savings called proven or likely that are none.
+        saving_width_percentage_points: Median width of the interval.
+    """
+
+    picker: Picker
+    asked: int
+    picked: int
+    declined_possible: Share
+    picked_impossible: Share
+    violated: Share
+    stated: float
+    bounds: list[Broken]
+    regret: Regret | None
+    savings_covered: Share
+    false_savings: Share
+    saving_width_percentage_points: float | None
+
+    @property
+    def keeps_the_sla(self) -> bool:
+        """Whether no more picks break the SLA than stated."""
+        return (self.violated.share or 0.0) <= self.stated
+
+    @property
+    def regret_is_small(self) -> bool:
+        """Whether the mean regret is at most `MOST_REGRET`."""
+        return self.regret is None or self.regret.mean <= MOST_REGRET
+
+
+def summaries(outcomes: Sequence[Outcome]) -> list[Summary]:
+    """One for each picker."""
+    return [
+        _summary(picker, [one for one in outcomes if one.picker == picker]) for picker in PICKERS
+    ]
+
+
+def _summary(picker: Picker, outcomes: list[Outcome]) -> Summary:
+    picks = [one for one in outcomes if one.picked]
+    possible = [one for one in outcomes if one.possible]
+    changes = [one for one in picks if one.saving_covered is not None]
+    widths = [one.saving_width for one in changes if one.saving_width is not None]
+    claims = [one for one in changes if one.saving_proven]
+    return Summary(
+        picker=picker,
+        asked=len(outcomes),
+        picked=len(picks),
+        declined_possible=share(not one.picked for one in possible),
+        picked_impossible=share(one.picked for one in outcomes if not one.possible),
+        violated=share(bool(one.broken) for one in picks),
+        stated=_mean([max(one.stated.values()) for one in picks]),
+        bounds=_bounds(picks),
+        regret=_regret([one for one in picks if one.regret is not None]),
+        savings_covered=share(bool(one.saving_covered) for one in changes),
+        false_savings=share((one.saving_percent or 0.0) <= 0.0 for one in claims),
+        saving_width_percentage_points=float(np.median(widths)) if widths else None,
+    )
+
+
+def _bounds(picks: list[Outcome]) -> list[Broken]:
+    names = list(dict.fromkeys(name for one in picks for name in one.stated))
+    found = []
+    for name in sorted(names):
+        own = [one for one in picks if name in one.stated]
+        found.append(
+            Broken(
+                bound=name,
+                share=share(name in one.broken for one in own),
+                stated=_mean([one.stated[name] for one in own]),
+            )
+        )
+    every = [(name in one.broken, stated) for one in picks for name, stated in one.stated.items()]
+    total = share(broken for broken, _ in every)
+    found.append(Broken(bound="all", share=total, stated=_mean([stated for _, stated in every])))
+    return found
+
+
+def _regret(picks: list[Outcome]) -> Regret | None:
+    if not picks:
+        return None
+    values = np.maximum([one.regret or 0.0 for one in picks], 0.0)
+    broken = np.array([bool(one.broken) for one in picks])
+    return Regret(
+        cases=len(picks),
+        mean=float(values.mean()),
+        median=float(np.median(values)),
+        p90=float(np.quantile(values, 0.9)),
+        worst=float(values.max()),
+        mean_kept=_mean(list(values[~broken])),
+        mean_broken_as_twice=float(np.where(broken, 1.0, values).mean()),
+    )
+
+
+def share(happened: Iterable[bool]) -> Share:
+    """How often it did, with its interval; 0 of 0 says nothing: 0 to 1."""
+    every = list(happened)
+    count, of = sum(every), len(every)
+    if not of:
+        return Share(count=0, of=0, share=None, low=0.0, high=1.0)
+    within = binomtest(count, of).proportion_ci(SURE, method="exact")
+    return Share(
+        count=count, of=of, share=count / of, low=float(within.low), high=float(within.high)
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else 0.0
