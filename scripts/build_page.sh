@@ -12,10 +12,11 @@ say() { printf '%s\n' "$*" >&2; }
 
 sources() { find $page/src $page/package.json $page/package-lock.json $page/tsconfig.json $page/build.mjs "$@"; }
 
-# Packages first: nothing is run that one of them brings (--ignore-scripts).
+# Packages first, at the versions of the lock file; nothing is run that one of them brings. Not `npm
+# ci`: it refuses a lock file without addresses that names packages of other platforms.
 if [ ! -f $modules/installed.stamp ] || [ $page/package-lock.json -nt $modules/installed.stamp ]; then
     say "set-up: fetching the page's libraries"
-    npm ci --prefix $page --ignore-scripts --no-audit --no-fund --loglevel=error >&2
+    npm install --no-save --prefix $page --ignore-scripts --no-audit --no-fund --loglevel=error --silent >&2
     touch $modules/installed.stamp
 fi
 
