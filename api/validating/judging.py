@@ -81,7 +81,7 @@ def judge(recommender: Recommender, asked: Asked, picker: Picker) -> Outcome:
 
 def _saving(asked: Asked, answer: Recommendation, row: int) -> dict[str, Any]:
     said = answer.saving
-    if said is None or said.verdict == "no change":
+    if said is None or said.verdict == "stay":
         return {}
     energy = asked.energy()
     true = float(
@@ -89,7 +89,7 @@ def _saving(asked: Asked, answer: Recommendation, row: int) -> dict[str, Any]:
     )
     return {
         "saving_covered": bool(said.percent.low <= true <= said.percent.high),
-        "saving_proven": said.verdict in ("proven", "likely"),
+        "saving_proven": said.verdict == "proven",
         "saving_percent": true,
         "saving_width": said.percent.high - said.percent.low,
     }

@@ -26,9 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.api.validating.truth import ENGINE, KNOBS, Grid, Table
+from iojoule.recommender.objective import Objective
 from iojoule.recommender.screen import DEMAND
 from iojoule.recommender.sla import LATENCY_MAXIMA, MINIMA, POWER_MAXIMA
-from iojoule.recommender.workload import Objective, WorkloadProfile, parse_workload
+from iojoule.recommender.workload import WorkloadProfile, parse_workload
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +29,7 @@ from iojoule.datasets.schema import Configuration, Workload
 from iojoule.sim import _core
 from iojoule.sim.engines.embedded import EmbeddedEngine
 from iojoule.sim.sweep import Job, run_jobs
+from iojoule.sim.workers import cores, open_pool
 from iojoule.sim.workload import FlowConfig, Scenario
 
 Floats = NDArray[np.float64]
@@ -192,17 +192,18 @@ def _simulated(
             if tick is not None:
                 tick("simulating what is true", done + len(finished), total)
 
-    results = run_jobs(jobs, EmbeddedEngine(), workers=os.cpu_count() or 1, watch=watch)
+    with open_pool(cores()) as pool:
+        results = run_jobs(jobs, EmbeddedEngine(), pool=pool, watch=watch)
     rows = []
     for configuration, result in zip(chosen, results, strict=True):
         flow = result.flows[0]
         latency = flow.end_to_end_latency.all
         seconds = (flow.flow_last_completion_ns - flow.measured_from_ns) * 1e-9
         polled = configuration.completion == "polled"
-        cores = float(configuration.jobs) if polled else (flow.host_cpu_seconds or 0.0) / seconds
+        busy = float(configuration.jobs) if polled else (flow.host_cpu_seconds or 0.0) / seconds
         rows.append(
             (flow.iops, latency.mean_ns, latency.p50_ns, latency.p99_ns,
-             result.device.power_watts_mean or 0.0, cores)
+             result.device.power_watts_mean or 0.0, busy)
         )  # fmt: skip
     values = np.array(rows, dtype=float)
     if path is not None:

@@ -11,8 +11,8 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.recommender.answer import Estimate, Recommendation, Row
 from iojoule.recommender.candidates import useful_limit
+from iojoule.recommender.factors import SECONDS_A_YEAR
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.screen import SECONDS_A_YEAR
 from iojoule.recommender.what_if.capped import under_cap
 from iojoule.recommender.what_if.changes import changed
 from iojoule.recommender.what_if.difference import differences, knobs
