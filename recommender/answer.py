@@ -143,6 +143,46 @@ class Attribution(Section):
     below_demand: int
 
 
+class Runs(Section):
+    """A configuration worth measuring.
+
+    Attributes:
+        configuration: What to measure, at the demanded work.
+        role: Today's, the candidate that would save, or a rival from the front.
+        alone_half_percent: Half the interval of the saving, in percent of today's energy, that is
+            expected after measuring this one only.
+        half_percent: After measuring this one and those before it.
+        proves: Whether the saving is then proven, if it turns out as expected.
+    """
+
+    configuration: Configuration
+    role: Literal["today", "candidate", "rival"]
+    alone_half_percent: float
+    half_percent: float
+    proves: bool
+
+
+class MeasureNext(Section):
+    """What to measure to be surer of the saving.
+
+    Attributes:
+        saving_percent: Expected saving.
+        half_percent: Half its 90 % interval as it is, in percent of today's energy.
+        runs: In this order; each narrows the interval most, given those before it. Empty where
+            measuring energies hardly narrows it.
+        repeats: Runs of each.
+        run_relative_sd: Error of one run's energy that is reckoned with.
+        command: What measures them; `--measure-plan next.toml` writes the plan.
+    """
+
+    saving_percent: float
+    half_percent: float
+    runs: list[Runs]
+    repeats: int
+    run_relative_sd: float
+    command: str
+
+
 class BoundStep(Section):
     """The least objective if one bound were another.
 
@@ -170,8 +210,8 @@ class BoundSlack(Section):
         reached: The interval bound that is held against it; None where nothing comes near, as
             wear without writes.
         slack_percent: What is left, relative to the limit; below zero it is missed.
-        binds: Whether the least objective would be smaller without it; None for the demand,
-            which is the work itself.
+        binds: Whether the least objective would be smaller without it, by 0.1 % at least; None
+            for the demand, which is the work itself.
         looser: With a limit one step (10 %) looser; None for the demand.
         tighter: With a limit one step tighter.
         without: Without the bound.
@@ -325,6 +365,8 @@ class Recommendation(Section):
         pareto: Feasible configurations that no other beats in objective, capacity and tail
             latency, by rising objective; thinned, see `counts`.
         preferred_missed: Preferred bounds that the recommended configuration misses.
+        measure_next: What to measure to be surer of the saving, or of what was not taken; None
+            where nothing is compared or no power is known.
         bounds: Slack and price of every bound; empty where nothing is feasible.
         nearest_misses: Where nothing is feasible.
         relaxations: Where nothing is feasible: bounds of which one alone, if relaxed, makes it so,
@@ -358,6 +400,7 @@ class Recommendation(Section):
     not_taken: NotTaken | None
     endurance: Endurance | None
     pareto: list[Row]
+    measure_next: MeasureNext | None
     bounds: list[BoundSlack]
     preferred_missed: list[Shortfall]
     nearest_misses: list[Miss]

@@ -15,6 +15,9 @@ from iojoule.recommender.sla import Sla
 from iojoule.recommender.space import configuration_of, knobs
 from iojoule.recommender.steps import STEP, WAYS, Least, Steps, Way
 
+NOTICEABLE_PERCENT = 0.1
+"""A bound whose absence would bring less has no price: no profile tells so little apart."""
+
 
 def rows_of(steps: Steps) -> list[Least]:
     """What an answer judges for the steps: the least as it is, then that by bound and way."""
@@ -56,7 +59,7 @@ def slacks(
                 preferred=bool(steps.soft[column]),
                 reached=reached if np.isfinite(reached) else None,
                 slack_percent=100.0 * spare if np.isfinite(spare) else None,
-                binds=None if change is None else change < 0.0,
+                binds=None if change is None else change < -NOTICEABLE_PERCENT,
                 looser=ways.get("looser"),
                 tighter=ways.get("tighter"),
                 without=ways.get("without"),

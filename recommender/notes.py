@@ -29,6 +29,11 @@ def write(
 ) -> list[str]:
     """Notes of an answer, most important first."""
     notes = [profile.gaps[0]] if profile.recipe == FACTS_RECIPE else []
+    if saving is not None and saving.verdict == "not proven":
+        notes.append(
+            "the saving is not proven: measure first what measure_next lists, or prove it with "
+            "iojoule verify"
+        )
     notes += _energy(profile, workload, question)
     notes += _current(workload, current, saving)
     if recommended is not None:

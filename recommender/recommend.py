@@ -14,6 +14,7 @@ from iojoule.recommender import bounds, notes, pareto, racing
 from iojoule.recommender.answer import (
     Counts,
     Estimate,
+    MeasureNext,
     NotTaken,
     Place,
     Recommendation,
@@ -25,6 +26,7 @@ from iojoule.recommender.candidates import build_candidates
 from iojoule.recommender.endurance import endurance_of
 from iojoule.recommender.equal_work import demand_of, watts_of, work_of
 from iojoule.recommender.factors import SECONDS_A_YEAR, Year, rates_of
+from iojoule.recommender.measure_next import measure_next
 from iojoule.recommender.rows import Details
 from iojoule.recommender.screen import Judge, Judged, Question, check_answerable, scope_watts
 from iojoule.recommender.sensitivity import Layout
@@ -182,6 +184,7 @@ class Recommender:
             not_taken=not_taken,
             endurance=endurance,
             pareto=made[1:],
+            measure_next=_measure_next(details, at, workload, not_taken, saving, same=same),
             bounds=bounds.slacks(details, steps, workload.sla, place, at["stepped"])
             if stepped
             else [],
@@ -317,6 +320,25 @@ def _not_taken(details: Details, place: int) -> NotTaken:
         row=details.row(place),
         objective_saved_percent=100.0 * float(1.0 - costs[place] / costs[0]),
         saving=details.saving(0, place, same=False),
+    )
+
+
+def _measure_next(
+    details: Details,
+    at: dict[str, range],
+    workload: WorkloadProfile,
+    not_taken: NotTaken | None,
+    saving: Saving | None,
+    *,
+    same: bool,
+) -> MeasureNext | None:
+    """What would make the saving surer: that of the recommended row, or of the one not taken."""
+    about = not_taken.saving if not_taken is not None else saving
+    places = at["passed" if same else "best"]
+    if about is None or not len(places):
+        return None
+    return measure_next(
+        details, 0, places[0], at["front"], about, writes=workload.read_fraction < 1.0
     )
 
 

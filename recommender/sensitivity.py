@@ -14,6 +14,7 @@ cancel only against the same configuration.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -326,6 +327,12 @@ def sums(layout: Layout, power: Gradients, work: Work, weights: Floats, base: in
     share = absolute / energy[base]
     share[:, base] -= value / energy[base]  # the base errs too
     return Sums(value, sd(absolute), 100.0 * value / energy[base], 100.0 * sd(share))
+
+
+def relative_errors(layout: Layout, power: Gradients, work: Work, rows: Sequence[int]) -> Floats:
+    """Covariance of what the energies per useful byte of some rows err, relative, shape (k, k)."""
+    common, speed, fit = (part[list(rows)] for part in _relative(layout, power, work))
+    return np.asarray(common @ layout.covariance @ common.T + np.diag(speed**2 + fit**2))
 
 
 def energy_sd(layout: Layout, power: Gradients, work: Work) -> Floats:

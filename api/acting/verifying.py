@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean, stdev
-from typing import Any, Literal
+from typing import Literal
 
 import tomlkit
 from scipy.stats import t as student
 
 from iojoule.api.acting.answer_file import Answer
 from iojoule.api.acting.paired_saving import Pair, Trial, Verdict
-from iojoule.api.adaptive_campaign import at_demand
+from iojoule.api.measure_plans import sweep_of
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import Configuration, Measurement, Section
 from iojoule.measure.campaign.bench import Bench
@@ -31,7 +31,6 @@ from iojoule.measure.campaign.record import RunRecord
 from iojoule.measure.campaign.settings import power_state, wake
 from iojoule.measure.drive.nvme_cli import NvmeController
 from iojoule.measure.errors import SensorError
-from iojoule.measure.point import Point
 from iojoule.measure.sensors import open_sensor
 from iojoule.measure.sensors.protocol import POWER_FIELDS, Kind
 from iojoule.measure.sensors.protocol import Scope as Metered
@@ -153,14 +152,10 @@ def plan_text(
     _require_measurable(configurations[BEFORE], configurations[AFTER], power_states)
     sweeps = []
     for name, configuration in configurations.items():
-        point = at_demand(Point(question.workload, configuration), question)
-        fields = {**_stated(point.workload), **_stated(point.configuration)}
-        knobs = {key: value for key, value in fields.items() if key in KNOBS}
+        sweep = sweep_of(name, configuration, question)
         if not power_states:
-            knobs.pop("power_state", None)
-        if "request_bytes_mix" in knobs:
-            knobs.pop("request_bytes", None)
-        sweeps.append({"name": name, **knobs})
+            sweep.pop("power_state", None)
+        sweeps.append(sweep)
     plan = {
         "schema_version": 1,
         "name": "verify",
@@ -339,10 +334,6 @@ def _require_measurable(before: Configuration, after: Configuration, power_state
                 else "it cannot be switched between two runs"
             )
             raise InputError(f"{name} differs before and after, but {what}", field=name)
-
-
-def _stated(section: Section) -> dict[str, Any]:
-    return section.model_dump(mode="json", exclude_none=True)
 
 
 def _bounds(answer: Answer, after: Sequence[Measurement], work: Work) -> list[BoundCheck]:

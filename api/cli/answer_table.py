@@ -57,6 +57,9 @@ def parts(found: Recommendation, rows: int) -> Iterator[Any]:
         yield ""
         best = found.recommended.configuration
         yield from why_table.attribution(found.attribution, found.current.configuration, best)
+    if found.measure_next is not None:
+        yield ""
+        yield from why_table.measure_next(found.measure_next)
     if found.bounds:
         yield ""
         yield from why_table.bounds(found.bounds, found.ranked_by)

@@ -32,6 +32,7 @@ from iojoule.datasets.errors import InfeasibleError
 
 if TYPE_CHECKING:
     from iojoule.api.recommendations import RecommendationAnswer
+    from iojoule.recommender.workload import WorkloadProfile
 
 
 def recommend(
@@ -96,6 +97,10 @@ def recommend(
         Path | None,
         typer.Option(metavar="FILE", help="Draw the Pareto front (.svg, .png or .pdf)."),
     ] = None,
+    measure_plan: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.toml", help="Write what to measure next as a plan."),
+    ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Rank the configurations that meet the SLA for the least energy.
@@ -135,11 +140,24 @@ def recommend(
 
         draw_front(found, plot)
         console.note(f"wrote {plot}")
+    if measure_plan is not None:
+        _write_plan(found, question, measure_plan)
     if found.recommended is None:
         raise InfeasibleError(
             "no configuration meets the SLA at this confidence; the nearest misses are listed: "
             "relax a bound, free more knobs, or lower the confidence"
         )
+
+
+def _write_plan(found: RecommendationAnswer, question: WorkloadProfile, path: Path) -> None:
+    if found.measure_next is None or not found.measure_next.runs:
+        console.note(f"nothing to measure next: {path} is not written")
+        return
+    from iojoule.api.measure_plans import next_plan
+    from iojoule.datasets.atomic import write_text_atomically
+
+    write_text_atomically(path, next_plan(found.measure_next, question))
+    console.note(f"wrote {path}")
 
 
 def _emit(found: RecommendationAnswer, output: Format, rows: int) -> None:

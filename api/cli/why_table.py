@@ -14,6 +14,7 @@ from iojoule.recommender.answer import (
     BoundSlack,
     BoundStep,
     Estimate,
+    MeasureNext,
     Relaxation,
 )
 
@@ -73,13 +74,29 @@ def bounds(found: Sequence[BoundSlack], ranked_by: str) -> Iterator[Any]:
         brings = one.looser
         if brings is None or brings.configuration is None or not one.binds:
             continue
-        if (brings.objective_change_percent or 0.0) < 0.0:
+        if (brings.objective_change_percent or 0.0) < -0.005:
             saved = brings.saves_percent
             energy = f", energy {_percent(saved)} less" if saved is not None else ""
             yield (
                 f"{plain_name(_bounded(one.bound))} binds: a step looser would allow "
                 f"{setting(brings.configuration)}{energy}"
             )
+
+
+_ROLES = {"today": "today's", "candidate": "the candidate", "rival": "a rival"}
+
+
+def measure_next(found: MeasureNext) -> Iterator[str]:
+    """What to measure to be surer, and the command."""
+    yield (
+        f"To be surer of the {found.saving_percent:.3g} %, known to +/- {found.half_percent:.3g}: "
+        + ("measure" if found.runs else f"{found.repeats} runs of each would err as much")
+    )
+    for place, one in enumerate(found.runs, start=1):
+        then = f"then +/- {one.half_percent:.3g}" + (", proven" if one.proves else "")
+        yield f"  {place}. {_ROLES[one.role]}: {setting(one.configuration)}; {then}"
+    if found.runs:
+        yield f"  {found.command}"
 
 
 def _bounded(name: str) -> str:
@@ -93,7 +110,7 @@ def _change(step: BoundStep | None) -> str:
     if step.objective_change_percent is None:
         return "nothing keeps it"
     change = step.objective_change_percent
-    return f"{change:+.3g} %" if abs(change) >= 5e-7 else "as it is"
+    return f"{change:+.2f} %" if abs(change) >= 0.005 else "as it is"
 
 
 def relaxations(found: Sequence[Relaxation]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from iojoule.api.http.recommend.schemas import EXAMPLE
+from iojoule.measure.campaign.plan import load_plan
 
 
 @pytest.fixture
@@ -205,6 +206,60 @@ def test_a_picture_beside_the_answer(ask, tmp_path: Path) -> None:
     assert done.code == 0
     assert f"wrote {tmp_path / 'front.svg'}" in done.err
     assert (tmp_path / "front.svg").read_text().startswith("<?xml")
+
+
+def test_reasons_prices_and_what_to_measure_are_told(ask) -> None:
+    done = ask()
+    for said in (
+        "why this one",
+        "together",
+        "Shapley",
+        "10 % looser",
+        "the demand",
+        "p99 latency binds",
+        "To be surer of the",
+        "not proven: measure this first",
+        "the saving is not proven",
+        "beaten in everything by",
+    ):
+        assert said in done.out
+
+
+def test_what_to_measure_next_is_a_plan_and_a_command_that_exist(
+    ask, iojoule, tmp_path: Path
+) -> None:
+    path = tmp_path / "next.toml"
+    answer = json.loads(ask("--measure-plan", path, "-o", "json").out)
+    runs = answer["measure_next"]["runs"]
+    sweeps = load_plan(str(path))[0].sweep
+    assert len(sweeps) == len(runs) >= 2
+    for sweep, run in zip(sweeps, runs, strict=True):
+        stated = run["configuration"]
+        assert sweep.name.endswith(run["role"])
+        for name in ("request_bytes", "queue_depth", "jobs", "engine", "power_state"):
+            assert sweep.knobs[name].values == (stated[name],)
+    words = answer["measure_next"]["command"].split()
+    assert words[:3] == ["iojoule", "measure", "run"]
+    assert path.name in words
+    shown = iojoule("measure", "run", "--help").out
+    for option in (word for word in words if word.startswith("--")):
+        assert option in shown
+
+
+def test_the_least_saving_can_be_stated(ask) -> None:
+    done = ask("--least-saving", "30%")
+    assert "less than the 30 % for which a change is made" in done.out
+    assert "Not taken:" in done.out
+    assert "stay" in done.out
+    assert ask("--least-saving", "much").code == 3
+    assert ask("--least-saving", "-1").code == 3
+
+
+def test_what_is_enough_alone_is_said_where_nothing_is_feasible(ask) -> None:
+    out = ask("--sla", "p99 < 0.6 ms, device power < 3 W").out
+    assert "enough alone: p99 latency" in out
+    none = ask("--sla", "mean latency < 20 us, device power < 2.7 W").out
+    assert "several have to give" in none
 
 
 @pytest.mark.parametrize("name", ["front.gif", "front", "no/front.svg", "."])
