@@ -10,7 +10,7 @@ from iojoule.api.adaptive_campaign import at_demand
 from iojoule.datasets.schema import Configuration
 from iojoule.measure.campaign.knobs import KNOBS
 from iojoule.measure.point import Point
-from iojoule.recommender.answer import MeasureNext
+from iojoule.recommender.reasons import MeasureNext
 from iojoule.recommender.workload import WorkloadProfile
 
 

@@ -16,7 +16,8 @@ from iojoule.datasets.vocabulary import Evidence
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from iojoule.recommender.answer import Estimate, Recommendation, Row
+    from iojoule.recommender.answer import Recommendation, Row
+    from iojoule.recommender.estimate import Estimate
 
 ENDINGS = (".svg", ".png", ".pdf")
 

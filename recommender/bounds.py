@@ -8,7 +8,8 @@ import numpy as np
 
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evidence import EVIDENCE
-from iojoule.recommender.answer import BoundSlack, BoundStep, Estimate, Relaxation
+from iojoule.recommender.estimate import Estimate
+from iojoule.recommender.reasons import BoundSlack, BoundStep, Relaxation
 from iojoule.recommender.rows import Details, over
 from iojoule.recommender.screen import DEMAND
 from iojoule.recommender.sla import Sla

@@ -17,7 +17,8 @@ import numpy as np
 
 from iojoule.model.predictor import NORMAL_90
 from iojoule.recommender.adaptive.normal import Normal
-from iojoule.recommender.answer import MeasureNext, Runs, Saving
+from iojoule.recommender.answer import Saving
+from iojoule.recommender.reasons import MeasureNext, Runs
 from iojoule.recommender.rows import Details
 from iojoule.recommender.sensitivity import relative_errors
 from iojoule.recommender.space import configuration_of, knobs

@@ -11,22 +11,15 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.frame import Frame
 from iojoule.model.predictor import Predictor
 from iojoule.recommender import bounds, notes, pareto, racing
-from iojoule.recommender.answer import (
-    Counts,
-    Estimate,
-    MeasureNext,
-    NotTaken,
-    Place,
-    Recommendation,
-    Row,
-    Saving,
-)
+from iojoule.recommender.answer import Counts, NotTaken, Place, Recommendation, Row, Saving
 from iojoule.recommender.attribution import between
 from iojoule.recommender.candidates import build_candidates
 from iojoule.recommender.endurance import endurance_of
 from iojoule.recommender.equal_work import demand_of, watts_of, work_of
+from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import SECONDS_A_YEAR, Year, rates_of
 from iojoule.recommender.measure_next import measure_next
+from iojoule.recommender.reasons import MeasureNext
 from iojoule.recommender.rows import Details
 from iojoule.recommender.screen import Judge, Judged, Question, check_answerable, scope_watts
 from iojoule.recommender.sensitivity import Layout

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evidence import EVIDENCE
 from iojoule.model.predictor import NORMAL_90
-from iojoule.recommender.answer import Estimate, Miss, Row, Saving, Shortfall, Verdict
+from iojoule.recommender.answer import Miss, Row, Saving, Shortfall, Verdict
 from iojoule.recommender.equal_work import most_device_watts, watts_of
+from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import JOULES_A_KWH, YEARLY
 from iojoule.recommender.objective import Objective
 from iojoule.recommender.screen import DEMAND, Judged, Question, rests

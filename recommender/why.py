@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evidence import EVIDENCE
-from iojoule.recommender.answer import Attribution, KnobEffect, Saving
+from iojoule.recommender.answer import Saving
 from iojoule.recommender.attribution import Between, alone, last
+from iojoule.recommender.reasons import Attribution, KnobEffect
 from iojoule.recommender.rows import Details, over
 from iojoule.recommender.space import configuration_of
 

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from iojoule.datasets.errors import InfeasibleError, InputError, SchemaVersionError
 from iojoule.datasets.schema import Configuration, validation_error
-from iojoule.recommender.answer import ANSWER_VERSION, Estimate
+from iojoule.recommender.answer import ANSWER_VERSION
+from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.sla import LATENCY_MAXIMA, Sla
 from iojoule.recommender.workload import Scope
 

@@ -19,15 +19,8 @@ from iojoule.api.answer_words import (
 from iojoule.api.cli import console, why_table
 from iojoule.api.quantities import digits, quantity
 from iojoule.datasets.schema import Configuration
-from iojoule.recommender.answer import (
-    Endurance,
-    Estimate,
-    Miss,
-    Recommendation,
-    Row,
-    Saving,
-    Shortfall,
-)
+from iojoule.recommender.answer import Endurance, Miss, Recommendation, Row, Saving, Shortfall
+from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import YEARLY, Factors
 from iojoule.recommender.sla import Sla
 

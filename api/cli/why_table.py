@@ -9,14 +9,8 @@ from iojoule.api.answer_words import bound, knob, plain_name, setting
 from iojoule.api.cli import console
 from iojoule.api.quantities import quantity
 from iojoule.datasets.schema import Configuration
-from iojoule.recommender.answer import (
-    Attribution,
-    BoundSlack,
-    BoundStep,
-    Estimate,
-    MeasureNext,
-    Relaxation,
-)
+from iojoule.recommender.estimate import Estimate
+from iojoule.recommender.reasons import Attribution, BoundSlack, BoundStep, MeasureNext, Relaxation
 
 
 def attribution(found: Attribution, today: Configuration, best: Configuration) -> Iterator[Any]:

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iojoule.recommender import space
-from iojoule.recommender.answer import BoundSlack, BoundStep, Recommendation, Row
+from iojoule.recommender.answer import Recommendation, Row
 from iojoule.recommender.bounds import NOTICEABLE_PERCENT
+from iojoule.recommender.reasons import BoundSlack, BoundStep
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.workload import WorkloadProfile
 
