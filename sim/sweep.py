@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -19,7 +20,9 @@ from iojoule.sim.engines import Engine, RunOptions
 from iojoule.sim.errors import ConfigError
 from iojoule.sim.formats.building import Places, build, did_you_mean, place_in, refusal
 from iojoule.sim.result import ScenarioResult
+from iojoule.sim.trace_files import TraceFiles
 from iojoule.sim.workers import Pool
+from iojoule.sim.workers.kept import Kept, key_of, map_kept
 from iojoule.sim.workers.local import HERE
 from iojoule.sim.workload import ID_FIELDS, Scenario
 
@@ -53,41 +56,62 @@ def run_jobs(
     *,
     pool: Pool = HERE,
     options: RunOptions | None = None,
+    kept: Kept[ScenarioResult] | None = None,
     watch: Watch | None = None,
-    done: Callable[[int, ScenarioResult], None] | None = None,
 ) -> list[ScenarioResult]:
     """The results in the order of the jobs.
 
     Args:
         jobs: What to run.
         engine: Simulates; sent to other processes as it is.
-        pool: Where.
+        pool: Where. Other machines are sent the traces.
         options: For all runs.
+        kept: Keeps the results as they come, and has those of a run that was cut short.
         watch: Told of a job's share when it is done, and of a single job's as it goes on.
-        done: Told of each result with its job's number, as they come.
 
     Raises:
         IojouleError: A run failed; the others are called off.
     """
     options = options or RunOptions()
-    if len(jobs) == 1:
+    if len(jobs) == 1 and not pool.remote:
         progress = None if watch is None else partial(watch, 0)
         pool, options = HERE, replace(options, progress=progress)
 
-    def finished(index: int, result: ScenarioResult) -> None:
+    def done(index: int, _: ScenarioResult) -> None:
         if watch is not None:
             watch(index, 1.0)
-        if done is not None:
-            done(index, result)
 
-    seconds = [predicted_seconds(job.device, job.scenario) for job in jobs]
-    return pool.map(_run, jobs, shared=(engine, options), seconds=seconds, done=finished)
+    traces = [flow.trace_path for job in jobs for flow in job.scenario.flows if flow.trace_path]
+    return map_kept(
+        pool, _run, jobs, shared=(engine, options, TraceFiles(traces if pool.remote else ())),
+        kept=kept, keys=job_keys(jobs, engine, options) if kept is not None else [""] * len(jobs),
+        seconds=[predicted_seconds(job.device, job.scenario) for job in jobs], done=done,
+    )  # fmt: skip
 
 
-def _run(shared: tuple[Engine, RunOptions], job: Job) -> ScenarioResult:
-    engine, options = shared
+def job_keys(jobs: Sequence[Job], engine: Engine, options: RunOptions) -> list[str]:
+    """What names each job's result among kept ones: all that it depends on."""
+    how = [type(engine).__name__, vars(engine), asdict(options.limits), options.queues]
+    how.append(options.series_step_ns)
+    return [key_of(how, job.number, _asked(job), _traces(job.scenario)) for job in jobs]
+
+
+def _asked(job: Job) -> list[Any]:
+    return [job.device.model_dump(mode="json"), job.scenario.model_dump(mode="json")]
+
+
+def _traces(scenario: Scenario) -> list[tuple[int, int]]:
+    """Tells trace files from what they were before they were written again."""
+    paths = [Path(flow.trace_path) for flow in scenario.flows if flow.trace_path]
+    told = [path.stat() for path in paths if path.is_file()]
+    return [(each.st_size, each.st_mtime_ns) for each in told]
+
+
+def _run(shared: tuple[Engine, RunOptions, TraceFiles], job: Job) -> ScenarioResult:
+    engine, options, traces = shared
+    own = replace(options, scenario_number=job.number)
     try:
-        return engine.run(job.device, job.scenario, replace(options, scenario_number=job.number))
+        return traces.run(engine, job.device, job.scenario, own)
     except ConfigError as error:
         place = place_in(job.places, error.field or "")
         raise ConfigError(f"{place}: {error.message}" if place else error.message,

@@ -1,10 +1,13 @@
 """What all tests share."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.cluster import Cluster
 
 # No test judges elapsed time, and a loaded machine must not make one fail. In CI the same examples
 # come every time, as in Hypothesis' own profile for it; elsewhere new ones do.
@@ -31,3 +34,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(ROOT / "tests" / "bench"):
             item.add_marker(pytest.mark.bench)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """Without anything in it yet."""
+    made = Cluster(tmp_path)
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="module")
+def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a scheduler with two workers."""
+    made = Cluster(tmp_path_factory.mktemp("dask"))
+    made.scheduler()
+    made.worker()
+    made.worker()
+    yield made.address
+    made.end()

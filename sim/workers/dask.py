@@ -6,12 +6,14 @@ all items share is a task like any other, so that it can be made again too.
 
 from __future__ import annotations
 
+import logging
 import pickle
 import queue
 import time
 import uuid
 import warnings
 from collections.abc import Callable, Sequence
+from socket import create_connection
 from typing import Any
 
 from iojoule.datasets.errors import InputError
@@ -21,6 +23,7 @@ from iojoule.sim.workers.pool import I, R, S, batches, compute, portable
 
 try:
     import distributed
+    from distributed.comm.addressing import get_address_host_port
 except ImportError:
     raise InputError(
         "--dask needs Dask, which is not installed: pip install 'iojoule[dask]'"
@@ -50,9 +53,13 @@ class DaskPool:
 
     def __init__(self, address: str) -> None:
         self.address = address
+        for name in ("distributed", "distributed.client"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # what happens is said by errors
         try:
+            # first, because a client that finds nobody leaves its threads behind
+            create_connection(get_address_host_port(address), CONNECT_SECONDS).close()
             self._client = distributed.Client(
-                address, timeout=CONNECT_SECONDS, set_as_default=False, name="iojoule"
+                address, timeout=CONNECT_SECONDS, set_as_default=False
             )
             self._client.wait_for_workers(1, timeout=NO_WORKERS_SECONDS)
         except (OSError, ValueError) as error:
@@ -61,6 +68,8 @@ class DaskPool:
                 "`dask scheduler` and `dask worker ADDRESS --nthreads 1 --nworkers -1`"
             ) from None
         self._refuse_other_builds()
+
+    remote = True
 
     @property
     def slots(self) -> int:

@@ -39,6 +39,8 @@ class LocalPool:
         self._slots = max(1, processes)
         self._workers: list[_Worker] = []
 
+    remote = False
+
     @property
     def slots(self) -> int:
         """See `Pool.slots`."""

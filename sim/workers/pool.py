@@ -34,6 +34,11 @@ class Pool(Protocol):
         """How many items are under way at a time."""
         ...
 
+    @property
+    def remote(self) -> bool:
+        """Whether workers may be on machines that do not have the files of this one."""
+        ...
+
     def map(
         self,
         function: Callable[[S, I], R],

@@ -12,8 +12,8 @@ from iojoule.sim.errors import ConfigError, WorkerDiffersError, WorkersLostError
 from iojoule.sim.workers import open_pool
 from iojoule.sim.workers.build import build
 from iojoule.sim.workers.dask import compare
+from tests.cluster import ROOT, Cluster
 from tests.sim.workers import work
-from tests.sim.workers.conftest import ROOT, Cluster
 
 ITEMS = list(range(20))
 

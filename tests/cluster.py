@@ -7,13 +7,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[1]
 START_SECONDS = 60.0
 
 
@@ -65,24 +64,3 @@ class Cluster:
             process.kill()
         for process in self.processes:
             process.wait()
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """Without anything in it yet."""
-    pytest.importorskip("distributed")
-    made = Cluster(tmp_path)
-    yield made
-    made.end()
-
-
-@pytest.fixture(scope="module")
-def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of a scheduler with two workers."""
-    pytest.importorskip("distributed")
-    made = Cluster(tmp_path_factory.mktemp("dask"))
-    made.scheduler()
-    made.worker()
-    made.worker()
-    yield made.address
-    made.end()
