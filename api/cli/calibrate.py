@@ -13,6 +13,7 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.fit import profile_file
+from iojoule.api.cli.where import DaskOption, workers
 
 if TYPE_CHECKING:
     from iojoule.api.calibrating import Calibrated, Watch
@@ -75,6 +76,7 @@ def calibrate(
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Default: one a core.")
     ] = None,
+    dask: DaskOption = None,
     form: Annotated[
         console.Format, typer.Option("--format", help="Form of the table of errors.")
     ] = console.Format.TABLE,
@@ -86,7 +88,7 @@ def calibrate(
     from iojoule.sim.calibration.calibrate import Settings
     from iojoule.sim.calibration.hold_out import parse_hold_out
     from iojoule.sim.result import EngineName
-    from iojoule.sim.workers import cores, open_pool
+    from iojoule.sim.workers import cores
 
     path = profile_file(output)
     drive = drive_with(ssd, settings or [])
@@ -97,7 +99,7 @@ def calibrate(
         settings=Settings(waves=waves, designs=designs, folder=state),
         tables=not no_tables,
     )
-    with open_pool(jobs or cores()) as pool, stage_bars() as watch:
+    with workers(jobs, dask, cores()) as pool, stage_bars() as watch:
         found = calibrate_datasets(datasets, drive, ssd, device, wishes, pool=pool, watch=watch)
     write_profile(found.profile, path)
     _say(found)

@@ -9,6 +9,7 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
+from iojoule.api.cli.where import DaskOption, count_bar, workers
 
 app = typer.Typer(
     help="Many drives under one power budget: who serves what, for how many watts.",
@@ -79,6 +80,11 @@ def frontier(
     most: Annotated[float | None, typer.Option(metavar="WATTS", help="Highest budget.")] = None,
     profile: ProfileFiles = None,
     gap: GapOption = 0.001,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, metavar="N", help="Budgets at a time; default 1."),
+    ] = None,
+    dask: DaskOption = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw it (.svg, .png or .pdf).")
     ] = None,
@@ -100,7 +106,9 @@ def frontier(
     stated = load_fleet(fleet)
     planner = Planner(stated, profiles_for(stated, profile or ()))
     tried = planner.budgets_between(least, most, points)
-    found = FrontierAnswer(fleet=stated.name, points=planner.frontier(tried, gap=gap))
+    with workers(jobs, dask, 1) as pool, count_bar("budgets", len(tried)) as done:
+        curve = planner.frontier(tried, gap=gap, pool=pool, done=done)
+    found = FrontierAnswer(fleet=stated.name, points=curve)
     if output is Format.JSON:
         console.emit(found.model_dump_json(indent=2) + "\n")
     elif output is Format.CSV:

@@ -10,6 +10,7 @@ import typer
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.cli.simulate import ModeChoice, progress_bar, say
+from iojoule.api.cli.where import DaskOption, workers
 from iojoule.api.exit_codes import DIFFERENT
 
 if TYPE_CHECKING:
@@ -230,16 +231,17 @@ def against(
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Default: one a core.")
     ] = None,
+    dask: DaskOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Simulate what was measured, and say how far throughput, latency and watts are off."""
     from iojoule.api.simulations import drive_with, measured
     from iojoule.sim.against import median_errors, simulate_measurements
-    from iojoule.sim.workers import cores, open_pool
+    from iojoule.sim.workers import cores
 
     rows = measured(measurements, columns)
     device = drive_with(ssd, settings or [])
-    with open_pool(jobs or cores()) as pool, progress_bar(len(rows)) as watch:
+    with workers(jobs, dask, cores()) as pool, progress_bar(len(rows)) as watch:
         found = simulate_measurements(device, rows, pool=pool, watch=watch)
     groups = [name.strip() for name in by.split(",") if name.strip()]
     titles = {name: name.replace("_", " ") for name in groups} | ERROR_COLUMNS

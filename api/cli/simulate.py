@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from iojoule.api.cli import console
+from iojoule.api.cli.where import DaskOption, StateOption, kept_results, workers
 from iojoule.datasets.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ def simulate(
     ] = None,
     engine: Annotated[EngineChoice, typer.Option(help="What simulates.")] = EngineChoice.EMBEDDED,
     jobs: JobsOption = None,
+    dask: DaskOption = None,
+    state: StateOption = None,
     output: Annotated[
         Form, typer.Option("--output", "-o", help="Form of the results on standard output.")
     ] = Form.JSON,
@@ -115,9 +118,9 @@ def simulate(
     from iojoule.api.simulations import doubts, plan_runs
     from iojoule.sim.engines import Limits, RunOptions
     from iojoule.sim.engines import engine as engine_named
-    from iojoule.sim.result import EngineName, Mode
-    from iojoule.sim.sweep import parse_axis, run_jobs
-    from iojoule.sim.workers import cores, open_pool
+    from iojoule.sim.result import EngineName, Mode, ScenarioResult
+    from iojoule.sim.sweep import job_keys, parse_axis, run_jobs
+    from iojoule.sim.workers import cores
 
     chosen = None if mode is None else Mode(mode.value)
     plan = plan_runs(ssd, workload, chosen, [parse_axis(text) for text in vary or []])
@@ -133,12 +136,14 @@ def simulate(
         series_step_ns=round(series_step * NS_PER_SECOND) or None,
         queues=output is Form.XML,
     )
-    processes = jobs or (1 if plan.one_configuration else cores())
-    with open_pool(processes) as pool, progress_bar(len(plan.jobs)) as watch:
-        results = run_jobs(
-            plan.jobs, engine_named(EngineName(engine.value)), pool=pool, options=options,
-            watch=watch,
-        )  # fmt: skip
+    simulator = engine_named(EngineName(engine.value))
+    keys = job_keys(plan.jobs, simulator, options)
+    with (
+        workers(jobs, dask, 1 if plan.one_configuration else cores()) as pool,
+        kept_results(state, dask, ScenarioResult, keys) as kept,
+        progress_bar(len(plan.jobs)) as watch,
+    ):
+        results = run_jobs(plan.jobs, simulator, pool=pool, options=options, kept=kept, watch=watch)
     for doubt in doubts(results, plan.findings):
         console.warn(doubt)
     _emit(plan, results, output, directory)

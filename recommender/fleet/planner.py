@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,8 @@ from iojoule.recommender.fleet.program import (
     value_of,
 )
 from iojoule.recommender.fleet.solver import Solution
+from iojoule.sim.workers import Pool
+from iojoule.sim.workers.local import HERE
 
 GAP = 0.001
 """Relative gap at which a plan is good enough, where nobody asks for less."""
@@ -38,6 +40,10 @@ GAP = 0.001
 SLACK = 1e-4
 """Share of the served bytes that may be given up when the watts are made small afterwards: to serve
 exactly as much in another way is a puzzle that costs the search more than it saves."""
+
+
+Modes = dict[tuple[int, int, Part], list[Mode]]
+"""By place of the group of drives, place of the class, and part of its requests."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ class Planner:
         self.rests: list[tuple[Rest, Rest | None]] = [rests[group.device] for group in fleet.drives]
         self.modes = self._modes()
 
-    def _modes(self) -> dict[tuple[int, int, Part], list[Mode]]:
+    def _modes(self) -> Modes:
         names = [workload.name for workload in self.fleet.classes]
         known: dict[tuple[str, int, Part, float | None], list[Mode]] = {}
         found = {}
@@ -121,10 +127,23 @@ class Planner:
             steps.append(self._step(aim, watts, start, period, before, gap))
         return [step.plan for step in steps]
 
-    def frontier(self, budgets: Sequence[float], *, gap: float = GAP) -> list[FrontierPoint]:
+    def frontier(
+        self,
+        budgets: Sequence[float],
+        *,
+        gap: float = GAP,
+        pool: Pool = HERE,
+        done: Callable[[int, object], None] | None = None,
+    ) -> list[FrontierPoint]:
         """Most demand within each budget, all classes counted as if they could be curtailed.
 
         Budgets below what the fleet draws at rest serve nothing and are left out.
+
+        Args:
+            budgets: In watts.
+            gap: Relative gap at which HiGHS stops.
+            pool: Where budgets are planned, each by itself.
+            done: Told of each that is.
         """
         elastic = self.fleet.model_copy(
             update={
@@ -134,25 +153,9 @@ class Planner:
                 )
             }
         )
-        points = []
-        for watts in budgets:
-            program = Program(elastic, self.modes, self.rests, watts)
-            found = _most_demand(program, gap)
-            if found is None:
-                continue
-            solution, first = found
-            served = sum(float(solution.values[place]) for place in program.served) * MB
-            points.append(
-                FrontierPoint(
-                    budget_watts=watts,
-                    percentile_watts=_percentile(program, solution),
-                    expected_watts=_expected(program, solution),
-                    served_bytes_per_second=served,
-                    served_share=served / sum(c.demand_bytes_per_second for c in elastic.classes),
-                    optimality_gap=first.gap,
-                )
-            )
-        return points
+        shared = (elastic, self.modes, self.rests, gap)
+        found = pool.map(_frontier_point, list(budgets), shared=shared, done=done)
+        return [point for point in found if point is not None]
 
     def budgets_between(
         self, least: float | None = None, most: float | None = None, points: int = 12
@@ -341,6 +344,26 @@ def _most_demand(program: Program, gap: float) -> tuple[Solution, Solution] | No
     }
     second = program.solve(program.cost(), program.must(kept), gap=gap, within=first)
     return second or first, first
+
+
+def _frontier_point(
+    shared: tuple[Fleet, Modes, list[tuple[Rest, Rest | None]], float], watts: float
+) -> FrontierPoint | None:
+    fleet, modes, rests, gap = shared
+    program = Program(fleet, modes, rests, watts)
+    found = _most_demand(program, gap)
+    if found is None:
+        return None
+    solution, first = found
+    served = sum(float(solution.values[place]) for place in program.served) * MB
+    return FrontierPoint(
+        budget_watts=watts,
+        percentile_watts=_percentile(program, solution),
+        expected_watts=_expected(program, solution),
+        served_bytes_per_second=served,
+        served_share=served / sum(c.demand_bytes_per_second for c in fleet.classes),
+        optimality_gap=first.gap,
+    )
 
 
 def _percentile(program: Program, solution: Solution) -> float:
