@@ -32,7 +32,7 @@ def write_atomically(path: Path, write: Callable[[BufferedRandom], Told]) -> Tol
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
     return told
@@ -43,7 +43,8 @@ def write_text_atomically(path: Path, text: str) -> None:
     write_atomically(path, lambda stream: stream.write(text.encode()))
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Sync a folder to the disk, so that the names in it last."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

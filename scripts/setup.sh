@@ -40,6 +40,9 @@ missing_packages() {
     command -v fusermount3 >/dev/null || echo fuse3
     command -v fio >/dev/null || echo fio
     [ -x /usr/sbin/nvme ] || command -v nvme >/dev/null || echo nvme-cli
+    # What the service keeps is tested in PostgreSQL too.
+    set -- /usr/lib/postgresql/*/bin/initdb
+    [ -x "$1" ] || echo postgresql
     [ -e /etc/ssl/certs/ca-certificates.crt ] || echo ca-certificates
     # The page: bundled with npm's tools, tried in a browser.
     command -v node >/dev/null || echo nodejs

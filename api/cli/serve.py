@@ -1,8 +1,9 @@
-"""`iojoule serve`: the HTTP service on this machine."""
+"""`iojoule serve`: the HTTP service on this machine; `iojoule worker`: what runs its jobs."""
 
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,10 +13,34 @@ from iojoule.datasets.errors import InputError
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
+GRACE_SECONDS = 3
+"""How long a request may go on after the service was asked to end."""
+
+StateOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--state", metavar="DIR",
+        help="What is kept; default: $IOJOULE_STATE, else iojoule below $XDG_STATE_HOME.",
+    ),
+]  # fmt: skip
+DatabaseOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="postgresql://USER@HOST/NAME, for several replicas; default: $IOJOULE_DATABASE, else "
+        "SQLite in the folder.",
+    ),
+]
+
 
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on; loopback only.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
+    workers: Annotated[
+        int, typer.Option(min=0, max=256, help="Processes that run jobs; 0: `iojoule worker` does.")
+    ] = 1,
+    state: StateOption = None,
+    database: DatabaseOption = None,
 ) -> None:
     """Answer over HTTP until interrupted; /ui/ is the page, /ui/api its interface."""
     if host not in LOOPBACK:
@@ -27,14 +52,27 @@ def serve(
     import uvicorn
 
     from iojoule.api.http.app import create_app
+    from iojoule.api.jobs.supervisor import Supervisor
+    from iojoule.api.state.place import Place, State
 
     address = f"[{host}]" if ":" in host else host
-    console.note(f"listening on http://{address}:{listener.getsockname()[1]} (Ctrl-C ends)")
-    config = uvicorn.Config(
-        create_app(), loop="uvloop", http="httptools", log_level="warning", access_log=False
-    )
     with listener:
-        uvicorn.Server(config).run(sockets=[listener])
+        store = State(Place.of(state, database))
+        store.open()
+        console.note(f"listening on http://{address}:{listener.getsockname()[1]} (Ctrl-C ends)")
+        config = uvicorn.Config(
+            create_app(store), loop="uvloop", http="httptools", log_level="warning",
+            access_log=False, timeout_graceful_shutdown=GRACE_SECONDS,
+        )  # fmt: skip
+        with Supervisor(store, workers):
+            uvicorn.Server(config).run(sockets=[listener])
+
+
+def worker(state: StateOption = None, database: DatabaseOption = None) -> None:
+    """Run the jobs of a service until interrupted, on any machine that reaches its state."""
+    from iojoule.api.jobs.process import work
+
+    work(state, database)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -2,36 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
+import anyio
 import anyio.to_thread
 from fastapi import FastAPI
 
 from iojoule import __version__
-from iojoule.api.http import predictors, problems
+from iojoule.api.http import problems
 from iojoule.api.http.devices.endpoints import router as devices
 from iojoule.api.http.headers import SecurityHeaders
 from iojoule.api.http.health.endpoints import router as health
+from iojoule.api.http.jobs.endpoints import router as jobs
 from iojoule.api.http.openapi import describe
 from iojoule.api.http.page import endpoints as page
 from iojoule.api.http.predict.endpoints import router as predict
+from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.http.recommend.endpoints import router as recommend
+from iojoule.api.http.simulations.endpoints import router as simulations
+from iojoule.api.http.stored import off_loop
 from iojoule.api.http.workloads.endpoints import router as workloads
+from iojoule.api.state.errors import StorageFullError, UnavailableError
+from iojoule.api.state.place import Place, State
 
 WORKERS = 2
 """Requests computed at the same time; each holds the arrays of all its candidates."""
 
 
+REFRESH_SECONDS = 1.0
+"""How soon a profile that another process made current answers here too."""
+
+SWEEP_SECONDS = 600.0
+
+_log = logging.getLogger(__name__)
+
+
 @asynccontextmanager
-async def _lifespan(_: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     anyio.to_thread.current_default_thread_limiter().total_tokens = WORKERS
-    predictors.load_all()
-    yield
+    store: State = app.state.store
+    await off_loop(store.open)
+    await off_loop(app.state.profiles.refresh, store)
+    app.state.profiles.load_all()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_repeat, REFRESH_SECONDS, app.state.profiles.refresh, store)
+        tasks.start_soon(_repeat, SWEEP_SECONDS, store.sweep)
+        yield
+        tasks.cancel_scope.cancel()
+    store.close()
 
 
-def create_app() -> FastAPI:
-    """The service, ready to be served; loads the shipped profiles when it starts."""
+async def _repeat(seconds: float, function: Callable[..., Any], *args: Any) -> None:
+    """Call it now and then, for ever; a store that is away is waited for."""
+    while True:
+        await anyio.sleep(seconds)
+        try:
+            await off_loop(function, *args)
+        except (UnavailableError, StorageFullError) as error:
+            _log.warning("%s", error.message)
+
+
+def create_app(store: State | None = None) -> FastAPI:
+    """The service, ready to be served; loads the profiles when it starts.
+
+    Args:
+        store: What it keeps; None takes the place that the environment names.
+    """
     app = FastAPI(
         title="iojoule",
         version=__version__,
@@ -40,7 +79,9 @@ def create_app() -> FastAPI:
         docs_url=None,  # theirs loads scripts from elsewhere; the page describes the interface
         redoc_url=None,
     )
-    for router in (recommend, predict, workloads, devices, health):
+    app.state.store = store or State(Place.of())
+    app.state.profiles = ServedProfiles()
+    for router in (recommend, predict, workloads, devices, simulations, jobs, health):
         app.include_router(router)
     page.install(app)
     problems.install(app)

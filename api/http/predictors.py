@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+import logging
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated
+
+from fastapi import Depends, Request
 
 from iojoule.api.predictors import Predictors
 from iojoule.api.profiles import profile_of
-from iojoule.datasets.profile import shipped_profiles
+from iojoule.api.state import profiles as kept
+from iojoule.api.state.place import State
+from iojoule.api.state.profiles import ProfileVersion
+from iojoule.datasets.catalogue import load_catalogue
+from iojoule.datasets.errors import IojouleError
+from iojoule.datasets.profile import DeviceProfile, shipped_profiles
 from iojoule.datasets.schema import Conditions
 from iojoule.model.validity import under
 from iojoule.recommender.recommend import Recommender
@@ -14,38 +24,110 @@ from iojoule.recommender.recommend import Recommender
 RECOMMENDERS = 64
 """Recommenders kept in memory: conditions are anybody's, and each holds a drive's surfaces."""
 
+_log = logging.getLogger(__name__)
 
-def device_id(device: str) -> str:
-    """The id of a drive named by id, model or alias.
 
-    Raises:
-        UnknownDeviceError: No such drive.
-        NoProfileError: Nothing is fitted for it.
+@dataclass(frozen=True, eq=False)
+class Served:
+    """A profile that answers; what is built from it is kept for this very object.
+
+    Attributes:
+        version: None: what iojoule itself brings.
     """
-    return device if device in shipped_profiles() else profile_of(device).device
+
+    version: ProfileVersion | None
+    profile: DeviceProfile
 
 
-@lru_cache(maxsize=RECOMMENDERS)
-def recommender_under(device: str, conditions: Conditions) -> Recommender:
-    """The recommender, and with it the predictor, of a drive by its id.
+class ServedProfiles:
+    """What answers for each drive: the version that was made current, else what iojoule brings."""
 
-    Raises:
-        StaleProfileError: The profile does not hold under these conditions; names the condition.
-    """
-    return Recommender(under(profile_of(device), conditions))
+    def __init__(self) -> None:
+        self._brought: dict[str, Served] = {}
+        self._published: dict[str, Served] = {}
+        self._recommender = lru_cache(maxsize=RECOMMENDERS)(_recommender)
+        self._predictors = lru_cache(maxsize=RECOMMENDERS)(_predictors)
+
+    def device_id(self, device: str) -> str:
+        """The id of a drive named by id, model or alias.
+
+        Raises:
+            UnknownDeviceError: No such drive.
+            NoProfileError: Nothing is fitted for it.
+        """
+        if device in self._published or device in self._brought:
+            return device
+        named = load_catalogue().get(device).id
+        return self.of(named).profile.device
+
+    def of(self, device: str) -> Served:
+        """What answers for a drive by its id; raises as `device_id`."""
+        found = self._published.get(device) or self._brought.get(device)
+        return found or self._brought.setdefault(device, Served(None, profile_of(device)))
+
+    def recommender_under(self, device: str, conditions: Conditions) -> Recommender:
+        """The recommender, and with it the predictor, of a drive by its id.
+
+        Raises:
+            StaleProfileError: The profile does not hold under these conditions; names the
+                condition.
+        """
+        return self._recommender(self.of(device), conditions)
+
+    def predictors_for(self, device: str) -> Predictors:
+        """The predictors of a drive under whatever conditions its questions state.
+
+        Raises:
+            UnknownDeviceError, NoProfileError: As `device_id`.
+        """
+        return self._predictors(self.of(self.device_id(device)))
+
+    def load_all(self) -> dict[str, str]:
+        """Load every profile; the version of each by its drive's id."""
+        versions = {}
+        for device in sorted({*shipped_profiles(), *self._published}):
+            profile = self.recommender_under(device, Conditions()).profile
+            self.predictors_for(device).under({})
+            versions[device] = profile.profile_version
+        return versions
+
+    def refresh(self, state: State) -> None:
+        """Take over what was made current since; what cannot be read is left as it was.
+
+        Raises:
+            UnavailableError: The store cannot be reached.
+        """
+        with state.database.read() as connection:
+            shown = kept.all_shown(connection)
+        published = {}
+        for device, version in shown.items():
+            known = self._published.get(device)
+            if known is None or known.version != version:
+                known = _read(state, version) or known
+            if known is not None:
+                published[device] = known
+        self._published = published
 
 
-@cache
-def predictors_for(device: str) -> Predictors:
-    """The predictors of a drive under whatever conditions its questions state; raises as above."""
-    return Predictors(profile_of(device))
+def _read(state: State, version: ProfileVersion) -> Served | None:
+    try:
+        return Served(version, kept.read(state, version))
+    except IojouleError as error:
+        _log.error("profile of %s, version %d: %s", version.device, version.number, error.message)
+        return None
 
 
-def load_all() -> dict[str, str]:
-    """Load every shipped profile; the version of each by its id."""
-    versions = {}
-    for device in shipped_profiles():
-        profile = recommender_under(device, Conditions()).profile
-        predictors_for(device).under({})
-        versions[device] = profile.profile_version
-    return versions
+def _recommender(served: Served, conditions: Conditions) -> Recommender:
+    return Recommender(under(served.profile, conditions))
+
+
+def _predictors(served: Served) -> Predictors:
+    return Predictors(served.profile)
+
+
+async def _served(request: Request) -> ServedProfiles:
+    profiles: ServedProfiles = request.app.state.profiles
+    return profiles
+
+
+Profiles = Annotated[ServedProfiles, Depends(_served)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any
 
@@ -14,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
+from iojoule.api.problem_document import pointer, problem_of
 from iojoule.datasets.errors import IojouleError
 
 MEDIA_TYPE = "application/problem+json"
@@ -65,27 +65,13 @@ def respond(request: Request, problem: Problem, headers: Any = None) -> Response
     return Response(body, problem.status, headers=headers, media_type=MEDIA_TYPE)
 
 
-def pointer(parts: Iterable[Any]) -> str:
-    """A JSON pointer from the keys and indices of a path."""
-    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
-
-
 async def _iojoule(request: Request, error: Exception) -> Response:
     assert isinstance(error, IojouleError)
-    kind = type(error)
-    field = pointer(error.field.split(".")) if error.field else None
-    return respond(
-        request,
-        Problem(
-            type=f"urn:iojoule:problem:{_slug(kind.title)}",
-            title=kind.title,
-            status=kind.http_status,
-            detail=error.message,
-            instance=request.url.path,
-            field=field,
-            errors=[FieldProblem(field=field, detail=error.message)] if field else None,
-        ),
-    )
+    told = problem_of(error)
+    field = told.get("field")
+    errors = [FieldProblem(field=field, detail=error.message)] if field else None
+    headers = {"Retry-After": "2"} if told["status"] == HTTPStatus.SERVICE_UNAVAILABLE else None
+    return respond(request, Problem(**told, instance=request.url.path, errors=errors), headers)
 
 
 async def _validation(request: Request, error: Exception) -> Response:
@@ -157,7 +143,3 @@ def _fault(error: Any) -> FieldProblem:
         message = f"{message} (found {error['input']!r})"
     place = pointer(path) if kind == "body" else ".".join(map(str, error["loc"]))
     return FieldProblem(field=place, detail=message)
-
-
-def _slug(title: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")

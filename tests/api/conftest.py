@@ -1,14 +1,16 @@
-"""Runs the command line inside the test's own process."""
+"""Runs the command line inside the test's own process, and makes states of the service."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from iojoule.api.cli.app import run
+from iojoule.api.state.place import Place, State
+from tests.postgresql import PostgresqlServer, programs
 
 DEVICE = "samsung-980-pro-1tb"
 
@@ -50,3 +52,35 @@ def reference() -> Path:
     if not path.is_dir():
         pytest.skip("MQSim's reference runs are not beside this checkout: no ../shared/mqsim")
     return path
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgresqlServer]:
+    """A server that all tests of the session share."""
+    if programs() is None:
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    server = PostgresqlServer()
+    try:
+        yield server
+    finally:
+        server.delete()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """An empty place for a state, in either database."""
+    if request.param == "sqlite":
+        return Place.of(tmp_path / "state")
+    server: PostgresqlServer = request.getfixturevalue("postgresql")
+    return Place.of(tmp_path / "state", server.new_database())
+
+
+@pytest.fixture
+def state(place: Place) -> Iterator[State]:
+    """An opened state, in either database."""
+    made = State(place)
+    made.open()
+    try:
+        yield made
+    finally:
+        made.close()

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Body, Response
 
 from iojoule.api.http.predict import service
 from iojoule.api.http.predict.schemas import EXAMPLE, PredictRequest, PredictResponse
+from iojoule.api.http.predictors import Profiles
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.strict_json import StrictRoute
 
@@ -28,6 +29,6 @@ PredictBody = Annotated[
 
 
 @router.post("/predict", summary="What do configurations do?", response_model=PredictResponse)
-def predict(request: PredictBody) -> Response:
+def predict(profiles: Profiles, request: PredictBody) -> Response:
     """Predict throughput, latency and power of each configuration, with 90 % intervals."""
-    return Response(orjson.dumps(service.predict(request)), media_type="application/json")
+    return Response(orjson.dumps(service.predict(profiles, request)), media_type="application/json")

@@ -7,7 +7,7 @@ from typing import Any
 
 from iojoule.api.http.places import within
 from iojoule.api.http.predict.schemas import PredictRequest
-from iojoule.api.http.predictors import predictors_for
+from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.predictions import ask
 from iojoule.api.questions import FIELDS
 from iojoule.datasets.errors import InputError
@@ -15,7 +15,7 @@ from iojoule.datasets.errors import InputError
 _ROW = re.compile(r"configurations\[(\d+)\]: ")
 
 
-def predict(request: PredictRequest) -> dict[str, Any]:
+def predict(profiles: ServedProfiles, request: PredictRequest) -> dict[str, Any]:
     """The answer as plain values.
 
     Raises:
@@ -23,7 +23,7 @@ def predict(request: PredictRequest) -> dict[str, Any]:
         InputError: A configuration cannot exist; names its place.
     """
     with within("device"):
-        predictors = predictors_for(request.device)
+        predictors = profiles.predictors_for(request.device)
     asked = [one.model_dump(exclude_none=True) for one in request.configurations]
     named = {name for one in asked for name in one}
     names = [name for name in FIELDS if name in named]

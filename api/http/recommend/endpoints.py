@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Response
 
+from iojoule.api.http.predictors import Profiles
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.recommend import service
 from iojoule.api.http.recommend.schemas import EXAMPLE, RecommendationAnswer, RecommendRequest
@@ -22,6 +23,8 @@ RecommendBody = Annotated[
 @router.post(
     "/recommend", summary="Which configurations to use?", response_model=RecommendationAnswer
 )
-def recommend(request: RecommendBody) -> Response:
+def recommend(profiles: Profiles, request: RecommendBody) -> Response:
     """Rank the configurations that meet the SLA for the least energy, against today's."""
-    return Response(service.recommend(request).model_dump_json(), media_type="application/json")
+    return Response(
+        service.recommend(profiles, request).model_dump_json(), media_type="application/json"
+    )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from iojoule.api.http.places import within
-from iojoule.api.http.predictors import device_id, recommender_under
+from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.http.recommend.schemas import RecommendationAnswer, RecommendRequest
 from iojoule.api.recommendations import answer
 
 
-def recommend(request: RecommendRequest) -> RecommendationAnswer:
+def recommend(profiles: ServedProfiles, request: RecommendRequest) -> RecommendationAnswer:
     """The answer; where nothing meets the SLA it holds the nearest misses.
 
     Raises:
@@ -17,8 +17,8 @@ def recommend(request: RecommendRequest) -> RecommendationAnswer:
         InputError: The workload asks for what the drive or its profile does not have.
     """
     with within("device"):
-        device = device_id(request.device)
+        device = profiles.device_id(request.device)
     with within("conditions"):
-        recommender = recommender_under(device, request.conditions)
+        recommender = profiles.recommender_under(device, request.conditions)
     with within("workload_profile"):
         return answer(recommender, request.workload_profile)

@@ -12,15 +12,26 @@ import pytest
 import uvicorn
 
 from iojoule.api.http.app import create_app
+from iojoule.api.state.place import Place, State
 
 
 @pytest.fixture(scope="session")
-def service() -> Iterator[httpx.Client]:
+def store(tmp_path_factory: pytest.TempPathFactory) -> State:
+    """What the running service keeps."""
+    return State(Place.of(tmp_path_factory.mktemp("state")))
+
+
+@pytest.fixture(scope="session")
+def service(store: State) -> Iterator[httpx.Client]:
     """A client of a running service."""
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(
-            create_app(), loop="uvloop", http="httptools", log_level="critical", access_log=False
+            create_app(store),
+            loop="uvloop",
+            http="httptools",
+            log_level="critical",
+            access_log=False,
         )
     )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

@@ -2,7 +2,6 @@ import json
 from typing import Any
 
 import httpx
-import pytest
 
 from iojoule import __version__
 from iojoule.api.http.predict.schemas import EXAMPLE as PREDICT
@@ -94,34 +93,40 @@ def test_no_feasible_configuration_is_an_answer(service: httpx.Client) -> None:
     assert answer["nearest_misses"][0]["shortfalls"]
 
 
-@pytest.mark.parametrize("operation", ["post /predict", "post /recommend"])
-def test_every_example_of_the_description_is_answered(
-    operation: str, service: httpx.Client
-) -> None:
-    method, path = operation.split()
-    described = service.get("/openapi.json").json()["paths"][path][method]
-    examples = described["requestBody"]["content"]["application/json"]["examples"]
-    assert examples
-    for example in examples.values():
-        assert service.request(method, path, json=example["value"]).status_code == 200
-
-
-def test_every_operation_is_described_with_a_worked_example(service: httpx.Client) -> None:
+def operations(service: httpx.Client) -> list[tuple[str, str, dict[str, Any]]]:
+    """Method, path and description of everything that the service does."""
     paths = service.get("/openapi.json").json()["paths"]
-    assert set(paths) == {"/healthz", "/devices", "/devices/{id}", "/predict", "/recommend"}
-    for path, operations in paths.items():
-        for method, operation in operations.items():
-            assert operation["summary"]
-            assert "200" in operation["responses"]
-            assert "application/problem+json" in operation["responses"]["default"]["content"]
-            assert "422" not in operation["responses"]
-            parameters = operation.get("parameters", [])
-            filled = path
-            for parameter in parameters:
+    return [(method, path, told) for path, all_ in paths.items() for method, told in all_.items()]
+
+
+def test_every_operation_is_described(service: httpx.Client) -> None:
+    found = operations(service)
+    assert len(found) >= 10
+    for _, _, told in found:
+        assert told["summary"]
+        assert {"200", "201", "202"} & set(told["responses"])
+        assert "application/problem+json" in told["responses"]["default"]["content"]
+        assert "422" not in told["responses"]
+
+
+def test_every_example_of_the_description_is_answered(service: httpx.Client) -> None:
+    for method, path, told in operations(service):
+        filled = path
+        for parameter in told.get("parameters", []):
+            if parameter["in"] == "path":
                 example = parameter["schema"]["examples"][0]
                 filled = filled.replace(f"{{{parameter['name']}}}", example)
-            if method == "get":
-                assert service.get(filled).status_code == 200
+        if path.startswith("/jobs/{id}"):
+            continue  # ids of jobs are made as they come; see test_jobs.py
+        content = told.get("requestBody", {}).get("content", {})
+        if "application/json" in content:
+            examples = content["application/json"]["examples"].values()
+            answers = [service.request(method, filled, json=one["value"]) for one in examples]
+        else:
+            answers = [service.request(method, filled)]
+        assert answers
+        for answer in answers:
+            assert answer.is_success, (method, filled, answer.text)
 
 
 def test_the_documentation_is_served(service: httpx.Client) -> None:

@@ -1,0 +1,93 @@
+"""GET /jobs, /jobs/{id}, its events and its result; POST /jobs/{id}/cancel."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from iojoule.api.http.jobs import service
+from iojoule.api.http.jobs.schemas import JobList, JobState, JobStatus
+from iojoule.api.http.problems import RESPONSES
+from iojoule.api.http.stored import Cursor, IfNoneMatch, Limit, Store, off_loop, tag, unchanged
+from iojoule.api.state.jobs import Job
+
+router = APIRouter(prefix="/jobs", tags=["jobs"], responses=RESPONSES)
+
+JobId = Annotated[
+    str,
+    Path(
+        description="Id that the request for the job was answered with.", max_length=32,
+        examples=["019c1d2e3f405a6b7c8d9e0f1a2b"],
+    ),
+]  # fmt: skip
+
+
+@router.get("", summary="Which jobs are there?")
+async def list_jobs(
+    store: Store,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    kind: Annotated[str | None, Query(max_length=40, examples=["simulation"])] = None,
+    state: Annotated[JobState | None, Query(examples=["done"])] = None,
+) -> JobList:
+    """List jobs, the newest first."""
+    return JobList.of(await off_loop(service.page, store, limit, cursor, kind, state))
+
+
+@router.get("/{id}", summary="How far is a job?")
+async def show_job(
+    store: Store,
+    id: JobId,  # noqa: A002 - the name in the path
+    response: Response,
+    known: IfNoneMatch = None,
+) -> JobStatus:
+    """Show state, progress and, once it has ended, where the result is or what failed."""
+    job = await off_loop(service.job, store, id)
+    etag = tag(job.revision)
+    if (same := unchanged(known, etag)) is not None:
+        return same  # type: ignore[return-value] # FastAPI answers with a response as it is
+    response.headers["ETag"] = etag
+    return JobStatus.of(job)
+
+
+@router.get("/{id}/result", summary="What did a job give?")
+async def show_result(store: Store, id: JobId) -> dict[str, object]:  # noqa: A002
+    """Give the result of a job that is done; 409 before."""
+    digest, content = await off_loop(service.result, store, id)
+    headers = {"ETag": tag(digest)}
+    return Response(content, media_type="application/json", headers=headers)  # type: ignore[return-value]
+
+
+@router.post("/{id}/cancel", summary="Call a job off", status_code=202)
+async def cancel_job(store: Store, id: JobId) -> JobStatus:  # noqa: A002
+    """Call a job off: at once where it waits, within seconds where it runs; 409 when it is over."""
+    return JobStatus.of(await off_loop(service.cancel, store, id))
+
+
+async def _found(store: Store, id: JobId) -> Job:  # noqa: A002
+    # as a dependency, so that a job that is not there is a problem and not half a stream
+    return await off_loop(service.job, store, id)
+
+
+@router.get("/{id}/events", summary="Follow a job", response_class=EventSourceResponse)
+async def follow_job(
+    store: Store,
+    job: Annotated[Job, Depends(_found)],
+    last: Annotated[
+        int | None, Header(alias="Last-Event-ID", ge=0, description="Id of the last event seen.")
+    ] = None,
+) -> AsyncIterator[ServerSentEvent]:
+    """Send the job (as `/jobs/{id}`) whenever it changes, until it has ended: server-sent events.
+
+    The event is named after the job's state; its id is the revision, so that a client that
+    reconnects is not told again what it knows.
+    """
+    async for now in service.follow(store, job, last or 0):
+        yield ServerSentEvent(
+            event=now.state,
+            id=str(now.revision),
+            raw_data=JobStatus.of(now).model_dump_json(),
+        )

@@ -1,0 +1,79 @@
+"""Reads jobs, follows them, calls them off."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import anyio
+
+from iojoule.api.http.stored import off_loop
+from iojoule.api.jobs.running import KINDS
+from iojoule.api.state import jobs
+from iojoule.api.state.errors import ConflictError, UnavailableError
+from iojoule.api.state.jobs import Job
+from iojoule.api.state.pages import Page
+from iojoule.api.state.place import State
+from iojoule.datasets.errors import InputError
+
+FOLLOW_SECONDS = 0.25
+"""How soon a follower hears of a change."""
+
+
+def page(
+    store: State, limit: int, cursor: str | None, kind: str | None, state: str | None
+) -> Page[Job]:
+    """Jobs, the newest first.
+
+    Raises:
+        InputError: There is no such kind.
+    """
+    if kind is not None and kind not in KINDS:
+        raise InputError(f"kind: no {kind!r}; there are {', '.join(KINDS)}", field="kind")
+    with store.database.read() as connection:
+        return jobs.listed(connection, limit, cursor, kind=kind, state=state)
+
+
+def job(store: State, id_: str) -> Job:
+    """One job; raises NotFoundError."""
+    with store.database.read() as connection:
+        return jobs.find(connection, id_)
+
+
+def cancel(store: State, id_: str) -> Job:
+    """Call a job off; raises NotFoundError, and ConflictError where it has ended."""
+    with store.database.write() as connection:
+        return jobs.cancel(connection, id_)
+
+
+def result(store: State, id_: str) -> tuple[str, bytes]:
+    """The hash and the bytes of what a job gave.
+
+    Raises:
+        NotFoundError: There is no such job.
+        ConflictError: It has not given anything.
+    """
+    found = job(store, id_)
+    if found.result_sha256 is None:
+        raise ConflictError(f"job {id_} is {found.state}; there is a result once it is done")
+    return found.result_sha256, store.files.read(found.result_sha256)
+
+
+async def follow(store: State, found: Job, known: int) -> AsyncIterator[Job]:
+    """A job each time it has changed, until it has ended.
+
+    Args:
+        store: Where it is kept.
+        found: As it is now.
+        known: The last revision that the follower has seen; it is not told again.
+    """
+    while True:
+        if found.revision > known:
+            known = found.revision
+            yield found
+        if found.ended:
+            return
+        await anyio.sleep(FOLLOW_SECONDS)
+        try:
+            found = await off_loop(job, store, found.id)
+        except UnavailableError:
+            await anyio.sleep(1.0)  # it may come back; the follower need not know

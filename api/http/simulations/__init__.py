@@ -1,0 +1,1 @@
+"""POST /simulations: what a drive would do; GET: which drives come with iojoule."""

@@ -1,0 +1,29 @@
+"""From a question to a job."""
+
+from __future__ import annotations
+
+from iojoule import __version__
+from iojoule.api.http.simulations.schemas import SimulatedDrives, SimulationRequest
+from iojoule.api.http.stored import Named
+from iojoule.api.jobs.simulation import planned
+from iojoule.api.state import jobs
+from iojoule.api.state.jobs import Job
+from iojoule.api.state.place import State
+from iojoule.sim.presets import preset_names
+
+
+def drives() -> SimulatedDrives:
+    """The drives that come with iojoule."""
+    return SimulatedDrives(iojoule_version=__version__, drives=preset_names())
+
+
+def submit(store: State, request: SimulationRequest, named: Named) -> Job:
+    """Put a simulation into the queue, once it is known that it can be run.
+
+    Raises:
+        InputError: It cannot; names the field.
+    """
+    planned(request)
+    asked = request.model_dump(mode="json", exclude_unset=True)
+    with store.database.write() as connection:
+        return jobs.submit(connection, "simulation", asked, key=named.of(asked))

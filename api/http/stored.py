@@ -1,0 +1,147 @@
+"""What the resources that are kept have in common: their store, tags, cursors and keys."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated, ParamSpec, TypeVar
+
+import anyio
+import anyio.to_thread
+import orjson
+from anyio.lowlevel import RunVar
+from fastapi import Depends, Header, Query, Request, Response
+
+from iojoule.api.state.errors import ChangedError, UnconditionalError
+from iojoule.api.state.idempotency import Key
+from iojoule.api.state.place import State
+from iojoule.datasets.errors import InputError
+
+THREADS = 8
+"""Waiting for the store at the same time, beside the threads that compute answers."""
+
+PAGE_MAX = 200
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_threads = RunVar[anyio.CapacityLimiter]("iojoule-store")
+
+
+async def off_loop(function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    """Call what waits for disk or database, without waiting for those that compute."""
+    try:
+        limiter = _threads.get()
+    except LookupError:
+        limiter = anyio.CapacityLimiter(THREADS)
+        _threads.set(limiter)
+    return await anyio.to_thread.run_sync(partial(function, *args, **kwargs), limiter=limiter)
+
+
+async def _state_of(request: Request) -> State:
+    state: State = request.app.state.store
+    return state
+
+
+Store = Annotated[State, Depends(_state_of)]
+
+Limit = Annotated[int, Query(ge=1, le=PAGE_MAX, description="At most so many.", examples=[50])]
+Cursor = Annotated[
+    str | None,
+    Query(
+        max_length=64, pattern="^[0-9a-f]+$", description="`next_cursor` of the page before."
+    ),
+]  # fmt: skip
+
+_KeyHeader = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key", min_length=1, max_length=200, examples=["b3c1f6"],
+        description="Your own name for this request: sent again, it gives what it gave first.",
+    ),
+]  # fmt: skip
+
+
+class Named:
+    """The key of a request, if it bears one; `of` binds it to what is asked for."""
+
+    def __init__(self, operation: str, key: str | None) -> None:
+        self._operation, self._key = operation, key
+
+    def of(self, asked: object) -> Key | None:
+        """The key of a request for these plain values."""
+        return self.of_hash(hashlib.sha256(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)))
+
+    def of_hash(self, digest: hashlib._Hash) -> Key | None:
+        """The key of a request with this hash."""
+        if self._key is None:
+            return None
+        return Key(self._operation, self._key, digest.hexdigest())
+
+
+async def _named(request: Request, key: _KeyHeader = None) -> Named:
+    return Named(f"{request.method} {request.url.path}"[:200], key)
+
+
+Idempotency = Annotated[Named, Depends(_named)]
+
+IfMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-Match", description="The ETag that the decision rests on.", max_length=200
+    ),
+]  # fmt: skip
+IfNoneMatch = Annotated[
+    str | None, Header(alias="If-None-Match", description="An ETag that is known.", max_length=2000)
+]
+
+
+def tag(value: object) -> str:
+    """An entity tag."""
+    return f'"{value}"'
+
+
+def unchanged(known: str | None, etag: str) -> Response | None:
+    """304 where the client has this version already."""
+    if known is None:
+        return None
+    tags = {one.strip().removeprefix("W/") for one in known.split(",")}
+    return Response(status_code=304, headers={"ETag": etag}) if {etag, "*"} & tags else None
+
+
+def revision_of(if_match: str | None) -> int:
+    """The revision that a change was decided on.
+
+    Raises:
+        UnconditionalError: The request does not say.
+        ChangedError: It says what never was.
+    """
+    if if_match is None:
+        raise UnconditionalError(
+            "say which state this was decided on: send the ETag of a GET as If-Match",
+            field="If-Match",
+        )
+    plain = if_match.strip().removeprefix('"').removesuffix('"')
+    if not (plain.isascii() and plain.isdigit() and len(plain) < 10):
+        raise ChangedError("If-Match is no ETag of this resource; GET it", field="If-Match")
+    return int(plain)
+
+
+def number_of(cursor: str | None) -> int | None:
+    """A cursor that is a number.
+
+    Raises:
+        InputError: It is none.
+    """
+    if cursor is None:
+        return None
+    if not cursor.isdigit() or len(cursor) > 9:
+        raise InputError("cursor: not one that this list gave; begin without", field="cursor")
+    return int(cursor)
+
+
+def moment(seconds: float) -> datetime:
+    """A time of the store for people and programs."""
+    return datetime.fromtimestamp(round(seconds, 3), UTC)

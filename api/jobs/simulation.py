@@ -1,0 +1,116 @@
+"""Jobs that simulate: a drive that iojoule knows, changed as asked, under flows of requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field
+
+from iojoule import __version__
+from iojoule.api.jobs.running import Outcome, Running
+from iojoule.api.simulations import Plan, document, doubts
+from iojoule.datasets.errors import InputError, IojouleError
+from iojoule.sim.engines import Limits, RunOptions, engine
+from iojoule.sim.findings import refuse_errors
+from iojoule.sim.formats.files import read_drive
+from iojoule.sim.presets import preset_path
+from iojoule.sim.result import EngineName
+from iojoule.sim.sweep import Axis, Job, combinations, run_jobs, with_values
+from iojoule.sim.traps import findings
+from iojoule.sim.workload import FlowKind, Scenario
+
+RUNS_MAX = 64
+LIMITS = Limits(memory_bytes=4 << 30, wall_seconds=600.0, events=2_000_000_000)
+"""Of one run: nobody's question may take all of a machine that others ask too."""
+
+
+class SimulationRequest(BaseModel):
+    """A drive, what is asked of it, and what is varied."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    drive: str = Field(description="Name of a drive that comes with iojoule, as `/simulations`.")
+    set: dict[str, Any] = Field(
+        default={}, max_length=100,
+        description="Fields of the drive that are changed, such as `channels` or "
+        "`physical.slc.dynamic_blocks_per_plane`.",
+    )  # fmt: skip
+    scenario: Scenario = Field(description="Flows that run at the same time.")
+    vary: dict[str, list[Any]] = Field(
+        default={}, max_length=10,
+        description=f"Fields and their values, every combination of which is run; {RUNS_MAX} at "
+        "most. `flows.queue_depth` is that of all flows.",
+    )  # fmt: skip
+
+
+def planned(request: SimulationRequest) -> Plan:
+    """The runs that a request asks for.
+
+    Raises:
+        InputError: It names no drive, or asks for what cannot be simulated; names the field.
+    """
+    for index, flow in enumerate(request.scenario.flows):
+        if flow.kind is FlowKind.TRACE:
+            raise InputError(
+                "traces are files of the machine that simulates, which the service does not read; "
+                "use `iojoule simulate` there",
+                field=f"scenario.flows.{index}.kind",
+            )
+    count = 1
+    for listed in request.vary.values():
+        count *= len(listed)
+        if not 1 <= count <= RUNS_MAX:
+            raise InputError(f"{count} runs are asked for; ask for 1 to {RUNS_MAX}", field="vary")
+    try:
+        device = read_drive(preset_path(request.drive)).device
+    except InputError as error:
+        raise InputError(error.message, field="drive") from None
+    with _naming("set"):
+        device, scenario = with_values(device, request.scenario, request.set)
+    axes = [Axis(name, tuple(listed)) for name, listed in request.vary.items()]
+    plan = Plan([], [], not axes)
+    for values in combinations(axes):
+        with _naming("vary"):
+            own, flows = with_values(device, scenario, values) if values else (device, scenario)
+        with _naming("scenario"):
+            plan.findings.extend(refuse_errors(findings(own, flows.flows)))
+        labels: dict[str, Any] = {"ssd": request.drive}
+        plan.jobs.append(Job(own, flows, 0, labels | ({"varied": values} if values else {})))
+    plan.findings[:] = dict.fromkeys(plan.findings)
+    return plan
+
+
+class _naming:  # noqa: N801 - used like a function
+    """Puts an error of the simulator at a place of the request."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, IojouleError):
+            raise InputError(error.message, field=self._place) from None
+
+
+def run(running: Running) -> Outcome:
+    """Run them one after the other; raises what a run raises."""
+    plan = planned(SimulationRequest.model_validate(running.request))
+    shares = [0.0] * len(plan.jobs)
+
+    def watch(index: int, share: float) -> None:
+        shares[index] = share
+        running.watched.say(sum(shares) / len(shares), "simulating")
+
+    options = RunOptions(limits=LIMITS, cancelled=running.watched.stop.is_set)
+    results = run_jobs(plan.jobs, engine(EngineName.EMBEDDED), options=options, watch=watch)
+    told = {
+        "iojoule_version": __version__,
+        "evidence": "simulated",
+        "drive": running.request["drive"],
+        "notes": [str(finding) for finding in plan.findings] + list(doubts(results, plan.findings)),
+        **document(plan, results),
+    }
+    return Outcome(orjson.dumps(told))

@@ -1,0 +1,1 @@
+"""What the service keeps: jobs, datasets, profile versions; rows in a database, bytes in files."""

@@ -1,0 +1,100 @@
+"""Datasets that were uploaded: a row each, and the pair of files that `read_dataset` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection, RowMapping, insert, select
+
+from iojoule.api.state.database import now
+from iojoule.api.state.errors import NotFoundError
+from iojoule.api.state.files import telling
+from iojoule.api.state.pages import Page, page_of
+from iojoule.api.state.place import State
+from iojoule.api.state.tables import datasets
+
+
+@dataclass(frozen=True)
+class StoredDataset:
+    """A row of the table."""
+
+    id: str
+    format: str
+    device: str | None
+    rows: int
+    fields: list[str]
+    warnings: int
+    upload_sha256: str
+    data_sha256: str
+    sidecar_sha256: str
+    created_at: float
+
+
+@dataclass(frozen=True)
+class Checked:
+    """An upload that proved to be a dataset.
+
+    Attributes:
+        data: Its measurements, Parquet.
+        sidecar: The JSON beside it.
+        device: The one drive they name, if they do.
+        fields: Known in at least one row.
+        warnings: How many the side-car holds.
+    """
+
+    data: Path
+    sidecar: Path
+    format: str
+    device: str | None
+    rows: int
+    fields: Sequence[str]
+    warnings: int
+    upload_sha256: str
+
+
+def _stored(row: RowMapping) -> StoredDataset:
+    return StoredDataset(**row)
+
+
+def add(connection: Connection, state: State, id_: str, checked: Checked) -> None:
+    """Keep a dataset; to be called while files are being kept (`ContentStore.keeping`)."""
+    connection.execute(
+        insert(datasets).values(
+            id=id_, format=checked.format, device=checked.device, rows=checked.rows,
+            fields=list(checked.fields), warnings=checked.warnings, created_at=now(),
+            upload_sha256=checked.upload_sha256, data_sha256=state.files.keep(checked.data),
+            sidecar_sha256=state.files.keep(checked.sidecar),
+        )
+    )  # fmt: skip
+
+
+def find(connection: Connection, id_: str) -> StoredDataset:
+    """The dataset of an id.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    row = connection.execute(select(datasets).where(datasets.c.id == id_)).mappings().first()
+    if row is None:
+        raise NotFoundError(f"there is no dataset {id_}; GET /datasets lists them")
+    return _stored(row)
+
+
+def listed(connection: Connection, limit: int, after: str | None) -> Page[StoredDataset]:
+    """Datasets, the newest first."""
+    return page_of(connection, select(datasets), datasets.c.id, limit, after, _stored)
+
+
+def laid_out(state: State, kept: StoredDataset, folder: Path) -> Path:
+    """The name under which `read_dataset` finds a dataset below a folder, as links to its files."""
+    pairs = ((kept.data_sha256, ".parquet"), (kept.sidecar_sha256, ".json"))
+    with telling():
+        folder.mkdir(parents=True, exist_ok=True)
+        for digest, suffix in pairs:
+            link = folder / f"{kept.id}{suffix}"
+            with suppress(FileExistsError):  # of an attempt before: datasets never change
+                link.symlink_to(state.files.path(digest))
+    return folder / f"{kept.id}.parquet"

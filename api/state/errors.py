@@ -1,0 +1,77 @@
+"""What can be wrong with stored things and with the store itself."""
+
+from __future__ import annotations
+
+from iojoule.datasets.errors import InputError, IojouleError
+
+
+class NotFoundError(InputError):
+    """Nothing is stored under that id."""
+
+    exit_code = 40
+    http_status = 404
+    title = "Not found"
+
+
+class ConflictError(InputError):
+    """The stored thing is in a state in which that cannot be done."""
+
+    exit_code = 41
+    http_status = 409
+    title = "Conflict"
+
+
+class ChangedError(InputError):
+    """Somebody else changed it since it was read: read it again, then decide anew."""
+
+    exit_code = 42
+    http_status = 412
+    title = "Changed since it was read"
+
+
+class UnconditionalError(InputError):
+    """A change that must say which state it was decided on (If-Match) does not."""
+
+    exit_code = 43
+    http_status = 428
+    title = "Precondition required"
+
+
+class TooLargeError(InputError):
+    """An upload is larger than what is taken."""
+
+    exit_code = 44
+    http_status = 413
+    title = "Too large"
+
+
+class UnsupportedKindError(InputError):
+    """An upload of a kind that is not read."""
+
+    exit_code = 45
+    http_status = 415
+    title = "Unsupported kind of file"
+
+
+class UnavailableError(IojouleError):
+    """The database cannot be reached; what was asked may be asked again."""
+
+    exit_code = 46
+    http_status = 503
+    title = "Temporarily unavailable"
+
+
+class StorageFullError(IojouleError):
+    """There is no room for what should be kept; nothing of it was kept."""
+
+    exit_code = 47
+    http_status = 507
+    title = "Storage full"
+
+
+class DamagedError(IojouleError):
+    """A stored file is not what was stored."""
+
+    exit_code = 48
+    http_status = 500
+    title = "Stored data are damaged"

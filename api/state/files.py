@@ -1,0 +1,153 @@
+"""Large things as files that are named by the hash of their content.
+
+A file is synced to the disk before a row may name it, so a row never names what is not there; files
+that no row names, left by whoever was killed in between, are swept after an hour.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from iojoule.api.state.errors import DamagedError, StorageFullError, UnavailableError
+from iojoule.datasets.atomic import sync_folder
+
+SWEEP_AFTER_SECONDS = 3600.0
+"""Longer than any upload takes, and than any clock of a file server is off."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class ContentStore:
+    """Files by the SHA-256 of their content, below one folder.
+
+    Args:
+        folder: Made where it is missing; replicas share it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._kept, self._incoming = folder / "content", folder / "incoming"
+        self._lock = folder / "content.lock"
+
+    def prepare(self) -> None:
+        """Make the folders; raises StorageFullError or UnavailableError."""
+        with telling():
+            for path in (self._kept, self._incoming):
+                path.mkdir(parents=True, exist_ok=True)
+            self._lock.touch()
+
+    @contextmanager
+    def incoming(self, suffix: str = "") -> Iterator[Path]:
+        """A path for a file that is not kept yet; what is left there goes when the block ends.
+
+        Args:
+            suffix: The end of its name, for readers that tell kinds by it.
+        """
+        path = self._incoming / f"{secrets.token_hex(16)}{suffix}"
+        try:
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Nothing is swept until the block ends: between keeping a file and naming it in a row."""
+        with telling(), self._lock.open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            yield
+
+    def keep(self, path: Path) -> str:
+        """Take over a file by moving it; it is durable when this returns its hash.
+
+        Raises:
+            StorageFullError: There is no room.
+            UnavailableError: The folder cannot be written.
+        """
+        with telling():
+            with path.open("rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+                os.fsync(stream.fileno())
+            kept = self.path(digest)
+            kept.parent.mkdir(exist_ok=True)
+            path.replace(kept)
+            sync_folder(kept.parent)
+            sync_folder(self._kept)
+        return digest
+
+    def keep_bytes(self, content: bytes) -> str:
+        """Likewise some bytes."""
+        with telling(), self.incoming() as path:
+            path.write_bytes(content)
+            return self.keep(path)
+
+    def path(self, digest: str) -> Path:
+        """Where the file of a hash is, if there is one."""
+        return self._kept / digest[:2] / digest
+
+    def read(self, digest: str) -> bytes:
+        """The content of a hash.
+
+        Raises:
+            DamagedError: It was changed since it was kept.
+            UnavailableError: It cannot be read.
+        """
+        with telling():
+            content = self.path(digest).read_bytes()
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise DamagedError(
+                f"the stored file {digest} is damaged; restore the state folder from a copy"
+            )
+        return content
+
+    def sweep(self, named: Collection[str], after_seconds: float = SWEEP_AFTER_SECONDS) -> int:
+        """Delete what no row names and nobody has touched for a while.
+
+        Args:
+            named: The hashes that rows name, read after `sweeping` was entered.
+            after_seconds: Since a file was kept or last written.
+
+        Returns:
+            How many files went.
+        """
+        before, swept = time.time() - after_seconds, 0
+        for path in (*self._kept.glob("??/*"), *self._incoming.iterdir()):
+            if path.name in named:
+                continue
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime < before:
+                    path.unlink()
+                    swept += 1
+        return swept
+
+    @contextmanager
+    def sweeping(self) -> Iterator[bool]:
+        """Whether the caller alone may sweep until the block ends: nobody is keeping anything."""
+        with telling(), self._lock.open("rb") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            yield True
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """Say what fails in the state folder as one of our own errors."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise StorageFullError(
+                "the state folder's disk has no room left; nothing was kept: make room there"
+            ) from error
+        raise UnavailableError(
+            f"the state folder cannot be used ({error.strerror or error}); check it"
+        ) from error

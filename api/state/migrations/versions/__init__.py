@@ -1,0 +1,1 @@
+"""The changes; the newest one is `tables.REVISION`."""

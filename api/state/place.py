@@ -1,0 +1,95 @@
+"""Where the state is, and the one object that stands for it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from sqlalchemy import select
+
+from iojoule.api.state import tables
+from iojoule.api.state.database import Database
+from iojoule.api.state.files import ContentStore, telling
+from iojoule.measure.host.journal import state_folder
+
+DATABASE_VARIABLE = "IOJOULE_DATABASE"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the state is kept.
+
+    Attributes:
+        folder: Holds the files and, unless another one is named, the database.
+        database: Its URL.
+    """
+
+    folder: Path
+    database: str
+
+    @classmethod
+    def of(cls, folder: Path | None = None, database: str | None = None) -> Self:
+        """The place that is stated, else that of the environment, else the user's own.
+
+        Args:
+            folder: None takes $IOJOULE_STATE, else `iojoule` below $XDG_STATE_HOME.
+            database: None takes $IOJOULE_DATABASE, else SQLite in the folder.
+        """
+        chosen = (folder or state_folder()).absolute()
+        url = database or os.environ.get(DATABASE_VARIABLE)
+        return cls(chosen, url or f"sqlite:///{chosen / 'service.sqlite'}")
+
+
+class State:
+    """The database and the files of one place; `open` before use.
+
+    Raises:
+        InputError: The database's URL is not understood.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.database = Database(place.database)
+        self.files = ContentStore(place.folder)
+
+    def open(self) -> None:
+        """Make what is missing and bring the tables up to date.
+
+        Raises:
+            SchemaVersionError: A newer iojoule wrote the database.
+            UnavailableError: Folder or database cannot be used.
+            StorageFullError: There is no room.
+        """
+        self.files.prepare()
+        with telling():
+            self.place.folder.chmod(0o700)
+        self.database.migrate()
+
+    def close(self) -> None:
+        """Give back all connections."""
+        self.database.close()
+
+    def work_folder(self, job_id: str) -> Path:
+        """Where a job keeps what it has computed so far; gone once it has ended."""
+        return self.place.folder / "work" / job_id
+
+    def sweep(self) -> int:
+        """Delete files that no row names, unless somebody is just keeping one; how many went."""
+        with self.files.sweeping() as alone:
+            return self.files.sweep(self._named()) if alone else 0
+
+    def _named(self) -> set[str]:
+        hashes = (
+            tables.jobs.c.result_sha256,
+            tables.datasets.c.data_sha256,
+            tables.datasets.c.sidecar_sha256,
+            tables.profile_versions.c.sha256,
+        )
+        with self.database.read() as connection:
+            return {
+                digest
+                for column in hashes
+                for digest in connection.scalars(select(column).where(column.is_not(None)))
+            }

@@ -1,0 +1,120 @@
+"""The tables. Times are seconds since 1970 by the clock of the database."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    text,
+)
+
+REVISION = "0001"
+"""The newest migration, which makes exactly these tables."""
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("kind", String(40), nullable=False),
+    # Of jobs with the same word here one runs at a time, such as calibrations of one drive.
+    Column("exclusive", String(200)),
+    Column("request", JSON, nullable=False),
+    Column("state", String(10), nullable=False),
+    Column("progress", Float, nullable=False),
+    Column("stage", String(200)),
+    # Counts how often the job was taken: the fencing token of whoever has it now.
+    Column("attempt", Integer, nullable=False),
+    Column("worker", String(200)),
+    Column("lease_until", Float),
+    Column("cancel_requested", Boolean, nullable=False),
+    Column("result_sha256", String(64)),
+    Column("error", JSON(none_as_null=True)),
+    Column("created_at", Float, nullable=False),
+    Column("started_at", Float),
+    Column("finished_at", Float),
+    # Counts the changes that anybody can see: the entity tag, and the id of an event.
+    Column("revision", Integer, nullable=False),
+    CheckConstraint("state IN ('queued','running','done','failed','cancelled')", name="state"),
+    CheckConstraint("(state = 'running') = (lease_until IS NOT NULL)", name="lease"),
+    CheckConstraint("(state = 'done') = (result_sha256 IS NOT NULL)", name="result"),
+    CheckConstraint("(state = 'failed') = (error IS NOT NULL)", name="error"),
+    Index("ix_jobs_state", "state", "id"),
+    Index(
+        "uq_jobs_exclusive",
+        "exclusive",
+        unique=True,
+        sqlite_where=text("state = 'running'"),
+        postgresql_where=text("state = 'running'"),
+    ),
+)
+
+datasets = Table(
+    "datasets",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("format", String(20), nullable=False),
+    Column("device", String(200)),
+    Column("rows", Integer, nullable=False),
+    Column("fields", JSON, nullable=False),
+    Column("warnings", Integer, nullable=False),
+    Column("upload_sha256", String(64), nullable=False),
+    # A dataset is a pair of files: its measurements as Parquet, and the side-car.
+    Column("data_sha256", String(64), nullable=False),
+    Column("sidecar_sha256", String(64), nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
+profile_versions = Table(
+    "profile_versions",
+    metadata,
+    Column("device", String(200), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("profile_version", String(200), nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("job_id", String(32), ForeignKey("jobs.id")),
+    Column("created_at", Float, nullable=False),
+    CheckConstraint("number > 0", name="number"),
+)
+
+current_profiles = Table(
+    "current_profiles",
+    metadata,
+    Column("device", String(200), primary_key=True),
+    # None: the profile that iojoule itself brings.
+    Column("number", Integer),
+    Column("revision", Integer, nullable=False),
+    ForeignKeyConstraint(
+        ["device", "number"], ["profile_versions.device", "profile_versions.number"]
+    ),
+)
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("operation", String(200), primary_key=True),
+    Column("key", String(200), primary_key=True),
+    Column("request_sha256", String(64), nullable=False),
+    Column("resource", String(200), nullable=False),
+    Column("created_at", Float, nullable=False),
+    Index("ix_idempotency_keys_created_at", "created_at"),
+)

@@ -1,0 +1,129 @@
+import threading
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import inspect
+
+from iojoule.api.state import tables
+from iojoule.api.state.database import Database, now
+from iojoule.api.state.errors import StorageFullError, UnavailableError
+from iojoule.api.state.place import Place, State
+from iojoule.datasets.errors import InputError, SchemaVersionError
+from tests.postgresql import PostgresqlServer, programs
+
+
+def test_the_migrations_make_the_tables_that_the_code_knows(state: State) -> None:
+    with state.database.read() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert context.get_current_revision() == tables.REVISION
+        assert not compare_metadata(context, tables.metadata)
+
+
+def test_the_newest_migration_is_the_one_that_the_code_names(root: Path) -> None:
+    scripts = ScriptDirectory(str(root / "api" / "state" / "migrations"))
+    assert scripts.get_current_head() == tables.REVISION
+
+
+def test_replicas_that_start_together_migrate_one_after_the_other(place: Place) -> None:
+    opened: list[State] = []
+
+    def start() -> None:
+        state = State(place)
+        state.open()
+        opened.append(state)
+        state.close()
+
+    threads = [threading.Thread(target=start) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(opened) == 4
+
+
+def test_a_database_of_a_newer_iojoule_is_left_alone(place: Place, state: State) -> None:
+    with state.database.write() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    again = State(place)
+    with pytest.raises(SchemaVersionError, match="upgrade iojoule"):
+        again.open()
+    again.close()
+
+
+def test_a_transaction_that_fails_leaves_nothing(state: State) -> None:
+    def fail() -> None:
+        with state.database.write() as connection:
+            connection.exec_driver_sql("CREATE TABLE half (x INTEGER)")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with state.database.read() as connection:
+        assert not inspect(connection).has_table("half")
+
+
+def test_the_clock_is_that_of_the_database(state: State) -> None:
+    with state.database.read() as connection:
+        first = connection.scalar(now())
+        assert first is not None
+        assert first > 1.6e9
+        assert isinstance(first, float)
+
+
+def test_the_embedded_database_is_durable_and_keeps_its_references(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'x.sqlite'}")
+    with database.read() as connection:
+        asked = ("journal_mode", "synchronous", "foreign_keys")
+        told = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in asked]
+    assert told == ["wal", 2, 1]
+    database.close()
+
+
+@pytest.mark.parametrize("url", ["nonsense", "mysql://host/name", "sqlite+aiosqlite:///x"])
+def test_other_databases_are_refused(url: str) -> None:
+    with pytest.raises(InputError, match="postgresql://"):
+        Database(url)
+
+
+def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    state = State(Place.of(tmp_path / "file" / "state"))
+    with pytest.raises(UnavailableError, match="state folder"):
+        state.open()
+
+
+def test_a_full_database_says_so_and_keeps_what_it_had(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'x.sqlite'}")
+    with database.write() as connection:
+        connection.exec_driver_sql("CREATE TABLE t (x TEXT)")
+
+    def fill() -> None:
+        with database.write() as connection:
+            connection.exec_driver_sql("PRAGMA max_page_count = 4")
+            connection.exec_driver_sql("INSERT INTO t VALUES (?)", ("x" * 100_000,))
+
+    with pytest.raises(StorageFullError, match="no room"):
+        fill()
+    with database.read() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM t").scalar() == 0
+    database.close()
+
+
+@pytest.mark.skipif(programs() is None, reason="PostgreSQL is not installed")
+def test_a_server_that_is_gone_is_said_to_be_and_is_found_again_when_it_is_back() -> None:
+    server = PostgresqlServer()
+    database = Database(server.new_database())
+    try:
+        database.migrate()
+        server.stop()
+        with pytest.raises(UnavailableError, match="does not answer"), database.read():
+            pass
+        server.start()
+        with database.read() as connection:
+            assert connection.exec_driver_sql("SELECT 1").scalar() == 1
+    finally:
+        database.close()
+        server.delete()
