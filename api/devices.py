@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import BaseModel
 
 from iojoule import __version__
@@ -112,9 +114,14 @@ class DeviceDetail(BaseModel):
     iojoule_version: str = __version__
 
 
-def list_devices() -> list[DeviceSummary]:
-    """Every SSD model of the catalogue by id, with what its shipped profile covers."""
+def list_devices(published: Mapping[str, DeviceProfile] | None = None) -> list[DeviceSummary]:
+    """Every SSD model of the catalogue by id, with what its profile covers.
+
+    Args:
+        published: What answers in place of the profiles that ship.
+    """
     profiles = {device: load_shipped_profile(device) for device in shipped_profiles()}
+    profiles |= published or {}
     return [_summary(drive, profiles.get(drive.id)) for drive in load_catalogue()]
 
 
@@ -131,18 +138,23 @@ def _summary(drive: Drive, profile: DeviceProfile | None) -> DeviceSummary:
     )
 
 
-def show_device(name: str) -> DeviceDetail:
+def show_device(name: str, published: Mapping[str, DeviceProfile] | None = None) -> DeviceDetail:
     """Everything known of the SSD model of that id, name or alias.
+
+    Args:
+        name: Of the model.
+        published: What answers in place of the profiles that ship.
 
     Raises:
         UnknownDeviceError: There is none; the message names the closest.
     """
     drive = load_catalogue().get(name)
-    measured = drive.id in shipped_profiles()
+    own = (published or {}).get(drive.id)
+    measured = own is not None or drive.id in shipped_profiles()
     return DeviceDetail(
         **{field: getattr(drive, field) for field in Drive.model_fields},
         declared_power_note=DECLARED,
-        profile=_answering(drive.id),
+        profile=_answering(drive.id) if own is None else summarise(own),
         measured=measured,
         what_to_measure=None if measured else what_to_measure(drive.id),
     )

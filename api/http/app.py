@@ -13,6 +13,8 @@ from fastapi import FastAPI
 
 from iojoule import __version__
 from iojoule.api.http import problems
+from iojoule.api.http.calibrations.endpoints import router as calibrations
+from iojoule.api.http.datasets.endpoints import router as datasets
 from iojoule.api.http.devices.endpoints import router as devices
 from iojoule.api.http.headers import SecurityHeaders
 from iojoule.api.http.health.endpoints import router as health
@@ -21,12 +23,18 @@ from iojoule.api.http.openapi import describe
 from iojoule.api.http.page import endpoints as page
 from iojoule.api.http.predict.endpoints import router as predict
 from iojoule.api.http.predictors import ServedProfiles
+from iojoule.api.http.profiles.endpoints import router as profiles
 from iojoule.api.http.recommend.endpoints import router as recommend
 from iojoule.api.http.simulations.endpoints import router as simulations
 from iojoule.api.http.stored import off_loop
 from iojoule.api.http.workloads.endpoints import router as workloads
 from iojoule.api.state.errors import StorageFullError, UnavailableError
 from iojoule.api.state.place import Place, State
+
+ROUTERS = (
+    recommend, predict, workloads, profiles, calibrations, devices, datasets, simulations, jobs,
+    health,
+)  # fmt: skip
 
 WORKERS = 2
 """Requests computed at the same time; each holds the arrays of all its candidates."""
@@ -81,7 +89,7 @@ def create_app(store: State | None = None) -> FastAPI:
     )
     app.state.store = store or State(Place.of())
     app.state.profiles = ServedProfiles()
-    for router in (recommend, predict, workloads, devices, simulations, jobs, health):
+    for router in ROUTERS:
         app.include_router(router)
     page.install(app)
     problems.install(app)

@@ -60,6 +60,10 @@ class ServedProfiles:
         named = load_catalogue().get(device).id
         return self.of(named).profile.device
 
+    def published(self) -> dict[str, DeviceProfile]:
+        """The profiles that were made current in place of what iojoule brings."""
+        return {device: served.profile for device, served in self._published.items()}
+
     def of(self, device: str) -> Served:
         """What answers for a drive by its id; raises as `device_id`."""
         found = self._published.get(device) or self._brought.get(device)

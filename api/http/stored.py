@@ -22,21 +22,32 @@ from iojoule.datasets.errors import InputError
 THREADS = 8
 """Waiting for the store at the same time, beside the threads that compute answers."""
 
+CHECKS = 2
+"""Uploads read at the same time; each may take as much memory as `uploads` grants."""
+
 PAGE_MAX = 200
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-_threads = RunVar[anyio.CapacityLimiter]("iojoule-store")
+_limiters: RunVar[dict[int, anyio.CapacityLimiter]] = RunVar("iojoule-limiters")
 
 
 async def off_loop(function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
     """Call what waits for disk or database, without waiting for those that compute."""
+    return await off_loop_within(THREADS, partial(function, *args, **kwargs))
+
+
+async def off_loop_within(
+    threads: int, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs
+) -> _R:
+    """Likewise, so many at the same time; those who name the same number share it."""
     try:
-        limiter = _threads.get()
+        limiters = _limiters.get()
     except LookupError:
-        limiter = anyio.CapacityLimiter(THREADS)
-        _threads.set(limiter)
+        limiters = {}
+        _limiters.set(limiters)
+    limiter = limiters.setdefault(threads, anyio.CapacityLimiter(threads))
     return await anyio.to_thread.run_sync(partial(function, *args, **kwargs), limiter=limiter)
 
 

@@ -55,7 +55,8 @@ class Supervisor:
                 while process.poll() is None and not self._stopping.wait(0.1):
                     pass
                 if self._stopping.is_set():
-                    return _stop(process)
+                    _stop(process)
+                    return
             _log.error("worker %d ended with %d; starting another", process.pid, process.returncode)
             try:
                 jobs.abandon(self._state.database, name)

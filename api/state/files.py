@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import os
 import secrets
+import shutil
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -44,17 +45,15 @@ class ContentStore:
             self._lock.touch()
 
     @contextmanager
-    def incoming(self, suffix: str = "") -> Iterator[Path]:
-        """A path for a file that is not kept yet; what is left there goes when the block ends.
-
-        Args:
-            suffix: The end of its name, for readers that tell kinds by it.
-        """
-        path = self._incoming / f"{secrets.token_hex(16)}{suffix}"
+    def incoming(self) -> Iterator[Path]:
+        """A folder for files that are not kept yet; what is left there goes when the block ends."""
+        path = self._incoming / secrets.token_hex(16)
+        with telling():
+            path.mkdir()
         try:
             yield path
         finally:
-            path.unlink(missing_ok=True)
+            shutil.rmtree(path, ignore_errors=True)
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
@@ -83,9 +82,9 @@ class ContentStore:
 
     def keep_bytes(self, content: bytes) -> str:
         """Likewise some bytes."""
-        with telling(), self.incoming() as path:
-            path.write_bytes(content)
-            return self.keep(path)
+        with telling(), self.incoming() as folder:
+            (folder / "content").write_bytes(content)
+            return self.keep(folder / "content")
 
     def path(self, digest: str) -> Path:
         """Where the file of a hash is, if there is one."""
@@ -122,7 +121,7 @@ class ContentStore:
                 continue
             with suppress(FileNotFoundError):
                 if path.stat().st_mtime < before:
-                    path.unlink()
+                    _delete(path)
                     swept += 1
         return swept
 
@@ -136,6 +135,13 @@ class ContentStore:
                 yield False
                 return
             yield True
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink()
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from iojoule.datasets.store import Dataset
 IMPORTERS: dict[str, str] = {
     "csv": "iojoule.datasets.importers.csv:run_import",
     "fio": "iojoule.datasets.importers.fio:run_import",
+    "parquet": "iojoule.datasets.importers.parquet:run_import",
     "thesis": "iojoule.datasets.importers.thesis:run_import",
 }
 """Name of an importer -> module:function; the module is loaded when it is used."""

@@ -53,6 +53,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -280,6 +281,26 @@ def parse_column_map(text: str, name: str, where: str) -> ColumnMap:
     _check_fields(column_map, where)
     for field, rule in column_map.columns.items():
         stated_unit(field, rule, where)
+    return column_map
+
+
+def map_of_fields(names: Sequence[str], constants: Mapping[str, Word]) -> ColumnMap:
+    """The map of a table whose columns bear the names of the fields, in their units.
+
+    Args:
+        names: The columns.
+        constants: Fields that no column states.
+
+    Raises:
+        InputError: A column is no field; names the closest.
+    """
+    column_map = ColumnMap(
+        name="fields",
+        schema_version=MAP_VERSION,
+        columns={name: ColumnRule(column=name) for name in names},
+        constants={name: value for name, value in constants.items() if name not in names},
+    )
+    _check_fields(column_map, "the table")
     return column_map
 
 

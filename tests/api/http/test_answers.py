@@ -115,18 +115,19 @@ def test_every_example_of_the_description_is_answered(service: httpx.Client) -> 
         for parameter in told.get("parameters", []):
             if parameter["in"] == "path":
                 example = parameter["schema"]["examples"][0]
-                filled = filled.replace(f"{{{parameter['name']}}}", example)
-        if path.startswith("/jobs/{id}"):
-            continue  # ids of jobs are made as they come; see test_jobs.py
-        content = told.get("requestBody", {}).get("content", {})
-        if "application/json" in content:
-            examples = content["application/json"]["examples"].values()
-            answers = [service.request(method, filled, json=one["value"]) for one in examples]
-        else:
-            answers = [service.request(method, filled)]
-        assert answers
-        for answer in answers:
-            assert answer.is_success, (method, filled, answer.text)
+                filled = filled.replace(f"{{{parameter['name']}}}", str(example))
+        if path.startswith(("/jobs/{id}", "/datasets/{id}")) or "calibrations" in path:
+            continue  # ids are made as things come: see test_jobs.py, test_datasets.py ...
+        bodies = told.get("requestBody", {"content": {"": {}}})["content"]
+        for kind, body in bodies.items():
+            for example in body.get("examples", {"": {"value": ""}}).values():
+                value = example["value"]
+                content = value if isinstance(value, str) else json.dumps(value)
+                headers = {"Content-Type": kind}
+                if method == "put":  # decided on what is there now
+                    headers["If-Match"] = service.get(filled).headers["etag"]
+                answer = service.request(method, filled, content=content, headers=headers)
+                assert answer.is_success, (method, filled, answer.text)
 
 
 def test_the_documentation_is_served(service: httpx.Client) -> None:

@@ -31,10 +31,9 @@ def test_a_file_is_named_by_its_content(files: ContentStore) -> None:
 
 
 def test_what_was_not_kept_leaves_nothing(files: ContentStore, tmp_path: Path) -> None:
-    with files.incoming(".csv") as path:
-        path.write_bytes(CONTENT)
-        assert path.suffix == ".csv"
-    assert not path.exists()
+    with files.incoming() as folder:
+        (folder / "upload").write_bytes(CONTENT)
+    assert not folder.exists()
 
 
 def test_damage_is_noticed(files: ContentStore) -> None:
@@ -54,7 +53,7 @@ def test_a_sweep_takes_what_no_row_names_and_nobody_has_touched(files: ContentSt
     for digest in (named, orphan):
         os.utime(files.path(digest), (LONG_AGO, LONG_AGO))
     with files.incoming() as crashed:
-        crashed.write_bytes(b"half an upload")
+        (crashed / "upload").write_bytes(b"half of it")
         os.utime(crashed, (LONG_AGO, LONG_AGO))
         assert files.sweep({named}) == 2
         assert not crashed.exists()

@@ -1,0 +1,1 @@
+"""POST /devices/{id}/calibrations: a new version of a device's profile from datasets."""

@@ -1,0 +1,1 @@
+"""GET and POST /datasets: measurements that calibrations can be asked for."""

@@ -1,0 +1,1 @@
+"""GET /devices/{id}/profiles: versions; PUT .../current: which one answers."""

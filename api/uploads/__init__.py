@@ -1,0 +1,1 @@
+"""Measurements that somebody uploads: read where a hostile file can do no harm."""
