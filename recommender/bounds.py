@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evidence import EVIDENCE
@@ -15,6 +16,8 @@ from iojoule.recommender.screen import DEMAND
 from iojoule.recommender.sla import Sla
 from iojoule.recommender.space import configuration_of, knobs
 from iojoule.recommender.steps import STEP, WAYS, Least, Steps, Way
+
+Floats = NDArray[np.float64]
 
 NOTICEABLE_PERCENT = 0.1
 """A bound whose absence would bring less has no price: no profile tells so little apart."""
@@ -40,17 +43,16 @@ def slacks(
         rows: Rows of `rows_of(steps)`.
     """
     keys = [key for key in steps.least if key[1] != "now"]
-    places = dict(zip(keys, rows[1:], strict=True))
-    frame = details.judged.frame
-    same = (knobs(frame)[rows[0]] == knobs(frame)[best]).all()
-    now = best if same else rows[0]
+    settings = knobs(details.judged.frame)
+    now = best if (settings[rows[0]] == settings[best]).all() else rows[0]
+    saved = dict(zip(keys, _saved(details, settings, now, rows[1:]), strict=True))
     found = []
     for column, (name, limit) in enumerate(steps.limits.items()):
         reached = float(details.judged.reached[best, column])
         spare = 1.0 - reached / limit if name.endswith("_max") else reached / limit - 1.0
         ways: dict[Way, BoundStep] = {}
         if name != DEMAND:
-            ways = {way: _step(details, steps, name, way, now, places) for way in WAYS}
+            ways = {way: _step(steps, name, way, saved.get((name, way))) for way in WAYS}
         change = ways["without"].objective_change_percent if ways else None
         found.append(
             BoundSlack(
@@ -69,14 +71,7 @@ def slacks(
     return found
 
 
-def _step(
-    details: Details,
-    steps: Steps,
-    name: str,
-    way: Way,
-    now: int,
-    places: dict[tuple[str, Way], int],
-) -> BoundStep:
+def _step(steps: Steps, name: str, way: Way, saved: Estimate | None) -> BoundStep:
     looser = STEP if name.endswith("_max") else 1.0 / STEP
     factor = looser if way == "looser" else 1.0 / looser
     limit = None if way == "without" else steps.limits[name] * factor
@@ -89,21 +84,25 @@ def _step(
         limit=limit,
         configuration=configuration_of(least.frame, 0),
         objective_change_percent=100.0 * (least.objective / before.objective - 1.0),
-        saves_percent=_saves(details, now, places[name, way]),
+        saves_percent=saved,
     )
 
 
-def _saves(details: Details, now: int, other: int) -> Estimate | None:
-    """Energy that a row saves against another, percent."""
-    weights = np.zeros((1, len(details.judged.frame)))
-    frame = knobs(details.judged.frame)
-    if (frame[now] != frame[other]).any():  # one configuration errs as itself
-        weights[0, [now, other]] = 1.0, -1.0
+def _saved(
+    details: Details, settings: Floats, now: int, others: Sequence[int]
+) -> list[Estimate] | list[None]:
+    """Energy that each row saves against another, percent."""
+    places = np.array(others, dtype=np.intp)
+    weights = np.zeros((len(places), len(settings)))
+    differ = np.flatnonzero((settings[places] != settings[now]).any(axis=1))
+    weights[differ, now] = 1.0  # one configuration errs as itself
+    weights[differ, places[differ]] = -1.0
     found = details.sums(weights, now)
     if found is None:
-        return None
-    codes = details.evidence_codes(details.question.scope.value)[[now, other]]
-    return over(found, "percent", 1.0, [Evidence(EVIDENCE[int(codes.max())])])[0]
+        return [None] * len(places)
+    codes = details.evidence_codes(details.question.scope.value)
+    words = [Evidence(EVIDENCE[int(code)]) for code in np.maximum(codes[places], codes[now])]
+    return over(found, "percent", 1.0, words)
 
 
 def relaxations(steps: Steps) -> list[Relaxation]:

@@ -57,6 +57,7 @@ class Details:
         self.layout = layout
         self.question = question
         self.judged = judged
+        self._feasible = judged.feasible
         self.gradients: list[dict[str, Gradients]] = [
             all_gradients(
                 layout, judged.frame, judged.prediction, judged.work,
@@ -179,7 +180,7 @@ class Details:
             "configuration": configuration_of(judged.frame, index),
             "busy_share": judged.work.busy[index],
             "host_bytes_written_per_second": judged.work.host_writes[index],
-            "meets_sla": bool(judged.feasible[index]),
+            "meets_sla": bool(self._feasible[index]),
         }
         return Row.model_validate(known)
 

@@ -125,7 +125,7 @@ class Steps:
         if known is not None and (known.missed, known.objective) <= (missed, value):
             return
         equal = rows[objective == value]
-        row = int(equal[simplest_first_of(frame, equal)[0]])
+        row = int(equal[simplest_first_of(frame, equal)[0]] if len(equal) > 1 else equal[0])
         self.least[key] = Least(missed, value, frame.take(slice(row, row + 1)))
 
     def _come_close(
