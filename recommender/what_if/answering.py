@@ -9,8 +9,9 @@ import numpy as np
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import Evidence, Operation
-from iojoule.recommender.answer import Estimate, Recommendation, Row
+from iojoule.recommender.answer import Recommendation, Row
 from iojoule.recommender.candidates import useful_limit
+from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import SECONDS_A_YEAR
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.what_if.capped import under_cap

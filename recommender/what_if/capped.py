@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.recommender.answer import Estimate, Row
+from iojoule.recommender.answer import Row
+from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.screen import least_watts
 from iojoule.recommender.sla import confidence_scale
 from iojoule.recommender.what_if.changes.demand import scaled

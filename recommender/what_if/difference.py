@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from iojoule.recommender.answer import Estimate
+from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.what_if.outcome import Difference, Side, Totals
 from iojoule.recommender.what_if.shared_error import Serving, power_change, weaker
 from iojoule.recommender.workload import Free

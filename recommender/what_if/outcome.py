@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from iojoule.datasets.schema import Section
-from iojoule.recommender.answer import Estimate, Recommendation, Row
+from iojoule.recommender.answer import Recommendation, Row
+from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.workload import Scope
 
 OUTCOME_VERSION = 1

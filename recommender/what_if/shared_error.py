@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.predictor import NORMAL_90
-from iojoule.recommender.answer import Estimate, Row
+from iojoule.recommender.answer import Row
 from iojoule.recommender.candidates import build_candidates
 from iojoule.recommender.equal_work import demand_of, watts_of, work_of
+from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.screen import rests
 from iojoule.recommender.sensitivity import Layout, all_gradients

@@ -16,7 +16,7 @@ import numpy as np
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model import system_power
-from iojoule.recommender.answer import Estimate
+from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.sla import MINIMA, POWER_MAXIMA
 from iojoule.recommender.workload import WorkloadProfile
 from iojoule.recommender.workload_fields import with_fields
