@@ -63,6 +63,12 @@ def quantity(field: str, value: float | None, low: float | None = None,
     return f"{said} [{digits(low / factor)}, {digits(high / factor)}]"
 
 
+def scale_of(field: str, value: float) -> tuple[float, str]:
+    """What a value of that size is divided by, and the unit that it then has; 1 where unknown."""
+    scales = _scales(field)
+    return (1.0, "") if scales is None else _scale(scales, abs(value))
+
+
 def size(request_bytes: float) -> str:
     """Print a request size exactly, as in `4 KiB`."""
     factor, unit = _scale(_BINARY, request_bytes)

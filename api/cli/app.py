@@ -28,6 +28,7 @@ from iojoule.api.cli import (
     timeline,
     validate,
     verify,
+    what_if,
     workload,
 )
 from iojoule.api.exit_codes import (
@@ -61,6 +62,7 @@ app.command()(act.undo)
 app.command()(verify.verify)
 app.command()(serve.serve)
 app.command()(serve.worker)
+app.add_typer(what_if.app, name="what-if")
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(lab.app, name="lab")
 app.add_typer(sim.app, name="sim")

@@ -13,6 +13,7 @@ from iojoule.recommender.answer import Recommendation, Row
 from iojoule.recommender.candidates import useful_limit
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import SECONDS_A_YEAR
+from iojoule.recommender.factors import Factors
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.what_if.capped import under_cap
 from iojoule.recommender.what_if.changes import changed
@@ -24,8 +25,6 @@ from iojoule.recommender.what_if.sharing import of_all, part_of, times
 from iojoule.recommender.what_if.situation import ProfileOf, Situation
 from iojoule.recommender.workload import Scope, WorkloadProfile
 from iojoule.sim.rebuilding import Asked, rebuilt
-
-JOULES_A_KWH = 3.6e6
 
 POWER = {
     Scope.DEVICE: "device_power_watts",
@@ -92,7 +91,6 @@ class Answerer:
         totals = None if row is None else totals_of(situation, profile, row)
         side = Side(
             drives=situation.drives,
-            price_per_kwh=situation.price_per_kwh,
             geometry=dict(situation.geometry),
             feasible=row is not None,
             answer=found,
@@ -162,13 +160,13 @@ def totals_of(situation: Situation, profile: DeviceProfile, row: Row) -> Totals:
     drives, scope = situation.drives, situation.workload.scope
     one: Estimate | None = getattr(row, POWER[scope])
     power = None if one is None else of_all(profile, scope.value, one, drives)
+    device, energy, yearly = row.device_power_watts, row.joules_per_useful_gb, row.kwh_per_year
     served = times(row.throughput_bytes_per_second, drives)
-    energy = row.joules_per_useful_gb
-    if energy is not None and power is not None and drives > 1:
+    if one is not None and power is not None and drives > 1:
         energy = times(power, 1e9 / served.value)
-    yearly = None if power is None else times(power, SECONDS_A_YEAR / JOULES_A_KWH)
-    price = situation.price_per_kwh
-    device = row.device_power_watts
+        yearly = None if yearly is None else times(power, yearly.value / one.value)
+    factors = situation.workload.factors
+    grams = factors.grid_carbon_grams_per_kwh
     totals = Totals(
         throughput_bytes_per_second=served,
         capacity_bytes_per_second=times(row.capacity_bytes_per_second, drives),
@@ -178,9 +176,32 @@ def totals_of(situation: Situation, profile: DeviceProfile, row: Row) -> Totals:
         power_watts=power,
         joules_per_useful_gb=energy,
         kwh_per_year=yearly,
-        cost_per_year=None if yearly is None or price is None else times(yearly, price),
-    )
+        cost_per_year=_yearly(
+            row.cost_per_year, factors.electricity_price_per_kwh, factors, row, yearly, drives
+        ),
+        co2_kilograms_per_year=_yearly(
+            row.co2_kilograms_per_year, None if grams is None else grams / 1000.0, factors, row,
+            yearly, drives,
+        ),
+    )  # fmt: skip
     return totals if profile.rebuilt is None else _simulated(totals)
+
+
+def _yearly(
+    one: Estimate | None,
+    per_kwh: float | None,
+    factors: Factors,
+    row: Row,
+    kwh: Estimate | None,
+    drives: int,
+) -> Estimate | None:
+    """Money or CO2 of all drives: their energy, and so many times the wear of one."""
+    if one is None or per_kwh is None or kwh is None or row.kwh_per_year is None or drives == 1:
+        return one
+    rate = per_kwh * factors.overhead
+    wear = drives * (one.value - rate * row.kwh_per_year.value)
+    ends = {name: rate * getattr(kwh, name) + wear for name in ("value", "low", "high")}
+    return one.model_copy(update=ends)
 
 
 def _simulated(totals: Totals) -> Totals:

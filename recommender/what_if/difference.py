@@ -9,8 +9,10 @@ from iojoule.recommender.what_if.outcome import Difference, Side, Totals
 from iojoule.recommender.what_if.shared_error import Serving, power_change, weaker
 from iojoule.recommender.workload import Free
 
-OF_POWER = ("device_power_watts", "power_watts", "kwh_per_year", "cost_per_year")
-"""What is power, or power times something that is known."""
+OF_POWER = (
+    "device_power_watts", "power_watts", "kwh_per_year", "cost_per_year", "co2_kilograms_per_year",
+)  # fmt: skip
+"""What is power, or follows from it by what is known."""
 
 
 def knobs(base: Side, changed: Side) -> dict[str, tuple[Any, Any]]:
@@ -42,8 +44,11 @@ def differences(
             change = one.model_copy(update=dict.fromkeys(("value", "low", "high"), 0.0))
         elif power is not None:
             scope, *watts = power
-            weights = (one.value / watts[0].value, other.value / watts[1].value)
+            weights = (_slope(one, watts[0]), _slope(other, watts[1]))
             change = power_change(before, after, scope, (watts[0], watts[1]), weights)
+            half, value = change.high - change.value, other.value - one.value
+            ends = {"value": value, "low": value - half, "high": value + half}
+            change = change.model_copy(update=ends)  # what is known for sure, as wear, comes on top
         else:
             change = _apart(one, other)
         found.append(_difference(name, one, other, change))
@@ -61,6 +66,12 @@ def _of_power(name: str, base: Side, changed: Side) -> tuple[str, Estimate, Esti
         return None
     one, other = getattr(base.totals, field), getattr(changed.totals, field)
     return None if one is None or other is None else (scope, one, other)
+
+
+def _slope(told: Estimate, watts: Estimate) -> float:
+    """By how much a quantity grows for a watt."""
+    spread = watts.high - watts.low
+    return (told.high - told.low) / spread if spread > 0 else told.value / watts.value
 
 
 def _apart(one: Estimate, other: Estimate) -> Estimate:

@@ -41,5 +41,8 @@ def _of_drives(base: Situation, situation: Situation) -> Iterator[str]:
 
 
 def _of_cost(situation: Situation) -> Iterator[str]:
-    if situation.price_per_kwh is not None and situation.workload.scope is Scope.DEVICE:
+    if (
+        situation.workload.factors.electricity_price_per_kwh is not None
+        and situation.workload.scope is Scope.DEVICE
+    ):
         yield "cost is that of the drives' energy alone; a scope of device_cpu adds the processors"

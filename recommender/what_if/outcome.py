@@ -24,7 +24,7 @@ class Totals(Section):
         power_watts: Mean power of the question's scope.
         joules_per_useful_gb: Of the scope, for 10^9 useful bytes.
         kwh_per_year: Of the scope, for a year (8766 h) of this work.
-        cost_per_year: That energy at the stated price of a kWh.
+        cost_per_year: Of that year by the workload profile's factors; CO2 likewise.
     """
 
     throughput_bytes_per_second: Estimate
@@ -36,6 +36,7 @@ class Totals(Section):
     joules_per_useful_gb: Estimate | None
     kwh_per_year: Estimate | None
     cost_per_year: Estimate | None
+    co2_kilograms_per_year: Estimate | None
 
 
 KeptBy = Literal["nothing to do", "configuration", "fewer drives", "less work", "nothing"]
@@ -84,7 +85,6 @@ class Side(Section):
 
     Attributes:
         drives: How many share the load.
-        price_per_kwh: Of electricity, as stated.
         geometry: Fields of the simulated drive that are set otherwise.
         feasible: Whether some configuration holds demand and SLA.
         answer: The recommendation for one drive's part of the load; of its Pareto set one row.
@@ -93,7 +93,6 @@ class Side(Section):
     """
 
     drives: int
-    price_per_kwh: float | None
     geometry: dict[str, Any]
     feasible: bool
     answer: Recommendation

@@ -6,7 +6,7 @@ widths of the two intervals,
 
     own_k^2 = (h_k / 1.645)^2 - g_k' C g_k,    var = (g_2 - g_1)' C (g_2 - g_1) + own_1^2 + own_2^2,
 
-and of one and the same configuration the own errors are one error too: (own_2 - own_1)^2.
+and of one configuration of one drive the own errors are one error too: (own_2 - own_1)^2.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def power_change(
     """
     base, changed = watts
     value = weights[1] * changed.value - weights[0] * base.value
-    same = before.row.configuration == after.row.configuration
+    same = before.recommender is after.recommender
+    same &= before.row.configuration == after.row.configuration
     names = _shared(before.recommender.layout, after.recommender.layout)
     covariance = _block(before.recommender.layout, names)
     half = 0.0

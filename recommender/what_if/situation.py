@@ -35,7 +35,6 @@ class Situation:
         profile: Answers for the drive.
         workload: What is asked of it, of all drives together.
         drives: How many share the load evenly.
-        price_per_kwh: Of electricity, in any currency; None leaves cost out.
         preset: The simulated drive that stands for this one, a file or a preset's name; None means
             the preset of the drive's own name.
         geometry: Fields of the simulated drive that are set otherwise, with their values.
@@ -45,7 +44,6 @@ class Situation:
     profile: DeviceProfile
     workload: WorkloadProfile
     drives: int = 1
-    price_per_kwh: float | None = None
     preset: str | None = None
     geometry: tuple[tuple[str, Any], ...] = ()
     cap: PowerCap | None = None
