@@ -91,7 +91,7 @@ def _line(axes: Axes, found: SweepAnswer, shown: str) -> None:
     if found.thresholds:
         axes.plot([], [], color=GREY, linestyle=(0, (4, 3)), label="the answer changes")
     axes.set_xlabel(field)
-    axes.set_ylabel(f"{_words(shown)} ({unit})" if unit else _words(shown))
+    axes.set_ylabel(_axis_label(shown, unit))
     if list(x) != _places(values) or not isinstance(values[0], int | float):
         axes.set_xticks(x, [str(value) for value in values])
     axes.legend(frameon=False)
@@ -124,11 +124,12 @@ def _map(axes: Axes, found: SweepAnswer, shown: str) -> None:
                       color="white" if dark else "black")  # fmt: skip
     figure = axes.get_figure()
     if figure is not None:
-        label = f"{_words(shown)} ({unit}), ± half of the 90 % interval"
+        label = f"{_axis_label(shown, unit)}, ± half of the 90 % interval"
         figure.colorbar(painted, ax=axes, label=label, pad=0.02).outline.set_visible(False)
 
 
-def _words(shown: str) -> str:
-    for unit in ("_bytes_per_second", "_ns", "_watts"):
-        shown = shown.removesuffix(unit)
-    return shown.replace("_", " ")
+def _axis_label(shown: str, unit: str) -> str:
+    words = shown
+    for end in ("_bytes_per_second", "_ns", "_watts"):
+        words = words.removesuffix(end)
+    return words.replace("_", " ") + (f" ({unit})" if unit else "")

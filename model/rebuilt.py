@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.profile import DeviceProfile, RatioError
 from iojoule.model.columns import Codes
 from iojoule.model.frame import PATTERNS, Frame
 from iojoule.model.surface import Points, TableLookup
@@ -34,9 +34,7 @@ class Ratios:
             (one.operation.value, PATTERNS.index(one.pattern.value)): TableLookup(one.table)
             for one in (section.tables if section else ())
         }
-        self._errors = {
-            one.quantity: (one.floor, one.share) for one in (section.errors if section else ())
-        }
+        self._errors = {one.quantity: one for one in (section.errors if section else ())}
 
     def __bool__(self) -> bool:
         return bool(self._tables)
@@ -58,12 +56,11 @@ class Ratios:
             place = _states(table, frame.power_state[rows])
             for name, values in table(in_flight.take(rows), place).items():
                 if name in self._errors:
-                    value, sd = found.setdefault(
-                        name, (np.zeros(len(frame)), np.full(len(frame), self._errors[name][0]))
-                    )
+                    error = self._errors[name]
+                    nothing = np.zeros(len(frame)), np.full(len(frame), error.floor)
+                    value, sd = found.setdefault(name, nothing)
                     value[rows] = values
-                    floor, share = self._errors[name]
-                    sd[rows] = np.hypot(floor, share * values)
+                    sd[rows] = log_sd(error, values)
         return found
 
     def watts(self, frame: Frame, points: Points) -> tuple[Floats, Floats]:
@@ -72,11 +69,17 @@ class Ratios:
         for operation, share in (("read", frame.read_fraction), ("write", 1 - frame.read_fraction)):
             told = self.told(frame, points, operation).get("watts")
             if told is None:  # nobody simulated watts: the law alone, as unsure as the least
-                floor = self._errors["watts"][0] if "watts" in self._errors else 0.0
+                floor = self._errors["watts"].floor if "watts" in self._errors else 0.0
                 told = np.zeros(len(frame)), np.full(len(frame), floor)
             value += share * told[0]
             sd += share * told[1]
         return value, sd
+
+
+def log_sd(error: RatioError, log_ratio: Floats) -> Floats:
+    """How sure ratios are, shape (n,)."""
+    moved = np.minimum(np.abs(log_ratio), error.most)
+    return np.asarray(np.hypot(error.floor, error.share * moved))
 
 
 def _states(table: TableLookup, power_state: Codes) -> Codes:

@@ -40,13 +40,20 @@ CAP_BURST_NS = 100_000
 """A capped drive spends its allowance within the few milliseconds that are simulated."""
 
 ERRORS = (
-    RatioError(quantity="latency", floor=0.03, share=0.35),
-    RatioError(quantity="p50", floor=0.05, share=0.35),
-    RatioError(quantity="p99", floor=0.10, share=0.50),
-    RatioError(quantity="p999", floor=0.15, share=0.60),
-    RatioError(quantity="watts", floor=0.03, share=0.50),
+    RatioError(quantity="latency", floor=0.05, share=0.8, most=0.3),
+    RatioError(quantity="p50", floor=0.06, share=0.8, most=0.4),
+    RatioError(quantity="p99", floor=0.12, share=1.0, most=0.45),
+    RatioError(quantity="p999", floor=0.15, share=1.0, most=0.5),
+    RatioError(quantity="watts", floor=0.06, share=0.5, most=1.0),
 )
-ERRORS_SOURCE = "hidden drives"
+"""What ratios err on drives with hidden physics (tests/sim/test_hidden_builds.py): as wide as 90 %
+of them need in each range of the ratio, and not below the floor, for a real drive also differs from
+every simulated one."""
+
+ERRORS_SOURCE = (
+    "ratios of 16 simulated drives, times, rates and energies drawn anew from two presets, each "
+    "built otherwise in 8 ways, against the ratios that the presets say"
+)
 
 
 def _lanes(device: DeviceConfig, value: Any) -> dict[str, Any]:

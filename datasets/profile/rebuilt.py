@@ -28,11 +28,12 @@ class RatioTable(Section):
 
 
 class RatioError(Section):
-    """Log standard deviation of one ratio: `floor` joined with `share` of the log ratio itself."""
+    """Log sd of one ratio: `floor` joined with `share` of the log ratio, at most of `most`."""
 
     quantity: Ratio
     floor: Annotated[float, Field(ge=0)]
     share: Annotated[float, Field(ge=0)]
+    most: Annotated[float, Field(gt=0)]
 
 
 class Rebuilt(Section):
