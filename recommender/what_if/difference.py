@@ -42,6 +42,8 @@ def differences(
         power = _of_power(name, base, changed)
         if one == other:
             change = one.model_copy(update=dict.fromkeys(("value", "low", "high"), 0.0))
+        elif power is not None and power[1] == power[2]:
+            change = _together(one, other)
         elif power is not None:
             scope, *watts = power
             weights = (_slope(one, watts[0]), _slope(other, watts[1]))
@@ -72,6 +74,13 @@ def _slope(told: Estimate, watts: Estimate) -> float:
     """By how much a quantity grows for a watt."""
     spread = watts.high - watts.low
     return (told.high - told.low) / spread if spread > 0 else told.value / watts.value
+
+
+def _together(one: Estimate, other: Estimate) -> Estimate:
+    """The change where the two err by one and the same: end less end."""
+    ends = sorted((other.low - one.low, other.high - one.high))
+    value = other.value - one.value
+    return one.model_copy(update={"value": value, "low": ends[0], "high": ends[1]})
 
 
 def _apart(one: Estimate, other: Estimate) -> Estimate:

@@ -6,7 +6,8 @@ widths of the two intervals,
 
     own_k^2 = (h_k / 1.645)^2 - g_k' C g_k,    var = (g_2 - g_1)' C (g_2 - g_1) + own_1^2 + own_2^2,
 
-and of one configuration of one drive the own errors are one error too: (own_2 - own_1)^2.
+and of one configuration of one drive the own errors are one error too: (own_2 - own_1)^2. Where
+nothing is said about arrivals, h holds both kinds, and the change is told as less sure than it is.
 """
 
 from __future__ import annotations
