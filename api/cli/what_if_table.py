@@ -129,17 +129,17 @@ def _cap(cap: CapWhile) -> Iterator[str]:
             yield f"  p99 latency {quantity('latency_p99_ns', tail.value, tail.low, tail.high)}"
     yield f"  served {digits(100 * cap.served_share)} % of the work"
     if cap.joules is not None and cap.joules_without is not None:
-        less = (cap.joules_without.value - cap.joules.value) / 3.6e6
-        yield f"  {digits(less)} kWh less than without the cap"
+        less = cap.joules_without.value - cap.joules.value
+        yield f"  {quantity('joules', less)} less than without the cap"
     if cap.deferred_bytes > 0:
         left = f"{digits(cap.deferred_bytes / 1e9)} GB"
         if cap.catch_up_seconds is None or cap.catch_up_joules is None:
             yield f"  {left} are not done, and never: nothing is left to catch up with"
         else:
-            more = digits(cap.catch_up_joules / 3.6e6)
+            more = quantity("joules", cap.catch_up_joules)
             yield (
                 f"  {left} wait, and are caught up with in "
-                f"{quantity('seconds', cap.catch_up_seconds)} for {more} kWh more than usual"
+                f"{quantity('seconds', cap.catch_up_seconds)} for {more} more than usual"
             )
 
 
