@@ -12,7 +12,6 @@ from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.recommender.answer import Recommendation, Row
 from iojoule.recommender.candidates import useful_limit
 from iojoule.recommender.estimate import Estimate
-from iojoule.recommender.factors import SECONDS_A_YEAR
 from iojoule.recommender.factors import Factors
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.what_if.capped import under_cap
