@@ -71,6 +71,9 @@ figures: setup ## draw the committed pictures again
 	@mkdir -p docs
 	$(BIN)/iojoule recommend --device samsung-980-pro-1tb --workload examples/oltp.toml \
 		--plot docs/oltp-pareto.svg
+	@rm -f build/what-if-growth.parquet
+	$(BIN)/iojoule what-if sweep --device samsung-980-pro-1tb --workload examples/oltp.toml \
+		--axis growth=0.5,1,1.5,2,2.5,3 --out build/what-if-growth.parquet --plot docs/what-if-growth.svg
 
 cards: setup ## write the model cards of the shipped profiles into build/cards
 	@mkdir -p build/cards

@@ -169,7 +169,8 @@ def run_sweep(
     try:
         records = run(sweep, named_profile, pool, known=dict(found), done=done)
     finally:
-        write_sweep(sweep, found, path)
+        if found:
+            write_sweep(sweep, found, path)
     kinds = [kind_of(field) for point in sweep.points[:1] for field in point]
     seek = len(sweep.axes) == 1 and sweep.axes[0] in CONTINUOUS
     seek = seek and not any(kind.simulated for kind in kinds)
