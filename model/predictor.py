@@ -225,7 +225,10 @@ class Predictor:
         ready = write
         if self.performance.state.overwriting(frame)[0].any():
             ready = direction(frame, points, code, "write", runs, ("latency",), waits=False)
-        return mix(self.profile.mixed, frame, read, write, ready), fraction
+        mixed = mix(self.profile.mixed, frame, read, write, ready)
+        if self.performance.state_residuals:
+            self.performance.state_residuals.correct_mix(mixed, frame, points, code)
+        return mixed, fraction
 
     def _activity(
         self,

@@ -4,11 +4,16 @@ The model says what a power state does by a cap and two factors. What runs in al
 beside that, at their very place or near it, stands in a table by state, and shifts the model's
 answer: log value = model + residual. Where the table has a knot's neighbourhood, its standard
 deviation takes the place of the model's.
+
+A mix has tables of its own for the shares of reads that were measured, beside what the model makes
+of reads and writes. Between two shares the residual goes straight from one to the other; at the
+ends, where nothing is mixed, it is none.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +32,10 @@ NORMAL_90 = 1.6448536269514722
 SD_PER_OCTAVE = 0.1
 """Log sd that an octave beyond the outermost runs adds."""
 
+SD_PER_SHARE = 0.5
+"""Log sd by which mixes of all and of no reads may differ beside the model, twice that for tails:
+an assumption. A tenth more or less reads than was measured adds 0.05."""
+
 
 def state_path(path: str, power_state: int) -> str:
     """Name of a host path in a power state, as tables have it."""
@@ -42,12 +51,17 @@ class Told:
         inside: Which of them lie within the measured range, shape (k,).
         values: By name of the table's values, shape (k,).
         beyond_sd: Log sd that the distance from the measured range adds, shape (k,).
+        weight: How far the table counts, shape (k,); below 1 away from the share of reads that a
+            mix was measured at.
+        read_fraction: That share; None where nothing is mixed.
     """
 
     rows: Codes
     inside: NDArray[np.bool_]
     values: dict[str, Floats]
     beyond_sd: Floats
+    weight: Floats
+    read_fraction: float | None = None
 
     def sd(self, name: str) -> Floats:
         """Log sd of one of the values."""
@@ -64,15 +78,67 @@ class StateResiduals:
         return bool(self._loaded)
 
     def told(self, frame: Frame, points: Points, code: Codes, operation: str) -> list[Told]:
-        """What is known of the rows, one answer a pattern."""
+        """What is known of the rows, one answer a pattern (of mixes, and a share of reads)."""
         found = []
         for table in self._loaded:
             if table.operation == operation:
                 place = table.places(frame.power_state, code)
-                rows = np.flatnonzero((place >= 0) & (frame.pattern == table.pattern))
+                reached = (place >= 0) & (frame.pattern == table.pattern)
+                if operation == "mixed":
+                    reached &= (frame.read_fraction > 0) & (frame.read_fraction < 1)
+                rows = np.flatnonzero(reached)
                 if rows.size:
-                    found.append(table.told(points, place, rows))
+                    told = table.told(points, place, rows)
+                    weight = self._weight(table, frame.read_fraction[rows])
+                    found.append(told if weight is None else replace(told, weight=weight))
         return found
+
+    def _weight(self, table: _Loaded, fraction: Floats) -> Floats | None:
+        """How far a table of a mix counts at these shares of reads: 1 at its own."""
+        if table.read_fraction is None:
+            return None
+        known = [one.read_fraction for one in self._loaded if one.pattern == table.pattern]
+        nodes = np.array(sorted({0.0, 1.0, *(one for one in known if one is not None)}))
+        return np.asarray(np.interp(fraction, nodes, nodes == table.read_fraction), dtype=float)
+
+    def correct_mix(self, result: Direction, frame: Frame, points: Points, code: Codes) -> None:
+        """Shift what the model makes of a mix by what runs of mixes showed."""
+        every = self.told(frame, points, code, "mixed")
+        if not every:
+            return
+        total, share_sd = self.mixed_weight(frame, every)
+        before = {name: half.copy() for name, half in result.half_width.items()}
+        for name, log_value in result.log_value.items():
+            half = (1.0 - total) * before[name]
+            for told in every:
+                rows, source = told.rows, name if name in told.values else "latency"
+                log_value[rows] += told.weight * told.values[source]
+                learned = NORMAL_90 * told.sd(source)
+                kept = told.inside & (source == name)
+                learned = np.where(kept, learned, np.maximum(before[name][rows], learned))
+                half[rows] += told.weight * learned
+            beside = NORMAL_90 * share_sd * (2.0 if name in ("p99", "p999") else 1.0)
+            result.half_width[name][:] = np.hypot(half, beside)
+        _in_order(result)
+        for told in every:
+            seen = told.inside & (told.values["on_knot"] > 0) & (told.values["measured"] > 0.5)
+            own = told.rows[told.inside & (total[told.rows] > 1.0 - 1e-9)]
+            result.evidence[own] = INTERPOLATED
+            result.evidence[told.rows[seen & (told.weight > 1.0 - 1e-9)]] = MEASURED
+
+    @staticmethod
+    def mixed_weight(frame: Frame, every: Sequence[Told]) -> tuple[Floats, Floats]:
+        """How far tables of mixes count, and the log sd of the distance from what was measured.
+
+        Returns:
+            The sum of their weights and the sd, each of shape (n,); 0 where no table reaches.
+        """
+        total, distance = np.zeros(len(frame)), np.full(len(frame), np.inf)
+        for told in every:
+            total[told.rows] += told.weight
+            away = np.abs(frame.read_fraction[told.rows] - (told.read_fraction or 0.0))
+            distance[told.rows] = np.minimum(distance[told.rows], away)
+        return total, SD_PER_SHARE * total * np.where(np.isfinite(distance), distance, 0.0)
 
     def correct(
         self, result: Direction, frame: Frame, points: Points, code: Codes, operation: str
@@ -87,10 +153,7 @@ class StateResiduals:
                 learned, before = NORMAL_90 * told.sd(own), result.half_width[name][rows]
                 kept = told.inside & (own == name)
                 result.half_width[name][rows] = np.where(kept, learned, np.maximum(before, learned))
-            for lower, upper in (("latency", "p99"), ("p50", "p99"), ("p99", "p999")):
-                if upper in result.log_value and lower in result.log_value:
-                    value = result.log_value[upper]
-                    value[rows] = np.fmax(value[rows], result.log_value[lower][rows])
+            _in_order(result)
             seen = told.inside & (told.values["on_knot"] > 0) & (told.values["measured"] > 0.5)
             evidence = np.where(seen, MEASURED, INTERPOLATED)
             result.evidence[rows] = np.where(
@@ -98,11 +161,20 @@ class StateResiduals:
             )
 
 
+def _in_order(result: Direction) -> None:
+    """No percentile below a lower one, nor p99 below the mean."""
+    for lower, upper in (("latency", "p99"), ("p50", "p99"), ("p99", "p999")):
+        if upper in result.log_value and lower in result.log_value:
+            value = result.log_value[upper]
+            value[:] = np.fmax(value, result.log_value[lower])
+
+
 class _Loaded:
     """One table with its arrays built."""
 
     def __init__(self, one: StateResidual, paths: HostPaths) -> None:
         self.operation = one.operation.value
+        self.read_fraction = one.read_fraction
         self.pattern = PATTERNS.index(one.pattern.value)
         self._lookup = TableLookup(one.table)
         split = [name.rpartition(" ps") for name in one.table.paths]
@@ -126,4 +198,6 @@ class _Loaded:
         for axis, x in zip(self._lookup.axes, coordinates, strict=True):
             distance = np.maximum(distance, np.maximum(axis[0] - x, x - axis[-1]))
         distance[distance < 1e-6] = 0.0
-        return Told(rows, distance == 0.0, values, SD_PER_OCTAVE * distance)
+        beyond = SD_PER_OCTAVE * distance
+        weight = np.ones(len(rows))
+        return Told(rows, distance == 0.0, values, beyond, weight, self.read_fraction)

@@ -153,6 +153,20 @@ class PowerModel:
                 rows = told.rows[alone]
                 factor[rows] = np.exp(told.values["watts"][alone])
                 sd[rows] = told.sd("watts")[alone]
+        mixes = [
+            told for told in tables.told(frame, points, code, "mixed") if "watts" in told.values
+        ]
+        if mixes:
+            total, share_sd = tables.mixed_weight(frame, mixes)
+            log_factor, own = np.zeros(len(frame)), share_sd
+            for told in mixes:
+                log_factor[told.rows] += told.weight * told.values["watts"]
+                own[told.rows] += told.weight * told.sd("watts")
+            known = total > 0
+            factor[known] = np.exp(log_factor[known])
+            # on the way to reads or writes alone, the law's own doubt comes in again
+            sure = total > 1.0 - 1e-9
+            sd[sure] = own[sure]
         return factor, sd
 
     def _simulated(

@@ -4,12 +4,13 @@ The surfaces rest on runs in PS0, the effects of states on few figures each. Eve
 in any state say at their place is the difference between them and that model: a Gaussian process
 over size, requests in flight, jobs, host path and power state. Its level and slopes take what a
 state does as a whole (a base power of its own, one clock for everything), its smooth part what is
-local (a step at the maximum transfer size, a cap that holds on).
+local (a step at the maximum transfer size, a cap that holds on). Runs of mixes say likewise what
+differs from reads and writes that take turns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -18,10 +19,9 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile, ResidualTable, StateResidual
 from iojoule.datasets.schema import Measurement
-from iojoule.datasets.vocabulary import Evidence, Pattern
+from iojoule.datasets.vocabulary import Evidence, MixDispatch, Operation, Pattern
 from iojoule.model import device_power
 from iojoule.model.fitting.export import octaves, rounded
-from iojoule.model.fitting.measured_states import Direction
 from iojoule.model.fitting.rows import PERCENTILES, Rows, rows_of, stands_apart
 from iojoule.model.gaussian_process import GaussianProcess, unexplained
 from iojoule.model.prediction import Prediction
@@ -31,7 +31,8 @@ from iojoule.model.prior.surfaces import TAIL_FORM_SD
 from iojoule.model.state_residual import state_path
 
 Floats = NDArray[np.float64]
-Flow = tuple[Direction, Pattern]
+Flow = tuple[Operation, Pattern, float | None]
+"""Operation and pattern, and of a mix its share of reads."""
 
 RUNS_MIN = 10
 """So many runs of an operation and pattern are needed: a process has half a dozen lengths."""
@@ -63,46 +64,73 @@ def with_state_residuals(
     effects = [one.ceiling_bytes_per_second.evidence for one in profile.power_state_effects]
     if Evidence.PUBLISHED in effects:
         return profile
-    runs = {
-        (one.operation, one.pattern): [
-            run for run in measurements if _belongs(run, profile, one.operation, one.pattern)
-        ]
-        for one in profile.surfaces
-    }
-    runs = {
-        key: own
-        for key, own in runs.items()
-        if len(own) >= RUNS_MIN and any(one.configuration.power_state for one in own)
-    }
+    runs = _by_flow(profile, measurements)
+    alone = {key: own for key, own in runs.items() if key[2] is None}
+    mixes = {key: own for key, own in runs.items() if key[2] is not None}
     # what PS0 alone showed is in the new residual too, unless that rests on a part of the runs
-    whole = {key for key, own in runs.items() if len(own) <= RUNS_MAX}
+    whole = {key[:2] for key, own in alone.items() if len(own) <= RUNS_MAX}
     surfaces = [
         one.model_copy(update={"residual": None}) if (one.operation, one.pattern) in whole else one
         for one in profile.surfaces
     ]
     known = profile.model_copy(update={"surfaces": surfaces})
-    # watts follow the rates, so that they are compared once these are right
-    for names in (("latency", *PERCENTILES), ("watts",)):
-        before = {(one.operation, one.pattern): one.table for one in known.state_residuals or []}
-        tables = {key: _table(known, own, key, names, before.get(key)) for key, own in runs.items()}
-        found = [
-            StateResidual(operation=key[0], pattern=key[1], table=table)
-            for key, table in tables.items()
-            if table is not None
-        ]
-        known = known.model_copy(update={"state_residuals": found or None})
+    # a mix is compared once reads and writes are right, and watts once the rates are
+    for own in (alone, mixes):
+        for names in (("latency", *PERCENTILES), ("watts",)):
+            known = _learned(known, own, names)
     return known if known.state_residuals else profile
 
 
-def _belongs(
-    one: Measurement, profile: DeviceProfile, operation: Direction, pattern: Pattern
-) -> bool:
+def _learned(
+    known: DeviceProfile, runs: Mapping[Flow, list[Measurement]], names: tuple[str, ...]
+) -> DeviceProfile:
+    """The profile with residuals of these names from these runs, beside what it has."""
+    tables = {
+        (one.operation, one.pattern, one.read_fraction): one.table
+        for one in known.state_residuals or []
+    }
+    for key, own in runs.items():
+        table = _table(known, own, key, names, tables.get(key))
+        if table is not None:
+            tables[key] = table
+    found = [
+        StateResidual(operation=key[0], pattern=key[1], read_fraction=key[2], table=table)
+        for key, table in tables.items()
+    ]
+    return known.model_copy(update={"state_residuals": found or None})
+
+
+def _by_flow(
+    profile: DeviceProfile, measurements: Sequence[Measurement]
+) -> dict[Flow, list[Measurement]]:
+    """Runs by operation and pattern, where there are enough, some of them below PS0."""
+    flows: list[Flow] = [(Operation(one.operation), one.pattern, None) for one in profile.surfaces]
+    flows += sorted(
+        {
+            (one.workload.operation, one.workload.pattern, one.workload.read_fraction)
+            for one in measurements
+            if one.workload.operation is Operation.MIXED
+            and one.workload.mix_dispatch is not MixDispatch.SEPARATED
+            and 0.0 < (one.workload.read_fraction or 0.0) < 1.0
+        }
+    )
+    runs = {flow: [one for one in measurements if _belongs(one, profile, flow)] for flow in flows}
+    return {
+        flow: own
+        for flow, own in runs.items()
+        if len(own) >= RUNS_MIN and any(one.configuration.power_state for one in own)
+    }
+
+
+def _belongs(one: Measurement, profile: DeviceProfile, flow: Flow) -> bool:
     """Whether a run tells of a surface: at full speed, cache in play, no more jobs than cores."""
     full = profile.write_state.cached_bytes.value if profile.write_state else np.inf
     seen = one.observations
+    operation, pattern, fraction = flow
     return (
         one.workload.operation is operation
         and one.workload.pattern is pattern
+        and (fraction is None or one.workload.read_fraction == fraction)
         and one.workload.demand_bytes_per_second is None
         and one.state.device_state != "collecting"
         and (one.state.host_bytes_written_since_purge or 0.0) < full
@@ -212,6 +240,8 @@ class _Places:
         columns: dict[str, object] = {name: getattr(self.rows, name) for name in _FIELDS}
         columns |= {"power_state": self.state}
         columns |= {"operation": key[0].value, "pattern": key[1].value}
+        if key[2] is not None:
+            columns |= {"read_fraction": key[2]}
         return Predictor(profile).predict_columns(columns, len(self.rows))[0]
 
 

@@ -127,3 +127,70 @@ def test_published_effects_and_runs_in_one_state_change_nothing() -> None:
     assert with_state_residuals(published, runs(published)) is published
     profile = unpublished()
     assert with_state_residuals(profile, runs(profile, states=(0,))) is profile
+
+
+MIX = {"latency_mean_ns": 1.4, "latency_p99_ns": 1.8, "device_power_watts": 0.9}
+"""What mixing does on the known drive beside what the model says, at 70 % reads."""
+
+
+def mixed(profile: DeviceProfile, fraction: float, sizes=SIZES) -> dict[str, list[object]]:
+    columns = places(sizes)
+    rows = len(columns["operation"])
+    return columns | {"operation": ["mixed"] * rows, "read_fraction": [fraction] * rows}
+
+
+def mixed_runs(profile: DeviceProfile, fraction: float) -> list[Measurement]:
+    columns = mixed(profile, fraction)
+    answer, _ = Predictor(profile).predict_columns(columns, len(columns["operation"]))
+    found = []
+    for row in range(len(columns["operation"])):
+        one = {name: values[row] for name, values in columns.items()}
+        seen = {name: float(answer[name].value[row]) * factor for name, factor in MIX.items()}
+        iops = float(answer["iops"].value[row]) / MIX["latency_mean_ns"]
+        rates = {"iops": iops, "throughput_bytes_per_second": iops * one["request_bytes"]}
+        found.append(from_row(one | seen | rates))
+    return found
+
+
+def over_the_model(learned: DeviceProfile, fraction: float, name: str) -> np.ndarray:
+    columns = mixed(learned, fraction, sizes=(8192, 32768))
+    plain = unpublished()
+    said = [
+        Predictor(one).predict_columns(columns, len(columns["operation"]))[0][name].value
+        for one in (learned, plain)
+    ]
+    return np.asarray(said[0] / said[1])
+
+
+@pytest.fixture(scope="module")
+def mixes() -> DeviceProfile:
+    profile = unpublished()
+    return with_state_residuals(profile, mixed_runs(profile, 0.7))
+
+
+@pytest.mark.parametrize("name", MIX)
+def test_runs_of_a_mix_teach_what_mixing_does(mixes: DeviceProfile, name: str) -> None:
+    assert over_the_model(mixes, 0.7, name) == pytest.approx(MIX[name], rel=0.05)
+
+
+def test_what_mixing_does_fades_towards_reads_and_writes_alone(mixes: DeviceProfile) -> None:
+    for fraction, share in ((0.35, 0.5), (0.85, 0.5), (0.999, 1 / 300)):
+        factor = over_the_model(mixes, fraction, "latency_mean_ns")
+        assert factor == pytest.approx(MIX["latency_mean_ns"] ** share, rel=0.05)
+    assert over_the_model(mixes, 1.0, "latency_mean_ns") == pytest.approx(1.0)
+
+
+def test_a_mix_that_nobody_measured_is_less_sure(mixes: DeviceProfile) -> None:
+    def width(fraction: float) -> float:
+        columns = mixed(mixes, fraction)
+        told, _ = Predictor(mixes).predict_columns(columns, len(columns["operation"]))
+        band = told["latency_mean_ns"]
+        return float(np.mean(np.log(band.high / band.value)))
+
+    assert width(0.7) < width(0.6) < width(0.5)
+
+
+def test_a_profile_that_knows_mixes_is_read_back_as_written(mixes: DeviceProfile) -> None:
+    assert mixes.state_residuals is not None
+    assert [one.read_fraction for one in mixes.state_residuals] == [0.7]
+    assert DeviceProfile.model_validate_json(mixes.model_dump_json()) == mixes
