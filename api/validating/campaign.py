@@ -1,7 +1,7 @@
-"""A profile of a simulated drive, fitted on what a campaign of a few hours would have seen of it.
+"""A profile of a simulated drive, fitted on what a campaign of a working day would have seen of it.
 
-The runs fill a part of the grid evenly: every other size and depth, the fewest and the most jobs,
-one of the two mixes. Each shows the truth with the noise of a run of half a minute.
+The runs are a part of the grid: every other size and depth. Each
+shows the truth with the noise of a run of half a minute.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from iojoule.measure.point import Point
 
 RUNS = 144
 """Of each kind of work: with the pauses between them an two hours each."""
-UNMEASURED_MIX = 0.3
-"""Share of reads that is asked about and never measured."""
 NOISE = {
     "throughput": 0.015, "latency": 0.01, "tail": 0.04, "device": 0.015, "cpu": 0.02, "idle": 0.01,
 }  # fmt: skip
@@ -39,9 +37,8 @@ def fitted(
 ) -> DeviceProfile:
     """The profile that `iojoule fit` makes of the drive's campaign."""
     measured: list[Measurement] = []
-    for work, table in tables.items():
-        if work.operation != "mixed" or work.read_fraction != UNMEASURED_MIX:
-            measured += _campaign(table, source, runs)
+    for table in tables.values():
+        measured += _campaign(table, source, runs)
     name = f"Simulated {drive.name}"
     with tempfile.TemporaryDirectory(prefix="iojoule-validate-") as made:
         folder = Path(made)
@@ -52,10 +49,10 @@ def fitted(
 
 
 def measured_part(grid: Grid) -> Grid:
-    """Every other size and depth, the fewest and the most jobs."""
+    """Every other size and depth."""
     return Grid(
         grid.request_bytes[::2], grid.queue_depth[::2],
-        tuple(dict.fromkeys((grid.jobs[0], grid.jobs[-1]))), grid.completion, grid.power_state,
+        grid.jobs, grid.completion, grid.power_state,
     )  # fmt: skip
 
 
