@@ -44,6 +44,10 @@ def recommendations(
         Path | None,
         typer.Option("--keep", metavar="DIR", help="Keep simulated truth here for the next time."),
     ] = None,
+    every_point: Annotated[
+        bool,
+        typer.Option("--every-point", help="Measure every size and depth, not every other one."),
+    ] = False,
     output: console.FormatOption = console.Format.TABLE,
 ) -> None:
     """Ask random questions about simulated drives with hidden physics, and judge the answers.
@@ -57,13 +61,14 @@ def recommendations(
     from iojoule.api.validating.report import summaries
 
     with stage_bars() as watch:
-        outcomes = validate(cases, seed, kept=keep, tick=watch)
+        outcomes = validate(cases, seed, every=every_point, kept=keep, tick=watch)
     found = summaries(outcomes)
     if output is console.Format.JSON:
         console.emit_json(
             {
                 "cases": cases,
                 "seed": seed,
+                "every_point": every_point,
                 "summary": [one.model_dump() for one in found],
                 "outcomes": [asdict(one) for one in outcomes],
             }

@@ -1,13 +1,13 @@
 """A profile of a simulated drive, fitted on what a campaign of a working day would have seen of it.
 
-The runs are a part of the grid: every other size and depth. Each
-shows the truth with the noise of a run of half a minute.
+The runs are a part of the grid, by default every other size and depth: half of the sizes and depths
+that are asked about were never run. Each shows the truth with the noise of a run of half a minute.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from iojoule.api.validating.truth import Grid, Table, Work, measured_workload
 from iojoule.datasets.measured_drive import FILE_NAME, DeclaredState, MeasuredDrive
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.provenance import Provenance
-from iojoule.datasets.schema import Measurement, Observations
+from iojoule.datasets.schema import Configuration, Measurement, Observations
 from iojoule.datasets.store import Dataset, write_dataset
 from iojoule.measure.campaign.space_filling import space_filling
 from iojoule.measure.point import Point
@@ -33,12 +33,27 @@ power; as in the rehearsals of adaptive campaigns (docs/adaptive.md)."""
 
 
 def fitted(
-    drive: HiddenDrive, tables: Mapping[Work, Table], source: np.random.Generator, runs: int = RUNS
+    drive: HiddenDrive,
+    tables: Mapping[Work, Table],
+    source: np.random.Generator,
+    *,
+    runs: int = RUNS,
+    every: bool = False,
 ) -> DeviceProfile:
-    """The profile that `iojoule fit` makes of the drive's campaign."""
+    """The profile that `iojoule fit` makes of the drive's campaign.
+
+    Args:
+        drive: Which one.
+        tables: Its truth.
+        source: Of the noise.
+        runs: Of each kind of work at the most, spread evenly.
+        every: Run every configuration once instead.
+    """
     measured: list[Measurement] = []
     for table in tables.values():
-        measured += _campaign(table, source, runs)
+        grid = table.grid if every else measured_part(table.grid)
+        chosen = grid.configurations()
+        measured += _campaign(table, chosen, source, len(chosen) if every else runs)
     name = f"Simulated {drive.name}"
     with tempfile.TemporaryDirectory(prefix="iojoule-validate-") as made:
         folder = Path(made)
@@ -56,8 +71,9 @@ def measured_part(grid: Grid) -> Grid:
     )  # fmt: skip
 
 
-def _campaign(table: Table, source: np.random.Generator, runs: int) -> list[Measurement]:
-    chosen = measured_part(table.grid).configurations()
+def _campaign(
+    table: Table, chosen: Sequence[Configuration], source: np.random.Generator, runs: int
+) -> list[Measurement]:
     points = [Point(measured_workload(table.work), one) for one in chosen]
     truth, drive = table.at_work(None), table.drive
     rests = drive.with_leakage(np.array(drive.idle_watts))

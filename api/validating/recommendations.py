@@ -23,6 +23,7 @@ def validate(
     grid: Grid | None = None,
     works: Sequence[Work] = WORKS,
     runs: int = RUNS,
+    every: bool = False,
     kept: Path | None = None,
     tick: Tick | None = None,
 ) -> list[Outcome]:
@@ -34,7 +35,8 @@ def validate(
         drives: How many drives, at most those of `drives.KINDS`.
         grid: Configurations whose truth is simulated; None takes all of `truth.Grid`.
         works: Kinds of work that are asked about.
-        runs: Measured runs of each kind of work.
+        runs: Measured runs of each kind of work, at every other size and depth.
+        every: Measure every configuration once instead.
         kept: Folder in which simulated truth is kept for the next time.
         tick: Told of the simulations' progress.
     """
@@ -43,7 +45,8 @@ def validate(
     recommenders = []
     for place, drive in enumerate(drawn):
         own = {work: truth[place, work] for work in works}
-        profile = fitted(drive, own, np.random.default_rng([seed, 2, place]), runs)
+        source = np.random.default_rng([seed, 2, place])
+        profile = fitted(drive, own, source, runs=runs, every=every)
         recommenders.append(Recommender(profile))
         if tick is not None:
             tick("fitting profiles", place + 1, drives)
