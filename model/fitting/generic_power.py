@@ -57,7 +57,7 @@ def device_power_recipe(
             state = one.configuration.power_state or 0
             idle.setdefault(state, []).append(one.observations.idle_power_watts)
     low = float(watts.min())
-    states = max([0, len(cap_watts) - 1, *idle])
+    states = max([len(cap_watts) - 1, *idle, *(one.configuration.power_state or 0 for one in seen)])
     idles = []
     for state in range(states + 1):
         if state in idle:

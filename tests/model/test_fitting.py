@@ -8,6 +8,7 @@ from iojoule.datasets.profile import DeviceProfile, parse_profile
 from iojoule.datasets.schema import Measurement
 from iojoule.model.fitting.backtest import judge_intervals, leave_out
 from iojoule.model.fitting.build import fit_profile
+from iojoule.model.fitting.generic_power import device_power_recipe
 from iojoule.model.fitting.performance import Settings, fit_surface
 from iojoule.model.fitting.power import fit_linear
 from iojoule.model.fitting.recipe import generic_recipe, load_recipe, shipped_recipes
@@ -197,6 +198,18 @@ def test_measured_power_is_fitted_without_a_recipe(measure: Maker) -> None:
     answer, _ = Predictor(profile).predict_columns({"power_state": [0, 1]}, 2)
     assert answer.evidence_words() == ["measured", "published"]
     assert answer["device_power_watts"].value[1] <= 5.0
+
+
+def test_power_in_a_state_whose_cap_and_idle_nobody_states_is_fitted(measure: Maker) -> None:
+    slow = [
+        one.model_copy(
+            update={"configuration": one.configuration.model_copy(update={"power_state": 2})}
+        )
+        for one in measure(watts=True)
+    ]
+    recipe = device_power_recipe([*measure(watts=True), *slow], [])
+    assert recipe is not None
+    assert len(recipe.cap_watts) == len(recipe.idle_watts) == 3
 
 
 def test_power_that_nobody_measured_stays_unknown(measure: Maker) -> None:
