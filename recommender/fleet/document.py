@@ -46,7 +46,8 @@ class DriveGroup(Section):
         domain: The power domain that feeds them.
         classes: Classes of workload whose data they hold.
         peak_over_mean: Power exceeded only the stated share of the time over mean power while
-            serving, as measured over 1 ms; None takes the drive's own peak for it.
+            serving, as measured over 1 ms with requests that arrive as in operation (a queue that
+            is always full smooths power); None takes the drive's own peak for it.
     """
 
     name: Name

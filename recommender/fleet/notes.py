@@ -15,7 +15,8 @@ def write(fleet: Fleet, models: Mapping[str, DriveModel]) -> list[str]:
     if unmeasured:
         said.append(
             f"peaks of {', '.join(unmeasured)}: the peak of each profile over its busiest mode is "
-            "taken for every mode; measure 1 ms power and state `peak_over_mean` to plan closer"
+            "taken for every mode; measure 1 ms power near full speed, with requests that arrive "
+            "as in operation, and state `peak_over_mean` to plan closer"
         )
     for name, model in models.items():
         if model.standby() is None:
