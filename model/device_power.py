@@ -90,8 +90,12 @@ def _active(power: DevicePower, x: Floats, power_state: NDArray[np.intp]) -> tup
     """Power by the law alone, and within the drive's limits."""
     theta = np.array([parameter.value for parameter in power.parameters])
     free = linear_law.values(x, theta)
-    limit = np.minimum(np.array(power.cap_watts)[power_state], power.peak_watts.value)
-    return free, np.minimum(free, limit)
+    return free, np.minimum(free, limit_watts(power, power_state))
+
+
+def limit_watts(power: DevicePower, power_state: NDArray[np.intp]) -> Floats:
+    """The most that the drive draws while it serves, by power state."""
+    return np.asarray(np.minimum(np.array(power.cap_watts)[power_state], power.peak_watts.value))
 
 
 def idle_watts(power: DevicePower, power_state: NDArray[np.intp]) -> tuple[Floats, Floats]:

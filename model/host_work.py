@@ -45,10 +45,7 @@ def load(
     polled = frame.completion == COMPLETIONS.index(Completion.POLLED)
     cores = np.minimum(frame.cores, profile.host.cpu_cores)
     active = np.minimum(frame.jobs, cores)
-    each_ns = request_ns
-    if profile.host.core_seconds_per_byte is not None:
-        more = profile.host.core_seconds_per_byte.value * 1e9
-        each_ns = each_ns + more * np.maximum(frame.request_bytes - PAGE_BYTES, 0.0)
+    each_ns = request_ns + bytes_ns(profile, frame.request_bytes)
     rate = iops * 1e-9 / active
     deep = np.clip(frame.queue_depth - 1.0, 0.0, 1.0)
     share = rate * (each_ns + wakeup_ns) / (1.0 + rate * wakeup_ns * deep)
@@ -57,6 +54,14 @@ def load(
     busy = np.minimum(busy, cores)
     woken = iops * wake_share(spent, active, frame.queue_depth, polled)
     return Load(busy, active, woken, host_power.awake_share(busy))
+
+
+def bytes_ns(profile: DeviceProfile, request_bytes: Floats) -> Floats:
+    """Core time that the bytes of a request cost beyond its first page."""
+    each = profile.host.core_seconds_per_byte
+    if each is None:
+        return np.zeros(len(request_bytes))
+    return each.value * 1e9 * np.maximum(request_bytes - PAGE_BYTES, 0.0)
 
 
 def drawn(profile: DeviceProfile, load: Load, operating: OperatingPoint | None) -> host_power.Drawn:

@@ -89,6 +89,7 @@ class LoadedSurface:
             ]
         )
         self.path_sd = np.where(paths.measured, 0.0, np.nan_to_num(paths.relative_sd, nan=0.5))
+        self.path_half_width = 1.645 * np.hypot(self.path_sd, BORROWED_SD * self.borrowed)
         self.widths = {(str(w.quantity), str(w.region)): w for w in found.widths}
 
     def evaluate(self, points: Points, code: Codes, names: Sequence[str] = QUANTITIES) -> Direction:
@@ -107,12 +108,12 @@ class LoadedSurface:
             value.setdefault(name, np.full(len(code), np.nan))
         value["p99"] = np.fmax(value["p99"], value["p50"])
         value["p999"] = np.fmax(value["p999"], value["p99"])
-        distance = np.minimum(self._distance(points, code), FAR_OCTAVES)
+        distance = np.minimum(self.distance(points, code), FAR_OCTAVES)
         inside = distance <= 0
-        apart = 1.645 * np.hypot(self.path_sd, BORROWED_SD * self.borrowed)[code]
+        apart = self.path_half_width[code]
         half = {}
         for name in names:
-            width = self._width(name, learned.get(f"{name}_sd"), distance, inside)
+            width = self.half_width(name, learned.get(f"{name}_sd"), distance, inside)
             if self.surface.doubt is not None:
                 doubted = self._doubtful(self.surface.doubt, name, points, terms)
                 scored = any(w.scores for key, w in self.widths.items() if key[0] == name)
@@ -125,7 +126,7 @@ class LoadedSurface:
             -log_smooth_max(zero, terms.log_host_excess, self.knots.host_sharpness),
         )
 
-    def _width(
+    def half_width(
         self, name: str, sd: Floats | None, distance: Floats, inside: NDArray[np.bool_]
     ) -> Floats:
         """Half width of 90 %: conformal where there were scores, else from the stated sd."""
@@ -173,7 +174,8 @@ class LoadedSurface:
             spread = np.hypot(spread, stated.floor_sd)
         return np.asarray(doubted.factor * spread)
 
-    def _distance(self, points: Points, code: Codes) -> Floats:
+    def distance(self, points: Points, code: Codes) -> Floats:
+        """Octaves by which points lie outside the hull of their path; 4 where it has none."""
         distance = np.full(len(code), 4.0)
         chosen = self.hull_index[code]
         for index, hull in enumerate(self.hulls):

@@ -8,6 +8,7 @@ import numpy as np
 
 from iojoule.datasets.profile import MixedEffect
 from iojoule.model.band import NORMAL_90
+from iojoule.model.columns import Floats
 from iojoule.model.direction import Direction
 from iojoule.model.evidence import PUBLISHED
 from iojoule.model.frame import PATTERNS, Frame
@@ -35,15 +36,9 @@ def mix(
     """
     fraction = frame.read_fraction
     interleaved = (fraction > 0) & (fraction < 1)
-    factors = np.zeros((4, len(PATTERNS)))
-    for effect in effects:
-        factors[:, PATTERNS.index(effect.pattern.value)] = (
-            np.log(effect.latency_factor.value),
-            effect.latency_factor.sd,
-            np.log(effect.tail_factor.value),
-            effect.tail_factor.sd,
-        )
-    slower, slower_sd, tail, tail_sd = np.take(factors, frame.pattern, axis=1) * interleaved
+    slower, slower_sd, tail, tail_sd = (
+        np.take(by_pattern(effects), frame.pattern, axis=1) * interleaved
+    )
     reads, writes, ready = (
         share * np.exp(one.log_value["latency"])
         for share, one in (
@@ -79,3 +74,16 @@ def mix(
         ),
     )
     return Direction(value, half, evidence.astype(np.intp))
+
+
+def by_pattern(effects: Sequence[MixedEffect]) -> Floats:
+    """Log factor of mixing on latency and its sd, and the same of tails; shape (4, patterns)."""
+    factors = np.zeros((4, len(PATTERNS)))
+    for effect in effects:
+        factors[:, PATTERNS.index(effect.pattern.value)] = (
+            np.log(effect.latency_factor.value),
+            effect.latency_factor.sd,
+            np.log(effect.tail_factor.value),
+            effect.tail_factor.sd,
+        )
+    return factors

@@ -40,6 +40,9 @@ reap several completions a wake-up. With 2.6 us a request and 5.1 us a wake-up t
 3.2 and 2.8 us at depths 1, 4, 16 and 64, where the CPU columns of the 980 PRO sweeps say 7.7, 4.9,
 3.2 and 2.6 us."""
 
+COLLECTING_TAIL = 0.7
+"""Log factor on the percentiles beyond that on the mean while the drive collects, and its sd."""
+
 _NO_TIME_NS = 1e-30
 """Stands for no time at all where a logarithm is taken."""
 
@@ -84,15 +87,8 @@ class PerformanceModel:
         """Coordinates of the rows and their path codes; None: the host is set as it was."""
         code = code_of(frame)
         commands, log2_bytes = split_commands(frame.request_bytes, self.profile.max_transfer_bytes)
-        paths = self.paths
         log_depth, log_jobs = np.log(frame.queue_depth), np.log(frame.jobs)
-        core = paths.core_ns[code] + paths.wakeup_ns[code] * np.exp(-WAKEUP_EXPONENT * log_depth)
-        added = paths.added_latency_ns[code]
-        if operating is not None:
-            core, added = operating.core_ns(core), operating.added_latency_ns(added)
-        cores = np.minimum(frame.cores, self.profile.host.cpu_cores)
-        # what is under one lock uses as many cores as take turns at it
-        useful = np.minimum(cores, core / paths.serial_ns[code])
+        core, added, useful = self.host_costs(code, log_depth, frame.cores, operating)
         return Points(
             log_depth + log_jobs,
             commands,
@@ -101,9 +97,31 @@ class PerformanceModel:
             log_depth / np.log(2.0),
             log_jobs / np.log(2.0),
             np.minimum(log_jobs, np.log(useful)),
-            np.maximum(added, 1.0),
+            added,
             core,
         ), code
+
+    def host_costs(
+        self,
+        code: Codes,
+        log_depth: Floats,
+        cores: Floats | float,
+        operating: OperatingPoint | None = None,
+    ) -> tuple[Floats, Floats, Floats]:
+        """What a request costs the host; all arguments broadcast.
+
+        Returns:
+            Core time and added latency of a request, ns, and the cores that can serve requests.
+        """
+        paths = self.paths
+        core = paths.core_ns[code] + paths.wakeup_ns[code] * np.exp(-WAKEUP_EXPONENT * log_depth)
+        added = paths.added_latency_ns[code]
+        if operating is not None:
+            core, added = operating.core_ns(core), operating.added_latency_ns(added)
+        cores = np.minimum(cores, self.profile.host.cpu_cores)
+        # what is under one lock uses as many cores as take turns at it
+        useful = np.minimum(cores, core / paths.serial_ns[code])
+        return core, np.maximum(added, 1.0), useful
 
     def direction(
         self,
@@ -152,6 +170,10 @@ class PerformanceModel:
         if operation == "write":
             self._apply_collecting(result, frame, points)
         return result
+
+    def surface(self, operation: str, pattern: str) -> LoadedSurface:
+        """The surface that answers for an operation and a pattern."""
+        return self._surfaces[operation, pattern]
 
     def variances(
         self, operation: str, pattern: str, points: Points, code: Codes, name: str
@@ -219,12 +241,12 @@ class PerformanceModel:
         if not low.any():
             return
         # one contiguous row an effect: this runs over every candidate of a recommendation
-        byte_ns, each_ns, ceiling_sd, factor, factor_sd, tail, tail_sd, deep, deep_sd = np.take(
-            self._effects[int(operation == "write")].T, frame.power_state, axis=1
+        byte_ns, each_ns, ceiling_sd, factor, factor_sd, tail, tail_sd, deep, deep_sd = (
+            self.state_effects(operation, frame.power_state)
         )
-        request_ns = each_ns + frame.request_bytes * byte_ns
         deeper = points.log_requests + np.log(points.commands / CEILING_COMMANDS)
-        queueing = points.log_requests + np.log(np.maximum(request_ns, _NO_TIME_NS)) + deep * deeper
+        busy = log_ceiling_ns(each_ns, byte_ns, frame.request_bytes)
+        queueing = points.log_requests + busy + deep * deeper
         ceiling_sd = np.hypot(ceiling_sd, deep_sd * deeper)
         slowed = self._slowed(result, points, factor)
         # PS0 has no ceiling (no time a request) and no other effect, so it needs no case of its own
@@ -242,6 +264,15 @@ class PerformanceModel:
             )
         told = self._effect_evidence[int(operation == "write"), frame.power_state]
         result.evidence[low] = np.maximum(result.evidence[low], told[low])
+
+    def state_effects(self, operation: str, power_state: Codes) -> Floats:
+        """What power states do to one direction, shape (9, n).
+
+        Time that the ceiling takes for a byte and for a request, ns, and its log sd; log factor on
+        the latency and its sd; the same of the percentiles; and the exponent by which the ceiling
+        falls with the depth, and its sd.
+        """
+        return np.take(self._effects[int(operation == "write")].T, power_state, axis=1)
 
     def _slowed(self, result: Direction, points: Points, factor: Floats) -> Floats:
         """Log latency where the drive takes exp(factor) times as long, ns.
@@ -271,9 +302,14 @@ class PerformanceModel:
         shift = slowed * (slower - before)
         sd = np.hypot(slowed * rate_sd, unsure * (slower - before))
         for name in result.log_value:
-            tail = (name in ("p99", "p999")) * 0.7 * slowed
+            tail = (name in ("p99", "p999")) * COLLECTING_TAIL * slowed
             result.log_value[name] = result.log_value[name] + shift + tail
             result.half_width[name] = np.hypot(result.half_width[name], 1.645 * np.hypot(sd, tail))
+
+
+def log_ceiling_ns(each_ns: Floats, byte_ns: Floats, request_bytes: Floats) -> Floats:
+    """Log of the time that a power state's ceiling leaves a request; next to none without one."""
+    return np.asarray(np.log(np.maximum(each_ns + request_bytes * byte_ns, _NO_TIME_NS)))
 
 
 def _unsure_by(result: Direction, added_ns: Floats, log_sd: float) -> None:

@@ -119,7 +119,7 @@ class Predictor:
             host_work.unsure(mixed, frame, points, operating)
         waits = self._wake(frame, mixed)
         half = np.hypot(mixed.half_width["latency"], NORMAL_90 * self._between)
-        fastest = self._link_floor(frame, points)
+        fastest = points.log_requests + self.log_link_ns(frame.request_bytes, frame.read_fraction)
         latency = np.maximum(mixed.log_value["latency"], fastest)
         low, high = np.maximum(latency - half, fastest), latency + half
         rate = points.log_requests + np.log(1e9)
@@ -187,14 +187,13 @@ class Predictor:
             request, woken = operating.core_ns(request), woken * operating.core_factor
         return host_work.load(self.profile, frame, iops, request, woken)
 
-    def _link_floor(self, frame: Frame, points: Points) -> Floats:
-        """Log of the least mean latency that the link leaves: no bytes pass faster than it."""
+    def log_link_ns(self, request_bytes: Floats, read_fraction: Floats | float) -> Floats:
+        """Log of the least time that the link takes for a request: no bytes pass faster than it."""
         link = self.profile.link_bytes_per_second
         if link is None:
-            return np.full(len(frame), -np.inf)
-        busier = np.maximum(frame.read_fraction, 1.0 - frame.read_fraction)  # full duplex
-        load = points.log_requests + np.log(frame.request_bytes * busier)
-        return np.asarray(load - np.log(link.value * 1e-9))
+            return np.full(len(request_bytes), -np.inf)
+        busier = np.maximum(read_fraction, 1.0 - np.asarray(read_fraction))  # full duplex
+        return np.asarray(np.log(request_bytes * busier) - np.log(link.value * 1e-9))
 
     def directions(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -103,19 +104,29 @@ class CurveTerms:
     log_host_excess: Floats
 
 
-def evaluate_curve(knots: Knots, points: Points, session: Floats | None = None) -> CurveTerms:
-    """Evaluate latency at points.
+def device_latency(
+    knots: Knots,
+    log2_bytes: Floats,
+    log_commands: Floats,
+    added_latency_ns: Floats,
+    session: Floats | None = None,
+) -> tuple[Floats, Floats, Floats]:
+    """The drive's own part of the curve; all arguments and results broadcast.
 
     Beyond the last knot the unloaded latency grows with the transfer time and the capacity
     keeps its bytes per second; below the access unit everything stays as it is there.
 
     Args:
         knots: The curve's parameters.
-        points: n points.
-        session: Shape (3, n): log factors of unloaded latency, core time and sharpness that a
-            measuring session had; None for the reference.
+        log2_bytes: log2 of the bytes of one device command.
+        log_commands: log of device commands in flight.
+        added_latency_ns: What the host adds to an unloaded request.
+        session: As in `evaluate_curve`.
+
+    Returns:
+        Logs of the mean latency and of the unloaded one, ns, and of the knee N* = R0 Xmax.
     """
-    log2_bytes = np.maximum(points.log2_bytes, knots.access_unit_log2)
+    log2_bytes = np.maximum(log2_bytes, knots.access_unit_log2)
     x = knots.log2_bytes
     beyond = np.maximum(log2_bytes - x[-1], 0.0)
     unloaded = np.exp(np.interp(log2_bytes, x, knots.log_unloaded_ns))
@@ -124,20 +135,50 @@ def evaluate_curve(knots: Knots, points: Points, session: Floats | None = None) 
     )
     capacity = np.interp(log2_bytes, x, knots.log_capacity_per_ns) - beyond * np.log(2.0)
     sharpness = np.exp(np.interp(log2_bytes, x, knots.log_sharpness))
-    log_unloaded = np.log(unloaded + points.added_latency_ns)
-    log_core = np.log(points.core_ns)
+    log_unloaded = np.log(unloaded + added_latency_ns)
     if session is not None:
         log_unloaded = log_unloaded + session[0]
-        log_core = log_core + session[1]
         sharpness = sharpness * np.exp(session[2])
-    log_commands = points.log_requests + np.log(points.commands)
     device = log_mean_latency(log_commands, log_unloaded, capacity, sharpness)
+    return device, log_unloaded, capacity + log_unloaded
+
+
+def evaluate_curve(knots: Knots, points: Points, session: Floats | None = None) -> CurveTerms:
+    """Evaluate latency at points.
+
+    Args:
+        knots: The curve's parameters.
+        points: n points.
+        session: Shape (3, n): log factors of unloaded latency, core time and sharpness that a
+            measuring session had; None for the reference.
+    """
+    log_commands = points.log_requests + np.log(points.commands)
+    device, log_unloaded, log_knee = device_latency(
+        knots, points.log2_bytes, log_commands, points.added_latency_ns, session
+    )
+    log_core = np.log(points.core_ns)
+    if session is not None:
+        log_core = log_core + session[1]
     host = points.log_requests + log_core - points.log_cores
     return CurveTerms(
         log_smooth_max(device, host, knots.host_sharpness),
         log_unloaded,
-        log_commands - capacity - log_unloaded,
+        log_commands - log_knee,
         host - device,
+    )
+
+
+def collision_excess(
+    tail: Tail, knots: Knots, log2_bytes: Floats, log_commands: Floats, log_knee: Floats
+) -> Floats:
+    """J + c (Ne - N1)^g of `log_tail_ratio`; arguments as in `device_latency`, all broadcast."""
+    at = np.clip(log2_bytes, knots.log2_bytes[0], knots.log2_bytes[-1])
+    collision = np.interp(at, knots.log2_bytes, np.log(tail.collision))
+    log_limit = log_knee + np.log(tail.saturation)
+    colliding = np.exp(-log_smooth_max(-log_commands, -log_limit, COLLISION_SHARPNESS))
+    alone = np.exp(-log_smooth_max(np.zeros_like(log_limit), -log_limit, COLLISION_SHARPNESS))
+    return np.asarray(
+        tail.intrinsic + np.exp(collision) * (np.maximum(colliding - alone, 1e-9) ** tail.exponent)
     )
 
 
@@ -154,14 +195,9 @@ def log_tail_ratio(
     """
     if not tail.collision:
         return np.full_like(log_latency, tail.intrinsic)
-    log2_bytes = np.clip(points.log2_bytes, knots.log2_bytes[0], knots.log2_bytes[-1])
-    collision = np.interp(log2_bytes, knots.log2_bytes, np.log(tail.collision))
     log_commands = points.log_requests + np.log(points.commands)
-    log_limit = log_commands - terms.log_load + np.log(tail.saturation)
-    colliding = np.exp(-log_smooth_max(-log_commands, -log_limit, COLLISION_SHARPNESS))
-    alone = np.exp(-log_smooth_max(np.zeros_like(log_limit), -log_limit, COLLISION_SHARPNESS))
-    excess = tail.intrinsic + np.exp(collision) * (
-        np.maximum(colliding - alone, 1e-9) ** tail.exponent
+    excess = collision_excess(
+        tail, knots, points.log2_bytes, log_commands, log_commands - terms.log_load
     )
     excess = excess * np.exp(-tail.host_damping * np.maximum(terms.log_host_excess, 0.0))
     return np.asarray(np.log1p(np.exp(terms.log_unloaded - log_latency) * excess))
@@ -189,18 +225,7 @@ class TableLookup:
         `on_knot` is 1 where a point coincides with a knot on every axis, else 0.
         """
         coordinates = (points.log2_depth, points.log2_jobs, points.log2_request)
-        lows: list[Indices] = []
-        weights: list[Floats] = []
-        for axis, x in zip(self.axes, coordinates, strict=True):
-            if len(axis) == 1:
-                lows.append(np.zeros(x.shape, dtype=np.intp))
-                weights.append(np.zeros(x.shape))
-                continue
-            low = np.clip(np.searchsorted(axis, x, side="right") - 1, 0, len(axis) - 2)
-            # the hull, not the clipped weight, says what lies beyond the edges
-            weight = np.clip((x - axis[low]) / (axis[low + 1] - axis[low]), 0.0, 1.0)
-            lows.append(low)
-            weights.append(weight)
+        lows, weights = self._places(coordinates)
         total = np.zeros((len(self.names), len(path)))
         for corner in range(8):
             factor = np.ones(len(path))
@@ -218,6 +243,49 @@ class TableLookup:
         near = [np.minimum(weight, 1.0 - weight) < 1e-6 for weight in weights]
         out["on_knot"] = np.logical_and.reduce(near).astype(float)
         return out
+
+    def on_product(
+        self, coordinates: tuple[Floats, Floats, Floats], path: Indices, names: Sequence[str]
+    ) -> dict[str, Floats]:
+        """Some quantities at every combination of path and coordinates.
+
+        Args:
+            coordinates: log2 of depths (D,), jobs (J,) and request bytes (S,).
+            path: Paths of the table, shape (k,).
+            names: Quantities wanted; those that the table does not have are left out.
+
+        Returns:
+            Arrays of shape (k, D, J, S).
+        """
+        known = [name for name in names if name in self.names]
+        grid = self.grid[[self.names.index(name) for name in known]]
+        grid = grid.reshape(len(known), -1, *map(len, self.axes))[:, path]
+        lows, weights = self._places(coordinates)
+        for axis, (low, weight) in enumerate(zip(lows, weights, strict=True), start=2):
+            below = grid.take(low, axis=axis)
+            if grid.shape[axis] > 1:
+                share = weight.reshape(-1, *(1,) * (4 - axis))
+                below = below * (1.0 - share) + grid.take(low + 1, axis=axis) * share
+            grid = below
+        return dict(zip(known, grid, strict=True))
+
+    def _places(
+        self, coordinates: tuple[Floats, Floats, Floats]
+    ) -> tuple[list[Indices], list[Floats]]:
+        """On each axis the knot at or below each coordinate, and the weight of the next one."""
+        lows: list[Indices] = []
+        weights: list[Floats] = []
+        for axis, x in zip(self.axes, coordinates, strict=True):
+            if len(axis) == 1:
+                lows.append(np.zeros(x.shape, dtype=np.intp))
+                weights.append(np.zeros(x.shape))
+                continue
+            low = np.clip(np.searchsorted(axis, x, side="right") - 1, 0, len(axis) - 2)
+            # the hull, not the clipped weight, says what lies beyond the edges
+            weight = np.clip((x - axis[low]) / (axis[low + 1] - axis[low]), 0.0, 1.0)
+            lows.append(low)
+            weights.append(weight)
+        return lows, weights
 
 
 def hull_distance(hull: Hull, points: Points) -> Floats:
