@@ -20,6 +20,7 @@ from iojoule.datasets.store import Dataset, read_dataset
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fitting.build import fit_profile, load_measurements
 from iojoule.model.fitting.characterised import characterised_gaps, characterised_writes
+from iojoule.model.fitting.flushes import fit_flush, waits_for_flushes
 from iojoule.model.fitting.gates import check
 from iojoule.model.fitting.prior.expectation import Expectation
 from iojoule.model.fitting.recipe import (
@@ -143,6 +144,18 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
     if mixed_sizes:
         measurements = [one for one in measurements if one.workload.request_bytes_mix is None]
         notes.append(f"{len(mixed_sizes)} measurements of several sizes at once are left out")
+    flush = fit_flush(measurements)
+    flushing = [one for one in measurements if waits_for_flushes(one)]
+    if flushing:
+        measurements = [one for one in measurements if not waits_for_flushes(one)]
+        found_out = (
+            "they have no twins without flushes" if flush is None
+            else f"a flush takes {1e3 * flush.seconds.value:.3g} ms"
+        )  # fmt: skip
+        notes.append(
+            f"{len(flushing)} measurements with flushes say what a flush costs, nothing else: "
+            f"{found_out}"
+        )
     unverified = [one for one in measurements if one.conditions.power_state_verified is False]
     if unverified:
         measurements = [
@@ -169,7 +182,8 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
     profile = fit_profile(
         recipe, measurements, [_source(*one) for one in named], priors_of=expected.priors
     )
-    return Fitted(with_state_residuals(expected.completed(profile), measurements), notes)
+    whole = with_state_residuals(expected.completed(profile), measurements)
+    return Fitted(whole.model_copy(update={"flush": flush}), notes)
 
 
 def dataset_paths(paths: Sequence[Path]) -> list[Path]:

@@ -8,6 +8,7 @@ from iojoule.datasets.schema import Configuration, Section
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import Factors
 from iojoule.recommender.objective import Objective
+from iojoule.recommender.power_cut import Durability
 from iojoule.recommender.reasons import Attribution, BoundSlack, MeasureNext, Relaxation
 from iojoule.recommender.sla import Sla
 from iojoule.recommender.workload import Scope
@@ -207,6 +208,8 @@ class Recommendation(Section):
         least_saving_percent: What a change must save of the objective to be recommended.
         not_taken: The best candidate, where it saves less than that; None where it was taken.
         endurance: None for a workload that does not write.
+        durability: What a power cut takes; None for a workload that does not write, and without a
+            recommendation.
         pareto: Feasible configurations that no other beats in objective, capacity and tail
             latency, by rising objective; thinned, see `counts`.
         preferred_missed: Preferred bounds that the recommended configuration misses.
@@ -244,6 +247,7 @@ class Recommendation(Section):
     least_saving_percent: float
     not_taken: NotTaken | None
     endurance: Endurance | None
+    durability: Durability | None = None
     pareto: list[Row]
     measure_next: MeasureNext | None
     bounds: list[BoundSlack]

@@ -35,7 +35,7 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.model import host_power, idle_gaps, linear_law, system_power
 from iojoule.model.device_state import DeviceState
 from iojoule.model.frame import COMPLETIONS, Frame
-from iojoule.model.predictor import Prediction
+from iojoule.model.predictor import NORMAL_90, Prediction
 from iojoule.recommender.candidates import useful_limit
 from iojoule.recommender.workload import WorkloadProfile
 
@@ -65,6 +65,8 @@ class Demand:
         rest_if_even: Share where requests arrive one by one.
         burst_bytes: Useful bytes between two gaps, where stated.
         gap_seconds: Length of a gap, where stated.
+        flush_ns: Time for which a job stands still for a flush, a request; one value, or one a
+            row. `flush_log_sd` is how unsure it is.
     """
 
     bytes_per_second: float | None
@@ -76,6 +78,8 @@ class Demand:
     rest_if_even: float
     burst_bytes: float | None = None
     gap_seconds: float | None = None
+    flush_ns: float | Floats = 0.0
+    flush_log_sd: float = 0.0
 
 
 def demand_of(workload: WorkloadProfile, current_bytes: int) -> Demand:
@@ -122,6 +126,7 @@ class Work:
             latency, 0 to 1.
         gap_seconds: Gap after each burst, NaN where the work does not come in stated bursts.
         burst_requests: Requests of a burst, NaN likewise.
+        flushing: Share of the time in which jobs stand still for flushes, which is no rest.
     """
 
     capacity_bytes: Floats
@@ -138,6 +143,7 @@ class Work:
     saturation: Floats
     gap_seconds: Floats
     burst_requests: Floats
+    flushing: Floats
 
 
 def work_of(frame: Frame, prediction: Prediction, demand: Demand) -> Work:
@@ -146,10 +152,14 @@ def work_of(frame: Frame, prediction: Prediction, demand: Demand) -> Work:
     useful = np.minimum(frame.request_bytes, demand.useful_limit)
     full = iops.value * useful
     capacity, elastic = full, np.ones(len(full))
-    if demand.think_ns > 0:  # interactive response-time law: X = N / (R + Z)
-        latency = prediction["latency_mean_ns"].value
-        elastic = latency / (latency + demand.think_ns)
+    slower = np.log(iops.value / iops.low)
+    latency = prediction["latency_mean_ns"].value
+    # every slot of a job stands still while the job waits for a flush
+    flush = np.asarray(demand.flush_ns * frame.queue_depth)
+    if demand.think_ns > 0 or flush.any():  # interactive response-time law: X = N / (R + Z)
+        elastic = latency / (latency + demand.think_ns + flush)
         capacity = full * elastic
+        slower = np.hypot(slower, NORMAL_90 * demand.flush_log_sd * flush / latency)
     burst, gap = demand.burst_bytes, demand.gap_seconds
     if burst is not None and gap is not None and demand.bytes_per_second is None:
         # a burst at full speed, then the gap: its share of the cycle follows the speed
@@ -164,7 +174,7 @@ def work_of(frame: Frame, prediction: Prediction, demand: Demand) -> Work:
     gaps, bursts = _bursts(demand, served, full, useful)
     return Work(
         capacity_bytes=capacity,
-        log_capacity_half=np.log(iops.value / iops.low),
+        log_capacity_half=slower,
         log_capacity_up=np.log(iops.high / iops.value),
         capacity_elasticity=carried,
         busy=served / full,
@@ -177,6 +187,7 @@ def work_of(frame: Frame, prediction: Prediction, demand: Demand) -> Work:
         saturation=np.zeros(len(full)),
         gap_seconds=gaps,
         burst_requests=bursts,
+        flushing=flush / latency * served / full,
     )
 
 
@@ -234,8 +245,9 @@ def gap_levels(
     at = idle_gaps.levels(profile, frame, prediction["device_power_watts"].value)
     if at is None:
         return None
-    share = np.full(len(frame), rest)
-    watts = rest * at.idle + (1.0 - rest) * at.awake
+    waiting = np.minimum(work.flushing / np.maximum(1.0 - work.busy, 1e-12), 1.0)
+    share = rest * (1.0 - waiting)
+    watts = share * at.idle + (1.0 - share) * at.awake
     bursts = work.gap_seconds > 0
     if bursts.any():
         choice = race_or_pace(profile, frame, prediction, work)

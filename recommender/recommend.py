@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.frame import Frame
 from iojoule.model.predictor import Predictor
-from iojoule.recommender import bounds, notes, pareto, racing
+from iojoule.recommender import bounds, durability, notes, pareto, racing
 from iojoule.recommender.answer import Counts, NotTaken, Place, Recommendation, Row, Saving
 from iojoule.recommender.attribution import between
 from iojoule.recommender.candidates import build_candidates
@@ -69,16 +69,39 @@ class Recommender:
                 does not have; the message names the field and the remedy.
         """
         candidates = build_candidates(self.profile, self.predictor.performance.paths, workload)
+        tried = [
+            self._search(step, candidates) for step in durability.ladder(self.profile, workload)
+        ]
+        worth = max(pareto.TIE, workload.least_saving_percent / 100.0)
+        place = durability.least_weak([_least(one) for one in tried], AS_GOOD, worth)
+        return self._answer(workload, candidates, tried[0].judge.question, tried[place], rows)
+
+    def _search(self, workload: WorkloadProfile, candidates: Candidates) -> _Tried:
+        """Look through all candidates with the flushes of one step of durability."""
         judge, today = self._judge(workload, candidates)
         steps = Steps(judge)
         steps.see(today)
-        found = _search(judge, candidates, steps)
-        return self._answer(workload, candidates, judge, found, steps, today, rows)
+        return _Tried(workload, judge, today, steps, _search(judge, candidates, steps))
+
+    def _beside_today(self, asked: Question, judge: Judge, rows: int) -> Judge:
+        """The judge of rows of which the first is today's, with the flushes and year of today."""
+        today, chosen = asked.demand, judge.question.demand
+        if today.flush_ns == chosen.flush_ns:
+            return judge
+        each = np.full(rows, chosen.flush_ns)
+        each[0] = today.flush_ns
+        demand = replace(chosen, flush_ns=each, flush_log_sd=today.flush_log_sd)
+        question = replace(judge.question, demand=demand, year=asked.year)
+        return Judge(judge.predictor, self.layout, question)
 
     def _judge(self, workload: WorkloadProfile, candidates: Candidates) -> tuple[Judge, Judged]:
         """The judge, told what this profile can be asked, and today's configuration judged."""
         frame = candidates.current_frame()
-        demand = demand_of(workload, candidates.current.request_bytes)
+        wait, wait_sd = durability.flush_wait(self.profile, workload)
+        demand = replace(
+            demand_of(workload, candidates.current.request_bytes),
+            flush_ns=wait, flush_log_sd=wait_sd,
+        )  # fmt: skip
         prediction = self.predictor.predict(frame)
         known = not np.isnan(prediction["latency_p99_ns"].value[0])
         work = work_of(frame, prediction, demand)
@@ -107,20 +130,23 @@ class Recommender:
         self,
         workload: WorkloadProfile,
         candidates: Candidates,
-        judge: Judge,
-        found: _Found,
-        steps: Steps,
-        today: Judged,
+        asked: Question,
+        tried: _Tried,
         most: int,
     ) -> Recommendation:
-        """Put the rows that the answer shows through the full evaluation, today's first."""
-        question = judge.question
+        """Put the rows that the answer shows through the full evaluation, today's first.
+
+        `workload` and `asked` have the flushes of today, `tried` those that are recommended.
+        """
+        found, steps, today = tried.found, tried.steps, tried.today
+        weaker = tried.workload is not workload
         best = _recommended(found, today, workload.least_saving_percent / 100.0)
         shown = pareto.thin(found.costs, most) if len(found.front) else np.zeros(0, dtype=np.intp)
         same = best is None or bool((knobs(best)[0] == knobs(today.frame)[0]).all())
+        same = same and not weaker
         passed = _passed_over(found, today) if same and best is not None else None
         way = None
-        if best is not None and not same and question.objective is not None:
+        if best is not None and not same and not weaker and asked.objective is not None:
             paths = self.predictor.performance.paths
             way = between(today.frame, best, paths, workload.max_concurrency)
         stepped = [] if best is None else bounds.rows_of(steps)
@@ -133,8 +159,9 @@ class Recommender:
             passed=passed,
             misses=found.misses if best is None else None,
         )
-        judged = judge.judge(frame)
-        shared = with_shared_surface(self.predictor, judged.frame, judged.prediction, judged.work)
+        judge = self._beside_today(asked, tried.judge, len(frame))
+        question, judged = judge.question, judge.judge(frame)
+        shared = with_shared_surface(judge.predictor, judged.frame, judged.prediction, judged.work)
         # today's configuration was not chosen for its prediction
         chosen = at["passed" if same else "best"]
         details = Details(
@@ -143,12 +170,15 @@ class Recommender:
         )  # fmt: skip
         made = [details.row(index) for index in (*at["today"], *at["front"])]
         current, recommended, saving, endurance, why = made[0], None, None, None, None
-        place = 0
+        loses, place = None, 0
         if best is not None:
             place = at["best"][0]
             recommended = details.row(place)
             saving = details.saving(0, place, same=same)
             endurance = endurance_of(self.profile, workload, recommended, current)
+            loses = durability.durability_of(
+                self.profile, workload, tried.workload, current, recommended
+            )
         if way is not None and saving is not None:
             why = attribution(details, way, 0, place, at["between"], saving)
         not_taken = None
@@ -176,6 +206,7 @@ class Recommender:
             least_saving_percent=workload.least_saving_percent,
             not_taken=not_taken,
             endurance=endurance,
+            durability=loses,
             pareto=made[1:],
             measure_next=_measure_next(details, at, workload, not_taken, saving, same=same),
             bounds=bounds.slacks(details, steps, workload.sla, place, at["stepped"])
@@ -233,7 +264,7 @@ def _search(judge: Judge, candidates: Candidates, steps: Steps) -> _Found:
         feasible += len(good)
         if len(good):
             fronts.append(_front(judged, good))
-            near = _least(np.append(near, judged.costs[good, 0]))
+            near = _least_values(np.append(near, judged.costs[good, 0]))
         elif not fronts:
             hard = judged.violations[:, ~judged.soft]
             close = pareto.nearest(hard, MISSES_SHOWN)
@@ -259,7 +290,27 @@ def _search(judge: Judge, candidates: Candidates, steps: Steps) -> _Found:
     return _Found(feasible, frame, costs, evidence, None, near, missed)
 
 
-def _least(values: Floats) -> Floats:
+@dataclass(frozen=True)
+class _Tried:
+    """All candidates with the flushes of one step of durability: today's, the judge, the search."""
+
+    workload: WorkloadProfile
+    judge: Judge
+    today: Judged
+    steps: Steps
+    found: _Found
+
+
+def _least(tried: _Tried) -> tuple[float, float]:
+    """By how much preferred bounds are missed, and the least objective; infinite without any."""
+    found, today = tried.found, tried.today
+    if len(found.front):
+        return found.missed, float(found.costs[:, 0].min())
+    missed = float(today.preferred_missed[0])
+    return missed, float(today.costs[0, 0]) if today.feasible[0] else np.inf
+
+
+def _least_values(values: Floats) -> Floats:
     """The `MOST_RIVALS` least values."""
     return values if len(values) <= MOST_RIVALS else np.partition(values, MOST_RIVALS)[:MOST_RIVALS]
 

@@ -68,6 +68,8 @@ class Sla(Section):
         soft: Bounds that are preferred: kept where anything keeps them beside the others, else
             missed by as little as possible.
         directions: By bound, where it is meant for reads or writes only.
+        allow_weaker_durability: Whether a recommendation may let a power cut take more than it
+            takes today; never otherwise.
     """
 
     throughput_bytes_per_second_min: Positive | None = None
@@ -85,6 +87,7 @@ class Sla(Section):
     confidences: dict[BoundName, Confidence] = Field(default_factory=dict)
     soft: tuple[BoundName, ...] = ()
     directions: dict[BoundName, Literal["read", "write"]] = Field(default_factory=dict)
+    allow_weaker_durability: bool = False
 
     @model_validator(mode="after")
     def _not_contradictory(self) -> Self:

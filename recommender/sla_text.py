@@ -5,7 +5,8 @@ Clauses stand between commas, semicolons or "and". Each is
     [soft] [read | write] QUANTITY OPERATOR NUMBER [UNIT] [at PERCENT %]
 
 with the quantities of `QUANTITIES` and the units of `UNITS`. "at 95 %" is how surely that bound
-must hold; "soft" (or "prefer") marks a bound that is kept where anything keeps it.
+must hold; "soft" (or "prefer") marks a bound that is kept where anything keeps it. The clause
+"allow weaker durability" bounds nothing: it permits what is never done without it.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ _CLAUSE = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 
+_PERMISSION = re.compile(r"\s*allow\s+weaker\s+durability\s*", re.IGNORECASE)
+
 _BETWEEN = re.compile(r"[,;]|\band\b", re.IGNORECASE)
 
 
@@ -95,6 +98,9 @@ def parse_sla(text: str, confidence: float | None = None) -> Sla:
 
 
 def _read(text: str, start: int, end: int, data: dict[str, Any]) -> None:
+    if _PERMISSION.fullmatch(text, start, end):
+        data["allow_weaker_durability"] = True
+        return
     match = _CLAUSE.fullmatch(text, start, end)
     if match is None:
         raise _at(text, start, end, "is not understood: write a bound as in 'p99 < 2 ms'")

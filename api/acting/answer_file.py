@@ -12,6 +12,7 @@ from iojoule.datasets.errors import InfeasibleError, InputError, SchemaVersionEr
 from iojoule.datasets.schema import Configuration, validation_error
 from iojoule.recommender.answer import ANSWER_VERSION
 from iojoule.recommender.estimate import Estimate
+from iojoule.recommender.power_cut import Durability
 from iojoule.recommender.sla import LATENCY_MAXIMA, Sla
 from iojoule.recommender.workload import Scope
 
@@ -62,6 +63,7 @@ class Answer(_Lenient):
         recommended: What to use.
         current: What ran when the question was asked.
         saving: What it promises; None where no power is known.
+        durability: What a power cut takes then; None where it says nothing of it.
     """
 
     device: str
@@ -73,6 +75,7 @@ class Answer(_Lenient):
     recommended: Setup
     current: Setup
     saving: ExpectedSaving | None = None
+    durability: Durability | None = None
 
 
 def read_answer(path: Path) -> Answer:

@@ -19,6 +19,7 @@ from iojoule.measure.errors import UnsafeDriveError
 from iojoule.measure.host.changes import Change, SysfsValue
 from iojoule.measure.host.mounts import CHOICES, MountOption, mounts
 from iojoule.measure.host_calibration.settings import HostControls
+from iojoule.recommender.power_cut import Durability
 
 _DEFAULT_REQUESTS = 128
 """BLKDEV_DEFAULT_RQ. A queue that gets a scheduler holds twice as many, or twice what the drive
@@ -110,6 +111,7 @@ def propose(answer: Answer, drive: DriveFacts, controller: NvmeController | None
         *_mount_options(wanted, drive.device),
         *_drive(wanted, drive, controller),
         *_of_the_application(wanted, answer.current.configuration),
+        *_flushes(answer.durability),
     ):
         if isinstance(one, Left):
             left.append(one)
@@ -255,6 +257,13 @@ def _of_the_application(wanted: Configuration, current: Configuration) -> Iterat
         value = getattr(wanted, name)
         if value is not None and value != getattr(current, name):
             yield Left(name, str(value), why)
+
+
+def _flushes(found: Durability | None) -> Iterator[Left]:
+    """Flushes further apart than today: what is promised needs them."""
+    if found is not None and found.weakened:
+        every = f"{found.flush_every_writes or 'none'}"
+        yield Left("flush_every_writes", every, f"only the application flushes; {found.reason}")
 
 
 def names(steps: Sequence[Step]) -> list[tuple[str, list[Step]]]:

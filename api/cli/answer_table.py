@@ -17,11 +17,12 @@ from iojoule.api.answer_words import (
     setting,
 )
 from iojoule.api.cli import console, why_table
-from iojoule.api.quantities import digits, quantity
+from iojoule.api.quantities import digits, quantity, size
 from iojoule.datasets.schema import Configuration
 from iojoule.recommender.answer import Endurance, Miss, Recommendation, Row, Saving, Shortfall
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import YEARLY, Factors
+from iojoule.recommender.power_cut import Durability, PowerCut
 from iojoule.recommender.sla import Sla
 
 _HEADINGS = {
@@ -212,7 +213,30 @@ def _verdict(found: Recommendation) -> Iterator[str]:
             told += f"; the rated endurance lasts {years:.2g} years"
         yield f"Wear:        {told}; {found.endurance.reason}"
         yield from _wear_costs(found.endurance, found.factors)
-    yield "Durability:  untouched; flushes, forced unit access and file systems stay as they are"
+    yield from _durability(found.durability)
+
+
+def _durability(found: Durability | None) -> Iterator[str]:
+    if found is None:
+        yield "Durability:  untouched; file systems stay as they are"
+        return
+    yield f"Durability:  {found.reason}"
+    today = f"; today {_power_cut(found.power_cut_today)}" if found.weakened else ""
+    yield f"             a power cut takes at most {_power_cut(found.power_cut)}{today}"
+    for one in found.options if found.weaker_allowed else ():
+        yield f"             {one.setting}: at most {_power_cut(one.loses)}; known: {one.known}"
+
+
+def _power_cut(found: PowerCut) -> str:
+    """What a power cut takes, in words."""
+    if found.writes == 0.0:
+        return "nothing that was acknowledged"
+    if found.seconds is None:
+        return "what the drive has not written back by itself: nothing bounds it"
+    seconds = quantity("seconds", found.seconds)
+    if found.writes is None or found.written_bytes is None:
+        return f"the writes of {seconds}"
+    return f"{found.writes:,.0f} writes, {size(found.written_bytes)} or those of {seconds}"
 
 
 def _wear_costs(wear: Endurance, factors: Factors) -> Iterator[str]:

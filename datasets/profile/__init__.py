@@ -20,6 +20,7 @@ from iojoule.datasets.profile.document import (
 from iojoule.datasets.profile.drive import (
     BackgroundWork,
     DevicePower,
+    FlushCost,
     IdleBehaviour,
     StateTransition,
     WriteCache,
@@ -96,6 +97,7 @@ __all__ = [
     "DeviceProfile",
     "DramPower",
     "FactUsed",
+    "FlushCost",
     "HeldOut",
     "HostOperation",
     "HostPath",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iojoule.datasets.profile.assessment import Assessment
-from iojoule.datasets.profile.drive import DevicePower, IdleBehaviour, WriteState
+from iojoule.datasets.profile.drive import DevicePower, FlushCost, IdleBehaviour, WriteState
 from iojoule.datasets.profile.evidence import Ladder
 from iojoule.datasets.profile.host import (
     HostOperation,
@@ -79,6 +79,7 @@ class DeviceProfile(Section):
     simulated: Simulated | None = None
     state_residuals: list[StateResidual] | None = None
     rebuilt: Rebuilt | None = None
+    flush: FlushCost | None = None
     gaps: list[str]
 
     def surface(self, operation: Operation | str, pattern: Pattern | str) -> Surface | None:

@@ -75,6 +75,18 @@ class WriteState(Section):
     overwriting_seconds: Parameter | None = None
 
 
+class FlushCost(Section):
+    """What a flush of the volatile write cache costs a job that waits for it.
+
+    Between its flushes a job issues as if there were none; then nothing of it is in flight for
+    `seconds` (whose sd is in log units). Holds for flushes from `every_writes[0]` to
+    `every_writes[1]` writes apart, as they were measured.
+    """
+
+    seconds: Parameter
+    every_writes: tuple[int, int]
+
+
 class StateTransition(Section):
     """One row of the power-state table: how long the drive takes into a state and out of it."""
 

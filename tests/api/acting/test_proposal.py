@@ -122,3 +122,18 @@ def test_another_drive_than_the_answer_is_about_is_refused(tmp_path: Path) -> No
     with pytest.raises(UnsafeDriveError, match=r"is a samsung-980-pro-1tb, but .* my-drive"):
         propose(answer(), facts, None)
     propose(answer(device="samsung-980-pro-1tb"), facts, None)
+
+
+def test_flushes_that_a_saving_needs_are_left_to_the_application(tmp_path: Path) -> None:
+    cut = {"writes": None, "written_bytes": None, "seconds": None}
+    weaker = {
+        "weaker_allowed": True, "weakened": True, "flush_every_writes": 40, "power_cut": cut,
+        "power_cut_today": cut, "options": [], "reason": "weaker, as the SLA allows",
+    }  # fmt: skip
+    facts = host(tmp_path, cpus=1)
+    assert (
+        "as the SLA allows"
+        in reasons(propose(answer(durability=weaker), facts, None))["flush_every_writes"]
+    )
+    untouched = answer(durability=weaker | {"weakened": False})
+    assert reasons(propose(untouched, facts, None)) == {}
