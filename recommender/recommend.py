@@ -19,6 +19,7 @@ from iojoule.recommender.equal_work import demand_of, watts_of, work_of
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import SECONDS_A_YEAR, Year, rates_of
 from iojoule.recommender.measure_next import measure_next
+from iojoule.recommender.mixed_sizes import predictor_for
 from iojoule.recommender.reasons import MeasureNext
 from iojoule.recommender.rows import Details
 from iojoule.recommender.screen import Judge, Judged, Question, check_answerable, scope_watts
@@ -96,13 +97,14 @@ class Recommender:
 
     def _judge(self, workload: WorkloadProfile, candidates: Candidates) -> tuple[Judge, Judged]:
         """The judge, told what this profile can be asked, and today's configuration judged."""
+        predictor, _ = predictor_for(self.predictor, workload, candidates.current.request_bytes)
         frame = candidates.current_frame()
         wait, wait_sd = durability.flush_wait(self.profile, workload)
         demand = replace(
             demand_of(workload, candidates.current.request_bytes),
             flush_ns=wait, flush_log_sd=wait_sd,
         )  # fmt: skip
-        prediction = self.predictor.predict(frame)
+        prediction = predictor.predict(frame)
         known = not np.isnan(prediction["latency_p99_ns"].value[0])
         work = work_of(frame, prediction, demand)
         watts = watts_of(self.profile, frame, prediction, work, demand.rest)
@@ -115,7 +117,7 @@ class Recommender:
             self._year(workload, demand.bytes_per_second or float(work.served_bytes[0])),
         )  # fmt: skip
         check_answerable(question, self.layout, prediction)
-        judge = Judge(self.predictor, self.layout, question)
+        judge = Judge(predictor, self.layout, question)
         return judge, judge.judge(frame, prediction)
 
     def _year(self, workload: WorkloadProfile, useful_bytes_per_second: float) -> Year:
@@ -226,6 +228,7 @@ class Recommender:
                 *notes.write(
                     self.profile, workload, question, candidates, current, recommended, saving
                 ),
+                *predictor_for(self.predictor, workload, candidates.current.request_bytes)[1],
                 *racing.notes(self.profile, judged, place),
             ],
         )  # fmt: skip

@@ -59,7 +59,7 @@ def one_size(options: Mapping[str, str], read_share: float, place: str) -> OneSi
     if len(shares) == 1:
         return OneSize(int(mean))
     note = (
-        f"{name}={text} mixes request sizes: the answer is that of their mean, {mean:.0f} bytes, "
+        f"{name}={text} mixes request sizes: useful_request_bytes is their mean, {mean:.0f} bytes, "
         "which keeps both the requests and the bytes a second"
     )
     return OneSize(rounded, None if name == "bsrange" else percent_text(shares), (note,))

@@ -81,8 +81,8 @@ def _mix(seen: IoWindow, notes: list[str]) -> dict[str, Any]:
     if sizes and (mix := percent_text(sizes)) is not None:
         found["request_bytes_mix"] = mix
         notes.append(
-            f"request sizes are mixed; the answer is that of their mean, {mean:.0f} bytes in whole "
-            "blocks of 512, which keeps both the requests and the bytes a second"
+            f"request sizes are mixed: useful_request_bytes is their mean, {mean:.0f} bytes in "
+            "whole blocks of 512, which keeps both the requests and the bytes a second"
         )
     if seen.reads and seen.writes:
         read, write = seen.read_bytes / seen.reads, seen.write_bytes / seen.writes

@@ -4,8 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from iojoule.datasets.errors import InputError
+
+LEAST_BYTES = 512
+
 MOST = 12
 """Sizes that are listed; rarer ones are left out."""
+
+
+def shares_of(text: str) -> dict[int, float]:
+    """Size in bytes -> share of the requests, of `bytes/percent:...`; shares add up to 1.
+
+    Raises:
+        InputError: A size that a drive cannot serve, or percentages that add up to nothing.
+    """
+    found: dict[int, float] = {}
+    for entry in text.split(":"):
+        size, _, percent = entry.partition("/")
+        found[int(size)] = found.get(int(size), 0.0) + float(percent)
+    total = sum(found.values())
+    wrong = [size for size in found if size < LEAST_BYTES or size % LEAST_BYTES]
+    if wrong or total == 0.0:
+        raise InputError(
+            f"request_bytes_mix: {text} needs sizes in whole blocks of {LEAST_BYTES} bytes and "
+            "percentages above 0",
+            field="workload.request_bytes_mix",
+        )
+    return {size: share / total for size, share in found.items() if share > 0.0}
 
 
 def percent_text(sizes: Mapping[int, float]) -> str | None:
