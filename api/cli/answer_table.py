@@ -236,7 +236,8 @@ def _power_cut(found: PowerCut) -> str:
     seconds = quantity("seconds", found.seconds)
     if found.writes is None or found.written_bytes is None:
         return f"the writes of {seconds}"
-    return f"{found.writes:,.0f} writes, {size(found.written_bytes)} or those of {seconds}"
+    writes = f"{found.writes:,.0f} write{'' if found.writes == 1 else 's'}"
+    return f"{writes}, {size(found.written_bytes)} or those of {seconds}"
 
 
 def _wear_costs(wear: Endurance, factors: Factors) -> Iterator[str]:
