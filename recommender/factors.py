@@ -65,6 +65,12 @@ class EnergyFactors(Section):
         """Factor on the energy of the servers."""
         return self.power_usage_effectiveness or 1.0
 
+    @property
+    def grid_carbon_kilograms_per_kwh(self) -> float | None:
+        """CO2 equivalent of a kWh in kg."""
+        grams = self.grid_carbon_grams_per_kwh
+        return None if grams is None else grams / 1000.0
+
 
 class Factors(EnergyFactors):
     """What a kWh and a drive cost and emit.
@@ -154,7 +160,7 @@ def rates_of(
     found = {Objective.KWH_PER_YEAR: Rate(1.0)}
     for name, per_kwh, drive in (
         (Objective.COST, factors.electricity_price_per_kwh, "drive_price"),
-        (Objective.CO2, _kilograms(factors.grid_carbon_grams_per_kwh), "drive_carbon_kilograms"),
+        (Objective.CO2, factors.grid_carbon_kilograms_per_kwh, "drive_carbon_kilograms"),
     ):
         spread = getattr(factors, drive)
         wear = 0.0
@@ -178,10 +184,6 @@ def rated_bytes(profile: DeviceProfile, field: str) -> float:
             field=field,
         )
     return profile.endurance_bytes_written.value
-
-
-def _kilograms(grams: float | None) -> float | None:
-    return None if grams is None else grams / 1000.0
 
 
 _AMOUNT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*(?:/\s*([kM]?Wh))?\s*")

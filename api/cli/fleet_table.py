@@ -10,7 +10,7 @@ from iojoule.api.cli import console
 from iojoule.api.fleets import FleetAnswer, FrontierAnswer
 from iojoule.api.quantities import quantity
 from iojoule.datasets.schema import Configuration
-from iojoule.recommender.fleet.plan import Assignment, Plan
+from iojoule.recommender.fleet.plan import Assignment, Plan, YearlyCosts
 from iojoule.recommender.fleet.replacement import Replacement
 from iojoule.recommender.fleet.rollout import Stage
 
@@ -38,6 +38,8 @@ def _plan(plan: Plan) -> Iterator[Any]:
         f"({plan.confidence:.0%} confidence) and {_watts(plan.percentile_watts)} in "
         f"{plan.percentile:.1%} of the time; within {plan.optimality_gap:.2%} of the best plan"
     )
+    if plan.costs is not None:
+        yield f"a year of it: {_yearly(plan.costs)}"
     if plan.changed_drives:
         yield f"{plan.changed_drives:,} drives change"
     yield ""
@@ -70,6 +72,20 @@ def _plan(plan: Plan) -> Iterator[Any]:
         drawn = (_watts(domain.percentile_watts), _watts(domain.expected_watts))
         table.add_row(domain.name, limit, *drawn)
     yield table
+
+
+def _yearly(costs: YearlyCosts) -> str:
+    """Energy, money and CO2, each with its bound."""
+    told = [f"{costs.kwh_per_year:,.0f} kWh (at most {costs.kwh_per_year_bound:,.0f})"]
+    for value, bound, unit in (
+        (costs.cost_per_year, costs.cost_per_year_bound, costs.currency),
+        (costs.co2_kilograms_per_year, costs.co2_kilograms_per_year_bound, "kg CO2"),
+    ):
+        if value is not None and bound is not None:
+            told.append(f"{value:,.0f} {unit} ({bound:,.0f})")
+    if costs.drives_worn_per_year:
+        told.append(f"wear of {costs.drives_worn_per_year:.3g} drives among it")
+    return "; ".join(told)
 
 
 def _stages(stages: list[Stage]) -> Any:

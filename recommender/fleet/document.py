@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import Fraction, NonNegative, Positive, Section, validation_error
+from iojoule.recommender.factors import Factors
 from iojoule.recommender.sla import MINIMA, Confidence
 from iojoule.recommender.workload import Scope, WorkloadProfile, load_workload, read_text
 
@@ -127,6 +128,7 @@ class Fleet(Section):
         power_correlation: Correlation between the fluctuations of any two drives' power where it
             was measured; None assumes that all peak together.
         period_seconds: Length of the last budget's period, and of a plan without budgets.
+        factors: What a kWh costs and emits, and each of the drives.
     """
 
     name: Name = "fleet"
@@ -139,6 +141,7 @@ class Fleet(Section):
     scope: Literal[Scope.DEVICE, Scope.DEVICE_CPU] = Scope.DEVICE_CPU
     power_correlation: Fraction | None = None
     period_seconds: Positive = 3600.0
+    factors: Factors = Factors()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

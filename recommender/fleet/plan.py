@@ -78,6 +78,28 @@ class Served(Section):
     must: bool
 
 
+class YearlyCosts(Section):
+    """What a year of running as planned would take, bases of the domains included.
+
+    Attributes:
+        kwh_per_year: As predicted; `_bound` its one-sided bound, here and below. Without the
+            overhead of the factors, which is in money and CO2.
+        cost_per_year: Electricity and wear in `currency`; None where no price is stated.
+        co2_kilograms_per_year: Likewise, with the share of making the drives that is worn.
+        drives_worn_per_year: Rated endurance that is used up, in drives; 0 where no price or
+            carbon of a drive is stated.
+    """
+
+    kwh_per_year: float
+    kwh_per_year_bound: float
+    cost_per_year: float | None
+    cost_per_year_bound: float | None
+    co2_kilograms_per_year: float | None
+    co2_kilograms_per_year_bound: float | None
+    currency: str | None
+    drives_worn_per_year: float
+
+
 class Plan(Section):
     """What every drive of a fleet does under one budget.
 
@@ -86,6 +108,7 @@ class Plan(Section):
         from_seconds: When it begins; `period_seconds` how long it holds.
         percentile_watts: Exceeded by the fleet in no more than the stated share of the time.
         expected_watts: Mean power as predicted, base included; `bound_watts` its one-sided bound.
+        costs: Of a year of it; None in plans of earlier versions.
         changed_drives: Drives that do something else than in the plan before.
         transition_seconds: Before `from_seconds` that drives which go to rest must begin to.
         optimality_gap: How far the objective may be from the best, relative, as proven.
@@ -105,6 +128,7 @@ class Plan(Section):
     percentile_watts: float
     expected_watts: float
     bound_watts: float
+    costs: YearlyCosts | None = None
     classes: list[Served]
     domains: list[DomainPlan]
     groups: list[GroupPlan]

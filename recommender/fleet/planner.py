@@ -11,6 +11,7 @@ import numpy as np
 from iojoule.datasets.errors import InfeasibleError, InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.recommender.fleet import notes
+from iojoule.recommender.fleet.costs import costs_of
 from iojoule.recommender.fleet.document import Aim, Budget, Fleet, WorkloadClass
 from iojoule.recommender.fleet.modes import DriveModel, Mode, Part, Rest
 from iojoule.recommender.fleet.plan import (
@@ -282,12 +283,16 @@ class Planner:
             for place, group in enumerate(fleet.drives)
         ]  # fmt: skip
         going = [one.rest.entry_seconds for one in program.resting if round(values[one.variable])]
+        expected = _expected(program, solution)
+        bound = value_of(program.watts(), values) + fleet.base_watts
+        profiles = {name: model.profile for name, model in self.models.items()}
         return Plan(
             fleet=fleet.name, aim=aim, budget_watts=program.budget_watts, from_seconds=start,
             period_seconds=period, percentile=fleet.percentile, confidence=fleet.confidence,
             percentile_watts=_percentile(program, solution),
-            expected_watts=_expected(program, solution),
-            bound_watts=value_of(program.watts(), values) + fleet.base_watts,
+            expected_watts=expected,
+            bound_watts=bound,
+            costs=costs_of(fleet, profiles, groups, expected, bound),
             classes=[
                 Served(
                     name=workload.name,
