@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.fit import profile_file
-from iojoule.api.cli.where import DaskOption, workers
+from iojoule.api.cli.where import DaskOption, results_folder, workers
 
 if TYPE_CHECKING:
     from iojoule.api.calibrating import Calibrated, Watch
@@ -87,21 +88,36 @@ def calibrate(
     from iojoule.datasets.profile import write_profile
     from iojoule.sim.calibration.calibrate import Settings
     from iojoule.sim.calibration.hold_out import parse_hold_out
+    from iojoule.sim.errors import WorkersLostError
     from iojoule.sim.result import EngineName
     from iojoule.sim.workers import cores
 
     path = profile_file(output)
     drive = drive_with(ssd, settings or [])
+    places = [str(each.resolve()) for each in datasets]
+    folder = results_folder(
+        state, dask, places, ssd, settings, hold_out, parameters, engine, waves, designs
+    )
     wishes = Wishes(
         engine=EngineName(engine.value),
         hold_out=[parse_hold_out(one) for one in hold_out or []],
         parameters=[one.strip() for one in (parameters or "").split(",") if one.strip()],
-        settings=Settings(waves=waves, designs=designs, folder=state),
+        settings=Settings(waves=waves, designs=designs, folder=folder),
         tables=not no_tables,
     )
     with workers(jobs, dask, cores()) as pool, stage_bars() as watch:
-        found = calibrate_datasets(datasets, drive, ssd, device, wishes, pool=pool, watch=watch)
+        try:
+            found = calibrate_datasets(datasets, drive, ssd, device, wishes, pool=pool, watch=watch)
+        except WorkersLostError as error:
+            raise WorkersLostError(
+                f"{error.message}; designs that were simulated are kept in {folder}, from where "
+                "the same command goes on"
+                if folder
+                else error.message
+            ) from None
     write_profile(found.profile, path)
+    if folder is not None and state is None:
+        rmtree(folder)
     _say(found)
     _emit(found, form)
     console.note(f"{path}: written")

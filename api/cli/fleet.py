@@ -9,7 +9,7 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
-from iojoule.api.cli.where import DaskOption, count_bar, workers
+from iojoule.api.cli.where import DaskOption, StateOption, count_bar, kept_results, workers
 
 app = typer.Typer(
     help="Many drives under one power budget: who serves what, for how many watts.",
@@ -85,6 +85,7 @@ def frontier(
         typer.Option("--jobs", "-j", min=1, metavar="N", help="Budgets at a time; default 1."),
     ] = None,
     dask: DaskOption = None,
+    state: StateOption = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw it (.svg, .png or .pdf).")
     ] = None,
@@ -99,6 +100,7 @@ def frontier(
     from iojoule.api.fleets import FrontierAnswer, profiles_for
     from iojoule.api.plot import check_target
     from iojoule.recommender.fleet.document import load_fleet
+    from iojoule.recommender.fleet.plan import Tried
     from iojoule.recommender.fleet.planner import Planner
 
     if plot is not None:
@@ -106,8 +108,12 @@ def frontier(
     stated = load_fleet(fleet)
     planner = Planner(stated, profiles_for(stated, profile or ()))
     tried = planner.budgets_between(least, most, points)
-    with workers(jobs, dask, 1) as pool, count_bar("budgets", len(tried)) as done:
-        curve = planner.frontier(tried, gap=gap, pool=pool, done=done)
+    with (
+        workers(jobs, dask, 1) as pool,
+        kept_results(state, dask, Tried, planner.frontier_keys(tried, gap)) as kept,
+        count_bar("budgets", len(tried)) as done,
+    ):
+        curve = planner.frontier(tried, gap=gap, pool=pool, kept=kept, done=done)
     found = FrontierAnswer(fleet=stated.name, points=curve)
     if output is Format.JSON:
         console.emit(found.model_dump_json(indent=2) + "\n")

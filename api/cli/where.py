@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from pydantic import BaseModel
@@ -48,18 +48,28 @@ def workers(jobs: int | None, dask: str | None, default: int) -> AbstractContext
     return open_pool(jobs or default, dask=dask)
 
 
+def results_folder(state: Path | None, dask: str | None, *asked: Any) -> Path | None:
+    """Where results are kept: what is said, with --dask by default one that `asked` names."""
+    from iojoule.measure.host.journal import state_folder
+    from iojoule.sim.workers.kept import key_of
+
+    if state is None and dask is not None:
+        return state_folder() / "results" / key_of(*asked)
+    return state
+
+
 @contextmanager
 def kept_results(
     state: Path | None, dask: str | None, kind: type[M], keys: Sequence[str]
 ) -> Iterator[Kept[M] | None]:
-    """What keeps results of these keys: in the folder that is said, or one that goes at the end."""
-    from iojoule.measure.host.journal import state_folder
-    from iojoule.sim.workers.kept import Kept, key_of
+    """What keeps results of these keys; a folder that nobody named goes when all are there."""
+    from iojoule.sim.workers.kept import Kept
 
-    if state is None and dask is None:
+    folder = results_folder(state, dask, *keys)
+    if folder is None:
         yield None
         return
-    kept = Kept(state or state_folder() / "results" / key_of(list(keys)), kind)
+    kept = Kept(folder, kind)
     complete = False
     try:
         yield kept

@@ -149,3 +149,9 @@ class FrontierPoint(Section):
     served_bytes_per_second: float
     served_share: float
     optimality_gap: float
+
+
+class Tried(Section):
+    """A budget that was tried for the frontier: its point, or None where it is below rest."""
+
+    point: FrontierPoint | None

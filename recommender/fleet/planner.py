@@ -14,6 +14,14 @@ from iojoule.recommender.fleet import notes
 from iojoule.recommender.fleet.costs import costs_of
 from iojoule.recommender.fleet.document import Aim, Budget, Fleet, WorkloadClass
 from iojoule.recommender.fleet.modes import DriveModel, Mode, Part, Rest
+from iojoule.recommender.fleet.most_demand import (
+    SLACK,
+    Modes,
+    expected_watts,
+    most_demand,
+    percentile_watts,
+    tried,
+)
 from iojoule.recommender.fleet.plan import (
     Assignment,
     DomainPlan,
@@ -21,6 +29,7 @@ from iojoule.recommender.fleet.plan import (
     GroupPlan,
     Plan,
     Served,
+    Tried,
 )
 from iojoule.recommender.fleet.program import (
     MB,
@@ -33,18 +42,11 @@ from iojoule.recommender.fleet.program import (
 )
 from iojoule.recommender.fleet.solver import Solution
 from iojoule.sim.workers import Pool
+from iojoule.sim.workers.kept import Kept, key_of, map_kept
 from iojoule.sim.workers.local import HERE
 
 GAP = 0.001
 """Relative gap at which a plan is good enough, where nobody asks for less."""
-
-SLACK = 1e-4
-"""Share of the served bytes that may be given up when the watts are made small afterwards: to serve
-exactly as much in another way is a puzzle that costs the search more than it saves."""
-
-
-Modes = dict[tuple[int, int, Part], list[Mode]]
-"""By place of the group of drives, place of the class, and part of its requests."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ class Planner:
         *,
         gap: float = GAP,
         pool: Pool = HERE,
+        kept: Kept[Tried] | None = None,
         done: Callable[[int, object], None] | None = None,
     ) -> list[FrontierPoint]:
         """Most demand within each budget, all classes counted as if they could be curtailed.
@@ -144,7 +147,8 @@ class Planner:
             budgets: In watts.
             gap: Relative gap at which HiGHS stops.
             pool: Where budgets are planned, each by itself.
-            done: Told of each that is.
+            kept: Keeps the points as they come.
+            done: Told of each that is there.
         """
         elastic = self.fleet.model_copy(
             update={
@@ -155,8 +159,16 @@ class Planner:
             }
         )
         shared = (elastic, self.modes, self.rests, gap)
-        found = pool.map(_frontier_point, list(budgets), shared=shared, done=done)
-        return [point for point in found if point is not None]
+        found = map_kept(
+            pool, tried, budgets, shared=shared, kept=kept, done=done,
+            keys=self.frontier_keys(budgets, gap),
+        )  # fmt: skip
+        return [each.point for each in found if each.point is not None]
+
+    def frontier_keys(self, budgets: Sequence[float], gap: float) -> list[str]:
+        """What names the points among kept ones: all that they depend on."""
+        profiles = {name: model.profile.model_dump_json() for name, model in self.models.items()}
+        return [key_of(self.fleet.model_dump_json(), profiles, gap, watts) for watts in budgets]
 
     def budgets_between(
         self, least: float | None = None, most: float | None = None, points: int = 12
@@ -178,7 +190,7 @@ class Planner:
             low = free.copy()
             low[list(kept)] = list(kept.values())
             cheapest = nothing.solve(nothing.all_terms, low, gap=GAP)
-            most = _percentile(nothing, cheapest or full)
+            most = percentile_watts(nothing, cheapest or full)
         if most < least:
             raise InputError(f"budgets: {most:g} W is below {least:g} W; swap --least and --most")
         # a thousandth more, so that rounding does not make the ends infeasible
@@ -195,7 +207,7 @@ class Planner:
     ) -> _Step:
         program = Program(self.fleet, self.modes, self.rests, budget, before)
         if aim == "most_demand":
-            both = _most_demand(program, gap)
+            both = most_demand(program, gap)
             solution, judged = both if both is not None else (None, None)
         else:
             every = {place: program.upper[place] for place in program.served}
@@ -289,7 +301,7 @@ class Planner:
         return Plan(
             fleet=fleet.name, aim=aim, budget_watts=program.budget_watts, from_seconds=start,
             period_seconds=period, percentile=fleet.percentile, confidence=fleet.confidence,
-            percentile_watts=_percentile(program, solution),
+            percentile_watts=percentile_watts(program, solution),
             expected_watts=expected,
             bound_watts=bound,
             costs=costs_of(fleet, profiles, groups, expected, bound),
@@ -327,56 +339,6 @@ class Planner:
 
 def _parts(workload: WorkloadClass) -> tuple[Part, ...]:
     return tuple(Part) if workload.segregate else (Part.ALL,)
-
-
-def _weights(program: Program) -> dict[int, float]:
-    """Objective of most demand: what is served, by importance; what must be weighs nothing."""
-    return {
-        program.served[place]: -(workload.importance or 0.0)
-        for place, workload in enumerate(program.fleet.classes)
-    }
-
-
-def _most_demand(program: Program, gap: float) -> tuple[Solution, Solution] | None:
-    """Most demand, and of the ways to serve it the one of least watts; and the first of both."""
-    first = program.solve(_weights(program), program.must(), gap=gap)
-    if first is None:
-        return None
-    kept = {
-        place: float(first.values[place]) * (1.0 - SLACK)
-        for place, workload in zip(program.served, program.fleet.classes, strict=True)
-        if workload.importance is not None
-    }
-    second = program.solve(program.cost(), program.must(kept), gap=gap, within=first)
-    return second or first, first
-
-
-def _frontier_point(
-    shared: tuple[Fleet, Modes, list[tuple[Rest, Rest | None]], float], watts: float
-) -> FrontierPoint | None:
-    fleet, modes, rests, gap = shared
-    program = Program(fleet, modes, rests, watts)
-    found = _most_demand(program, gap)
-    if found is None:
-        return None
-    solution, first = found
-    served = sum(float(solution.values[place]) for place in program.served) * MB
-    return FrontierPoint(
-        budget_watts=watts,
-        percentile_watts=_percentile(program, solution),
-        expected_watts=_expected(program, solution),
-        served_bytes_per_second=served,
-        served_share=served / sum(c.demand_bytes_per_second for c in fleet.classes),
-        optimality_gap=first.gap,
-    )
-
-
-def _percentile(program: Program, solution: Solution) -> float:
-    return value_of(program.all_terms, solution.values) + program.all_constant
-
-
-def _expected(program: Program, solution: Solution) -> float:
-    return value_of(program.watts(expected=True), solution.values) + program.fleet.base_watts
 
 
 def _serving(option: Option, name: str, solution: Solution) -> Assignment:

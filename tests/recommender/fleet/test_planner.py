@@ -11,9 +11,12 @@ from iojoule.datasets.errors import InfeasibleError, InputError
 from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
 from iojoule.recommender.fleet.document import Budget, Fleet, load_fleet
 from iojoule.recommender.fleet.modes import DriveModel, Part
-from iojoule.recommender.fleet.plan import Plan
+from iojoule.recommender.fleet.plan import Plan, Tried
 from iojoule.recommender.fleet.planner import Planner
 from iojoule.recommender.workload import Scope, parse_workload
+from iojoule.sim.workers import open_pool
+from iojoule.sim.workers.kept import Kept
+from iojoule.sim.workers.local import LocalPool
 
 DEVICE = "samsung-980-pro-1tb"
 EXAMPLE = Path(__file__).parents[3] / "examples" / "fleet.toml"
@@ -132,6 +135,31 @@ def test_the_frontier_rises_with_the_budget(profile: DeviceProfile) -> None:
     assert served == sorted(served)
     assert served[-1] == pytest.approx(10e9, rel=0.01)
     assert all(p.expected_watts <= p.percentile_watts <= p.budget_watts for p in points)
+
+
+def test_the_frontier_is_the_same_in_other_processes_and_from_what_was_kept(
+    profile: DeviceProfile, tmp_path: Path
+) -> None:
+    planner = Planner(Fleet.model_validate(stated()), {DEVICE: profile})
+    budgets = [1.0, *planner.budgets_between(points=3)]
+    here = planner.frontier(budgets)
+    assert len(here) == 3  # nothing for a watt
+    with open_pool(2) as pool:
+        kept = Kept(tmp_path, Tried)
+        assert planner.frontier(budgets, pool=pool, kept=kept) == here
+        kept.close()
+    told: list[int] = []
+    kept = Kept(tmp_path, Tried)
+    again = planner.frontier(budgets, pool=Unused(), kept=kept, done=lambda i, _: told.append(i))
+    kept.close()
+    assert again == here
+    assert told == [0, 1, 2, 3]
+
+
+class Unused(LocalPool):
+    def map(self, function: Any, items: Any, **said: Any) -> list[Any]:
+        assert not items
+        return []
 
 
 def test_the_cpu_counts_unless_it_is_told_not_to(profile: DeviceProfile) -> None:

@@ -14,6 +14,7 @@ from iojoule.sim.calibration.parameters import ParameterSpace
 from iojoule.sim.calibration.points import points_and_series
 from iojoule.sim.calibration.state import CalibrationFolder
 from iojoule.sim.engines.embedded import EmbeddedEngine
+from iojoule.sim.workers import open_pool
 from tests.sim.calibration.hidden import HIDDEN, PRESET, TRUTH, measured
 
 ENGINE = EmbeddedEngine()
@@ -51,6 +52,24 @@ def test_a_killed_run_goes_on_where_it_stopped(problem: Problem, tmp_path: Path)
     assert np.array_equal(first.cube, again.cube)
     assert {path: path.stat().st_mtime_ns for path in runs[2:]} == stamps
     assert runs[0].is_file()
+
+
+def test_a_dask_cluster_finds_the_same_to_the_bit(problem: Problem, two_workers: str) -> None:
+    settings = Settings(waves=1, designs=8)
+    here = calibrate_timing(problem, settings, CalibrationFolder(None, {}))
+    told: list[tuple[int, int]] = []
+    with open_pool(dask=two_workers) as pool:
+        there = calibrate_timing(
+            problem, settings, CalibrationFolder(None, {}), pool=pool,
+            watch=lambda *said: told.append(said),
+        )  # fmt: skip
+        assert np.array_equal(here.cube, there.cube)
+        assert np.array_equal(here.matched.outputs, there.matched.outputs)
+        assert np.array_equal(here.posterior.draws, there.posterior.draws)
+        points = problem.points[:3]
+        rows = judge(there, points, [], ENGINE, pool=pool).rows
+    assert rows == judge(here, points, [], ENGINE).rows
+    assert told == [(done, 20) for done in range(1, 21)]
 
 
 def test_the_state_of_another_calibration_is_refused(tmp_path: Path) -> None:
