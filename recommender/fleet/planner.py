@@ -295,7 +295,7 @@ class Planner:
             for place, group in enumerate(fleet.drives)
         ]  # fmt: skip
         going = [one.rest.entry_seconds for one in program.resting if round(values[one.variable])]
-        expected = _expected(program, solution)
+        expected = expected_watts(program, solution)
         bound = value_of(program.watts(), values) + fleet.base_watts
         profiles = {name: model.profile for name, model in self.models.items()}
         return Plan(
