@@ -22,10 +22,14 @@ from iojoule.sim.device import DeviceConfig
 from iojoule.sim.formats.files import read_drive
 from iojoule.sim.presets import preset_path
 from iojoule.sim.sweep import with_values
+from iojoule.sim.workers import cores, open_pool
 from iojoule.sim.workload import FlowConfig, Scenario
 
 STAGES = ("designs", "comparing", "tables")
 """In the order in which they come; each is given a third of the progress."""
+
+DASK_VARIABLE = "IOJOULE_DASK"
+"""Names a Dask scheduler whose workers simulate; without it, processes of this machine do."""
 
 Word = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -82,7 +86,7 @@ def checked(asked: Calibration) -> tuple[DeviceConfig, Wishes]:
             held.append(parse_hold_out(text))
         except InputError as error:
             raise InputError(error.message, field=f"hold_out.{index}") from None
-    settings = Settings(waves=asked.waves, designs=asked.designs, workers=os.cpu_count() or 1)
+    settings = Settings(waves=asked.waves, designs=asked.designs)
     return device, Wishes(
         hold_out=held, parameters=asked.parameters, settings=settings, tables=asked.tables
     )
@@ -105,10 +109,11 @@ def run(running: Running) -> Outcome:
         kept = [datasets.find(connection, id_) for id_ in asked.datasets]
     paths = [datasets.laid_out(running.state, one, running.folder / "datasets") for one in kept]
     settings = replace(wishes.settings, folder=running.folder / "designs")
-    found = calibrate_datasets(
-        paths, drive, asked.drive, asked.device, replace(wishes, settings=settings),
-        watch=_watch(running.watched),
-    )  # fmt: skip
+    with open_pool(cores(), dask=os.environ.get(DASK_VARIABLE)) as pool:
+        found = calibrate_datasets(
+            paths, drive, asked.drive, asked.device, replace(wishes, settings=settings),
+            pool=pool, watch=_watch(running.watched),
+        )  # fmt: skip
     running.watched.go_on()
     if found.profile.device != asked.device:
         raise InputError(

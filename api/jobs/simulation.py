@@ -15,7 +15,7 @@ from iojoule.sim.engines import Limits, RunOptions, engine
 from iojoule.sim.findings import refuse_errors
 from iojoule.sim.formats.files import read_drive
 from iojoule.sim.presets import preset_path
-from iojoule.sim.result import EngineName
+from iojoule.sim.result import EngineName, ScenarioResult
 from iojoule.sim.sweep import Axis, Job, combinations, run_jobs, with_values
 from iojoule.sim.traps import findings
 from iojoule.sim.workload import FlowKind, Scenario
@@ -98,14 +98,14 @@ class _naming:  # noqa: N801 - used like a function
 def run(running: Running) -> Outcome:
     """Run them one after the other; raises what a run raises."""
     plan = planned(SimulationRequest.model_validate(running.request))
-    shares = [0.0] * len(plan.jobs)
-
-    def watch(index: int, share: float) -> None:
-        shares[index] = share
-        running.watched.say(sum(shares) / len(shares), "simulating")
-
     options = RunOptions(limits=LIMITS, cancelled=running.watched.stop.is_set)
-    results = run_jobs(plan.jobs, engine(EngineName.EMBEDDED), options=options, watch=watch)
+    results: list[ScenarioResult] = []
+
+    def watch(_: int, share: float) -> None:
+        running.watched.say((len(results) + share) / len(plan.jobs), "simulating")
+
+    for job in plan.jobs:  # not as one sweep: this way progress and cancelling reach into each
+        results += run_jobs([job], engine(EngineName.EMBEDDED), options=options, watch=watch)
     told = {
         "iojoule_version": __version__,
         "evidence": "simulated",

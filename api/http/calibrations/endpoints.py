@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Response
 
@@ -19,7 +19,7 @@ router = APIRouter(
     route_class=StrictRoute,
 )  # fmt: skip
 
-EXAMPLE = {
+EXAMPLE: dict[str, Any] = {
     "datasets": ["019c1d2e3f405a6b7c8d9e0f1a2b"],
     "drive": "samsung-980-pro-1tb",
     "waves": 2,

@@ -169,7 +169,7 @@ def test_paths_and_methods_that_do_not_exist(service: httpx.Client) -> None:
 def test_every_error_class_has_its_status(
     kind: type[IojouleError], service: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail() -> None:
+    def fail(*_: object) -> None:
         raise kind("this is wrong; do that", field="a.b")
 
     monkeypatch.setattr("iojoule.api.http.devices.service.devices", fail)
@@ -181,7 +181,7 @@ def test_every_error_class_has_its_status(
 
 
 def test_a_fault_of_our_own_tells_nothing_of_the_inside(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> None:
+    def fail(*_: object) -> None:
         raise ZeroDivisionError("secret")
 
     monkeypatch.setattr("iojoule.api.http.devices.service.devices", fail)
