@@ -44,6 +44,11 @@ class ContentStore:
                 path.mkdir(parents=True, exist_ok=True)
             self._lock.touch()
 
+    def probe(self) -> None:
+        """Write a little; raises StorageFullError or UnavailableError where that fails."""
+        with self.incoming() as folder, telling():
+            (folder / "probe").write_bytes(b"x")
+
     @contextmanager
     def incoming(self) -> Iterator[Path]:
         """A folder for files that are not kept yet; what is left there goes when the block ends."""

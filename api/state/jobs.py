@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, and_, case, exists, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, and_, case, exists, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from iojoule.api.state.database import Database, now
@@ -128,6 +128,13 @@ def listed(connection: Connection, limit: int, after: str | None, **equal: str |
         *(jobs.c[name] == value for name, value in equal.items() if value is not None)
     )
     return page_of(connection, query, jobs.c.id, limit, after, _job)
+
+
+def counted(connection: Connection) -> dict[str, int]:
+    """How many jobs wait and run."""
+    active = jobs.c.state.in_(["queued", "running"])
+    query = select(jobs.c.state, func.count()).where(active).group_by(jobs.c.state)
+    return {str(state): int(count) for state, count in connection.execute(query)}
 
 
 def take(

@@ -1,1 +1,1 @@
-"""GET /healthz: is the service up, and with which profiles?"""
+"""GET /healthz: is it up, with which profiles? GET /readyz: can it do everything?"""

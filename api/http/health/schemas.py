@@ -15,3 +15,16 @@ class Health(BaseModel):
     status: str
     iojoule_version: str
     profiles: dict[str, str]
+
+
+class Readiness(BaseModel):
+    """What is kept can be read and written.
+
+    Attributes:
+        database: sqlite or postgresql.
+    """
+
+    status: str
+    database: str
+    jobs_queued: int
+    jobs_running: int

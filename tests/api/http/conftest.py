@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import httpx
 import pytest
@@ -24,16 +25,20 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> State:
 @pytest.fixture(scope="session")
 def service(store: State) -> Iterator[httpx.Client]:
     """A client of a running service."""
+    with serving(store) as client:
+        yield client
+
+
+@contextmanager
+def serving(store: State) -> Iterator[httpx.Client]:
+    """A client of a service that keeps its things there."""
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(
-            create_app(store),
-            loop="uvloop",
-            http="httptools",
-            log_level="critical",
+            create_app(store), loop="uvloop", http="httptools", log_level="critical",
             access_log=False,
         )
-    )
+    )  # fmt: skip
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     while not server.started and thread.is_alive():

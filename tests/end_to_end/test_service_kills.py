@@ -1,0 +1,171 @@
+"""The service killed at random moments under load: nothing that it accepted is lost."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from iojoule.api.http.datasets.schemas import UPLOAD
+from iojoule.api.state.files import ContentStore
+from iojoule.api.state.place import Place, State
+from tests.postgresql import PostgresqlServer, programs
+
+KILLS = 50
+SIMULATE = {
+    "drive": "samsung-980-pro-1tb",
+    "scenario": {"flows": [{"queue_depth": 4, "total_requests": 20_000}]},
+}
+TABLE = UPLOAD["requestBody"]["content"]["text/csv"]["examples"]["worked"]["value"]
+
+
+class Service:
+    """`iojoule serve` with two workers on a port that stays the same."""
+
+    def __init__(self, place: Place) -> None:
+        self._place, self.port = place, 0
+        self.process = self._started()
+
+    def _started(self) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", "from iojoule.api.cli import main; main()", "serve"]
+        command += ["--state", str(self._place.folder), "--database", self._place.database]
+        command += ["--port", str(self.port), "--workers", "2"]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert process.stderr is not None
+        for line in process.stderr:
+            if (found := re.search(r"listening on http://127\.0\.0\.1:(\d+)", line)) is not None:
+                self.port = int(found[1])
+                break
+        return process
+
+    def workers(self) -> list[int]:
+        task = Path(f"/proc/{self.process.pid}/task")
+        return [
+            int(pid) for one in task.iterdir() for pid in (one / "children").read_text().split()
+        ]
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def restart(self) -> None:
+        self.kill()
+        self.process = self._started()
+
+
+class Client(threading.Thread):
+    """Asks for jobs and uploads datasets, and remembers what was promised."""
+
+    def __init__(self, service: Service, number: int) -> None:
+        super().__init__()
+        self._service, self._number = service, number
+        self.enough = threading.Event()
+        self.jobs: dict[str, str] = {}
+        self.datasets: dict[str, dict[str, Any]] = {}
+        self.refused: list[str] = []
+
+    def run(self) -> None:
+        count = 0
+        while not self.enough.is_set():
+            key = f"{self._number}-{count}"
+            try:
+                base = f"http://127.0.0.1:{self._service.port}"
+                with httpx.Client(base_url=base, timeout=30, trust_env=False) as client:
+                    self._ask(client, key, upload=count % 8 == 0)
+            except httpx.TransportError:
+                time.sleep(0.1)  # it was killed; the same request comes again
+                continue
+            count += 1
+            self.enough.wait(0.2)
+
+    def _ask(self, client: httpx.Client, key: str, *, upload: bool) -> None:
+        headers = {"Idempotency-Key": key}
+        if upload:
+            headers["Content-Type"] = "text/csv"
+            answer = client.post("/datasets", content=TABLE, headers=headers)
+        else:
+            answer = client.post("/simulations", json=SIMULATE, headers=headers)
+        if not answer.is_success:
+            self.refused.append(answer.text)
+        elif upload:
+            self.datasets[key] = answer.json()
+        else:
+            self.jobs[key] = answer.json()["id"]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    if request.param == "sqlite":
+        yield Place.of(tmp_path / "state")
+        return
+    if programs() is None:
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    server = PostgresqlServer()
+    yield Place.of(tmp_path / "state", server.new_database())
+    server.delete()
+
+
+@pytest.mark.slow
+def test_what_was_accepted_is_done_whoever_is_killed(place: Place) -> None:
+    service, chosen = Service(place), random.Random(7)
+    clients = [Client(service, number) for number in range(3)]
+    for client in clients:
+        client.start()
+    try:
+        for _ in range(KILLS // 2):
+            time.sleep(chosen.uniform(0.3, 1.5))
+            workers = service.workers()
+            if workers and chosen.random() < 0.6:
+                os.kill(chosen.choice(workers), signal.SIGKILL)
+            else:
+                service.restart()
+        for client in clients:
+            client.enough.set()
+            client.join()
+        check(service, place, clients)
+    finally:
+        for client in clients:
+            client.enough.set()
+        service.kill()
+
+
+def check(service: Service, place: Place, clients: list[Client]) -> None:
+    refused = [text for client in clients for text in client.refused]
+    accepted = [id_ for client in clients for id_ in client.jobs.values()]
+    datasets = [kept for client in clients for kept in client.datasets.values()]
+
+    assert not refused
+    assert len(set(accepted)) == len(accepted) > 10
+    assert datasets
+    base = f"http://127.0.0.1:{service.port}"
+    with httpx.Client(base_url=base, timeout=60, trust_env=False) as client:
+        for id_ in accepted:
+            end = time.monotonic() + 300
+            while (job := client.get(f"/jobs/{id_}").json())["state"] in ("queued", "running"):
+                assert time.monotonic() < end, job
+                time.sleep(0.1)
+            assert job["state"] == "done", job
+            assert client.get(job["result_url"]).json()["scenarios"]
+        for kept in datasets:
+            assert client.get(kept["url"]).json() == kept
+            assert client.get(kept["data_url"]).is_success
+    state = State(place)
+    with state.files.sweeping() as alone:
+        assert alone
+    assert not damaged(state.files, place.folder)
+    state.close()
+
+
+def damaged(files: ContentStore, folder: Path) -> list[Path]:
+    """Kept files whose content is not what their name says."""
+    kept = list((folder / "content").glob("??/*"))
+    assert kept
+    return [path for path in kept if not files.read(path.name) and path.stat().st_size]
