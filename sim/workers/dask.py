@@ -145,8 +145,7 @@ class DaskPool:
                 if time.monotonic() - alone_since > NO_WORKERS_SECONDS:
                     raise WorkersLostError(
                         f"{self.address}: the scheduler has had no worker for "
-                        f"{NO_WORKERS_SECONDS:g} s, with {known} of {of} items done; start workers "
-                        "and run the same command again"
+                        f"{NO_WORKERS_SECONDS:g} s, with {known} of {of} items done; start some"
                     ) from None
 
     def _told(self, future: Any, known: int, of: int) -> list[Any] | None:
@@ -169,7 +168,7 @@ class DaskPool:
     def _lost(self, known: int, of: int) -> WorkersLostError:
         return WorkersLostError(
             f"{self.address}: the connection to the Dask scheduler is lost, with {known} of {of} "
-            "items done; start it and its workers, and run the same command again"
+            "items done; start it and its workers again"
         )
 
     def close(self) -> None:
