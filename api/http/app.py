@@ -71,6 +71,8 @@ async def _repeat(seconds: float, function: Callable[..., Any], *args: Any) -> N
             await off_loop(function, *args)
         except (UnavailableError, StorageFullError) as error:
             _log.warning("%s", error.message)
+        except Exception:  # noqa: BLE001 - a fault here must not end the service
+            _log.exception("%s", function.__name__)
 
 
 def create_app(store: State | None = None) -> FastAPI:

@@ -137,6 +137,12 @@ def counted(connection: Connection) -> dict[str, int]:
     return {str(state): int(count) for state, count in connection.execute(query)}
 
 
+def ended_of(connection: Connection, ids: Collection[str]) -> set[str]:
+    """Those of these jobs that have ended."""
+    query = select(jobs.c.id).where(jobs.c.id.in_(list(ids)), jobs.c.state.in_(list(ENDED)))
+    return set(connection.scalars(query))
+
+
 def take(
     database: Database, worker: str, kinds: Collection[str], lease_seconds: float = LEASE_SECONDS
 ) -> Job | None:

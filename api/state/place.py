@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from sqlalchemy import select
 
-from iojoule.api.state import tables
+from iojoule.api.state import jobs, tables
 from iojoule.api.state.database import Database
 from iojoule.api.state.files import ContentStore, telling
+from iojoule.api.state.ids import is_id
+from iojoule.datasets.atomic import write_text_atomically
+from iojoule.datasets.errors import InputError
 from iojoule.measure.host.journal import state_folder
 
 DATABASE_VARIABLE = "IOJOULE_DATABASE"
@@ -59,6 +63,7 @@ class State:
 
         Raises:
             SchemaVersionError: A newer iojoule wrote the database.
+            InputError: The folder belongs to another database.
             UnavailableError: Folder or database cannot be used.
             StorageFullError: There is no room.
         """
@@ -66,6 +71,22 @@ class State:
         with telling():
             self.place.folder.chmod(0o700)
         self.database.migrate()
+        self._refuse_files_of_another()
+
+    def _refuse_files_of_another(self) -> None:
+        """A sweep would delete what only the other database names."""
+        with self.database.read() as connection:
+            ours = connection.scalars(select(tables.identity.c.id)).one()
+        said = self.place.folder / "database.id"
+        with telling():
+            if not said.exists():
+                write_text_atomically(said, ours)
+            theirs = said.read_text(encoding="utf-8")
+        if theirs != ours:
+            raise InputError(
+                f"{self.place.folder}: holds the files of another database; name another folder "
+                "with --state, or that database with --database"
+            )
 
     def close(self) -> None:
         """Give back all connections."""
@@ -76,9 +97,24 @@ class State:
         return self.place.folder / "work" / job_id
 
     def sweep(self) -> int:
-        """Delete files that no row names, unless somebody is just keeping one; how many went."""
+        """Delete what nothing names any more, unless somebody is just keeping a file.
+
+        Returns:
+            How many files and folders went.
+        """
+        swept = self._sweep_work()
         with self.files.sweeping() as alone:
-            return self.files.sweep(self._named()) if alone else 0
+            return swept + (self.files.sweep(self._named()) if alone else 0)
+
+    def _sweep_work(self) -> int:
+        """Delete what jobs had computed whose worker was killed after it had ended them."""
+        folders = [path for path in (self.place.folder / "work").glob("*") if is_id(path.name)]
+        with self.database.read() as connection:
+            over = jobs.ended_of(connection, [path.name for path in folders])
+        ended = [path for path in folders if path.name in over]
+        for path in ended:
+            shutil.rmtree(path, ignore_errors=True)
+        return len(ended)
 
     def _named(self) -> set[str]:
         hashes = (

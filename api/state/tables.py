@@ -31,6 +31,9 @@ metadata = MetaData(
     }
 )
 
+identity = Table("identity", metadata, Column("id", String(32), primary_key=True))
+"""One row, made with the tables: the files of a folder belong to the database of this id."""
+
 jobs = Table(
     "jobs",
     metadata,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from iojoule.api.exit_codes import error_classes
 from iojoule.api.state.datasets import Checked
+from iojoule.api.state.errors import UnavailableError
 from iojoule.datasets.errors import InputError
 
 SECONDS = 120.0
@@ -29,6 +31,7 @@ def check(path: Path, form: str, device: str | None, columns: str | None) -> Che
     Raises:
         InputError: It is no set of measurements, or reading it takes too much; says where and
             what to do.
+        UnavailableError: Somebody killed what reads it.
     """
     asked = {"path": str(path), "format": form, "device": device, "columns": columns}
     told = _read(asked)
@@ -59,7 +62,9 @@ def _read(asked: dict[str, Any]) -> dict[str, Any]:
             command, input=json.dumps(asked).encode(), capture_output=True, timeout=SECONDS,
             env=environment, check=False,
         )  # fmt: skip
+        if done.returncode == -signal.SIGKILL:
+            raise UnavailableError("reading the upload was interrupted; send it again")
         told: dict[str, Any] = json.loads(done.stdout)
     except (subprocess.TimeoutExpired, ValueError):
-        return {"error": "Killed"}
+        return {"error": "Ended"}
     return told

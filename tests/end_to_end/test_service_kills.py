@@ -93,6 +93,8 @@ class Client(threading.Thread):
             answer = client.post("/datasets", content=TABLE, headers=headers)
         else:
             answer = client.post("/simulations", json=SIMULATE, headers=headers)
+        if answer.status_code == 503:  # what read the upload was killed
+            raise httpx.ReadError(answer.text)
         if not answer.is_success:
             self.refused.append(answer.text)
         elif upload:

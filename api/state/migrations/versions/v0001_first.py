@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -11,6 +13,12 @@ down_revision = None
 
 def upgrade() -> None:
     """Make the tables."""
+    identity = op.create_table(
+        "identity",
+        sa.Column("id", sa.String(length=32), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_identity"),
+    )
+    op.bulk_insert(identity, [{"id": secrets.token_hex(16)}])
     op.create_table(
         "datasets",
         sa.Column("id", sa.String(length=32), nullable=False),
