@@ -34,7 +34,9 @@ def dataset(service: httpx.Client) -> str:
 
 
 @pytest.fixture
-def worker(store: State) -> Worker:
+def worker(store: State, monkeypatch: pytest.MonkeyPatch) -> Worker:
+    """What runs jobs, in this very process, one by one as a test says so."""
+    monkeypatch.setattr("iojoule.api.jobs.calibration.cores", lambda: 1)
     with store.database.write() as connection:
         for one in jobs.listed(connection, 1000, None, state="queued").items:
             jobs.cancel(connection, one.id)
