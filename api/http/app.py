@@ -16,6 +16,7 @@ from iojoule.api.http import problems
 from iojoule.api.http.calibrations.endpoints import router as calibrations
 from iojoule.api.http.datasets.endpoints import router as datasets
 from iojoule.api.http.devices.endpoints import router as devices
+from iojoule.api.http.fleet.endpoints import router as fleet
 from iojoule.api.http.headers import SecurityHeaders
 from iojoule.api.http.health.endpoints import router as health
 from iojoule.api.http.jobs.endpoints import router as jobs
@@ -32,13 +33,12 @@ from iojoule.api.state.errors import StorageFullError, UnavailableError
 from iojoule.api.state.place import Place, State
 
 ROUTERS = (
-    recommend, predict, workloads, profiles, calibrations, devices, datasets, simulations, jobs,
-    health,
+    recommend, predict, workloads, fleet, profiles, calibrations, devices, datasets, simulations,
+    jobs, health,
 )  # fmt: skip
 
 WORKERS = 2
 """Requests computed at the same time; each holds the arrays of all its candidates."""
-
 
 REFRESH_SECONDS = 1.0
 """How soon a profile that another process made current answers here too."""

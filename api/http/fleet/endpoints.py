@@ -1,0 +1,27 @@
+"""POST /fleet/plan."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Response
+
+from iojoule.api.http.fleet import service
+from iojoule.api.http.fleet.schemas import EXAMPLE, FleetAnswer, PlanRequest
+from iojoule.api.http.predictors import Profiles
+from iojoule.api.http.problems import RESPONSES
+from iojoule.api.http.strict_json import StrictRoute
+
+router = APIRouter(prefix="/fleet", tags=["fleet"], responses=RESPONSES, route_class=StrictRoute)
+
+PlanBody = Annotated[
+    PlanRequest,
+    Body(openapi_examples={"worked": {"summary": "A rack of twenty drives", "value": EXAMPLE}}),
+]
+
+
+@router.post("/plan", summary="What should every drive of a fleet do?", response_model=FleetAnswer)
+def plan(served: Profiles, request: PlanBody) -> Response:
+    """Plan who serves what, in which configuration, and who rests; a plan for each budget."""
+    answer = service.plan(served, request)
+    return Response(answer.model_dump_json(), media_type="application/json")

@@ -1,0 +1,48 @@
+"""Questions and answers of POST /fleet/plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from iojoule.api.fleets import FleetAnswer
+from iojoule.recommender.fleet.document import Aim, Fleet
+
+__all__ = ["FleetAnswer", "PlanRequest"]
+
+GROUPS_MAX, CLASSES_MAX, BUDGETS_MAX = 100, 20, 24
+"""What is planned while somebody waits; `iojoule fleet plan` takes any number."""
+
+EXAMPLE: dict[str, Any] = {
+    "fleet": {
+        "name": "rack",
+        "domains": [{"name": "rack", "limit_watts": 400, "base_watts": 100}],
+        "drives": [
+            {"name": "shared", "device": "samsung-980-pro-1tb", "count": 20, "domain": "rack",
+             "classes": ["kv"]}
+        ],
+        "classes": [
+            {"name": "kv", "demand_bytes_per_second": 5e9, "redirectable": True,
+             "workload": {
+                 "workload": {"operation": "read", "useful_request_bytes": 4096},
+                 "sla": {"latency_p99_ns_max": 2000000}}}
+        ],
+    },
+    "aim": "least_watts",
+}  # fmt: skip
+
+
+class PlanRequest(BaseModel):
+    """A fleet with its budgets, and what is to be made least or most."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    fleet: Fleet
+    aim: Aim = Field(
+        default="least_watts",
+        description="Least watts for the demand, or most demand within the watts.",
+    )
+    gap: float = Field(
+        default=0.001, ge=0.0001, le=0.5, description="Relative gap to the best plan to stop at."
+    )

@@ -1,0 +1,42 @@
+import copy
+from typing import Any
+
+import httpx
+import pytest
+
+from iojoule.api.fleets import FleetAnswer
+from iojoule.api.http.fleet.schemas import EXAMPLE
+from tests.api.http.test_problems import problem
+
+
+def test_a_fleet_is_planned_within_its_limits(service: httpx.Client) -> None:
+    answer = FleetAnswer.model_validate_json(service.post("/fleet/plan", json=EXAMPLE).content)
+    (plan,) = answer.plans
+    (rack,) = plan.domains
+    assert rack.percentile_watts <= EXAMPLE["fleet"]["domains"][0]["limit_watts"]
+
+
+@pytest.mark.parametrize(
+    ("table", "field", "value", "status"),
+    [
+        ("drives", "device", "nothing", 404),
+        ("drives", "domain", "nowhere", 422),
+        ("classes", "demand_bytes_per_second", -1, 422),
+        ("classes", "demand_bytes_per_second", 5e15, 422),
+    ],
+)
+def test_what_cannot_be_planned_is_said(
+    service: httpx.Client, table: str, field: str, value: Any, status: int
+) -> None:
+    question = copy.deepcopy(EXAMPLE)
+    question["fleet"][table][0][field] = value
+    found = problem(service.post("/fleet/plan", json=question), status)
+    assert found["detail"]
+
+
+def test_a_fleet_that_takes_long_is_left_to_the_command_line(service: httpx.Client) -> None:
+    question = copy.deepcopy(EXAMPLE)
+    (group,) = question["fleet"]["drives"]
+    question["fleet"]["drives"] = [{**group, "name": f"group-{n}"} for n in range(101)]
+    found = problem(service.post("/fleet/plan", json=question), 422)
+    assert found["field"] == "/fleet/drives"
