@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, Protocol
+
 import moocore
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +15,16 @@ from iojoule.recommender import _kernel
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
+
+
+class Takes(Protocol):
+    """Configurations of which some can be taken: a frame, or candidates not laid out yet."""
+
+    def take(self, rows: Any) -> Frame:
+        """Some of them: a slice, a mask or places."""
+
+    def __len__(self) -> int: ...
+
 
 TIE = 0.01
 """Objective values within 1 % are one: no profile tells them apart."""
@@ -40,29 +53,31 @@ def non_dominated(costs: Floats) -> NDArray[np.bool_]:
     Args:
         costs: Shape (n, objectives), all to be minimised, finite.
     """
+    return _marked(costs, copies=False)
+
+
+def _marked(costs: Floats, *, copies: bool) -> NDArray[np.bool_]:
+    """As `non_dominated`; with `copies` all of the rows that are equal."""
     if len(costs) == 0:
         return np.zeros(0, dtype=bool)
     lacking = 3 - costs.shape[1]
     if lacking < 0:
-        return np.asarray(moocore.is_nondominated(np.ascontiguousarray(costs)), dtype=bool)
+        costs = np.ascontiguousarray(costs)
+        return np.asarray(moocore.is_nondominated(costs, keep_weakly=copies), dtype=bool)
     three = np.ascontiguousarray(np.pad(costs, ((0, 0), (0, lacking))) if lacking else costs)
-    return _kernel.non_dominated(three).view(np.bool_)
+    return _kernel.non_dominated(three, copies).view(np.bool_)
 
 
-def front(costs: Floats, frame: Frame) -> Rows:
+def front(costs: Floats, frame: Takes) -> Rows:
     """Rows of the Pareto set; of configurations with equal costs the simplest."""
-    rows = np.flatnonzero(non_dominated(costs))
+    rows = np.flatnonzero(_marked(costs, copies=True))
     if len(rows) == 0:
         return rows
-    # whatever ties with the front, so that the simplest of equals may stand for them
-    known = np.sort(costs[rows, 0])
-    place = np.minimum(np.searchsorted(known, costs[:, 0]), len(known) - 1)
-    near = np.flatnonzero(known[place] == costs[:, 0])
-    near = near[simplest_first_of(frame, near)]
-    return np.sort(near[non_dominated(costs[near])])
+    rows = rows[simplest_first_of(frame, rows)]
+    return np.sort(rows[non_dominated(costs[rows])])
 
 
-def simplest_first_of(frame: Frame, rows: Rows) -> Rows:
+def simplest_first_of(frame: Takes, rows: Rows) -> Rows:
     """As `simplest_first`, for some rows: positions within `rows`."""
     return simplest_first(frame.take(rows))
 
@@ -99,7 +114,11 @@ def nearest(violations: Floats, most: int) -> Rows:
 
 
 def choose(
-    objective: Floats, evidence: Rows, current: Rows, frame: Frame, least_saving: float
+    objective: Floats,
+    evidence: Callable[[Rows], Rows],
+    current: Rows,
+    frame: Frame,
+    least_saving: float,
 ) -> int:
     """The row to recommend among feasible, non-dominated rows (and today's).
 
@@ -108,7 +127,7 @@ def choose(
 
     Args:
         objective: To be minimised, shape (n,).
-        evidence: Evidence codes, higher is weaker.
+        evidence: Tells the evidence codes of rows, higher is weaker.
         current: Rows that are today's configuration.
         frame: The configurations.
         least_saving: Share of today's objective that a change must save.
@@ -121,7 +140,10 @@ def choose(
             return int(current[0])
         most = min(most, (1.0 - least_saving) * here)
     near = np.flatnonzero(objective <= most)
-    near = near[evidence[near] == evidence[near].min()]
+    if len(near) == 1:
+        return int(near[0])
+    codes = evidence(near)
+    near = near[codes == codes.min()]
     return int(near[simplest_first_of(frame, near)[0]])
 
 

@@ -23,6 +23,7 @@ from iojoule.recommender.mixed_sizes import predictor_for
 from iojoule.recommender.reasons import MeasureNext
 from iojoule.recommender.rows import Details
 from iojoule.recommender.screen import Judge, Judged, Question, check_answerable, scope_watts
+from iojoule.recommender.screening import Block, Chosen, judged_blocks
 from iojoule.recommender.sensitivity import Layout
 from iojoule.recommender.shared_surface import with_shared_surface
 from iojoule.recommender.space import Candidates, join, knobs
@@ -142,7 +143,8 @@ class Recommender:
         """
         found, steps, today = tried.found, tried.steps, tried.today
         weaker = tried.workload is not workload
-        best = _recommended(found, today, workload.least_saving_percent / 100.0)
+        least_saving = workload.least_saving_percent / 100.0
+        best = _recommended(tried.judge.predictor, found, today, least_saving)
         shown = pareto.thin(found.costs, most) if len(found.front) else np.zeros(0, dtype=np.intp)
         same = best is None or bool((knobs(best)[0] == knobs(today.frame)[0]).all())
         same = same and not weaker
@@ -245,7 +247,6 @@ class _Found:
     feasible: int
     front: Frame
     costs: Floats
-    evidence: NDArray[np.intp]
     misses: Frame | None
     near: Floats
     missed: float
@@ -257,11 +258,10 @@ def _search(judge: Judge, candidates: Candidates, steps: Steps) -> _Found:
     The front of the blocks' fronts is the front of all, so that only few rows are kept.
     """
     feasible = 0
-    fronts: list[tuple[Frame, Floats, NDArray[np.intp]]] = []
+    fronts: list[tuple[Frame, Floats]] = []
     misses: list[tuple[Frame, Floats]] = []
     near = np.zeros(0)
-    for frame in candidates.blocks():
-        judged = judge.screen(frame, len(candidates.states))
+    for judged in judged_blocks(judge, candidates):
         steps.see(judged)
         good = np.flatnonzero(judged.feasible)
         feasible += len(good)
@@ -271,26 +271,25 @@ def _search(judge: Judge, candidates: Candidates, steps: Steps) -> _Found:
         elif not fronts:
             hard = judged.violations[:, ~judged.soft]
             close = pareto.nearest(hard, MISSES_SHOWN)
-            misses.append((frame.take(close), hard[close]))
+            misses.append((judged.frame.take(close), hard[close]))
     if not fronts:
         frame, violations = join([m[0] for m in misses]), np.concatenate([m[1] for m in misses])
         close = pareto.nearest(violations, MISSES_SHOWN)
-        nothing, none = frame.take(np.zeros(0, dtype=np.intp)), np.zeros(0, dtype=np.intp)
-        return _Found(0, nothing, np.zeros((0, 3)), none, frame.take(close), near, 0.0)
-    frame, costs, evidence = fronts[0]
+        nothing = frame.take(np.zeros(0, dtype=np.intp))
+        return _Found(0, nothing, np.zeros((0, 3)), frame.take(close), near, 0.0)
+    frame, costs = fronts[0]
     if len(fronts) > 1:
         frame = join([part[0] for part in fronts])
         costs = np.concatenate([part[1] for part in fronts])
-        evidence = np.concatenate([part[2] for part in fronts])
         kept = pareto.front(costs, frame)
-        frame, costs, evidence = frame.take(kept), costs[kept], evidence[kept]
+        frame, costs = frame.take(kept), costs[kept]
     missed = 0.0
     if judge.soft.any():
         missed = float(costs[:, -1].min())
         kept = np.flatnonzero(costs[:, -1] <= missed + AS_GOOD)
         kept = kept[pareto.front(costs[kept, :-1], frame.take(kept))]
-        frame, costs, evidence = frame.take(kept), costs[kept, :-1], evidence[kept]
-    return _Found(feasible, frame, costs, evidence, None, near, missed)
+        frame, costs = frame.take(kept), costs[kept, :-1]
+    return _Found(feasible, frame, costs, None, near, missed)
 
 
 @dataclass(frozen=True)
@@ -318,27 +317,31 @@ def _least_values(values: Floats) -> Floats:
     return values if len(values) <= MOST_RIVALS else np.partition(values, MOST_RIVALS)[:MOST_RIVALS]
 
 
-def _front(judged: Judged, good: NDArray[np.intp]) -> tuple[Frame, Floats, NDArray[np.intp]]:
-    frame = judged.frame if len(good) == len(judged.frame) else judged.frame.take(good)
+def _front(judged: Judged | Block, good: NDArray[np.intp]) -> tuple[Frame, Floats]:
     costs = judged.costs[good]
     if judged.soft.any():  # what comes closest to the preferred bounds stays too
         costs = np.column_stack([costs, judged.preferred_missed[good]])
-    kept = pareto.front(costs, frame)
-    return frame.take(kept), costs[kept], judged.prediction.evidence[good][kept]
+    kept = pareto.front(costs, Chosen(judged.frame, good))
+    return judged.frame.take(good[kept]), costs[kept]
 
 
-def _recommended(found: _Found, today: Judged, least_saving: float) -> Frame | None:
+def _recommended(
+    predictor: Predictor, found: _Found, today: Judged, least_saving: float
+) -> Frame | None:
     """The row to use, as a frame of one; None where nothing is feasible."""
     compete = bool(today.feasible[0] and today.preferred_missed[0] <= found.missed + AS_GOOD)
     if not len(found.front):
         return today.frame if today.feasible[0] else None
-    frame, objective, evidence = found.front, found.costs[:, 0], found.evidence
+    frame, objective = found.front, found.costs[:, 0]
     here = np.flatnonzero((knobs(frame) == knobs(today.frame)).all(axis=1))
     if compete and not len(here):
         frame = join([frame, today.frame])
         objective = np.append(objective, today.costs[0, 0])
-        evidence = np.append(evidence, today.prediction.evidence)
         here = np.array([len(objective) - 1])
+
+    def evidence(rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        return predictor.predict(frame.take(rows), only=()).evidence
+
     row = pareto.choose(objective, evidence, here, frame, least_saving)
     return frame.take(slice(row, row + 1))
 

@@ -210,23 +210,32 @@ def objective_values(
 
     Without power a demanded rate is ranked by tail latency (s), full speed by capacity (s a GB).
     """
-    power = scope_watts(watts, question.scope)
+    return objective_of(
+        question, scope_watts(watts, question.scope), work.capacity_bytes, work.served_bytes,
+        work.host_writes, prediction["latency_mean_ns"].value, prediction[question.tail].value,
+    )  # fmt: skip
+
+
+def objective_of(
+    question: Question, power: Floats | None, capacity_bytes: Floats, served_bytes: Floats,
+    host_writes: Floats, latency_mean_ns: Floats, tail_ns: Floats,
+) -> Floats:  # fmt: skip
+    """As `objective_values`, from the power of the scope (None where unknown) and what is done."""
     if question.objective is None or power is None:
         if question.demand.bytes_per_second is None:
-            return 1e9 / work.capacity_bytes
-        return prediction[question.tail].value * 1e-9
+            return 1e9 / capacity_bytes
+        return tail_ns * 1e-9
     if question.objective is Objective.WATTS:
         return power
-    energy = power / work.served_bytes
+    energy = power / served_bytes
     if question.objective is Objective.JOULES_PER_USEFUL_GB:
         return energy * 1e9
     if question.objective in YEARLY:
         assert question.year is not None
         # wear that no configuration spares would only hide what they differ in
-        more = work.host_writes / work.served_bytes - question.year.written_by_the_work
+        more = host_writes / served_bytes - question.year.written_by_the_work
         return question.year.cost(question.objective, energy, more)
-    latency = prediction["latency_mean_ns"].value * 1e-9
-    return energy * question.demand.useful_bytes * latency
+    return energy * question.demand.useful_bytes * (latency_mean_ns * 1e-9)
 
 
 def check_answerable(question: Question, layout: Layout, sample: Prediction) -> None:

@@ -97,6 +97,16 @@ class Candidates:
                 np.tile(self.states, len(part) * len(self.sizes)),
             )
 
+    def take(self, rows: Codes) -> Frame:
+        """Some of the candidates, by their places in the order of `blocks`."""
+        point, state = np.divmod(rows, len(self.states))
+        combo, size = np.divmod(point, len(self.sizes))
+        return self._frame(self.combos[combo].T, self.sizes[size], self.states[state])
+
+    def by_state(self) -> Frame:
+        """The first combination and size in every power state."""
+        return self.take(np.arange(len(self.states)))
+
     def current_frame(self) -> Frame:
         """The current configuration as one row."""
         route = path_of(self.current)

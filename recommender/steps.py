@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.model.frame import Frame
-from iojoule.recommender.pareto import simplest_first_of
+from iojoule.recommender.pareto import Takes, simplest_first_of
 from iojoule.recommender.screen import DEMAND, Judge, Judged
+from iojoule.recommender.screening import Block
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -80,7 +81,7 @@ class Steps:
         """The least objective under the bounds as they are; None where nothing keeps them."""
         return self.least.get(("", "now"))
 
-    def see(self, judged: Judged) -> None:
+    def see(self, judged: Judged | Block) -> None:
         """Take a block of judged candidates into account."""
         missed = judged.violations > 0
         wrong = missed[:, ~self.soft].sum(axis=1)
@@ -111,7 +112,7 @@ class Steps:
         return reached / limit if name.endswith("_max") else limit / reached
 
     def _offer(
-        self, key: tuple[str, Way], frame: Frame, rows: Rows, preferred: Floats, objective: Floats
+        self, key: tuple[str, Way], frame: Takes, rows: Rows, preferred: Floats, objective: Floats
     ) -> None:
         if not len(rows):
             return
@@ -129,7 +130,7 @@ class Steps:
         self.least[key] = Least(missed, value, frame.take(slice(row, row + 1)))
 
     def _come_close(
-        self, name: str, judged: Judged, rows: Rows, ratio: Floats, column: int
+        self, name: str, judged: Judged | Block, rows: Rows, ratio: Floats, column: int
     ) -> None:
         known = self.nearest.get(name)
         least = ratio.min()

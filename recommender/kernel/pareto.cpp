@@ -24,6 +24,10 @@ bool before(const Placed& a, const Placed& b) {
   return a.place < b.place;
 }
 
+bool equal(const Point& a, const Point& b) {
+  return a.first == b.first && a.second == b.second && a.third == b.third;
+}
+
 bool beats(const Point& a, const Point& b) {
   const bool no_worse = (a.first <= b.first) & (a.second <= b.second) & (a.third <= b.third);
   return no_worse & ((a.first < b.first) | (a.second < b.second) | (a.third < b.third));
@@ -99,7 +103,7 @@ std::vector<std::uint32_t> second_ranks(const std::vector<Placed>& sorted) {
 
 }  // namespace
 
-std::vector<std::uint8_t> non_dominated(std::span<const Point> points) {
+std::vector<std::uint8_t> non_dominated(std::span<const Point> points, bool copies) {
   std::vector<std::uint8_t> kept(points.size(), 0);
   if (points.empty()) return kept;
   std::vector<Placed> sorted = contenders(points);
@@ -107,6 +111,10 @@ std::vector<std::uint8_t> non_dominated(std::span<const Point> points) {
   const std::vector<std::uint32_t> ranks = second_ranks(sorted);
   std::vector<double> least(sorted.size() + 1, std::numeric_limits<double>::infinity());
   for (std::size_t at = 0; at < sorted.size(); ++at) {
+    if (at > 0 && equal(sorted[at - 1].point, sorted[at].point)) {
+      if (copies) kept[sorted[at].place] = kept[sorted[at - 1].place];
+      continue;
+    }
     const double third = sorted[at].point.third;
     bool beaten = false;
     for (std::size_t node = ranks[at]; node > 0 && !beaten; node &= node - 1) {

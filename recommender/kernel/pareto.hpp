@@ -13,7 +13,7 @@ struct Point {
 };
 
 // Whether each point is beaten by no other one (all finite); the first of equal points stands for all of them.
-// O(n log n) time whatever the points are, and O(n) memory.
-std::vector<std::uint8_t> non_dominated(std::span<const Point> points);
+// With `copies`, all of the equal ones are told. O(n log n) time whatever the points are, and O(n) memory.
+std::vector<std::uint8_t> non_dominated(std::span<const Point> points, bool copies);
 
 }  // namespace iojoule::recommender

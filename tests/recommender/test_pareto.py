@@ -126,10 +126,10 @@ def test_within_one_percent_evidence_then_simplicity_wins() -> None:
     evidence = np.array([3, 1, 3, 0])
     objective = np.array([100.0, 100.5, 100.9, 102.0])
     nobody = np.array([], dtype=np.intp)
-    assert pareto.choose(objective, evidence, nobody, frame, 0.01) == 1
+    assert pareto.choose(objective, evidence.__getitem__, nobody, frame, 0.01) == 1
     alike = np.array([3, 3, 3, 3])
     simplest = min([0, 1, 2], key=lambda row: pareto.simplest_first(frame).tolist().index(row))
-    assert pareto.choose(objective, alike, nobody, frame, 0.01) == simplest
+    assert pareto.choose(objective, alike.__getitem__, nobody, frame, 0.01) == simplest
 
 
 def test_today_stays_unless_the_change_saves_enough() -> None:
@@ -137,11 +137,12 @@ def test_today_stays_unless_the_change_saves_enough() -> None:
     evidence = np.array([3, 1, 3, 0])
     objective = np.array([100.0, 100.5, 100.9, 104.0])
     today = np.array([3])
-    assert pareto.choose(objective, evidence, today, frame, 0.05) == 3
-    assert pareto.choose(objective, evidence, today, frame, 0.035) == 0, "the others save less"
-    assert pareto.choose(objective, evidence, today, frame, 0.02) == 1
-    assert pareto.choose(objective, evidence, np.array([2]), frame, 0.0) == 1
-    assert pareto.choose(objective, evidence, np.array([0]), frame, 0.0) == 0
+    assert pareto.choose(objective, evidence.__getitem__, today, frame, 0.05) == 3
+    others_save_less = pareto.choose(objective, evidence.__getitem__, today, frame, 0.035)
+    assert others_save_less == 0
+    assert pareto.choose(objective, evidence.__getitem__, today, frame, 0.02) == 1
+    assert pareto.choose(objective, evidence.__getitem__, np.array([2]), frame, 0.0) == 1
+    assert pareto.choose(objective, evidence.__getitem__, np.array([0]), frame, 0.0) == 0
 
 
 @settings(deadline=None)
