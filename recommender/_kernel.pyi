@@ -444,6 +444,123 @@ class Power:
     @wall.setter
     def wall(self, arg: bool, /) -> None: ...
 
+class Doubt:
+    """How sure watts are, by the parameters of their laws."""
+
+    @property
+    def base(self) -> float: ...
+
+    @base.setter
+    def base(self, arg: float, /) -> None: ...
+
+    @property
+    def base_beside(self) -> float: ...
+
+    @base_beside.setter
+    def base_beside(self, arg: float, /) -> None: ...
+
+    @property
+    def beside(self) -> float: ...
+
+    @beside.setter
+    def beside(self, arg: float, /) -> None: ...
+
+    @property
+    def rate(self) -> Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)]: ...
+
+    @rate.setter
+    def rate(self, arg: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], /) -> None: ...
+
+    @property
+    def rate_base(self) -> Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)]: ...
+
+    @rate_base.setter
+    def rate_base(self, arg: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], /) -> None: ...
+
+    @property
+    def rate_beside(self) -> Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)]: ...
+
+    @rate_beside.setter
+    def rate_beside(self, arg: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], /) -> None: ...
+
+    @property
+    def idle(self) -> Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)]: ...
+
+    @idle.setter
+    def idle(self, arg: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], /) -> None: ...
+
+    @property
+    def later_sd(self) -> Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)]: ...
+
+    @later_sd.setter
+    def later_sd(self, arg: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], /) -> None: ...
+
+    @property
+    def capped(self) -> Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)]: ...
+
+    @capped.setter
+    def capped(self, arg: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], /) -> None: ...
+
+    @property
+    def specimen(self) -> float: ...
+
+    @specimen.setter
+    def specimen(self, arg: float, /) -> None: ...
+
+    @property
+    def device_lack(self) -> float: ...
+
+    @device_lack.setter
+    def device_lack(self, arg: float, /) -> None: ...
+
+    @property
+    def cpu(self) -> list[float]: ...
+
+    @cpu.setter
+    def cpu(self, arg: Sequence[float], /) -> None: ...
+
+    @property
+    def path(self) -> Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)]: ...
+
+    @path.setter
+    def path(self, arg: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], /) -> None: ...
+
+    @property
+    def cpu_lack(self) -> float: ...
+
+    @cpu_lack.setter
+    def cpu_lack(self, arg: float, /) -> None: ...
+
+    @property
+    def wall(self) -> list[float]: ...
+
+    @wall.setter
+    def wall(self, arg: Sequence[float], /) -> None: ...
+
+    @property
+    def wall_lack(self) -> float: ...
+
+    @wall_lack.setter
+    def wall_lack(self, arg: float, /) -> None: ...
+
+    @property
+    def most(self) -> float: ...
+
+    @most.setter
+    def most(self, arg: float, /) -> None: ...
+
+    @property
+    def normal(self) -> float: ...
+
+    @normal.setter
+    def normal(self, arg: float, /) -> None: ...
+
+    @property
+    def rests(self) -> list[float]: ...
+
+    @rests.setter
+    def rests(self, arg: Sequence[float], /) -> None: ...
+
 class Kind(enum.Enum):
     """What a bound is held against."""
 
@@ -454,6 +571,8 @@ class Kind(enum.Enum):
     LATENCY = 2
 
     ENDURANCE = 3
+
+    POWER = 4
 
 class Bound:
     """A limit, and the margin that its confidence asks for."""
@@ -581,6 +700,12 @@ class Task:
 
     @power.setter
     def power(self, arg: Power, /) -> None: ...
+
+    @property
+    def doubt(self) -> Doubt: ...
+
+    @doubt.setter
+    def doubt(self, arg: Doubt, /) -> None: ...
 
     @property
     def asked(self) -> Asked: ...

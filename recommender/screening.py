@@ -27,7 +27,8 @@ from iojoule.model.product import Product, SurfaceTerms, axes, likes, surface_on
 from iojoule.recommender import _kernel
 from iojoule.recommender.factors import SECONDS_A_YEAR, YEARLY
 from iojoule.recommender.pareto import Takes
-from iojoule.recommender.screen import Judge, Judged, objective_of
+from iojoule.recommender.screen import Judge, Judged, objective_of, rests
+from iojoule.recommender.sensitivity import CAP_RELATIVE_SD, MOST_RELATIVE_SD
 from iojoule.recommender.sla import ENDURANCE, LATENCY_MAXIMA, POWER_MAXIMA
 from iojoule.recommender.space import Candidates, Path, code_of_path
 from iojoule.recommender.workload import Scope
@@ -124,7 +125,6 @@ def _is_known(judge: Judge, candidates: Candidates) -> bool:
     surfaces = [performance.surface(operation, pattern) for operation in _operations(candidates)]
     return (
         type(judge.predictor) is Predictor  # another one may answer otherwise
-        and not judge.limits.keys() & POWER_MAXIMA.keys()
         and demand.think_ns == 0.0
         and demand.burst_bytes is None
         and demand.gap_seconds is None
@@ -155,6 +155,8 @@ class Screening:
         self._at = self._lay_out()
         self._ask()
         self._draw()
+        if judge.limits.keys() & POWER_MAXIMA.keys():
+            self._doubt()
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Block]:
         """The candidates in their order, about `rows` at a time."""
@@ -313,6 +315,8 @@ class Screening:
         kind, quantity = _kernel.Kind.CAPACITY, 0
         if name in LATENCY_MAXIMA:
             kind, quantity = _kernel.Kind.LATENCY, QUANTITIES.index(LATENCY_MAXIMA[name])
+        elif name in POWER_MAXIMA:
+            kind, quantity = _kernel.Kind.POWER, list(POWER_MAXIMA).index(name)
         elif name == ENDURANCE:
             kind = _kernel.Kind.ENDURANCE
         elif name == "iops_min":
@@ -328,14 +332,9 @@ class Screening:
         if profile.device_power is not None:
             power = profile.device_power
             theta = np.array([parameter.value for parameter in power.parameters])
-            commands, size = self._at.commands, self._sizes
-            nothing = np.zeros(len(size))
-            x = device_power.regressors(
-                reads * size, reads * commands, (1 - reads) * size, (1 - reads) * commands, nothing
-            )
             collecting = state.collecting(frame) * (reads < 1.0)
             told.device, told.base = True, float(theta[0])
-            told.per_request = linear_law.values(x, theta) - theta[0]
+            told.per_request = linear_law.values(self._per_request(), theta)
             told.beside, told.later_share = theta[5] * collecting, 1.0 - collecting
             told.limit = device_power.limit_watts(power, frame.power_state)
             told.idle = device_power.idle_watts(power, frame.power_state)[0]
@@ -353,6 +352,43 @@ class Screening:
             told.wall_slope = wall.slope.value
             told.wall_bend = wall.quadratic.value if wall.quadratic else 0.0
             told.wall_least = 1.0 + system_power.LEAST_LOSS
+
+    def _per_request(self) -> Floats:
+        """Regressors of the device-power law for a request a second, without its constants."""
+        reads, commands, size = self.candidates.facts[0], self._at.commands, self._sizes
+        x = device_power.regressors(
+            reads * size, reads * commands, (1 - reads) * size, (1 - reads) * commands, 0.0 * size
+        )
+        x[:, 0] = 0.0
+        return x
+
+    def _doubt(self) -> None:
+        """Fill in how sure the watts are (`recommender.sensitivity`)."""
+        layout, told, power = self.judge.layout, self.task.doubt, self.task.power
+        profile, routes = self.judge.predictor.profile, self.candidates.routes.T
+        told.specimen = profile.between_drives_relative_sd.value
+        told.most, told.normal = MOST_RELATIVE_SD, NORMAL_90
+        told.rests = list(rests(self.judge.question.demand))
+        if profile.device_power is not None:
+            law = layout.block("device")
+            x = self._per_request()
+            told.base, told.base_beside, told.beside = law[0, 0], law[0, 5], law[5, 5]
+            told.rate = linear_law.variances(x, law)
+            told.rate_base, told.rate_beside = x @ law[:, 0], x @ law[:, 5]
+            states = self._by_state.power_state
+            told.idle = layout.block("idle").diagonal()[states]
+            told.capped = CAP_RELATIVE_SD * (states > 0)
+            told.later_sd = layout.state.joules_per_byte(self._by_state)[1]
+            told.device_lack = profile.device_power.relative_sd
+        if profile.host_power is not None:
+            engine, completion, _, scheduler = routes
+            of_engine = layout.engine_sd[engine * len(COMPLETIONS) + completion]
+            told.cpu = layout.block("cpu").ravel().tolist()
+            told.path = of_engine**2 + layout.scheduler_sd[scheduler] ** 2
+            told.cpu_lack = profile.host_power.relative_sd
+        if power.wall and profile.system_power is not None:
+            told.wall = layout.block("system")[:3, :3].ravel().tolist()
+            told.wall_lack = profile.system_power.relative_sd
 
 
 def _axis(values: Codes) -> tuple[Floats, Codes]:

@@ -73,6 +73,10 @@ class Layout:
             self._set("system", block)
         self.engine_sd, self.scheduler_sd = _factor_sds(profile)
 
+    def block(self, name: str) -> Floats:
+        """Covariance of one group of parameters."""
+        return self.covariance[self.at[name], self.at[name]]
+
     def variances(self, common: Floats) -> Floats:
         """Variance from the common parameters, shape (n,), of gradients of shape (n, size)."""
         if len(common) > FEW_ROWS:  # then skipping the zeros of the covariance pays

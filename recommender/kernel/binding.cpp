@@ -122,6 +122,23 @@ void check(const Task& task, std::size_t classes) {
   expect(task.host.active_cores.size(), jobs, "active_cores");
   if (task.asked.read_fraction > 0.0) check(task.read, task, classes);
   if (task.asked.read_fraction < 1.0) check(task.write, task, classes);
+  for (const Bound& bound : task.asked.bounds) {
+    expect(bound.quantity < kQuantities, 1, "quantity of a bound");
+    if (bound.kind != Kind::Power) continue;
+    const std::size_t scope = bound.quantity;
+    const bool drawn = (scope == kOfCpu || task.power.device) &&
+                       (scope == kOfDevice || task.power.host) &&
+                       (scope != kOfSystem || task.power.wall) && !task.doubt.rests.empty();
+    expect(drawn, 1, "power that a bound is held against");
+    if (scope != kOfDevice) expect(task.doubt.path.size(), routes, "doubt by route");
+    if (scope == kOfCpu) continue;
+    for (const Table* each : {&task.doubt.rate, &task.doubt.rate_base, &task.doubt.rate_beside}) {
+      expect(each->size(), sizes, "doubt by size");
+    }
+    for (const Table* each : {&task.doubt.idle, &task.doubt.later_sd, &task.doubt.capped}) {
+      expect(each->size(), axes.states, "doubt by power state");
+    }
+  }
   if (!task.power.device) return;
   expect(task.power.per_request.size(), sizes, "per_request");
   for (const Table* each : {&task.power.beside, &task.power.limit, &task.power.idle,
@@ -244,11 +261,32 @@ void bind_question(nb::module_& module) {
       .def_rw("device", &Power::device)
       .def_rw("host", &Power::host)
       .def_rw("wall", &Power::wall);
+  nb::class_<Doubt>(module, "Doubt", "How sure watts are, by the parameters of their laws.")
+      .def_rw("base", &Doubt::base)
+      .def_rw("base_beside", &Doubt::base_beside)
+      .def_rw("beside", &Doubt::beside)
+      .def_rw("rate", &Doubt::rate)
+      .def_rw("rate_base", &Doubt::rate_base)
+      .def_rw("rate_beside", &Doubt::rate_beside)
+      .def_rw("idle", &Doubt::idle)
+      .def_rw("later_sd", &Doubt::later_sd)
+      .def_rw("capped", &Doubt::capped)
+      .def_rw("specimen", &Doubt::specimen)
+      .def_rw("device_lack", &Doubt::device_lack)
+      .def_rw("cpu", &Doubt::cpu)
+      .def_rw("path", &Doubt::path)
+      .def_rw("cpu_lack", &Doubt::cpu_lack)
+      .def_rw("wall", &Doubt::wall)
+      .def_rw("wall_lack", &Doubt::wall_lack)
+      .def_rw("most", &Doubt::most)
+      .def_rw("normal", &Doubt::normal)
+      .def_rw("rests", &Doubt::rests);
   nb::enum_<Kind>(module, "Kind", "What a bound is held against.")
       .value("CAPACITY", Kind::Capacity)
       .value("OPERATIONS", Kind::Operations)
       .value("LATENCY", Kind::Latency)
-      .value("ENDURANCE", Kind::Endurance);
+      .value("ENDURANCE", Kind::Endurance)
+      .value("POWER", Kind::Power);
   nb::class_<Bound>(module, "Bound", "A limit, and the margin that its confidence asks for.")
       .def(nb::init<Kind, std::size_t, double, double, bool>(), "kind"_a, "quantity"_a, "limit"_a,
            "scale"_a, "soft"_a);
@@ -274,6 +312,7 @@ void bind_question(nb::module_& module) {
       .def_rw("read", &Task::read)
       .def_rw("write", &Task::write)
       .def_rw("power", &Task::power)
+      .def_rw("doubt", &Task::doubt)
       .def_rw("asked", &Task::asked)
       .def("run", &run, "classes"_a, "first"_a, "last"_a, "columns"_a, "feasible"_a,
            "reached"_a, "violations"_a, "threads"_a,

@@ -80,7 +80,24 @@ struct Power {
   bool device = false, host = false, wall = false;
 };
 
-enum class Kind : std::uint8_t { Capacity, Operations, Latency, Endurance };
+// How sure watts are: variances by the parameters of the laws (recommender.sensitivity).
+struct Doubt {
+  double base = 0.0, base_beside = 0.0, beside = 0.0;  // covariance of the device law's constants
+  Table rate, rate_base, rate_beside;                  // S: with a request a second, W^2
+  Table idle, later_sd, capped;                        // P
+  double specimen = 0.0, device_lack = 0.0;
+  std::array<double, 25> cpu{};
+  Table path;  // R
+  double cpu_lack = 0.0;
+  std::array<double, 9> wall{};
+  double wall_lack = 0.0;
+  double most = 1.0;          // relative sd beyond which nothing is doubted
+  double normal = 1.0;        // half widths of 90 % in an sd
+  std::vector<double> rests;  // shares of restful gaps that are possible
+};
+
+enum class Kind : std::uint8_t { Capacity, Operations, Latency, Endurance, Power };
+enum Scope : std::size_t { kOfDevice, kOfCpu, kOfBoth, kOfSystem, kScopes };
 
 struct Bound {
   Kind kind = Kind::Capacity;
@@ -109,6 +126,7 @@ struct Task {
   Host host;
   Direction read, write;
   Power power;
+  Doubt doubt;
   Asked asked;
 };
 
