@@ -25,6 +25,7 @@ from iojoule.model.performance import COLLECTING_TAIL, log_ceiling_ns
 from iojoule.model.predictor import Predictor
 from iojoule.model.product import Product, SurfaceTerms, axes, likes, surface_on
 from iojoule.recommender import _kernel
+from iojoule.recommender.equal_work import Demand
 from iojoule.recommender.factors import SECONDS_A_YEAR, YEARLY
 from iojoule.recommender.pareto import Takes
 from iojoule.recommender.screen import Judge, Judged, objective_of, rests
@@ -123,11 +124,14 @@ def _is_known(judge: Judge, candidates: Candidates) -> bool:
     demand, profile = question.demand, judge.predictor.profile
     pattern = PATTERNS[candidates.facts[1]]
     surfaces = [performance.surface(operation, pattern) for operation in _operations(candidates)]
+    # no pauses, bursts, gaps or flushes, nor what a demand may say one day
+    plain = Demand(
+        demand.bytes_per_second, demand.useful_bytes, demand.useful_limit, 0.0, demand.rest,
+        demand.rest_assumed, demand.rest_if_even,
+    )  # fmt: skip
     return (
         type(judge.predictor) is Predictor  # another one may answer otherwise
-        and demand.think_ns == 0.0
-        and demand.burst_bytes is None
-        and demand.gap_seconds is None
+        and demand == plain
         and not np.isfinite(candidates.habits["gap_seconds"])
         and not performance.simulated
         and not performance.state_residuals
