@@ -27,7 +27,9 @@ TODAY = {"queue_depth": 8, "jobs": 4, "scheduler": "kyber"}
 
 
 def asked(recommender: Recommender, ask: Ask, **parts: Any) -> tuple[Recommendation, MeasureNext]:
-    workload = {"demand_operations_per_second": 3e4, "arrival_process": "poisson"}
+    # one by one, requests keep the drive awake: its own watts are then the same everywhere
+    arrival = "bursts" if parts.get("scope") == "device" else "poisson"
+    workload = {"demand_operations_per_second": 3e4, "arrival_process": arrival}
     free = {**FREE, "scheduler": "all"}
     answer = recommender.recommend(ask(workload, current=TODAY, free=free, **parts))
     assert answer.measure_next is not None
