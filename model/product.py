@@ -168,10 +168,13 @@ def _distance(
 ) -> Floats:
     """Octaves beyond the hull, in the order of (K, D, J, S)."""
     rows = [part.ravel() for part in np.meshgrid(*coordinates, indexing="ij")]
-    count, groups = len(rows[0]), len(at.one_of_each)
-    depth, jobs, size = (np.tile(part, groups) for part in rows)
-    nothing = np.zeros(len(depth))
+    nothing = np.zeros(len(rows[0]))
     points = Points(
-        nothing, nothing, nothing, size, depth, jobs, nothing, nothing, nothing
+        nothing, nothing, nothing, rows[2], rows[0], rows[1], nothing, nothing, nothing
     )  # fmt: skip
-    return surface.distance(points, np.repeat(at.one_of_each, count))
+    hulls: dict[int, Floats] = {}
+    for code in at.one_of_each.tolist():
+        hull = int(surface.hull_index[code])
+        if hull not in hulls:
+            hulls[hull] = surface.distance(points, np.full(len(nothing), code))
+    return np.concatenate([hulls[int(hull)] for hull in surface.hull_index[at.one_of_each]])

@@ -85,7 +85,10 @@ class Block:
     @property
     def preferred_missed(self) -> Floats:
         """By how much the preferred bounds are missed in all, relative; 0 where all hold."""
-        return np.asarray(self.violations[:, self.soft].sum(axis=1))
+        missed = np.zeros(len(self.frame))
+        for column in np.flatnonzero(self.soft):
+            missed += self.violations[:, column]
+        return missed
 
 
 @dataclass(frozen=True)
@@ -115,10 +118,13 @@ def judged_blocks(judge: Judge, candidates: Candidates) -> Iterator[Judged | Blo
 
 def screening(judge: Judge, candidates: Candidates) -> Screening | None:
     """The screening of a question; None where it has to be answered row by row."""
-    return Screening(judge, candidates) if _is_known(judge, candidates) else None
+    by_state = candidates.by_state()
+    if not _is_known(judge, candidates, by_state):
+        return None
+    return Screening(judge, candidates, by_state)
 
 
-def _is_known(judge: Judge, candidates: Candidates) -> bool:
+def _is_known(judge: Judge, candidates: Candidates, by_state: Frame) -> bool:
     """Whether the kernel knows all that the question and the profile bring."""
     question, performance = judge.question, judge.predictor.performance
     demand, profile = question.demand, judge.predictor.profile
@@ -137,7 +143,7 @@ def _is_known(judge: Judge, candidates: Candidates) -> bool:
         and not performance.state_residuals
         and all(one.surface.doubt is None for one in surfaces)
         and operating_point(profile.host_operation, candidates.hosts) is None
-        and not performance.state.overwriting(candidates.by_state())[0].any()
+        and not performance.state.overwriting(by_state)[0].any()
     )
 
 
@@ -149,11 +155,11 @@ def _operations(candidates: Candidates) -> list[str]:
 class Screening:
     """One question laid out for the kernel."""
 
-    def __init__(self, judge: Judge, candidates: Candidates) -> None:
+    def __init__(self, judge: Judge, candidates: Candidates, by_state: Frame) -> None:
         self.judge = judge
         self.candidates = candidates
         self.task = _kernel.Task()
-        self._by_state = candidates.by_state()
+        self._by_state = by_state
         self._sizes = candidates.sizes.astype(float)
         self._wanted = self._quantities()
         self._at = self._lay_out()
@@ -381,14 +387,14 @@ class Screening:
             told.rate_base, told.rate_beside = x @ law[:, 0], x @ law[:, 5]
             states = self._by_state.power_state
             told.idle = layout.block("idle").diagonal()[states]
-            told.capped = CAP_RELATIVE_SD * (states > 0)
+            told.capped = np.where(states > 0, CAP_RELATIVE_SD, 0.0)
             told.later_sd = layout.state.joules_per_byte(self._by_state)[1]
             told.device_lack = profile.device_power.relative_sd
         if profile.host_power is not None:
             engine, completion, _, scheduler = routes
             of_engine = layout.engine_sd[engine * len(COMPLETIONS) + completion]
             told.cpu = layout.block("cpu").ravel().tolist()
-            told.path = of_engine**2 + layout.scheduler_sd[scheduler] ** 2
+            told.path = np.square(np.hypot(of_engine, layout.scheduler_sd[scheduler]))
             told.cpu_lack = profile.host_power.relative_sd
         if power.wall and profile.system_power is not None:
             told.wall = layout.block("system")[:3, :3].ravel().tolist()

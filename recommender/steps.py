@@ -84,8 +84,10 @@ class Steps:
     def see(self, judged: Judged | Block) -> None:
         """Take a block of judged candidates into account."""
         missed = judged.violations > 0
-        wrong = missed[:, ~self.soft].sum(axis=1)
-        preferred, objective = judged.preferred_missed, judged.costs[:, 0]
+        wrong = np.zeros(len(missed), dtype=np.int8)
+        for hard in np.flatnonzero(~self.soft):  # one after the other, as they lie in memory
+            wrong += missed[:, hard]
+        preferred, objective = judged.preferred_missed, np.ascontiguousarray(judged.costs[:, 0])
         whole = np.flatnonzero(wrong == 0)
         self._offer(("", "now"), judged.frame, whole, preferred[whole], objective[whole])
         for column, name in enumerate(self.limits):
@@ -93,19 +95,18 @@ class Steps:
             rows = whole if soft else np.flatnonzero(wrong == missed[:, column])
             if not len(rows):
                 continue
-            ratio = self._ratio(name, judged.reached[rows, column])
+            ratio = self._ratio(name, judged.reached[:, column][rows])
             if not soft:
                 self._come_close(name, judged, rows, ratio, column)
             if name == DEMAND:
                 continue
-            others = preferred[rows] - (judged.violations[rows, column] if soft else 0.0)
+            others = preferred[rows] - (judged.violations[:, column][rows] if soft else 0.0)
+            values = objective[rows]
             for way, factor in WAYS.items():
                 over = np.maximum(ratio * factor - 1.0, 0.0)
-                kept = slice(None) if soft else over == 0
+                kept = slice(None) if soft else np.flatnonzero(over == 0)
                 total = others + over if soft else others
-                self._offer(
-                    (name, way), judged.frame, rows[kept], total[kept], objective[rows][kept]
-                )
+                self._offer((name, way), judged.frame, rows[kept], total[kept], values[kept])
 
     def _ratio(self, name: str, reached: Floats) -> Floats:
         limit = self.limits[name]
