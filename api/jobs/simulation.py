@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field
 
 from iojoule import __version__
 from iojoule.api.jobs.running import Outcome, Running
+from iojoule.api.jobs.simulation_request import RUNS_MAX, SimulationRequest
 from iojoule.api.simulations import Plan, document, doubts
 from iojoule.datasets.errors import InputError, IojouleError
 from iojoule.sim.engines import Limits, RunOptions, engine
@@ -18,30 +18,10 @@ from iojoule.sim.presets import preset_path
 from iojoule.sim.result import EngineName, ScenarioResult
 from iojoule.sim.sweep import Axis, Job, combinations, run_jobs, with_values
 from iojoule.sim.traps import findings
-from iojoule.sim.workload import FlowKind, Scenario
+from iojoule.sim.workload import FlowKind
 
-RUNS_MAX = 64
 LIMITS = Limits(memory_bytes=4 << 30, wall_seconds=600.0, events=2_000_000_000)
 """Of one run: nobody's question may take all of a machine that others ask too."""
-
-
-class SimulationRequest(BaseModel):
-    """A drive, what is asked of it, and what is varied."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    drive: str = Field(description="Name of a drive that comes with iojoule, as `/simulations`.")
-    set: dict[str, Any] = Field(
-        default={}, max_length=100,
-        description="Fields of the drive that are changed, such as `channels` or "
-        "`physical.slc.dynamic_blocks_per_plane`.",
-    )  # fmt: skip
-    scenario: Scenario = Field(description="Flows that run at the same time.")
-    vary: dict[str, list[Any]] = Field(
-        default={}, max_length=10,
-        description=f"Fields and their values, every combination of which is run; {RUNS_MAX} at "
-        "most. `flows.queue_depth` is that of all flows.",
-    )  # fmt: skip
 
 
 def planned(request: SimulationRequest) -> Plan:

@@ -12,7 +12,7 @@ from iojoule.api.http.jobs.schemas import JobList, JobStatus
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.stored import Cursor, Idempotency, Limit, Store, off_loop
 from iojoule.api.http.strict_json import StrictRoute
-from iojoule.api.jobs.calibration import CalibrationRequest
+from iojoule.api.jobs.calibration_request import CalibrationRequest
 
 router = APIRouter(
     prefix="/devices/{id}/calibrations", tags=["calibrations"], responses=RESPONSES,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iojoule.api.http.stored import Named
-from iojoule.api.jobs.calibration import Calibration, CalibrationRequest, checked, exclusive
+from iojoule.api.jobs.calibration_request import Calibration, CalibrationRequest, checked, exclusive
 from iojoule.api.state import datasets, jobs
 from iojoule.api.state.errors import NotFoundError
 from iojoule.api.state.jobs import Job

@@ -13,7 +13,6 @@ from iojoule.api.http.fleet.schemas import (
 from iojoule.api.http.places import within
 from iojoule.api.http.predictors import ServedProfiles
 from iojoule.datasets.errors import InputError
-from iojoule.recommender.fleet.planner import Planner
 
 
 def plan(served: ServedProfiles, request: PlanRequest) -> FleetAnswer:
@@ -24,6 +23,8 @@ def plan(served: ServedProfiles, request: PlanRequest) -> FleetAnswer:
         InputError: The fleet is larger than what is planned while somebody waits.
         InfeasibleError: A demand or a limit cannot be kept; says by how much.
     """
+    from iojoule.recommender.fleet.planner import Planner  # a solver, slow to import
+
     fleet = request.fleet
     for field, most in (("drives", GROUPS_MAX), ("classes", CLASSES_MAX), ("budgets", BUDGETS_MAX)):
         found = len(getattr(fleet, field))

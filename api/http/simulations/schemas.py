@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from iojoule.api.jobs.simulation import SimulationRequest
+from iojoule.api.jobs.simulation_request import SimulationRequest
 
 __all__ = ["SimulatedDrives", "SimulationRequest"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from iojoule import __version__
 from iojoule.api.http.simulations.schemas import SimulatedDrives, SimulationRequest
 from iojoule.api.http.stored import Named
-from iojoule.api.jobs.simulation import planned
 from iojoule.api.state import jobs
 from iojoule.api.state.jobs import Job
 from iojoule.api.state.place import State
@@ -23,6 +22,8 @@ def submit(store: State, request: SimulationRequest, named: Named) -> Job:
     Raises:
         InputError: It cannot; names the field.
     """
+    from iojoule.api.jobs.simulation import planned
+
     planned(request)
     asked = request.model_dump(mode="json", exclude_unset=True)
     with store.database.write() as connection:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from iojoule.api.jobs.calibration import Calibration, exclusive
+from iojoule.api.jobs.calibration_request import Calibration, exclusive
 from iojoule.api.jobs.supervisor import Supervisor
 from iojoule.api.jobs.worker import Worker
 from iojoule.api.state import datasets, jobs, profiles

@@ -1,0 +1,81 @@
+"""What is asked of a job that calibrates; light to import, as what runs it is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from iojoule.datasets.errors import InputError, IojouleError
+
+if TYPE_CHECKING:
+    from iojoule.sim.calibration.hold_out import HoldOut
+    from iojoule.sim.device import DeviceConfig
+
+Word = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class CalibrationRequest(BaseModel):
+    """Which measurements a device's profile is fitted to, and how."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    datasets: list[Word] = Field(min_length=1, max_length=32, description="Ids of datasets.")
+    drive: str = Field(description="Drive that comes with iojoule; its geometry is kept.")
+    set: dict[str, Any] = Field(
+        default={}, max_length=100, description="Fields of the drive that are changed."
+    )
+    hold_out: list[Word] = Field(
+        default=[], max_length=20,
+        description="Measurements to leave out and to judge by: FIELD=VALUE,... or "
+        "FIELD=LOW..HIGH.",
+    )  # fmt: skip
+    parameters: list[Word] = Field(
+        default=[], max_length=100, description="Timing parameters; none: the usual ones."
+    )
+    waves: int = Field(default=3, ge=1, le=20, description="Of history matching.")
+    designs: int | None = Field(
+        default=None, ge=8, le=1000, description="A wave; none: eight for each parameter."
+    )
+    tables: bool = Field(default=True, description="Whether the profile answers by simulation.")
+
+
+class Calibration(CalibrationRequest):
+    """A request with the device it is for."""
+
+    device: str
+
+
+def checked(asked: Calibration) -> tuple[DeviceConfig, list[HoldOut]]:
+    """The drive of a request, and which measurements it leaves out.
+
+    Raises:
+        InputError: One of its fields is not what it must be; names it.
+    """
+    from iojoule.sim.calibration.hold_out import parse_hold_out
+    from iojoule.sim.formats.files import read_drive
+    from iojoule.sim.presets import preset_path
+    from iojoule.sim.sweep import with_values
+    from iojoule.sim.workload import FlowConfig, Scenario
+
+    try:
+        device = read_drive(preset_path(asked.drive)).device
+    except InputError as error:
+        raise InputError(error.message, field="drive") from None
+    nothing = Scenario(flows=(FlowConfig(stop_ns=1),))
+    try:
+        device = with_values(device, nothing, asked.set)[0]
+    except IojouleError as error:
+        raise InputError(error.message, field="set") from None
+    held = []
+    for index, text in enumerate(asked.hold_out):
+        try:
+            held.append(parse_hold_out(text))
+        except InputError as error:
+            raise InputError(error.message, field=f"hold_out.{index}") from None
+    return device, held
+
+
+def exclusive(device: str) -> str:
+    """Calibrations of one device are made one after the other."""
+    return f"calibration:{device}"
