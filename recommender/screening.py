@@ -356,7 +356,10 @@ class Screening:
                 memory = profile.host_power.dram
                 told.dram_idle = memory.idle_watts.value
                 told.dram_per_byte = host_power.MEMORY_TRANSFERS * memory.joules_per_byte.value
-        if profile.system_power is not None:
+        system = self.judge.question.scope is Scope.SYSTEM
+        if profile.system_power is not None and (
+            system or "system_power_watts_max" in self.judge.limits
+        ):
             wall = profile.system_power
             told.wall, told.wall_floor = True, wall.floor_watts.value
             told.wall_slope = wall.slope.value
