@@ -16,7 +16,7 @@ from iojoule.datasets.schema import Section
 from iojoule.recommender.what_if.answering import Answerer
 from iojoule.recommender.what_if.changes import kind_of
 from iojoule.recommender.what_if.outcome import Outcome
-from iojoule.recommender.what_if.situation import Situation
+from iojoule.recommender.what_if.situation import ProfileOf, Situation
 from iojoule.recommender.what_if.sweep import Record, Sweep, record, run
 from iojoule.recommender.what_if.sweep_file import read_sweep, write_sweep
 from iojoule.recommender.what_if.thresholds import Threshold, thresholds
@@ -70,13 +70,20 @@ def named_profile(named: str) -> DeviceProfile:
     return profile_in(path) if path.suffix == ".json" else profile_of(named)
 
 
-def what_if(base: Situation, changes: Mapping[str, Any]) -> WhatIfAnswer:
+def what_if(
+    base: Situation, changes: Mapping[str, Any], named: ProfileOf = named_profile
+) -> WhatIfAnswer:
     """What the changes change.
+
+    Args:
+        base: How things are.
+        changes: Field -> new value.
+        named: Finds the profile of another drive.
 
     Raises:
         IojouleError: A change is not what it must be, or there is no answer.
     """
-    found = Answerer(base, named_profile).ask(changes)
+    found = Answerer(base, named).ask(changes)
     fields = {name: getattr(found, name) for name in Outcome.model_fields}
     return WhatIfAnswer.model_construct(**fields, iojoule_version=__version__)
 

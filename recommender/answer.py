@@ -8,7 +8,7 @@ from iojoule.datasets.schema import Configuration, Section
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import Factors
 from iojoule.recommender.objective import Objective
-from iojoule.recommender.power_cut import Durability
+from iojoule.recommender.power_cut import DurabilityAnswer
 from iojoule.recommender.reasons import Attribution, BoundSlack, MeasureNext, Relaxation
 from iojoule.recommender.sla import Sla
 from iojoule.recommender.workload import Scope
@@ -247,7 +247,7 @@ class Recommendation(Section):
     least_saving_percent: float
     not_taken: NotTaken | None
     endurance: Endurance | None
-    durability: Durability | None = None
+    durability: DurabilityAnswer | None = None
     pareto: list[Row]
     measure_next: MeasureNext | None
     bounds: list[BoundSlack]

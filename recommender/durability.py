@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.recommender.answer import Row
-from iojoule.recommender.power_cut import Durability, PowerCut, Weaker
+from iojoule.recommender.power_cut import DurabilityAnswer, PowerCut, Weaker
 from iojoule.recommender.workload import WorkloadProfile
 
 FURTHER_APART = (10, 100)
@@ -61,7 +61,7 @@ def durability_of(
     chosen: WorkloadProfile,
     current: Row,
     recommended: Row,
-) -> Durability | None:
+) -> DurabilityAnswer | None:
     """What a power cut takes, today and as recommended; None for a workload that only reads.
 
     Args:
@@ -83,7 +83,7 @@ def durability_of(
         for one in _weaker(asked)
         for step in [one.workload.flush_every_writes]
     ]
-    return Durability(
+    return DurabilityAnswer(
         weaker_allowed=asked.sla.allow_weaker_durability,
         weakened=every != today,
         flush_every_writes=every,

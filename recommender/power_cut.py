@@ -33,7 +33,7 @@ class Weaker(Section):
     known: str
 
 
-class Durability(Section):
+class DurabilityAnswer(Section):
     """What a recommendation does to durability.
 
     Attributes:

@@ -12,7 +12,7 @@ from iojoule.datasets.errors import InfeasibleError, InputError, SchemaVersionEr
 from iojoule.datasets.schema import Configuration, validation_error
 from iojoule.recommender.answer import ANSWER_VERSION
 from iojoule.recommender.estimate import Estimate
-from iojoule.recommender.power_cut import Durability
+from iojoule.recommender.power_cut import DurabilityAnswer
 from iojoule.recommender.sla import LATENCY_MAXIMA, Sla
 from iojoule.recommender.workload import Scope
 
@@ -75,7 +75,7 @@ class Answer(_Lenient):
     recommended: Setup
     current: Setup
     saving: ExpectedSaving | None = None
-    durability: Durability | None = None
+    durability: DurabilityAnswer | None = None
 
 
 def read_answer(path: Path) -> Answer:

@@ -19,7 +19,7 @@ from iojoule.measure.errors import UnsafeDriveError
 from iojoule.measure.host.changes import Change, SysfsValue
 from iojoule.measure.host.mounts import CHOICES, MountOption, mounts
 from iojoule.measure.host_calibration.settings import HostControls
-from iojoule.recommender.power_cut import Durability
+from iojoule.recommender.power_cut import DurabilityAnswer
 
 _DEFAULT_REQUESTS = 128
 """BLKDEV_DEFAULT_RQ. A queue that gets a scheduler holds twice as many, or twice what the drive
@@ -259,7 +259,7 @@ def _of_the_application(wanted: Configuration, current: Configuration) -> Iterat
             yield Left(name, str(value), why)
 
 
-def _flushes(found: Durability | None) -> Iterator[Left]:
+def _flushes(found: DurabilityAnswer | None) -> Iterator[Left]:
     """Flushes further apart than today: what is promised needs them."""
     if found is not None and found.weakened:
         every = f"{found.flush_every_writes or 'none'}"

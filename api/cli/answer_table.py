@@ -22,7 +22,7 @@ from iojoule.datasets.schema import Configuration
 from iojoule.recommender.answer import Endurance, Miss, Recommendation, Row, Saving, Shortfall
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import YEARLY, Factors
-from iojoule.recommender.power_cut import Durability, PowerCut
+from iojoule.recommender.power_cut import DurabilityAnswer, PowerCut
 from iojoule.recommender.sla import Sla
 
 _HEADINGS = {
@@ -216,7 +216,7 @@ def _verdict(found: Recommendation) -> Iterator[str]:
     yield from _durability(found.durability)
 
 
-def _durability(found: Durability | None) -> Iterator[str]:
+def _durability(found: DurabilityAnswer | None) -> Iterator[str]:
     if found is None:
         yield "Durability:  untouched; file systems stay as they are"
         return

@@ -28,13 +28,14 @@ from iojoule.api.http.profiles.endpoints import router as profiles
 from iojoule.api.http.recommend.endpoints import router as recommend
 from iojoule.api.http.simulations.endpoints import router as simulations
 from iojoule.api.http.stored import off_loop
+from iojoule.api.http.what_if.endpoints import router as what_if
 from iojoule.api.http.workloads.endpoints import router as workloads
 from iojoule.api.state.errors import StorageFullError, UnavailableError
 from iojoule.api.state.place import Place, State
 
 ROUTERS = (
-    recommend, predict, workloads, fleet, profiles, calibrations, devices, datasets, simulations,
-    jobs, health,
+    recommend, predict, what_if, fleet, workloads, profiles, calibrations, devices, datasets,
+    simulations, jobs, health,
 )  # fmt: skip
 
 WORKERS = 2

@@ -69,6 +69,10 @@ class ServedProfiles:
         found = self._published.get(device) or self._brought.get(device)
         return found or self._brought.setdefault(device, Served(None, profile_of(device)))
 
+    def profile_of(self, device: str) -> DeviceProfile:
+        """The profile of a drive named by id, model or alias; raises as `device_id`."""
+        return self.of(self.device_id(device)).profile
+
     def recommender_under(self, device: str, conditions: Conditions) -> Recommender:
         """The recommender, and with it the predictor, of a drive by its id.
 

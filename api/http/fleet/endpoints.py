@@ -1,4 +1,4 @@
-"""POST /fleet/plan."""
+"""POST /fleet/plan and POST /fleet/frontier."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Response
 
 from iojoule.api.http.fleet import service
-from iojoule.api.http.fleet.schemas import EXAMPLE, FleetAnswer, PlanRequest
+from iojoule.api.http.fleet.schemas import (
+    EXAMPLE,
+    FRONTIER_EXAMPLE,
+    FleetAnswer,
+    FrontierAnswer,
+    FrontierRequest,
+    PlanRequest,
+)
 from iojoule.api.http.predictors import Profiles
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.strict_json import StrictRoute
@@ -19,9 +26,23 @@ PlanBody = Annotated[
     Body(openapi_examples={"worked": {"summary": "A rack of twenty drives", "value": EXAMPLE}}),
 ]
 
+FrontierBody = Annotated[
+    FrontierRequest,
+    Body(openapi_examples={"worked": {"summary": "Six budgets", "value": FRONTIER_EXAMPLE}}),
+]
+
 
 @router.post("/plan", summary="What should every drive of a fleet do?", response_model=FleetAnswer)
 def plan(served: Profiles, request: PlanBody) -> Response:
     """Plan who serves what, in which configuration, and who rests; a plan for each budget."""
     answer = service.plan(served, request)
+    return Response(answer.model_dump_json(), media_type="application/json")
+
+
+@router.post(
+    "/frontier", summary="How much demand does each budget buy?", response_model=FrontierAnswer
+)
+def frontier(served: Profiles, request: FrontierBody) -> Response:
+    """Sweep the budget; read from right to left it is the demand-response curve."""
+    answer = service.frontier(served, request)
     return Response(answer.model_dump_json(), media_type="application/json")

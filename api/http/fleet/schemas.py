@@ -1,15 +1,15 @@
-"""Questions and answers of POST /fleet/plan."""
+"""Questions and answers of POST /fleet/plan and POST /fleet/frontier."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from iojoule.api.fleets import FleetAnswer
+from iojoule.api.fleets import FleetAnswer, FrontierAnswer
 from iojoule.recommender.fleet.document import Aim, Fleet
 
-__all__ = ["FleetAnswer", "PlanRequest"]
+__all__ = ["FleetAnswer", "FrontierAnswer", "FrontierRequest", "PlanRequest"]
 
 GROUPS_MAX, CLASSES_MAX, BUDGETS_MAX = 100, 20, 24
 """What is planned while somebody waits; `iojoule fleet plan` takes any number."""
@@ -43,6 +43,25 @@ class PlanRequest(BaseModel):
         default="least_watts",
         description="Least watts for the demand, or most demand within the watts.",
     )
+    gap: float = Field(
+        default=0.001, ge=0.0001, le=0.5, description="Relative gap to the best plan to stop at."
+    )
+
+
+FRONTIER_EXAMPLE: dict[str, Any] = {"fleet": EXAMPLE["fleet"], "points": 6}
+
+Watts = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class FrontierRequest(BaseModel):
+    """A fleet, and between which budgets it is asked; left out: from rest to all that serves."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    fleet: Fleet
+    points: int = Field(default=12, ge=2, le=BUDGETS_MAX)
+    least_watts: Watts | None = None
+    most_watts: Watts | None = None
     gap: float = Field(
         default=0.001, ge=0.0001, le=0.5, description="Relative gap to the best plan to stop at."
     )

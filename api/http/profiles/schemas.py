@@ -16,7 +16,7 @@ BROUGHT = 0
 EXAMPLE = {"version": BROUGHT}
 
 
-class ProfileSummary(BaseModel):
+class KeptProfile(BaseModel):
     """A version of a device's profile.
 
     Attributes:
@@ -65,7 +65,7 @@ class ProfileList(BaseModel):
 
     device: str
     current: int
-    profiles: list[ProfileSummary]
+    profiles: list[KeptProfile]
     next_cursor: str | None
 
 

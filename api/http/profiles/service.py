@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 
 from iojoule.api.http.predictors import ServedProfiles
-from iojoule.api.http.profiles.schemas import BROUGHT, ProfileList, ProfileSummary
+from iojoule.api.http.profiles.schemas import BROUGHT, KeptProfile, ProfileList
 from iojoule.api.profiles import profile_of
 from iojoule.api.state import profiles
 from iojoule.api.state.errors import NotFoundError
@@ -25,15 +25,15 @@ def page(store: State, device: str, limit: int, after: int | None) -> ProfileLis
     with store.database.read() as connection:
         current = profiles.shown(connection, id_).number or BROUGHT
         found = profiles.listed(connection, id_, limit, after)
-    listed = [ProfileSummary.of(one, current) for one in found.items]
+    listed = [KeptProfile.of(one, current) for one in found.items]
     if found.next_cursor is None:
         listed += _brought(id_, current)
     return ProfileList(device=id_, current=current, profiles=listed, next_cursor=found.next_cursor)
 
 
-def _brought(device: str, current: int) -> list[ProfileSummary]:
+def _brought(device: str, current: int) -> list[KeptProfile]:
     try:
-        return [ProfileSummary.brought(device, profile_of(device).profile_version, current)]
+        return [KeptProfile.brought(device, profile_of(device).profile_version, current)]
     except NoProfileError:
         return []
 

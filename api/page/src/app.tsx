@@ -2,13 +2,19 @@
 import type { ComponentChildren } from "preact";
 import { DrivePage } from "./drives/drive_page";
 import { DrivesPage } from "./drives/list_page";
+import { FleetPage } from "./fleet/page";
 import { InterfacePage } from "./interface/page";
+import { JobsPage } from "./jobs/jobs_page";
 import { RecommendPage } from "./recommend/page";
 import { address, go, usePlace } from "./router";
+import { WhatIfPage } from "./what_if/page";
 
 const PLACES = [
   ["", "Recommend"],
+  ["what-if", "What if"],
+  ["fleet", "Fleet"],
   ["drives", "Drives"],
+  ["jobs", "Jobs"],
   ["api", "API"],
 ] as const;
 
@@ -42,6 +48,9 @@ function Content({ path, query }: { path: string; query: URLSearchParams }) {
   if (first === "") return <RecommendPage query={query} />;
   if (first === "drives")
     return second ? <DrivePage id={decodeURIComponent(second)} /> : <DrivesPage />;
+  if (first === "what-if") return <WhatIfPage query={query} />;
+  if (first === "fleet") return <FleetPage />;
+  if (first === "jobs") return <JobsPage />;
   if (first === "api") return <InterfacePage />;
   return (
     <section>

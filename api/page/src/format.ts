@@ -3,7 +3,8 @@ import { format } from "d3-format";
 import type { Estimate } from "./api/types";
 
 const three = format(".3~s");
-const plain = format(".3~r");
+/** Three digits. */
+export const plain = format(".3~r");
 const cents = format(",.2f");
 
 export type Unit = "W" | "J/GB" | "B/s" | "IOPS" | "ns" | "J s" | "kWh" | "%" | "bytes" | "years";

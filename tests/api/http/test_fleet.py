@@ -1,11 +1,12 @@
 import copy
+import itertools
 from typing import Any
 
 import httpx
 import pytest
 
 from iojoule.api.fleets import FleetAnswer
-from iojoule.api.http.fleet.schemas import EXAMPLE
+from iojoule.api.http.fleet.schemas import EXAMPLE, FRONTIER_EXAMPLE
 from tests.api.http.test_problems import problem
 
 
@@ -40,3 +41,17 @@ def test_a_fleet_that_takes_long_is_left_to_the_command_line(service: httpx.Clie
     question["fleet"]["drives"] = [{**group, "name": f"group-{n}"} for n in range(101)]
     found = problem(service.post("/fleet/plan", json=question), 422)
     assert found["field"] == "/fleet/drives"
+
+
+def test_more_watts_never_buy_less(service: httpx.Client) -> None:
+    points = service.post("/fleet/frontier", json=FRONTIER_EXAMPLE).json()["points"]
+    served = [one["served_bytes_per_second"] for one in points]
+    assert len(served) >= 5
+    assert all(later >= 0.999 * earlier for earlier, later in itertools.pairwise(served))
+
+
+def test_a_fleet_names_no_file_of_the_service(service: httpx.Client) -> None:
+    question = copy.deepcopy(EXAMPLE)
+    question["fleet"]["classes"][0]["workload"] = "oltp.toml"
+    found = problem(service.post("/fleet/plan", json=question), 422)
+    assert found["field"] == "/fleet/classes/0/workload"

@@ -11,7 +11,15 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 ROOT = Path(__file__).parents[3]
 AXE = ROOT / "api/page/node_modules/axe-core/axe.min.js"
-PLACES = ("/ui/", "/ui/drives", "/ui/drives/samsung-980-pro-1tb", "/ui/api")
+PLACES = (
+    "/ui/",
+    "/ui/what-if",
+    "/ui/fleet",
+    "/ui/drives",
+    "/ui/drives/samsung-980-pro-1tb",
+    "/ui/jobs",
+    "/ui/api",
+)
 
 
 def answered(page: Page) -> None:
@@ -116,6 +124,22 @@ def test_the_keyboard_reaches_everything(page: Page) -> None:
     assert wanted <= reached
     assert any(one.startswith("recommended: ") for one in reached if one)
     assert any(one.startswith("Copy ") for one in reached if one)
+
+
+def test_two_answers_stand_side_by_side(page: Page) -> None:
+    page.goto("/ui/what-if")
+    expect(page.get_by_label("Then", exact=True)).to_contain_text("depth")
+    page.get_by_label("Drives").fill("2")
+    page.get_by_label("Drives").blur()
+    expect(page.get_by_label("Then", exact=True)).to_contain_text("on each of 2 drives")
+
+
+def test_a_fleet_has_its_budget_curve(page: Page) -> None:
+    page.goto("/ui/fleet")
+    page.get_by_role("button", name="Take an example").click()
+    page.get_by_role("button", name="Plan", exact=True).click()
+    expect(page.get_by_label("Work that is served by power budget")).to_be_visible()
+    expect(page.get_by_role("heading", name="Who does what")).to_be_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

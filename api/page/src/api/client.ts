@@ -35,6 +35,13 @@ export async function postText<T>(path: string, text: string): Promise<T> {
   );
 }
 
+/** POST a file as it is. */
+export async function postFile<T>(path: string, file: File, type: string): Promise<T> {
+  return read<T>(
+    await fetch(path, { method: "POST", headers: { "Content-Type": type }, body: file }),
+  );
+}
+
 function given(signal: AbortSignal | undefined): { signal?: AbortSignal } {
   return signal ? { signal } : {};
 }

@@ -2,10 +2,11 @@
 import type { Answer, Row } from "../api/types";
 import { interval, quantity } from "../format";
 import { Commands } from "./commands";
-import { describe } from "./configuration";
+import { describe, word } from "./configuration";
 import { FrontChart } from "./front_chart";
 import { CAPACITY, ENERGY, estimate, type Quantity, scopePower, TAIL } from "./quantities";
 import type { Question } from "./question";
+import { Reasons } from "./reasons";
 
 /** Everything that the service said. */
 export function AnswerView({ answer, question }: { answer: Answer; question: Question }) {
@@ -14,6 +15,7 @@ export function AnswerView({ answer, question }: { answer: Answer; question: Que
       <Headline answer={answer} />
       <FrontChart answer={answer} />
       <FrontTable answer={answer} />
+      <Reasons answer={answer} />
       {answer.recommended && <Commands answer={answer} question={question} />}
       <section aria-labelledby="notes">
         <h2 id="notes">Before acting on it</h2>
@@ -51,6 +53,13 @@ function Headline({ answer }: { answer: Answer }) {
           <b>{saving.verdict}</b>: {saving.reason}
         </p>
       )}
+      {answer.not_taken && (
+        <p class="hint">
+          not taken: {describe(answer.not_taken.row.configuration)}, which saves{" "}
+          {quantity(answer.not_taken.objective_saved_percent, "%")}, less than the{" "}
+          {quantity(answer.least_saving_percent, "%")} for which a change is made
+        </p>
+      )}
       <p class="hint">today: {describe(answer.current.configuration)}</p>
     </section>
   );
@@ -71,6 +80,18 @@ function Infeasible({ answer }: { answer: Answer }) {
           </li>
         ))}
       </ul>
+      {answer.relaxations.length > 0 && (
+        <>
+          <p>One of these alone would be enough:</p>
+          <ul>
+            {answer.relaxations.map((one) => (
+              <li key={one.bound}>
+                {word(one.bound)} relaxed by {quantity(one.by_percent, "%")}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
     </section>
   );
 }

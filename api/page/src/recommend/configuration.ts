@@ -25,3 +25,12 @@ export function differences(now: Configuration, then: Configuration): [string, s
     .filter((name) => then[name] !== null && String(now[name]) !== String(then[name]))
     .map((name) => [name, String(now[name] ?? "not set"), String(then[name])]);
 }
+
+const UNITS = ["_watts", "_ns", "_bytes_per_second", "_bytes", "_max", "_min", "_hertz"];
+
+/** A field's name in words. */
+export function word(field: string): string {
+  let name = field;
+  for (const ending of [...UNITS.slice(4), ...UNITS]) name = name.replace(ending, "");
+  return name.replaceAll("_", " ");
+}

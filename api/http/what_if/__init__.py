@@ -1,0 +1,1 @@
+"""POST /what-if: what changes if something changes."""

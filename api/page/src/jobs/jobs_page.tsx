@@ -1,0 +1,87 @@
+// Jobs: what runs, how far it is, and what came of it.
+import { useCallback, useEffect, useState } from "preact/hooks";
+import { explain, get, post } from "../api/client";
+import type { JobStatus } from "../api/types";
+import { Trouble } from "../parts/loading";
+import { ENDED, useLive } from "./live";
+import { NewJobs } from "./new_jobs";
+
+/** The newest jobs, followed as they go on. */
+export function JobsPage() {
+  const [jobs, setJobs] = useState<JobStatus[] | null>(null);
+  const [trouble, setTrouble] = useState<string | null>(null);
+  const load = useCallback(() => {
+    get<{ jobs: JobStatus[] }>("/jobs?limit=50")
+      .then((found) => {
+        setJobs(found.jobs);
+        setTrouble(null);
+      })
+      .catch((error: unknown) => setTrouble(explain(error)));
+  }, []);
+  useEffect(load, [load]);
+  return (
+    <section>
+      <h1>Jobs</h1>
+      <NewJobs onStarted={load} />
+      {trouble && <Trouble text={trouble} />}
+      {jobs?.length === 0 && <p>Nothing was started yet.</p>}
+      {jobs && jobs.length > 0 && (
+        <div class="scroll">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">What</th>
+                <th scope="col">State</th>
+                <th scope="col">Progress</th>
+                <th scope="col">Started</th>
+                <th scope="col">Result</th>
+              </tr>
+            </thead>
+            <tbody>
+              {jobs.map((job) => (
+                <JobRow key={job.id} first={job} />
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function JobRow({ first }: { first: JobStatus }) {
+  const job = useLive(first);
+  const [trouble, setTrouble] = useState<string | null>(null);
+  const over = ENDED.has(job.state);
+  const cancel = () => {
+    post<JobStatus>(`${job.url}/cancel`, {}).catch((error: unknown) => setTrouble(explain(error)));
+  };
+  return (
+    <tr>
+      <th scope="row">
+        {job.kind} <small>{job.id}</small>
+      </th>
+      <td>
+        {job.state}
+        {job.attempt > 1 ? `, attempt ${job.attempt}` : ""}
+        {job.error && <Trouble text={job.error.detail} />}
+        {trouble && <Trouble text={trouble} />}
+      </td>
+      <td>
+        <progress max={1} value={job.progress} aria-label={`progress of ${job.kind} ${job.id}`} />
+        <small>
+          {Math.round(job.progress * 100)} % {job.stage ?? ""}
+        </small>
+      </td>
+      <td>{new Date(job.created_at).toLocaleString()}</td>
+      <td>
+        {job.result_url && <a href={job.result_url}>JSON</a>}
+        {!over && (
+          <button type="button" onClick={cancel} disabled={job.cancel_requested}>
+            {job.cancel_requested ? "Ending" : "Cancel"}
+          </button>
+        )}
+      </td>
+    </tr>
+  );
+}

@@ -1,0 +1,185 @@
+// What if something were otherwise: the answer as things are beside the changed one.
+import { useEffect, useState } from "preact/hooks";
+import { explain, isSuperseded, post } from "../api/client";
+import type { DeviceSummary, WhatIfAnswer } from "../api/types";
+import { interval, plain, quantity, type Unit } from "../format";
+import { Group, NumberField, Select } from "../parts/field";
+import { Trouble, useResource } from "../parts/loading";
+import { Slider } from "../parts/slider";
+import { describe, word } from "../recommend/configuration";
+import { FIRST_PROFILE, fromAddress, type Question } from "../recommend/question";
+import { remember } from "../router";
+
+interface Changes {
+  growth?: number;
+  drives?: number;
+  device?: string;
+  mix?: number;
+}
+
+const UNITS: Record<string, Unit> = {
+  throughput_bytes_per_second: "B/s",
+  capacity_bytes_per_second: "B/s",
+  latency_mean_ns: "ns",
+  latency_p99_ns: "ns",
+  device_power_watts: "W",
+  power_watts: "W",
+  joules_per_useful_gb: "J/GB",
+  kwh_per_year: "kWh",
+};
+
+function changesOf(query: URLSearchParams): Changes {
+  try {
+    return JSON.parse(query.get("changes") ?? '{"growth":1.5}') as Changes;
+  } catch {
+    return { growth: 1.5 };
+  }
+}
+
+/** Two answers side by side, and what differs between them. */
+export function WhatIfPage({ query }: { query: URLSearchParams }) {
+  const [question] = useState<Question>(
+    () => fromAddress(query) ?? { device: "samsung-980-pro-1tb", profile: FIRST_PROFILE },
+  );
+  const [changes, setChanges] = useState<Changes>(() => changesOf(query));
+  const [found, setFound] = useState<WhatIfAnswer | null>(null);
+  const [trouble, setTrouble] = useState<string | null>(null);
+  const devices = useResource<{ devices: DeviceSummary[] }>("/devices");
+  useEffect(() => {
+    remember({
+      device: question.device,
+      profile: JSON.stringify(question.profile),
+      changes: JSON.stringify(changes),
+    });
+    const control = new AbortController();
+    const body = { device: question.device, workload_profile: question.profile, changes };
+    post<WhatIfAnswer>("/what-if", body, control.signal)
+      .then((answer) => {
+        setFound(answer);
+        setTrouble(null);
+      })
+      .catch((error: unknown) => {
+        if (!isSuperseded(error)) setTrouble(explain(error));
+      });
+    return () => control.abort();
+  }, [question, changes]);
+  const change = (one: Changes) => setChanges((last) => ({ ...last, ...one }));
+  return (
+    <div class="two-columns">
+      <form class="question" aria-label="The changes" onSubmit={(event) => event.preventDefault()}>
+        <Group title="What if">
+          <Slider
+            always
+            log
+            label="demand times"
+            low={0.1}
+            high={10}
+            start={1}
+            show={(value) => plain(value)}
+            value={changes.growth ?? 1}
+            onChange={(growth) => change({ growth: growth ?? 1 })}
+          />
+          <NumberField
+            label="Drives"
+            min={1}
+            step={1}
+            value={changes.drives ?? 1}
+            onChange={(drives) => change({ drives: drives ?? 1 })}
+          />
+          <Select
+            label="Drive"
+            value={changes.device ?? question.device}
+            choices={(devices.value?.devices ?? []).map((one) => [one.id, one.model] as const)}
+            onChange={(device) => change({ device })}
+          />
+          {question.profile.workload.operation === "mixed" && (
+            <Slider
+              always
+              label="share of reads"
+              low={0}
+              high={1}
+              start={0.7}
+              show={(value) => `${Math.round(value * 100)} %`}
+              value={changes.mix ?? question.profile.workload.read_fraction ?? 0.7}
+              onChange={(mix) => change({ mix: mix ?? 0.7 })}
+            />
+          )}
+        </Group>
+        <p class="hint">
+          Of {question.profile.name}. A drive that is built otherwise is simulated, which{" "}
+          <code>iojoule what-if</code> does.
+        </p>
+      </form>
+      <div class="answer">
+        <h1>What if</h1>
+        {trouble && <Trouble text={trouble} />}
+        {found && <Outcome found={found} />}
+      </div>
+    </div>
+  );
+}
+
+function Outcome({ found }: { found: WhatIfAnswer }) {
+  return (
+    <>
+      <div class="sides">
+        <Side title="As things are" side={found.base} />
+        <Side title="Then" side={found.changed} />
+      </div>
+      {found.differences.length > 0 && (
+        <div class="scroll">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Quantity</th>
+                <th scope="col">Now</th>
+                <th scope="col">Then</th>
+                <th scope="col">Change</th>
+              </tr>
+            </thead>
+            <tbody>
+              {found.differences.map((one) => {
+                const unit = UNITS[one.quantity];
+                if (!unit) return null;
+                return (
+                  <tr key={one.quantity}>
+                    <th scope="row">{word(one.quantity)}</th>
+                    <td>{quantity(one.base.value, unit)}</td>
+                    <td>
+                      {quantity(one.changed.value, unit)}{" "}
+                      <small>{interval(one.changed, unit)}</small>
+                    </td>
+                    <td>
+                      {one.change_percent > 0 ? "+" : ""}
+                      {quantity(one.change_percent, "%")}{" "}
+                      <small>{one.certain ? "sure" : "may be none"}</small>
+                    </td>
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+        </div>
+      )}
+      <ul class="notes">
+        {found.notes.map((note) => (
+          <li key={note}>{note}</li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Side({ title, side }: { title: string; side: WhatIfAnswer["base"] }) {
+  const use = side.answer.recommended;
+  return (
+    <section class="headline" aria-label={title}>
+      <h2>{title}</h2>
+      <p>
+        {use ? describe(use.configuration) : "No configuration keeps the SLA."}
+        {side.drives > 1 ? ` on each of ${side.drives} drives` : ""}
+      </p>
+      {use && <p class="hint">evidence: {side.answer.evidence.throughput_bytes_per_second}</p>}
+    </section>
+  );
+}
