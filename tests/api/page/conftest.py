@@ -9,8 +9,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
 
-from tests.api.http.conftest import service as service  # noqa: PLC0414 - a fixture
-from tests.api.http.conftest import store as store  # noqa: PLC0414 - a fixture
+from tests.api.http.conftest import service as service
+from tests.api.http.conftest import store as store
 
 ALONE = (
     "--no-sandbox",
