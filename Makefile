@@ -13,7 +13,7 @@ BIN := .venv/bin
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup core demo lab-demo test test-slow test-lab test-qemu test-fresh fuzz bench lint format profiles figures cards serve lock clean
+.PHONY: help setup core demo lab-demo test test-slow test-lab test-qemu test-fresh fuzz bench lint format profiles figures screenshots cards serve lock clean
 
 help: ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -74,6 +74,9 @@ figures: setup ## draw the committed pictures again
 	@rm -f build/what-if-growth.parquet
 	$(BIN)/iojoule what-if sweep --device samsung-980-pro-1tb --workload examples/oltp.toml \
 		--axis growth=0.5,1,1.5,2,2.5,3 --out build/what-if-growth.parquet --plot docs/what-if-growth.svg
+
+screenshots: setup ## take the pictures of the page again (docs/screens)
+	$(BIN)/python scripts/screenshots.py
 
 cards: setup ## write the model cards of the shipped profiles into build/cards
 	@mkdir -p build/cards

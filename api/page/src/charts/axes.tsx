@@ -7,7 +7,8 @@ export type Scale = ScaleContinuousNumeric<number, number>;
 export interface Axis {
   title: string;
   tick: (value: number) => string;
-  log?: boolean;
+  /** Instead of ticks at round values. */
+  at?: readonly number[];
 }
 
 export interface Frame {
@@ -37,11 +38,13 @@ export function scaleOver(values: number[], range: [number, number], log = false
     .nice(6);
 }
 
+/** Some values to name; of a scale of powers those that begin with 1, 2 or 5. */
 function ticks(scale: Scale, count: number): number[] {
   const all = scale.ticks(count);
-  if (all.length <= count * 2) return all;
-  const powers = all.filter((value) => Number.isInteger(Math.log10(value)));
-  return powers.length > 1 ? powers : all.filter((_, index) => index % 3 === 0);
+  if (!("base" in scale)) return all;
+  const round = all.filter((value) => "125".includes(value.toExponential().charAt(0)));
+  const powers = round.filter((value) => value.toExponential().startsWith("1"));
+  return powers.length > 3 ? powers : round;
 }
 
 interface AxesProps {
@@ -57,7 +60,7 @@ export function Axes({ frame, x, y, xAxis, yAxis }: AxesProps) {
   const floor = frame.height - frame.bottom;
   return (
     <g class="axes" aria-hidden="true">
-      {ticks(x, 6).map((value) => (
+      {(xAxis.at ?? ticks(x, 6)).map((value) => (
         <g key={value} transform={`translate(${x(value)},0)`}>
           <line y1={frame.top} y2={floor} class="grid" />
           <text y={floor + 18} text-anchor="middle">
@@ -65,7 +68,7 @@ export function Axes({ frame, x, y, xAxis, yAxis }: AxesProps) {
           </text>
         </g>
       ))}
-      {ticks(y, 6).map((value) => (
+      {(yAxis.at ?? ticks(y, 6)).map((value) => (
         <g key={value} transform={`translate(0,${y(value)})`}>
           <line x1={frame.left} x2={frame.width - frame.right} class="grid" />
           <text x={frame.left - 8} dy="0.32em" text-anchor="end">

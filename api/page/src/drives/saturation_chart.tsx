@@ -76,6 +76,7 @@ function Drawing({ curves }: { curves: Curve[] }) {
   const middle = line<Prediction>()
     .x(at)
     .y((one) => y(value(one)));
+  const named = spread(curves.map((curve) => y(value(curve.points.at(-1) as Prediction))));
   return (
     <figure class="chart">
       <svg
@@ -88,7 +89,7 @@ function Drawing({ curves }: { curves: Curve[] }) {
           frame={frame}
           x={x}
           y={y}
-          xAxis={{ title: "queue depth", tick: (depth) => String(depth) }}
+          xAxis={{ title: "queue depth", tick: String, at: DEPTHS }}
           yAxis={{ title: "throughput", tick: (rate) => quantity(rate, "B/s") }}
         />
         {curves.map((curve, index) => {
@@ -98,7 +99,7 @@ function Drawing({ curves }: { curves: Curve[] }) {
               <path d={band(curve.points) ?? ""} class="band" />
               <path d={middle(curve.points) ?? ""} class="line" />
               {last && (
-                <text x={at(last) + 6} y={y(value(last))} dy="0.32em">
+                <text x={at(last) + 6} y={named[index] ?? 0} dy="0.32em">
                   {size(curve.bytes)}
                 </text>
               )}
@@ -108,4 +109,18 @@ function Drawing({ curves }: { curves: Curve[] }) {
       </svg>
     </figure>
   );
+}
+
+/** The same heights, apart enough for a line of text each. */
+function spread(heights: number[]): number[] {
+  const order = heights
+    .map((_, index) => index)
+    .sort((a, b) => (heights[a] ?? 0) - (heights[b] ?? 0));
+  const found = [...heights];
+  let last = Number.NEGATIVE_INFINITY;
+  for (const index of order) {
+    last = Math.max(found[index] ?? 0, last + 14);
+    found[index] = last;
+  }
+  return found;
 }

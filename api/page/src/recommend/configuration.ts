@@ -32,5 +32,5 @@ const UNITS = ["_watts", "_ns", "_bytes_per_second", "_bytes", "_max", "_min", "
 export function word(field: string): string {
   let name = field;
   for (const ending of [...UNITS.slice(4), ...UNITS]) name = name.replace(ending, "");
-  return name.replaceAll("_", " ");
+  return name.replaceAll("_", " ").replace("gb", "GB").replace("kwh", "kWh");
 }
