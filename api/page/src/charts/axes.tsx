@@ -20,7 +20,7 @@ export interface Frame {
   bottom: number;
 }
 
-export const FRAME: Frame = { width: 640, height: 400, left: 66, right: 16, top: 14, bottom: 46 };
+export const FRAME: Frame = { width: 640, height: 400, left: 84, right: 16, top: 14, bottom: 46 };
 
 /** A scale over values with some room at both ends. */
 export function scaleOver(values: number[], range: [number, number], log = false): Scale {
