@@ -17,6 +17,7 @@ from iojoule.api.cli import (
     fit,
     fleet,
     imports,
+    keys,
     lab,
     measure,
     predict,
@@ -62,6 +63,7 @@ app.command()(act.undo)
 app.command()(verify.verify)
 app.command()(serve.serve)
 app.command()(serve.worker)
+app.add_typer(keys.app, name="key")
 app.add_typer(what_if.app, name="what-if")
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(lab.app, name="lab")

@@ -75,3 +75,35 @@ class DamagedError(IojouleError):
     exit_code = 48
     http_status = 500
     title = "Stored data are damaged"
+
+
+class NoKeyError(InputError):
+    """Whoever asks shows no key, or none that opens anything."""
+
+    exit_code = 49
+    http_status = 401
+    title = "No valid key"
+
+
+class ForbiddenError(InputError):
+    """The key that was shown does not allow that."""
+
+    exit_code = 50
+    http_status = 403
+    title = "Not allowed"
+
+
+class TooManyError(IojouleError):
+    """So much is asked for at the moment that more would only wait; ask again later."""
+
+    exit_code = 51
+    http_status = 429
+    title = "Too much at the moment"
+
+
+class WrongHostError(InputError):
+    """A request for another host than this one, as a page of a stranger can have a browser send."""
+
+    exit_code = 52
+    http_status = 421
+    title = "Not this host"

@@ -18,8 +18,8 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0001"
-"""The newest migration, which makes exactly these tables."""
+REVISION = "0002"
+"""The newest migration; all of them together make exactly these tables."""
 
 metadata = MetaData(
     naming_convention={
@@ -120,4 +120,16 @@ idempotency_keys = Table(
     Column("resource", String(200), nullable=False),
     Column("created_at", Float, nullable=False),
     Index("ix_idempotency_keys_created_at", "created_at"),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", String(12), primary_key=True),
+    Column("name", String(100), nullable=False),
+    Column("scope", String(10), nullable=False),
+    Column("secret_sha256", String(64), nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("revoked_at", Float),
+    CheckConstraint("scope IN ('read','write','admin')", name="scope"),
 )

@@ -98,7 +98,7 @@ def test_interrupted_or_unread_it_ends_quietly(
         ("fit", "--shipped", "--report"),
         ("fit", "data.parquet"),
         ("import", "fio"),
-        ("serve", "--host", "0.0.0.0"),
+        ("key", "create", "--scope", "all", "--name", "x"),
     ],
 )
 def test_what_is_not_understood_exits_with_2(arguments: tuple[str, ...], iojoule) -> None:
