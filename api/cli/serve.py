@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from iojoule.api import logs
 from iojoule.api.cli import console
+from iojoule.api.logs import LogForm
+from iojoule.api.state.errors import NoKeyError
 from iojoule.datasets.errors import InputError
+
+if TYPE_CHECKING:
+    from iojoule.api.state.place import State
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -33,21 +39,36 @@ DatabaseOption = Annotated[
 ]
 
 
+LogOption = Annotated[
+    LogForm | None,
+    typer.Option(
+        help="text: warnings and worse; json: one object a line, every request too. Default: "
+        "$IOJOULE_LOG, else text.",
+    ),
+]
+
+
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on; loopback only.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; a key is needed on all but loopback.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
     workers: Annotated[
         int, typer.Option(min=0, max=256, help="Processes that run jobs; 0: `iojoule worker` does.")
     ] = 1,
+    require_key: Annotated[
+        bool,
+        typer.Option("--require-key", help="Ask for a key on loopback too, as behind a proxy."),
+    ] = False,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ADDRESS", help="A proxy whose X-Forwarded headers are believed."),
+    ] = None,
     state: StateOption = None,
     database: DatabaseOption = None,
+    log: LogOption = None,
 ) -> None:
     """Answer over HTTP until interrupted; /ui/ is the page, /ui/api its interface."""
-    if host not in LOOPBACK:
-        raise typer.BadParameter(
-            f"--host {host}: the service asks nobody who they are yet, so it listens on loopback "
-            f"only ({', '.join(LOOPBACK)}); reach it through an SSH tunnel or a proxy"
-        )
     listener = _listen(host, port)
     import uvicorn
 
@@ -56,23 +77,42 @@ def serve(
     from iojoule.api.state.place import Place, State
 
     address = f"[{host}]" if ":" in host else host
+    asks = require_key or host not in LOOPBACK
     with listener:
         store = State(Place.of(state, database))
         store.open()
+        if asks:
+            _refuse_without_key(store, host)
+        form = logs.set_up(log)
         console.note(f"listening on http://{address}:{listener.getsockname()[1]} (Ctrl-C ends)")
         config = uvicorn.Config(
-            create_app(store), loop="uvloop", http="httptools", log_level="warning",
-            access_log=False, timeout_graceful_shutdown=GRACE_SECONDS,
+            create_app(store, require_key=asks), loop="uvloop", http="httptools",
+            log_level="warning", log_config=None, access_log=False, server_header=False,
+            proxy_headers=bool(proxy), forwarded_allow_ips=proxy or [],
+            timeout_graceful_shutdown=GRACE_SECONDS,
         )  # fmt: skip
-        with Supervisor(store, workers):
+        with Supervisor(store, workers, log=form):
             uvicorn.Server(config).run(sockets=[listener])
 
 
-def worker(state: StateOption = None, database: DatabaseOption = None) -> None:
+def _refuse_without_key(store: State, host: str) -> None:
+    from iojoule.api.state import api_keys
+
+    with store.database.read() as connection:
+        if not api_keys.valid(connection):
+            raise NoKeyError(
+                f"--host {host}: who asks there needs a key, and there is none; make one with "
+                "`iojoule key create --scope admin` (and --state or --database as here)"
+            )
+
+
+def worker(
+    state: StateOption = None, database: DatabaseOption = None, log: LogOption = None
+) -> None:
     """Run the jobs of a service until interrupted, on any machine that reaches its state."""
     from iojoule.api.jobs.process import work
 
-    work(state, database)
+    work(state, database, log=log)
 
 
 def _listen(host: str, port: int) -> socket.socket:

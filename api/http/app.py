@@ -17,9 +17,12 @@ from iojoule.api.http.calibrations.endpoints import router as calibrations
 from iojoule.api.http.datasets.endpoints import router as datasets
 from iojoule.api.http.devices.endpoints import router as devices
 from iojoule.api.http.fleet.endpoints import router as fleet
+from iojoule.api.http.gate import Access, Gate
 from iojoule.api.http.headers import SecurityHeaders
 from iojoule.api.http.health.endpoints import router as health
 from iojoule.api.http.jobs.endpoints import router as jobs
+from iojoule.api.http.metrics.endpoints import router as metrics
+from iojoule.api.http.observing import Observed
 from iojoule.api.http.openapi import describe
 from iojoule.api.http.page import endpoints as page
 from iojoule.api.http.predict.endpoints import router as predict
@@ -35,14 +38,15 @@ from iojoule.api.state.place import Place, State
 
 ROUTERS = (
     recommend, predict, what_if, fleet, workloads, profiles, calibrations, devices, datasets,
-    simulations, jobs, health,
+    simulations, jobs, health, metrics,
 )  # fmt: skip
 
 WORKERS = 2
 """Requests computed at the same time; each holds the arrays of all its candidates."""
 
 REFRESH_SECONDS = 1.0
-"""How soon a profile that another process made current answers here too."""
+"""How soon a profile that another process made current answers here too, and a key that was made
+or revoked is known."""
 
 SWEEP_SECONDS = 600.0
 
@@ -55,9 +59,11 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     store: State = app.state.store
     await off_loop(store.open)
     await off_loop(app.state.profiles.refresh, store)
+    await off_loop(app.state.access.refresh, store)
     app.state.profiles.load_all()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_repeat, REFRESH_SECONDS, app.state.profiles.refresh, store)
+        tasks.start_soon(_repeat, REFRESH_SECONDS, app.state.access.refresh, store)
         tasks.start_soon(_repeat, SWEEP_SECONDS, store.sweep)
         yield
         tasks.cancel_scope.cancel()
@@ -76,11 +82,12 @@ async def _repeat(seconds: float, function: Callable[..., Any], *args: Any) -> N
             _log.exception("%s", function.__name__)
 
 
-def create_app(store: State | None = None) -> FastAPI:
+def create_app(store: State | None = None, *, require_key: bool = False) -> FastAPI:
     """The service, ready to be served; loads the profiles when it starts.
 
     Args:
         store: What it keeps; None takes the place that the environment names.
+        require_key: Whether those who ask must show a key (`iojoule key create`).
     """
     app = FastAPI(
         title="iojoule",
@@ -92,10 +99,13 @@ def create_app(store: State | None = None) -> FastAPI:
     )
     app.state.store = store or State(Place.of())
     app.state.profiles = ServedProfiles()
+    app.state.access = Access(required=require_key)
     for router in ROUTERS:
         app.include_router(router)
     page.install(app)
     problems.install(app)
+    app.add_middleware(Gate, access=app.state.access)
     app.add_middleware(SecurityHeaders)
+    app.add_middleware(Observed)
     describe(app)
     return app

@@ -8,12 +8,28 @@ from typing import Any
 import orjson
 from fastapi import FastAPI
 
+from iojoule.api.http.operations import Operation, needed
 from iojoule.api.http.problems import Problem
+
+_KEY = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "A key made with `iojoule key create`. Each operation names the scope it needs; "
+    "admin includes write, and write includes read.",
+}
+
+
+def _security(operation: Operation, required: bool) -> list[dict[str, list[str]]]:
+    if operation.scope is None:
+        return []
+    anybody: list[dict[str, list[str]]] = [] if required else [{}]
+    return [*anybody, {"key": [operation.scope.value]}]
 
 
 def describe(app: FastAPI) -> None:
     """Let the application describe its errors as what they are."""
     plain = app.openapi
+    required = app.state.access.required
 
     def with_problems() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -23,9 +39,11 @@ def describe(app: FastAPI) -> None:
             schemas |= own.pop("$defs") | {"Problem": own}
             for name in ("HTTPValidationError", "ValidationError"):
                 schemas.pop(name, None)
-            for path in described["paths"].values():
-                for operation in path.values():
+            described["components"]["securitySchemes"] = {"key": _KEY}
+            for path, methods in described["paths"].items():
+                for method, operation in methods.items():
                     operation["responses"].pop("422", None)
+                    operation["security"] = _security(needed(method.upper(), path), required)
             app.openapi_schema = described
         return app.openapi_schema
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from iojoule.api.http import figures
 from iojoule.api.predictors import Predictors
 from iojoule.api.profiles import profile_of
 from iojoule.api.state import profiles as kept
@@ -80,6 +81,7 @@ class ServedProfiles:
             StaleProfileError: The profile does not hold under these conditions; names the
                 condition.
         """
+        figures.RECOMMENDER_LOOKUPS.inc()
         return self._recommender(self.of(device), conditions)
 
     def predictors_for(self, device: str) -> Predictors:
@@ -126,6 +128,7 @@ def _read(state: State, version: ProfileVersion) -> Served | None:
 
 
 def _recommender(served: Served, conditions: Conditions) -> Recommender:
+    figures.RECOMMENDER_MISSES.inc()
     return Recommender(under(served.profile, conditions))
 
 

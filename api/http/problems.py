@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -38,6 +39,9 @@ class Problem(BaseModel):
     status: int
     detail: str
     instance: str = Field(description="Path of the request.")
+    request_id: str | None = Field(
+        default=None, description="X-Request-Id, by which the logs name it.", examples=["b3c1f6"]
+    )
     field: str | None = Field(default=None, description="JSON pointer of the first fault.")
     errors: list[FieldProblem] | None = None
 
@@ -59,19 +63,34 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unexpected)
 
 
-def respond(request: Request, problem: Problem, headers: Any = None) -> Response:
+def answer(
+    request: Request, error: IojouleError, headers: Mapping[str, str] | None = None
+) -> Response:
+    """What is answered to a request that one of our own errors ended."""
+    told = problem_of(error)
+    field = told.get("field")
+    errors = [FieldProblem(field=field, detail=error.message)] if field else None
+    again = {"Retry-After": "2"} if told["status"] in _AGAIN else {}
+    problem = Problem(**told, instance=request.url.path, errors=errors)
+    return respond(request, problem, {**again, **(headers or {})})
+
+
+_AGAIN = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+def respond(
+    request: Request, problem: Problem, headers: Mapping[str, str] | None = None
+) -> Response:
     """A problem as a response."""
+    problem.request_id = getattr(request.state, "request_id", None)
     body = orjson.dumps(problem.model_dump(exclude_none=True))
-    return Response(body, problem.status, headers=headers, media_type=MEDIA_TYPE)
+    named = {"X-Request-Id": problem.request_id} if problem.request_id else {}
+    return Response(body, problem.status, {**named, **(headers or {})}, MEDIA_TYPE)
 
 
 async def _iojoule(request: Request, error: Exception) -> Response:
     assert isinstance(error, IojouleError)
-    told = problem_of(error)
-    field = told.get("field")
-    errors = [FieldProblem(field=field, detail=error.message)] if field else None
-    headers = {"Retry-After": "2"} if told["status"] == HTTPStatus.SERVICE_UNAVAILABLE else None
-    return respond(request, Problem(**told, instance=request.url.path, errors=errors), headers)
+    return answer(request, error)
 
 
 async def _validation(request: Request, error: Exception) -> Response:
@@ -103,7 +122,8 @@ async def _http(request: Request, error: Exception) -> Response:
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    _log.error("%s %s", request.method, request.url.path, exc_info=error)
+    asked = {"request_id": getattr(request.state, "request_id", None)}
+    _log.error("%s %s", request.method, request.url.path, exc_info=error, extra=asked)
     return _plain(request, 500, "a fault of the service, not of the request; please report it")
 
 

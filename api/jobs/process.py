@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
+from iojoule.api import logs
 from iojoule.api.jobs.worker import Worker
+from iojoule.api.logs import LogForm
 from iojoule.api.state.place import Place, State
 
 
@@ -16,6 +17,7 @@ def work(
     database: str | None,
     name: str | None = None,
     started: Callable[[Worker], None] | None = None,
+    log: LogForm | None = None,
 ) -> None:
     """Run jobs until a signal asks to stop; what is under way is given back to the queue.
 
@@ -24,11 +26,12 @@ def work(
         database: Its database, likewise.
         name: Unlike that of any other worker; None makes one.
         started: Told of the worker before it takes a job.
+        log: Form of its log, as `logs.set_up` takes it.
 
     Raises:
         UnavailableError: The state cannot be opened.
     """
-    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
+    logs.set_up(log)
     state = State(Place.of(folder, database))
     state.open()
     worker = Worker(state, name)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 
+from iojoule.api.logs import LOG_VARIABLE, LogForm
 from iojoule.api.state import jobs
 from iojoule.api.state.errors import StorageFullError, UnavailableError
 from iojoule.api.state.place import DATABASE_VARIABLE, State
@@ -29,9 +30,11 @@ class Supervisor:
     Args:
         state: Opened.
         workers: How many.
+        log: Form of their logs.
     """
 
-    def __init__(self, state: State, workers: int) -> None:
+    def __init__(self, state: State, workers: int, *, log: LogForm = LogForm.TEXT) -> None:
+        self._log_form = log
         self._state, self._stopping = state, threading.Event()
         self._keepers = [
             threading.Thread(target=self._keep, name=f"worker-{number}", daemon=True)
@@ -68,10 +71,10 @@ class Supervisor:
         place = self._state.place
         command = [sys.executable, "-m", "iojoule.api.jobs", str(place.folder), name]
         # the URL may hold a password, which others could read in a command line
-        environment = {**os.environ, DATABASE_VARIABLE: place.database}
+        own = {DATABASE_VARIABLE: place.database, LOG_VARIABLE: self._log_form}
         # a session of its own: Ctrl-C is for the service, which then tells its workers
         return subprocess.Popen(
-            command, stdin=subprocess.PIPE, env=environment, start_new_session=True
+            command, stdin=subprocess.PIPE, env={**os.environ, **own}, start_new_session=True
         )
 
 

@@ -137,6 +137,12 @@ def counted(connection: Connection) -> dict[str, int]:
     return {str(state): int(count) for state, count in connection.execute(query)}
 
 
+def counted_by_kind(connection: Connection) -> dict[tuple[str, str], int]:
+    """How many jobs there are, by kind and state, those that have ended too."""
+    query = select(jobs.c.kind, jobs.c.state, func.count()).group_by(jobs.c.kind, jobs.c.state)
+    return {(str(kind), str(state)): int(n) for kind, state, n in connection.execute(query)}
+
+
 def ended_of(connection: Connection, ids: Collection[str]) -> set[str]:
     """Those of these jobs that have ended."""
     query = select(jobs.c.id).where(jobs.c.id.in_(list(ids)), jobs.c.state.in_(list(ENDED)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from iojoule.api.http import figures
 from iojoule.api.http.places import within
 from iojoule.api.http.predict.schemas import PredictRequest
 from iojoule.api.http.predictors import ServedProfiles
@@ -29,12 +30,14 @@ def predict(profiles: ServedProfiles, request: PredictRequest) -> dict[str, Any]
     names = [name for name in FIELDS if name in named]
     rows = [[one.get(name) for name in names] for one in asked]
     try:
-        return ask(
+        answers = ask(
             predictors, names, rows, where=lambda row: f"configurations[{row}]", place="the body"
-        ).document()
+        )
     except InputError as error:
         match = _ROW.match(error.message)
         if match is None or error.field is None:
             raise
         place = f"configurations.{match[1]}.{error.field}"
         raise type(error)(error.message, field=place) from None
+    figures.count_predictions(answers.evidence)
+    return answers.document()

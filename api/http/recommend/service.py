@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iojoule.api.http import figures
 from iojoule.api.http.places import within
 from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.http.recommend.schemas import RecommendationAnswer, RecommendRequest
@@ -21,4 +22,6 @@ def recommend(profiles: ServedProfiles, request: RecommendRequest) -> Recommenda
     with within("conditions"):
         recommender = profiles.recommender_under(device, request.conditions)
     with within("workload_profile"):
-        return answer(recommender, request.workload_profile)
+        found = answer(recommender, request.workload_profile)
+    figures.count_recommendation(found.evidence.values())
+    return found

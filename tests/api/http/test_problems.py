@@ -188,7 +188,7 @@ def test_a_fault_of_our_own_tells_nothing_of_the_inside(monkeypatch: pytest.Monk
 
     async def ask() -> httpx.Response:
         transport = httpx.ASGITransport(create_app(), raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.get("/devices")
 
     found = problem(anyio.run(ask), 500)

@@ -1,0 +1,166 @@
+"""The gate that every request passes: the right host, a key that allows it, room, and in time."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+import anyio
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from iojoule.api.http import figures, problems
+from iojoule.api.http.operations import Lane, Operation, needed, route_of
+from iojoule.api.state import api_keys
+from iojoule.api.state.api_keys import ApiKey
+from iojoule.api.state.errors import (
+    ForbiddenError,
+    NoKeyError,
+    TooManyError,
+    WrongHostError,
+)
+from iojoule.api.state.place import State
+from iojoule.datasets.errors import IojouleError
+
+PIECE_SECONDS = 15.0
+"""How long the next piece of a body may keep the service waiting."""
+
+BODY_SECONDS = 600.0
+"""How long a whole body may take: 64 MiB at a megabit a second."""
+
+CHALLENGE = 'Bearer realm="iojoule"'
+"""Of RFC 6750, section 3; what is wrong follows."""
+
+
+@dataclass
+class Access:
+    """Who may use the service.
+
+    Attributes:
+        required: Whether a key is needed. Where it is not, whoever reaches the service may do
+            everything, and so only requests for this very host are taken: else the page of a
+            stranger could ask by way of a browser on this machine (DNS rebinding).
+        keys: Those that open something, by their id; as of the last `refresh`.
+    """
+
+    required: bool = False
+    keys: dict[str, ApiKey] = field(default_factory=dict)
+
+    def refresh(self, state: State) -> None:
+        """Take over what was made and revoked since.
+
+        Raises:
+            UnavailableError: The store cannot be reached; the keys known last stay valid.
+        """
+        with state.database.read() as connection:
+            self.keys = api_keys.valid(connection)
+
+    def check(self, headers: Headers, operation: Operation) -> ApiKey | None:
+        """Return where the request may go on, with the key it showed.
+
+        Raises:
+            WrongHostError: It is for another host.
+            NoKeyError, ForbiddenError: It needs a key, or another one.
+        """
+        if not self.required:
+            if not _is_this_machine(headers.get("host", "")):
+                raise WrongHostError(
+                    "without keys the service answers as localhost only; give it keys "
+                    "(`iojoule key create`, `iojoule serve --require-key`) for other names"
+                )
+            return None
+        if operation.scope is None:
+            return None
+        kind, _, text = headers.get("authorization", "").partition(" ")
+        if kind.lower() != "bearer":
+            raise NoKeyError("this needs a key: send Authorization: Bearer KEY")
+        key = api_keys.opened_by(self.keys, text.strip())
+        if key is None:
+            raise NoKeyError("this key opens nothing: it was never made, or it was revoked")
+        if not key.scope.includes(operation.scope):
+            raise ForbiddenError(
+                f"this needs a key of scope {operation.scope}, and key {key.id} has {key.scope}"
+            )
+        return key
+
+
+def _is_this_machine(host: str) -> bool:
+    name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+    return name.lower() in ("localhost", "127.0.0.1", "[::1]")
+
+
+class Gate:
+    """Lets requests pass or answers them with a problem, before anything of their body is read."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app, self._access = app, access
+        self._under_way: Counter[Lane] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        operation = needed(scope["method"], route_of(scope["method"], scope["path"]))
+        try:
+            key = self._access.check(Headers(scope=scope), operation)
+            if key is not None:
+                scope["state"]["key_id"] = key.id
+            self._refuse_more(operation.lane)
+        except IojouleError as error:
+            figures.REFUSED.labels(str(error.http_status)).inc()
+            response = problems.answer(Request(scope), error, _challenge(error, operation))
+            await response(scope, receive, send)
+            return
+        await self._pass(operation.lane, scope, _in_time(receive), send)
+
+    def _refuse_more(self, lane: Lane | None) -> None:
+        if lane is not None and self._under_way[lane] >= lane.places:
+            raise TooManyError(
+                f"{lane.places} requests of this kind are under way already; ask again in a moment"
+            )
+
+    async def _pass(self, lane: Lane | None, scope: Scope, receive: Receive, send: Send) -> None:
+        if lane is None:
+            await self._app(scope, receive, send)
+            return
+        self._under_way[lane] += 1
+        try:
+            with figures.UNDER_WAY.labels(lane.name).track_inprogress():
+                await self._app(scope, receive, send)
+        finally:
+            self._under_way[lane] -= 1
+
+
+def _challenge(error: IojouleError, operation: Operation) -> dict[str, str] | None:
+    """What a client has to bring (RFC 6750, section 3)."""
+    if isinstance(error, ForbiddenError):
+        told = f'{CHALLENGE}, error="insufficient_scope", scope="{operation.scope}"'
+        return {"WWW-Authenticate": told}
+    return {"WWW-Authenticate": CHALLENGE} if isinstance(error, NoKeyError) else None
+
+
+def _in_time(receive: Receive) -> Receive:
+    """The same, but a body must come steadily; raises HTTPException 408 where it does not."""
+    until = time.monotonic() + BODY_SECONDS
+    whole = False
+
+    async def received() -> Message:
+        nonlocal whole
+        if whole:  # what comes now is that the client has gone, and that may take for ever
+            return await receive()
+        seconds = min(PIECE_SECONDS, until - time.monotonic())
+        with anyio.move_on_after(seconds):
+            message = await receive()
+            whole = not message.get("more_body", False)
+            return message
+        raise HTTPException(
+            408,
+            f"the rest of the body did not come: {PIECE_SECONDS:.0f} s for the next piece and "
+            f"{BODY_SECONDS:.0f} s for all of it is as long as the service waits",
+        )
+
+    return received

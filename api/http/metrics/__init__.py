@@ -1,0 +1,1 @@
+"""GET /metrics: what the service counts of itself."""

@@ -1,0 +1,109 @@
+"""Every operation of the service: who may ask for it, and how many may at the same time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from starlette.routing import compile_path
+
+from iojoule.api.state.api_keys import Scope
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Operations that share a number of places, for each holds something until it is answered.
+
+    Attributes:
+        name: Of the metrics.
+        places: How many requests may be under way; what comes beyond is answered 429.
+    """
+
+    name: str
+    places: int
+
+
+COMPUTE = Lane("compute", 64)
+"""Hold their question and, two at a time, the arrays of all candidates."""
+
+UPLOAD = Lane("upload", 8)
+"""Hold a file of up to 64 MiB on the disk and, two at a time, 3 GiB of memory."""
+
+FOLLOW = Lane("follow", 256)
+"""Hold a connection, and read the job from the database a few times a second."""
+
+LANES = (COMPUTE, UPLOAD, FOLLOW)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What an operation needs.
+
+    Attributes:
+        scope: Of the key; None: anybody may.
+        lane: None: it holds nothing worth counting.
+    """
+
+    scope: Scope | None
+    lane: Lane | None = None
+
+
+_OPEN = Operation(None)
+_READ, _COMPUTE = Operation(Scope.READ), Operation(Scope.READ, COMPUTE)
+_WRITE, _ADMIN = Operation(Scope.WRITE), Operation(Scope.ADMIN)
+
+OPERATIONS: dict[tuple[str, str], Operation] = {
+    ("GET", "/"): _OPEN,
+    ("GET", "/ui/{place:path}"): _OPEN,  # the page is no secret; what it shows, it asks for
+    ("GET", "/openapi.json"): _OPEN,
+    ("GET", "/healthz"): _OPEN,
+    ("GET", "/readyz"): _OPEN,
+    ("GET", "/metrics"): _READ,
+    ("POST", "/recommend"): _COMPUTE,
+    ("POST", "/predict"): _COMPUTE,
+    ("POST", "/what-if"): _COMPUTE,
+    ("POST", "/fleet/plan"): _COMPUTE,
+    ("POST", "/fleet/frontier"): _COMPUTE,
+    ("POST", "/workloads"): _COMPUTE,
+    ("GET", "/workloads/presets"): _READ,
+    ("GET", "/devices"): _READ,
+    ("GET", "/devices/{id}"): _READ,
+    ("GET", "/devices/{id}/profiles"): _READ,
+    ("GET", "/devices/{id}/profiles/current"): _READ,
+    ("PUT", "/devices/{id}/profiles/current"): _ADMIN,  # changes what everybody is answered
+    ("GET", "/devices/{id}/profiles/{version}"): _READ,
+    ("GET", "/devices/{id}/calibrations"): _READ,
+    ("POST", "/devices/{id}/calibrations"): _ADMIN,  # likewise, once the job is done
+    ("GET", "/datasets"): _READ,
+    ("POST", "/datasets"): Operation(Scope.WRITE, UPLOAD),
+    ("GET", "/datasets/{id}"): _READ,
+    ("GET", "/datasets/{id}/data"): _READ,
+    ("GET", "/datasets/{id}/sidecar"): _READ,
+    ("GET", "/simulations"): _READ,
+    ("POST", "/simulations"): _WRITE,
+    ("GET", "/jobs"): _READ,
+    ("GET", "/jobs/{id}"): _READ,
+    ("GET", "/jobs/{id}/result"): _READ,
+    ("GET", "/jobs/{id}/events"): Operation(Scope.READ, FOLLOW),
+    ("POST", "/jobs/{id}/cancel"): _WRITE,
+}
+"""Method and path -> what it needs. What is not listed here, nobody but an admin is let near."""
+
+_PATTERNS: list[tuple[str, re.Pattern[str], str]] = [
+    (method, compile_path(path)[0], path) for method, path in OPERATIONS
+]
+
+
+def route_of(method: str, path: str) -> str | None:
+    """The path of an operation as OPERATIONS has it; None: there is no such operation."""
+    method = "GET" if method == "HEAD" else method
+    for known, pattern, template in _PATTERNS:
+        if method == known and pattern.match(path):
+            return template
+    return None
+
+
+def needed(method: str, route: str | None) -> Operation:
+    """What an operation needs, by its path as `route_of` gives it."""
+    method = "GET" if method == "HEAD" else method
+    return _ADMIN if route is None else OPERATIONS[method, route]

@@ -1,0 +1,187 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import httpx
+import pytest
+from fastapi import FastAPI
+from starlette.types import Message
+
+from iojoule.api.http import gate
+from iojoule.api.http.app import create_app
+from iojoule.api.http.gate import Access, Gate
+from iojoule.api.http.operations import COMPUTE, LANES, OPERATIONS, needed, route_of
+from iojoule.api.http.predict.schemas import EXAMPLE
+from iojoule.api.state import api_keys
+from iojoule.api.state.api_keys import Scope
+from iojoule.api.state.place import Place, State
+from tests.api.http.conftest import serving
+from tests.api.http.test_problems import JSON, problem
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[State, dict[Scope, str]]:
+    """A state with a key of each scope."""
+    state = State(Place.of(tmp_path_factory.mktemp("keys")))
+    state.open()
+    with state.database.write() as connection:
+        made = {scope: api_keys.create(connection, scope, scope)[1] for scope in Scope}
+    return state, made
+
+
+@pytest.fixture(scope="module")
+def locked(keys: tuple[State, dict[Scope, str]]) -> Iterator[httpx.Client]:
+    """A service that asks for keys."""
+    with serving(keys[0], require_key=True) as client:
+        yield client
+
+
+def bearing(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+def test_every_operation_is_listed_with_what_it_needs() -> None:
+    described = create_app().openapi()["paths"]
+    there = {(method.upper(), path) for path, methods in described.items() for method in methods}
+    page = {("GET", "/"), ("GET", "/ui/{place:path}"), ("GET", "/openapi.json")}
+    assert there | page == set(OPERATIONS)
+
+
+def test_nothing_over_http_deletes_or_changes_the_host() -> None:
+    changing = {one for one in OPERATIONS if one[0] != "GET"}
+    assert changing == {
+        # answered from memory
+        ("POST", "/recommend"), ("POST", "/predict"), ("POST", "/what-if"),
+        ("POST", "/fleet/plan"), ("POST", "/fleet/frontier"), ("POST", "/workloads"),
+        # kept below the state's folder, under names of the service's own
+        ("POST", "/datasets"), ("POST", "/simulations"), ("POST", "/jobs/{id}/cancel"),
+        ("POST", "/devices/{id}/calibrations"), ("PUT", "/devices/{id}/profiles/current"),
+    }  # fmt: skip
+
+
+def test_what_is_not_listed_is_for_admins() -> None:
+    assert route_of("DELETE", "/datasets/x") is None
+    assert needed("DELETE", None).scope is Scope.ADMIN
+    assert needed("HEAD", route_of("HEAD", "/devices")).scope is Scope.READ
+
+
+@pytest.mark.parametrize("path", ["/devices", "/jobs", "/metrics", "/nothing/here"])
+def test_without_a_key_one_is_asked_for(path: str, locked: httpx.Client) -> None:
+    response = locked.get(path)
+    assert problem(response, 401)["type"] == "urn:iojoule:problem:no-valid-key"
+    assert response.headers["www-authenticate"].startswith("Bearer ")
+    for wrong in ("Bearer nonsense", "Basic dXNlcjpwYXNz", "Bearer"):
+        problem(locked.get(path, headers={"Authorization": wrong}), 401)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json", "/"])
+def test_probes_and_the_page_are_open(path: str, locked: httpx.Client) -> None:
+    assert locked.get(path).status_code < 400
+
+
+def test_each_scope_does_what_it_is_for(
+    locked: httpx.Client, keys: tuple[State, dict[Scope, str]], device: str
+) -> None:
+    asked = {
+        Scope.READ: ("POST", "/predict"),
+        Scope.WRITE: ("POST", "/jobs/0123/cancel"),
+        Scope.ADMIN: ("PUT", f"/devices/{device}/profiles/current"),
+    }
+    for scope, key in keys[1].items():
+        for wanted, (method, path) in asked.items():
+            response = locked.request(method, path, json=EXAMPLE, headers=bearing(key))
+            if scope.includes(wanted):
+                assert response.status_code not in (401, 403), response.text
+            else:
+                problem(response, 403)
+                assert f'scope="{wanted}"' in response.headers["www-authenticate"]
+
+
+def test_the_description_says_which_scope(locked: httpx.Client) -> None:
+    described = locked.get("/openapi.json").json()
+    assert described["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
+    assert described["paths"]["/datasets"]["post"]["security"] == [{"key": ["write"]}]
+    assert described["paths"]["/healthz"]["get"]["security"] == []
+
+
+def test_on_loopback_no_key_is_needed_and_the_description_says_so(service: httpx.Client) -> None:
+    assert service.get("/devices").status_code == 200
+    described = service.get("/openapi.json").json()
+    assert described["paths"]["/devices"]["get"]["security"] == [{}, {"key": ["read"]}]
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200), ("localhost:8080", 200), ("127.0.0.1:1", 200), ("[::1]", 200),
+        ("[::1]:80", 200), ("evil.example", 421), ("evil.example:8080", 421),
+        ("localhost.evil.example", 421),
+    ],
+)  # fmt: skip
+def test_without_keys_it_answers_as_this_machine_only(
+    host: str, status: int, service: httpx.Client
+) -> None:
+    response = service.get("/devices", headers={"Host": host})
+    if status == 200:
+        assert response.status_code == 200
+    else:
+        problem(response, status)
+
+
+def test_a_revoked_key_opens_nothing(tmp_path: Path) -> None:
+    state = State(Place.of(tmp_path))
+    state.open()
+    with state.database.write() as connection:
+        made, text = api_keys.create(connection, "x", Scope.READ)
+    access = Access(required=True)
+    access.refresh(state)
+    assert api_keys.opened_by(access.keys, text) == made
+    with state.database.write() as connection:
+        api_keys.revoke(connection, made.id)
+    access.refresh(state)
+    assert api_keys.opened_by(access.keys, text) is None
+    state.close()
+
+
+def test_what_finds_no_place_is_told_to_come_again() -> None:
+    inner = FastAPI()
+    app = Gate(inner, Access())
+    app._under_way[COMPUTE] = COMPUTE.places
+
+    async def ask(path: str) -> httpx.Response:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.post(path)
+
+    response = anyio.run(ask, "/predict")
+    problem(response, 429)
+    assert int(response.headers["retry-after"]) > 0
+    assert anyio.run(ask, "/simulations").status_code == 404
+    assert len({lane.name for lane in LANES}) == len(LANES)
+
+
+def test_places_are_given_back(service: httpx.Client) -> None:
+    for _ in range(COMPUTE.places + 1):
+        assert service.post("/predict", content=b"{", headers=JSON).status_code == 400
+
+
+def test_a_body_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "PIECE_SECONDS", 0.01)
+    sent: list[Message] = []
+
+    async def never() -> Message:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def ask() -> None:
+        scope = {
+            "type": "http", "method": "POST", "path": "/predict", "query_string": b"",
+            "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+        }  # fmt: skip
+        await create_app()(scope, never, send)
+
+    anyio.run(ask)
+    assert sent[0]["status"] == 408
