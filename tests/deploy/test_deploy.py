@@ -1,0 +1,89 @@
+"""What the service is installed with; the dashboard is judged beside its figures."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from iojoule.api.cli.app import run
+
+
+@pytest.fixture
+def unit(root: Path) -> str:
+    """The systemd unit."""
+    return (root / "deploy" / "iojoule.service").read_text()
+
+
+@pytest.fixture
+def steps(root: Path) -> list[tuple[str, str]]:
+    """The instructions of the Containerfile and what they are given."""
+    text = (root / "deploy" / "Containerfile").read_text()
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    joined = "\n".join(lines).replace("\\\n", " ").splitlines()
+    return [(name, rest) for name, _, rest in (line.partition(" ") for line in joined) if name]
+
+
+def analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed: apt-get install systemd")
+    return subprocess.run(
+        ["systemd-analyze", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def test_systemd_understands_all_of_the_unit(unit: str, tmp_path: Path) -> None:
+    here = tmp_path / "iojoule.service"
+    here.write_text(unit.replace("/opt/iojoule/bin/iojoule", sys.executable))
+    done = analyze("verify", str(here))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_unit_is_as_closed_as_systemd_calls_ok(unit: str, tmp_path: Path) -> None:
+    here = tmp_path / "iojoule.service"
+    here.write_text(unit)
+    done = analyze("security", "--offline=true", "--threshold=20", str(here))  # 2.0 of 10
+    assert done.returncode == 0, done.stdout
+
+
+def test_no_part_runs_as_root(unit: str, steps: list[tuple[str, str]]) -> None:
+    assert "DynamicUser=yes" in unit
+    users = [rest for name, rest in steps if name == "USER"]
+    last = max(index for index, (name, _) in enumerate(steps) if name == "FROM")
+    assert users == ["65532:65532"]
+    assert ("USER", users[0]) in steps[last:]
+
+
+def test_what_is_started_is_a_command_there_is(
+    unit: str, steps: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = re.search(r"^ExecStart=\S+ (.*)$", unit, re.MULTILINE)
+    assert found
+    told = next(rest for name, rest in steps if name == "CMD")
+    for arguments in (shlex.split(found[1]), shlex.split(told.strip("[]").replace(",", " "))):
+        assert run([*arguments, "--help"]) == 0
+        options = capsys.readouterr().out
+        assert all(one in options for one in arguments if one.startswith("--"))
+
+
+def test_the_image_is_made_of_what_there_is_and_of_what_was_checked(
+    root: Path, steps: list[tuple[str, str]]
+) -> None:
+    for name, rest in steps:
+        assert name != "ADD"  # takes addresses and unpacks
+        if name == "COPY" and "--from" not in rest:
+            assert all((root / one).exists() for one in rest.split()[:-1])
+        if name == "FROM":
+            assert re.search(r":\d", rest)
+    installs = [
+        part
+        for name, rest in steps
+        if name == "RUN"
+        for part in rest.split("&&")
+        if "/pip " in part
+    ]
+    assert installs
+    assert all("--require-hashes" in one or "--no-index" in one for one in installs)
