@@ -20,6 +20,9 @@ from iojoule.sim.sweep import Axis, Job, combinations, run_jobs, with_values
 from iojoule.sim.traps import findings
 from iojoule.sim.workload import FlowKind
 
+REQUESTS_MAX = 2_000_000_000
+"""Of all runs together, where flows say how many; the limits of a run hold for all."""
+
 LIMITS = Limits(memory_bytes=4 << 30, wall_seconds=600.0, events=2_000_000_000)
 """Of one run: nobody's question may take all of a machine that others ask too."""
 
@@ -46,6 +49,12 @@ def planned(request: SimulationRequest) -> Plan:
         device = read_drive(preset_path(request.drive)).device
     except InputError as error:
         raise InputError(error.message, field="drive") from None
+    asked = count * sum(flow.total_requests for flow in request.scenario.flows)
+    if asked > REQUESTS_MAX:
+        raise InputError(
+            f"{count} runs of {asked // count} requests are {asked}; ask for {REQUESTS_MAX} at most",
+            field="scenario",
+        )
     with _naming("set"):
         device, scenario = with_values(device, request.scenario, request.set)
     axes = [Axis(name, tuple(listed)) for name, listed in request.vary.items()]

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, RowMapping, and_, case, exists, func, insert,
 from sqlalchemy.exc import IntegrityError
 
 from iojoule.api.state.database import Database, now
-from iojoule.api.state.errors import ConflictError, NotFoundError
+from iojoule.api.state.errors import ConflictError, NotFoundError, TooManyError
 from iojoule.api.state.idempotency import Key, first_time
 from iojoule.api.state.ids import new_id
 from iojoule.api.state.pages import Page, page_of
@@ -27,6 +27,9 @@ LEASE_SECONDS = 15.0
 
 ATTEMPTS_MAX = 20
 """A job that has ended so many workers is not given another one."""
+
+WAITING_MAX = 1000
+"""Jobs that may wait; a queue that nobody works off must not grow for ever."""
 
 ENDED = frozenset({"done", "failed", "cancelled"})
 
@@ -89,11 +92,14 @@ def submit(
 
     Raises:
         InputError: The key came with another request.
+        TooManyError: WAITING_MAX jobs wait already.
     """
     id_ = new_id()
     made = first_time(connection, key, id_)
     if made is not None:
         return find(connection, made)
+    if counted(connection).get("queued", 0) >= WAITING_MAX:
+        raise TooManyError(f"{WAITING_MAX} jobs wait already; ask again when some are done")
     connection.execute(
         insert(jobs).values(
             id=id_, kind=kind, exclusive=exclusive, request=dict(request), state="queued",
