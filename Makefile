@@ -13,7 +13,7 @@ BIN := .venv/bin
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup core demo lab-demo test test-slow test-lab test-qemu test-fresh fuzz bench lint format profiles figures screenshots cards serve lock clean
+.PHONY: help setup core demo lab-demo test test-slow test-lab test-qemu test-fresh fuzz bench lint audit format profiles figures screenshots cards serve lock clean
 
 help: ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -59,6 +59,13 @@ bench: setup ## the time and memory budgets
 
 lint: setup ## linters, types and import layers only
 	@scripts/check.sh lint
+
+# Not part of .ci/run: it needs the advisories of PyPI and npm, which mirrors of them do not have.
+# --strict: a package that could not be looked up is a failure and not a pass.
+audit: ## look up known vulnerabilities of what is pinned (needs pip-audit: pip install pip-audit)
+	@command -v pip-audit >/dev/null || { echo "make audit needs pip-audit on the PATH: pip install pip-audit" >&2; exit 1; }
+	pip-audit --strict --disable-pip --require-hashes --requirement requirements.txt
+	cd api/page && npm audit --omit=dev
 
 format: setup ## rewrite the sources the way the linters want them
 	$(BIN)/ruff check --quiet --fix-only .
