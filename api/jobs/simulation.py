@@ -52,7 +52,7 @@ def planned(request: SimulationRequest) -> Plan:
     asked = count * sum(flow.total_requests for flow in request.scenario.flows)
     if asked > REQUESTS_MAX:
         raise InputError(
-            f"{count} runs of {asked // count} requests are {asked}; ask for {REQUESTS_MAX} at most",
+            f"{asked} requests in {count} runs are asked for; ask for {REQUESTS_MAX} at most",
             field="scenario",
         )
     with _naming("set"):

@@ -1,6 +1,9 @@
 import json
 import logging
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
@@ -127,6 +130,17 @@ def test_a_line_holds_what_went_wrong() -> None:
     told = json.loads(logs.JsonLines().format(record))
     assert told["message"] == "no"
     assert "ZeroDivisionError: division" in told["exception"]
+
+
+def test_processes_of_one_service_count_together(tmp_path: Path) -> None:
+    environment = {**os.environ, figures.SEVERAL_VARIABLE: str(tmp_path)}
+    begin = "from iojoule.api.http import figures; figures.count_predictions(['measured']); "
+    for end in ("", "print(figures.exposed(None).decode())"):
+        done = subprocess.run(
+            [sys.executable, "-c", begin + end], env=environment, capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+    assert 'iojoule_predictions_total{evidence="measured"} 2.0' in done.stdout
 
 
 def test_the_dashboard_asks_for_what_there_is(root: Path, service: httpx.Client) -> None:
