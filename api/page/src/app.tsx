@@ -5,6 +5,7 @@ import { DrivesPage } from "./drives/list_page";
 import { FleetPage } from "./fleet/page";
 import { InterfacePage } from "./interface/page";
 import { JobsPage } from "./jobs/jobs_page";
+import { KeyForm } from "./parts/key_form";
 import { RecommendPage } from "./recommend/page";
 import { address, go, usePlace } from "./router";
 import { WhatIfPage } from "./what_if/page";
@@ -36,6 +37,7 @@ export function App() {
           ))}
         </nav>
       </header>
+      <KeyForm />
       <main id="main" tabIndex={-1}>
         <Content path={place.path} query={place.query} />
       </main>

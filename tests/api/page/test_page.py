@@ -6,8 +6,13 @@ import json
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from iojoule.api.state import api_keys
+from iojoule.api.state.place import Place, State
+from tests.api.http.conftest import serving
 
 ROOT = Path(__file__).parents[3]
 AXE = ROOT / "api/page/node_modules/axe-core/axe.min.js"
@@ -140,6 +145,33 @@ def test_a_fleet_has_its_budget_curve(page: Page) -> None:
     page.get_by_role("button", name="Plan", exact=True).click()
     expect(page.get_by_label("Work that is served by power budget")).to_be_visible()
     expect(page.get_by_role("heading", name="Who does what")).to_be_visible()
+
+
+def test_a_key_is_asked_for_where_one_is_wanted(
+    browser: Browser, tmp_path: Path, page: Page
+) -> None:
+    store = State(Place.of(tmp_path))
+    with serving(store, require_key=True) as client:
+        with store.database.write() as connection:
+            _, key = api_keys.create(connection, "browser", api_keys.Scope.READ)
+        other = browser.new_page(base_url=str(client.base_url))
+        other.goto("/ui/")
+        other.get_by_label("This service wants a key").fill(key)
+        other.get_by_role("button", name="Use it").click()
+        answered(other)
+        expect(other.get_by_label("This service wants a key")).to_have_count(0)
+        other.close()
+
+
+def test_a_job_is_followed_to_its_end(page: Page, service: httpx.Client) -> None:
+    body = {"drive": "samsung-980-pro-1tb", "scenario": {"flows": [{"total_requests": 1000}]}}
+    made = service.post("/simulations", json=body)
+    assert made.status_code == 202, made.text
+    page.goto("/ui/jobs")
+    row = page.get_by_role("row").filter(has_text=made.json()["id"])
+    expect(row).to_contain_text("queued")
+    row.get_by_role("button", name="Cancel").click()
+    expect(row).to_contain_text("cancelled")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -11,9 +11,25 @@ export class ProblemError extends Error {
   }
 }
 
+/** Told to the window when the service wants a key, or another one. */
+export const KEY_WANTED = "iojoule-key-wanted";
+const KEY = "iojoule-key";
+
+/** The key that was typed in, until the tab is closed. */
+export function storedKey(): string | null {
+  return sessionStorage.getItem(KEY);
+}
+
+/** Use a key from now on. */
+export function storeKey(key: string): void {
+  sessionStorage.setItem(KEY, key);
+}
+
 /** GET a resource. */
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
-  return read<T>(await fetch(path, { headers: { Accept: "application/json" }, ...given(signal) }));
+  return read<T>(
+    await fetch(path, { headers: headers({ Accept: "application/json" }), ...given(signal) }),
+  );
 }
 
 /** POST a question as JSON. */
@@ -21,7 +37,7 @@ export async function post<T>(path: string, body: unknown, signal?: AbortSignal)
   return read<T>(
     await fetch(path, {
       method: "POST",
-      headers: { "Content-Type": "application/json", Accept: "application/json" },
+      headers: headers({ "Content-Type": "application/json", Accept: "application/json" }),
       body: JSON.stringify(body),
       ...given(signal),
     }),
@@ -31,14 +47,18 @@ export async function post<T>(path: string, body: unknown, signal?: AbortSignal)
 /** POST a file's text as it is. */
 export async function postText<T>(path: string, text: string): Promise<T> {
   return read<T>(
-    await fetch(path, { method: "POST", headers: { "Content-Type": "text/plain" }, body: text }),
+    await fetch(path, {
+      method: "POST",
+      headers: headers({ "Content-Type": "text/plain" }),
+      body: text,
+    }),
   );
 }
 
 /** POST a file as it is. */
 export async function postFile<T>(path: string, file: File, type: string): Promise<T> {
   return read<T>(
-    await fetch(path, { method: "POST", headers: { "Content-Type": type }, body: file }),
+    await fetch(path, { method: "POST", headers: headers({ "Content-Type": type }), body: file }),
   );
 }
 
@@ -46,8 +66,14 @@ function given(signal: AbortSignal | undefined): { signal?: AbortSignal } {
   return signal ? { signal } : {};
 }
 
+function headers(own: Record<string, string>): Record<string, string> {
+  const key = storedKey();
+  return key ? { ...own, Authorization: `Bearer ${key}` } : own;
+}
+
 async function read<T>(response: Response): Promise<T> {
   if (response.ok) return (await response.json()) as T;
+  if (response.status === 401) dispatchEvent(new Event(KEY_WANTED));
   throw new ProblemError(await problemOf(response));
 }
 

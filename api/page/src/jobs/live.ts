@@ -1,5 +1,6 @@
 // A job as it goes on, from the service's events.
 import { useEffect, useState } from "preact/hooks";
+import { get, storedKey } from "../api/client";
 import type { JobStatus } from "../api/types";
 
 export const ENDED: ReadonlySet<string> = new Set(["done", "failed", "cancelled"]);
@@ -11,6 +12,7 @@ export function useLive(first: JobStatus): JobStatus {
   useEffect(() => {
     setJob(first);
     if (ENDED.has(first.state)) return;
+    if (storedKey()) return poll(first, setJob); // an EventSource cannot bring a key along
     const events = new EventSource(first.events_url);
     const take = (event: MessageEvent<string>) => {
       const now = JSON.parse(event.data) as JobStatus;
@@ -21,4 +23,15 @@ export function useLive(first: JobStatus): JobStatus {
     return () => events.close();
   }, [first]);
   return job;
+}
+
+const POLL_MS = 1000;
+
+function poll(first: JobStatus, take: (job: JobStatus) => void): () => void {
+  const timer = setInterval(async () => {
+    const job = await get<JobStatus>(first.url);
+    take(job);
+    if (ENDED.has(job.state)) clearInterval(timer);
+  }, POLL_MS);
+  return () => clearInterval(timer);
 }
