@@ -12,7 +12,7 @@ import anyio.to_thread
 from fastapi import FastAPI
 
 from iojoule import __version__
-from iojoule.api.http import problems
+from iojoule.api.http import problems, tracing
 from iojoule.api.http.calibrations.endpoints import router as calibrations
 from iojoule.api.http.datasets.endpoints import router as datasets
 from iojoule.api.http.devices.endpoints import router as devices
@@ -67,6 +67,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         tasks.start_soon(_repeat, SWEEP_SECONDS, store.sweep)
         yield
         tasks.cancel_scope.cancel()
+    if app.state.traces is not None:
+        await off_loop(app.state.traces.shutdown)  # sends what waits
     store.close()
 
 
@@ -106,6 +108,9 @@ def create_app(store: State | None = None, *, require_key: bool = False) -> Fast
     problems.install(app)
     app.add_middleware(Gate, access=app.state.access)
     app.add_middleware(SecurityHeaders)
+    app.state.traces = tracing.provider() if tracing.configured() else None
+    if app.state.traces is not None:
+        app.add_middleware(tracing.Traced, provider=app.state.traces)
     app.add_middleware(Observed)
     describe(app)
     return app
