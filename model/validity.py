@@ -3,7 +3,8 @@
 Model, specimen, firmware, link, temperature and host are nested effects. What a profile was fitted
 on is one draw of each; an answer for a drive under unknown conditions carries the spread of all
 that is not known to be the same (stated priors, model/prior/assumptions.toml). Under a condition
-that is known to be another, measurements do not speak: the answer is "stale: recalibrate".
+that is known to be another, measurements do not speak: the answer is "stale: recalibrate". Asked
+about the very drive that was measured, nothing is left of the spread between specimens.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ class Verdict:
     said: str
 
 
+SPECIMEN = "device_serial_hash"
+
 FIELDS = (
+    SPECIMEN,
     "firmware",
     "pcie_generation",
     "pcie_lanes",
@@ -60,14 +64,15 @@ FIELDS = (
 
 def judge(profile: DeviceProfile, asked: Conditions) -> list[Verdict]:
     """Every condition against what the profile was measured under."""
-    return [_with_prior(*one) for one in _standings(profile, asked)]
+    return [_specimen(profile, asked), *(_with_prior(*one) for one in _standings(profile, asked))]
 
 
 def under(profile: DeviceProfile, asked: Conditions) -> DeviceProfile:
     """The profile as it answers under some conditions: wider by what is unknown.
 
-    The spread is shared by all configurations, as that between specimens is: it cancels in
-    their differences.
+    Another specimen than the measured one is the rule: only a stated `device_serial_hash` that is
+    the measured drive's takes the spread between specimens away. The spread is shared by all
+    configurations: it cancels in their differences.
 
     Raises:
         StaleProfileError: A condition lies outside what the profile is valid for; names it.
@@ -82,9 +87,11 @@ def under(profile: DeviceProfile, asked: Conditions) -> DeviceProfile:
         )
     profile = _on_link(profile, asked)
     between = profile.between_drives_relative_sd
-    sd = math.sqrt(between.value**2 + sum(one.sd**2 for one in verdicts))
-    unknown = [one.field for one in verdicts if one.standing == "unknown"]
-    source = between.source + (f"; unknown: {', '.join(unknown)}" if unknown else "")
+    sd = math.sqrt(sum(one.sd**2 for one in verdicts))
+    specimen, *others = verdicts
+    unknown = [one.field for one in others if one.standing == "unknown"]
+    source = specimen.said if specimen.standing == "same" else between.source
+    source += f"; unknown: {', '.join(unknown)}" if unknown else ""
     widened = between.model_copy(update={"value": sd, "source": source})
     return profile.model_copy(update={"between_drives_relative_sd": widened})
 
@@ -107,6 +114,15 @@ def _on_link(profile: DeviceProfile, asked: Conditions) -> DeviceProfile:
         source=f"PCIe {asked.pcie_generation}.0 as stated",
     )
     return profile.model_copy(update={"link_bytes_per_second": stated})
+
+
+def _specimen(profile: DeviceProfile, asked: Conditions) -> Verdict:
+    """Whether the drive is the one that was measured; if not, they differ as specimens do."""
+    measured = profile.valid_for.device_serial_hash
+    if measured is not None and asked.device_serial_hash == measured:
+        return Verdict(SPECIMEN, "same", 0.0, "the drive is the one that was measured")
+    sd = profile.between_drives_relative_sd.value
+    return Verdict(SPECIMEN, "unknown", sd, "another drive than the measured one, or nobody said")
 
 
 def _with_prior(field: str, standing: str, said: str) -> Verdict:

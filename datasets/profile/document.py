@@ -24,13 +24,17 @@ FACTS_RECIPE = "facts"
 
 
 class ValidFor(Section):
-    """Outside these conditions an answer widens or says stale."""
+    """Outside these conditions an answer widens or says stale.
+
+    `device_serial_hash` names the one drive that was measured; None where nobody said, or several.
+    """
 
     firmware: list[str]
     pcie_generation: list[int]
     aspm_policy: str | None = None
     temperature_celsius: tuple[float, float] | None = None
     power_loss_protection: bool | None = None
+    device_serial_hash: str | None = None
     notes: list[str]
 
 

@@ -20,7 +20,7 @@ def valid_for(stated: ValidFor, measurements: Sequence[Measurement]) -> ValidFor
         "pcie_generation": stated.pcie_generation
         or sorted({one.pcie_generation for one in seen if one.pcie_generation}),
     }
-    for field in ("aspm_policy", "power_loss_protection"):
+    for field in ("aspm_policy", "power_loss_protection", "device_serial_hash"):
         values = {getattr(one, field) for one in seen}
         if getattr(stated, field) is None and len(values) == 1:
             known[field] = values.pop()

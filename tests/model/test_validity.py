@@ -16,7 +16,7 @@ from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.facts import facts_of
 from iojoule.model.validity import judge, under
 
-SAME = {
+SAME: dict[str, Any] = {
     "firmware": "FW1",
     "pcie_generation": 4,
     "pcie_lanes": 4,
@@ -49,9 +49,36 @@ def sd(profile: DeviceProfile, **stated: Any) -> float:
 
 def test_what_is_known_to_be_the_same_leaves_the_specimen_alone(profile: DeviceProfile) -> None:
     same = SAME | {"host_id": profile.host.host_id}
-    assert {one.standing for one in judge(profile, Conditions(**same))} == {"same"}
+    specimen, *others = judge(profile, Conditions(**same))
+    assert specimen.standing == "unknown"
+    assert {one.standing for one in others} == {"same"}
     assert sd(profile, **same) == pytest.approx(profile.between_drives_relative_sd.value)
     assert sd(profile, **same) > 0
+
+
+def test_only_the_very_drive_that_was_measured_has_no_spread_between_drives(
+    profile: DeviceProfile,
+) -> None:
+    same = SAME | {"host_id": profile.host.host_id}
+    stated = profile.valid_for.model_copy(update={"device_serial_hash": "measured"})
+    measured = profile.model_copy(update={"valid_for": stated})
+    between = profile.between_drives_relative_sd.value
+    assert sd(measured, **same, device_serial_hash="measured") == 0.0
+    for other in (None, "another"):
+        assert sd(measured, **same, device_serial_hash=other) == pytest.approx(between)
+    assert sd(profile, **same, device_serial_hash="measured") == pytest.approx(between)
+
+
+@pytest.mark.parametrize(("serials", "known"), [("aaa", "a"), ("aba", None)])
+def test_a_fit_names_its_drive_where_it_is_one(
+    measure: Any, serials: str, known: str | None
+) -> None:
+    rows = [
+        one.model_copy(update={"conditions": Conditions(device_serial_hash=serial)})
+        for one, serial in zip(measure()[:3], serials, strict=True)
+    ]
+    found = valid_for(generic_recipe("a", "A").valid_for, rows)
+    assert found.device_serial_hash == known
 
 
 @pytest.mark.parametrize("field", [*SAME, "host_id"])
