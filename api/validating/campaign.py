@@ -6,6 +6,7 @@ that are asked about were never run. Each shows the truth with the noise of a ru
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,10 +19,11 @@ from iojoule.api.validating.truth import Grid, Table, Work, measured_workload
 from iojoule.datasets.measured_drive import FILE_NAME, DeclaredState, MeasuredDrive
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.provenance import Provenance
-from iojoule.datasets.schema import Configuration, Measurement, Observations
+from iojoule.datasets.schema import Conditions, Configuration, Measurement, Observations
 from iojoule.datasets.store import Dataset, write_dataset
 from iojoule.measure.campaign.space_filling import space_filling
 from iojoule.measure.point import Point
+from iojoule.model.validity import under
 
 RUNS = 144
 """Of each kind of work: with the pauses between them an two hours each."""
@@ -42,6 +44,8 @@ def fitted(
 ) -> DeviceProfile:
     """The profile that `iojoule fit` makes of the drive's campaign.
 
+    It answers about this very drive, under the conditions that its runs were made under.
+
     Args:
         drive: Which one.
         tables: Its truth.
@@ -60,7 +64,7 @@ def fitted(
         (folder / FILE_NAME).write_text(_told(drive, name).model_dump_json(), encoding="utf-8")
         dataset = Dataset.from_measurements(measured, Provenance(importer="validate"))
         write_dataset(dataset, folder / "runs")
-        return fit_datasets([folder], name).profile
+        return under(fit_datasets([folder], name).profile, _conditions(drive))
 
 
 def measured_part(grid: Grid) -> Grid:
@@ -96,10 +100,28 @@ def _campaign(
         )
         found.append(
             Measurement(
-                workload=points[place].workload, configuration=chosen[place], observations=seen
+                workload=points[place].workload,
+                configuration=chosen[place],
+                conditions=_conditions(drive),
+                observations=seen,
             )
         )
     return found
+
+
+def _conditions(drive: HiddenDrive) -> Conditions:
+    """Those of the campaign and, as it is the same drive in the same host, of every question."""
+    return Conditions(
+        device_serial_hash=hashlib.sha256(drive.name.encode()).hexdigest(),
+        firmware="1",
+        pcie_generation=4,
+        pcie_lanes=4,
+        temperature_celsius_mean=40.0,
+        aspm_policy="disabled",
+        power_loss_protection=False,
+        percentage_used=0.0,
+        host_id="simulated",
+    )
 
 
 def _told(drive: HiddenDrive, name: str) -> MeasuredDrive:
