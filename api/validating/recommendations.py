@@ -32,7 +32,7 @@ def validate(
     Args:
         cases: Questions.
         seed: Of drives, measurement noise and questions; the same seed gives the same outcomes.
-        drives: How many drives, at most those of `drives.KINDS`.
+        drives: How many drives, at most those of `drives.KINDS`; no more than there are questions.
         grid: Configurations whose truth is simulated; None takes all of `truth.Grid`.
         works: Kinds of work that are asked about.
         runs: Measured runs of each kind of work, at every other size and depth.
@@ -40,6 +40,7 @@ def validate(
         kept: Folder in which simulated truth is kept for the next time.
         tick: Told of the simulations' progress.
     """
+    drives = min(drives, cases)
     drawn = draw_drives(seed, drives)
     truth = tables(drawn, works, grid or Grid(), kept=kept, tick=tick)
     recommenders = []
