@@ -13,6 +13,11 @@ def non_dominated(costs: Annotated[NDArray[numpy.float64], dict(shape=(None, 3),
     1 for each row of the Pareto set, all three columns to be minimised; the first of equal rows stands for all of them, or all are told with `copies`.
     """
 
+def keep_freed_memory(bytes: int) -> None:
+    """
+    Keep so much freed memory instead of giving it back to the operating system.
+    """
+
 class Axes:
     """The axes of the product, and where on them each row lies."""
 

@@ -44,8 +44,13 @@ TAILS = ("p50", "p99", "p999")
 BLOCK_ROWS = 131_072
 """Candidates evaluated at a time, so that memory stays bounded."""
 
-ROWS_A_THREAD = 32_768
-"""Fewer rows than two times this are not worth a second thread: on a busy machine it comes late."""
+ROWS_A_THREAD = 8_000
+"""Fewer rows than two times this are not worth a second thread."""
+
+KEPT_BYTES = 64 << 20
+"""Freed memory that the process keeps: glibc maps arrays above 128 KiB anew each time, and touching
+their pages again took as long as computing on them."""
+_kernel.keep_freed_memory(KEPT_BYTES)
 
 CAPACITY, SERVED, LATENCY, TAIL, DEVICE, CPU, SYSTEM = range(7)
 """The kernel's columns."""

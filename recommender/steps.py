@@ -83,16 +83,19 @@ class Steps:
 
     def see(self, judged: Judged | Block) -> None:
         """Take a block of judged candidates into account."""
-        missed = judged.violations > 0
-        wrong = np.zeros(len(missed), dtype=np.int8)
-        for hard in np.flatnonzero(~self.soft):  # one after the other, as they lie in memory
-            wrong += missed[:, hard]
-        preferred, objective = judged.preferred_missed, np.ascontiguousarray(judged.costs[:, 0])
+        # one bound after the other, as they lie in memory
+        missed = [judged.violations[:, column] > 0 for column in range(len(self.limits))]
+        wrong = np.zeros(len(judged.costs), dtype=np.int8)
+        for hard in np.flatnonzero(~self.soft):
+            wrong += missed[hard]
+        preferred = judged.preferred_missed if self.soft.any() else None
+        objective = np.ascontiguousarray(judged.costs[:, 0])
         whole = np.flatnonzero(wrong == 0)
-        self._offer(("", "now"), judged.frame, whole, preferred[whole], objective[whole])
+        now = None if preferred is None else preferred[whole]
+        self._offer(("", "now"), judged.frame, whole, now, objective[whole])
         for column, name in enumerate(self.limits):
             soft = bool(self.soft[column])
-            rows = whole if soft else np.flatnonzero(wrong == missed[:, column])
+            rows = whole if soft else np.flatnonzero(wrong == missed[column])
             if not len(rows):
                 continue
             ratio = self._ratio(name, judged.reached[:, column][rows])
@@ -100,26 +103,36 @@ class Steps:
                 self._come_close(name, judged, rows, ratio, column)
             if name == DEMAND:
                 continue
-            others = preferred[rows] - (judged.violations[:, column][rows] if soft else 0.0)
+            others = None if preferred is None else preferred[rows]
+            if others is not None and soft:
+                others = others - judged.violations[:, column][rows]
             values = objective[rows]
             for way, factor in WAYS.items():
-                over = np.maximum(ratio * factor - 1.0, 0.0)
-                kept = slice(None) if soft else np.flatnonzero(over == 0)
-                total = others + over if soft else others
-                self._offer((name, way), judged.frame, rows[kept], total[kept], values[kept])
+                if others is not None and soft:
+                    total = others + np.maximum(ratio * factor - 1.0, 0.0)
+                    self._offer((name, way), judged.frame, rows, total, values)
+                    continue
+                kept = np.flatnonzero(ratio * factor <= 1.0)
+                now = None if others is None else others[kept]
+                self._offer((name, way), judged.frame, rows[kept], now, values[kept])
 
     def _ratio(self, name: str, reached: Floats) -> Floats:
         limit = self.limits[name]
         return reached / limit if name.endswith("_max") else limit / reached
 
     def _offer(
-        self, key: tuple[str, Way], frame: Takes, rows: Rows, preferred: Floats, objective: Floats
+        self,
+        key: tuple[str, Way],
+        frame: Takes,
+        rows: Rows,
+        preferred: Floats | None,
+        objective: Floats,
     ) -> None:
         if not len(rows):
             return
         known = self.least.get(key)
         missed = 0.0
-        if self.soft.any():
+        if preferred is not None:
             level = np.round(preferred / AS_GOOD)
             missed = float(level.min())
             objective = np.where(level == missed, objective, np.inf)

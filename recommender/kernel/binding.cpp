@@ -15,6 +15,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 #include "pareto.hpp"
 #include "screen.hpp"
 
@@ -320,6 +324,19 @@ void bind_question(nb::module_& module) {
            "much it is missed; mark the rows that hold every bound that is not only preferred.");
 }
 
+// mallopt(3): the threshold above which memory is mapped and unmapped, and how much of what was freed
+// at the end of the heap is kept.
+void keep_freed_memory(int bytes) {
+#if defined(__GLIBC__)
+  constexpr int largest = 32 << 20;  // what glibc takes at most, DEFAULT_MMAP_THRESHOLD_MAX
+  mallopt(M_MMAP_THRESHOLD, std::min(bytes, largest));
+  mallopt(M_TRIM_THRESHOLD, bytes);
+  mallopt(M_TOP_PAD, bytes / 4);
+#else
+  static_cast<void>(bytes);
+#endif
+}
+
 }  // namespace
 
 NB_MODULE(_kernel, module) {
@@ -327,6 +344,8 @@ NB_MODULE(_kernel, module) {
   module.def("non_dominated", &mark_non_dominated, "costs"_a, "copies"_a,
              "1 for each row of the Pareto set, all three columns to be minimised; the first of "
              "equal rows stands for all of them, or all are told with `copies`.");
+  module.def("keep_freed_memory", &keep_freed_memory, "bytes"_a,
+             "Keep so much freed memory instead of giving it back to the operating system.");
   bind_axes(module);
   bind_direction(module);
   bind_question(module);
