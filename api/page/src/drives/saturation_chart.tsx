@@ -3,7 +3,8 @@ import { area, line } from "d3-shape";
 import { useEffect, useState } from "preact/hooks";
 import { explain, isSuperseded, post } from "../api/client";
 import type { Prediction } from "../api/types";
-import { Axes, FRAME, scaleOver } from "../charts/axes";
+import { FRAME, scaleOver } from "../charts/axes";
+import { Plot } from "../charts/plot";
 import { quantity, size } from "../format";
 import { Select } from "../parts/field";
 import { Trouble } from "../parts/loading";
@@ -79,19 +80,14 @@ function Drawing({ curves }: { curves: Curve[] }) {
   const named = spread(curves.map((curve) => y(value(curve.points.at(-1) as Prediction))));
   return (
     <figure class="chart">
-      <svg
-        viewBox={`0 0 ${frame.width} ${frame.height}`}
-        class="plot"
-        role="img"
-        aria-label="Predicted throughput by queue depth for four request sizes, with 90 % bands"
+      <Plot
+        frame={frame}
+        x={x}
+        y={y}
+        xAxis={{ title: "queue depth", tick: String, at: DEPTHS }}
+        yAxis={{ title: "throughput", tick: (rate) => quantity(rate, "B/s") }}
+        says="Predicted throughput by queue depth for four request sizes, with 90 % bands"
       >
-        <Axes
-          frame={frame}
-          x={x}
-          y={y}
-          xAxis={{ title: "queue depth", tick: String, at: DEPTHS }}
-          yAxis={{ title: "throughput", tick: (rate) => quantity(rate, "B/s") }}
-        />
         {curves.map((curve, index) => {
           const last = curve.points.at(-1);
           return (
@@ -106,7 +102,7 @@ function Drawing({ curves }: { curves: Curve[] }) {
             </g>
           );
         })}
-      </svg>
+      </Plot>
     </figure>
   );
 }

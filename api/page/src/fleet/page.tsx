@@ -3,9 +3,11 @@ import { line } from "d3-shape";
 import { useState } from "preact/hooks";
 import { explain, get, post } from "../api/client";
 import type { FleetAnswer, FrontierAnswer } from "../api/types";
-import { Axes, FRAME, scaleOver } from "../charts/axes";
+import { FRAME, scaleOver } from "../charts/axes";
+import { Plot } from "../charts/plot";
 import { quantity } from "../format";
 import { Trouble } from "../parts/loading";
+import { Table } from "../parts/table";
 import { describe } from "../recommend/configuration";
 
 interface Example {
@@ -90,19 +92,14 @@ function BudgetCurve({ frontier }: { frontier: FrontierAnswer }) {
     .y((point) => y(point.served_bytes_per_second));
   return (
     <figure class="chart">
-      <svg
-        viewBox={`0 0 ${frame.width} ${frame.height}`}
-        class="plot"
-        role="img"
-        aria-label="Work that is served by power budget"
+      <Plot
+        frame={frame}
+        x={x}
+        y={y}
+        xAxis={{ title: "budget [W]", tick: String }}
+        yAxis={{ title: "served", tick: (value) => quantity(value, "B/s") }}
+        says="Work that is served by power budget"
       >
-        <Axes
-          frame={frame}
-          x={x}
-          y={y}
-          xAxis={{ title: "budget [W]", tick: String }}
-          yAxis={{ title: "served", tick: (value) => quantity(value, "B/s") }}
-        />
         <g class="series-0">
           <path d={path(points) ?? ""} class="line" />
           {points.map((point) => (
@@ -115,7 +112,7 @@ function BudgetCurve({ frontier }: { frontier: FrontierAnswer }) {
             />
           ))}
         </g>
-      </svg>
+      </Plot>
       <figcaption>
         What each budget buys; from right to left, what must go unserved for each watt given back.
       </figcaption>
@@ -128,42 +125,31 @@ function PlanTable({ plan }: { plan: FleetAnswer }) {
     <section aria-labelledby="plan">
       <h2 id="plan">Who does what</h2>
       {plan.plans.map((one) => (
-        <div class="scroll" key={one.from_seconds}>
+        <div key={one.from_seconds}>
           <p>
             {one.budget_watts === null ? "Within the limits" : `Under ${one.budget_watts} W`}:{" "}
             {quantity(one.expected_watts, "W")} expected, {quantity(one.percentile_watts, "W")} in{" "}
             {one.percentile * 100} % of the time
           </p>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Drives</th>
-                <th scope="col">Doing</th>
-                <th scope="col">Class</th>
-                <th scope="col">Configuration</th>
-                <th scope="col">Load of one</th>
-              </tr>
-            </thead>
-            <tbody>
-              {one.groups.flatMap((group) =>
-                group.assignments.map((part) => (
-                  <tr
-                    key={`${group.name} ${part.doing} ${part.workload_class} ${part.power_state} ${part.load_bytes_per_second}`}
-                  >
-                    <th scope="row">
-                      {part.drives} of {group.name}
-                    </th>
-                    <td>{part.doing}</td>
-                    <td>{part.workload_class ?? ""}</td>
-                    <td>
-                      {part.configuration ? describe(part.configuration) : `PS${part.power_state}`}
-                    </td>
-                    <td>{quantity(part.load_bytes_per_second, "B/s")}</td>
-                  </tr>
-                )),
-              )}
-            </tbody>
-          </table>
+          <Table heads={["Drives", "Doing", "Class", "Configuration", "Load of one"]}>
+            {one.groups.flatMap((group) =>
+              group.assignments.map((part) => (
+                <tr
+                  key={`${group.name} ${part.doing} ${part.workload_class} ${part.power_state} ${part.load_bytes_per_second}`}
+                >
+                  <th scope="row">
+                    {part.drives} of {group.name}
+                  </th>
+                  <td>{part.doing}</td>
+                  <td>{part.workload_class ?? ""}</td>
+                  <td>
+                    {part.configuration ? describe(part.configuration) : `PS${part.power_state}`}
+                  </td>
+                  <td>{quantity(part.load_bytes_per_second, "B/s")}</td>
+                </tr>
+              )),
+            )}
+          </Table>
         </div>
       ))}
     </section>

@@ -1,8 +1,10 @@
 // Jobs: what runs, how far it is, and what came of it.
+
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { explain, get, post } from "../api/client";
 import type { JobStatus } from "../api/types";
 import { Trouble } from "../parts/loading";
+import { Table } from "../parts/table";
 import { ENDED, useLive } from "./live";
 import { NewJobs } from "./new_jobs";
 
@@ -26,24 +28,11 @@ export function JobsPage() {
       {trouble && <Trouble text={trouble} />}
       {jobs?.length === 0 && <p>Nothing was started yet.</p>}
       {jobs && jobs.length > 0 && (
-        <div class="scroll">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">What</th>
-                <th scope="col">State</th>
-                <th scope="col">Progress</th>
-                <th scope="col">Started</th>
-                <th scope="col">Result</th>
-              </tr>
-            </thead>
-            <tbody>
-              {jobs.map((job) => (
-                <JobRow key={job.id} first={job} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table heads={["What", "State", "Progress", "Started", "Result"]}>
+          {jobs.map((job) => (
+            <JobRow key={job.id} first={job} />
+          ))}
+        </Table>
       )}
     </section>
   );

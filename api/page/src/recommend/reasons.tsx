@@ -1,7 +1,9 @@
 // Why this answer: what each knob brings, what each bound costs, and what would make it surer.
+
 import type { Answer, BoundSlack, BoundStep, KnobEffect } from "../api/types";
 import { interval, plain, quantity } from "../format";
 import { Copyable } from "../parts/copy";
+import { Table } from "../parts/table";
 import { describe, word } from "./configuration";
 
 /** The reasons that the service gives; nothing where it gives none. */
@@ -37,36 +39,23 @@ function Knobs({ effects }: { effects: KnobEffect[] }) {
   return (
     <section aria-labelledby="why">
       <h2 id="why">Why this one</h2>
-      <div class="scroll">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Knob</th>
-              <th scope="col">Today</th>
-              <th scope="col">Then</th>
-              <th scope="col">Brings</th>
-              <th scope="col">Alone</th>
-            </tr>
-          </thead>
-          <tbody>
-            {effects.map((one) => (
-              <tr key={one.knobs.join()}>
-                <th scope="row">{one.knobs.map(word).join(", ")}</th>
-                <td>{Object.values(one.before).map(String).join(", ")}</td>
-                <td>{Object.values(one.after).map(String).join(", ")}</td>
-                <td>
-                  <svg class="share" viewBox="0 0 100 8" aria-hidden="true">
-                    <rect width={(100 * Math.abs(one.share_percent.value)) / most} height="8" />
-                  </svg>
-                  {quantity(one.share_percent.value, "%")}{" "}
-                  <small>{interval(one.share_percent, "%")}</small>
-                </td>
-                <td>{one.alone_percent ? quantity(one.alone_percent.value, "%") : "impossible"}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table heads={["Knob", "Today", "Then", "Brings", "Alone"]}>
+        {effects.map((one) => (
+          <tr key={one.knobs.join()}>
+            <th scope="row">{one.knobs.map(word).join(", ")}</th>
+            <td>{Object.values(one.before).map(String).join(", ")}</td>
+            <td>{Object.values(one.after).map(String).join(", ")}</td>
+            <td>
+              <svg class="share" viewBox="0 0 100 8" aria-hidden="true">
+                <rect width={(100 * Math.abs(one.share_percent.value)) / most} height="8" />
+              </svg>
+              {quantity(one.share_percent.value, "%")}{" "}
+              <small>{interval(one.share_percent, "%")}</small>
+            </td>
+            <td>{one.alone_percent ? quantity(one.alone_percent.value, "%") : "impossible"}</td>
+          </tr>
+        ))}
+      </Table>
       <p class="hint">
         Percent of today's energy. Brings: the fair share over all orders of changing them (Shapley
         value); alone: with nothing else changed.
@@ -79,33 +68,20 @@ function Bounds({ bounds }: { bounds: BoundSlack[] }) {
   return (
     <section aria-labelledby="bounds">
       <h2 id="bounds">What bounds cost</h2>
-      <div class="scroll">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Bound</th>
-              <th scope="col">Left</th>
-              <th scope="col">10 % looser</th>
-              <th scope="col">10 % tighter</th>
-              <th scope="col">Without</th>
-            </tr>
-          </thead>
-          <tbody>
-            {bounds.map((one) => (
-              <tr key={one.bound} class={one.binds ? "binds" : ""}>
-                <th scope="row">
-                  {word(one.bound)}
-                  {one.binds ? " (binds)" : ""}
-                </th>
-                <td>{one.slack_percent === null ? "all" : quantity(one.slack_percent, "%")}</td>
-                <td>{change(one.looser)}</td>
-                <td>{change(one.tighter)}</td>
-                <td>{change(one.without)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table heads={["Bound", "Left", "10 % looser", "10 % tighter", "Without"]}>
+        {bounds.map((one) => (
+          <tr key={one.bound} class={one.binds ? "binds" : ""}>
+            <th scope="row">
+              {word(one.bound)}
+              {one.binds ? " (binds)" : ""}
+            </th>
+            <td>{one.slack_percent === null ? "all" : quantity(one.slack_percent, "%")}</td>
+            <td>{change(one.looser)}</td>
+            <td>{change(one.tighter)}</td>
+            <td>{change(one.without)}</td>
+          </tr>
+        ))}
+      </Table>
       <p class="hint">
         Change of the least objective that any candidate has; below zero is a gain.
       </p>

@@ -1,4 +1,5 @@
 // What if something were otherwise: the answer as things are beside the changed one.
+
 import { useEffect, useState } from "preact/hooks";
 import { explain, isSuperseded, post } from "../api/client";
 import type { DeviceSummary, WhatIfAnswer } from "../api/types";
@@ -6,6 +7,7 @@ import { interval, plain, quantity, type Unit } from "../format";
 import { Group, NumberField, Select } from "../parts/field";
 import { Trouble, useResource } from "../parts/loading";
 import { Slider } from "../parts/slider";
+import { Table } from "../parts/table";
 import { describe, word } from "../recommend/configuration";
 import { FIRST_PROFILE, fromAddress, type Question } from "../recommend/question";
 import { remember } from "../router";
@@ -127,39 +129,26 @@ function Outcome({ found }: { found: WhatIfAnswer }) {
         <Side title="Then" side={found.changed} />
       </div>
       {found.differences.length > 0 && (
-        <div class="scroll">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Quantity</th>
-                <th scope="col">Now</th>
-                <th scope="col">Then</th>
-                <th scope="col">Change</th>
+        <Table heads={["Quantity", "Now", "Then", "Change"]}>
+          {found.differences.map((one) => {
+            const unit = UNITS[one.quantity];
+            if (!unit) return null;
+            return (
+              <tr key={one.quantity}>
+                <th scope="row">{word(one.quantity)}</th>
+                <td>{quantity(one.base.value, unit)}</td>
+                <td>
+                  {quantity(one.changed.value, unit)} <small>{interval(one.changed, unit)}</small>
+                </td>
+                <td>
+                  {one.change_percent > 0 ? "+" : ""}
+                  {quantity(one.change_percent, "%")}{" "}
+                  <small>{one.certain ? "sure" : "may be none"}</small>
+                </td>
               </tr>
-            </thead>
-            <tbody>
-              {found.differences.map((one) => {
-                const unit = UNITS[one.quantity];
-                if (!unit) return null;
-                return (
-                  <tr key={one.quantity}>
-                    <th scope="row">{word(one.quantity)}</th>
-                    <td>{quantity(one.base.value, unit)}</td>
-                    <td>
-                      {quantity(one.changed.value, unit)}{" "}
-                      <small>{interval(one.changed, unit)}</small>
-                    </td>
-                    <td>
-                      {one.change_percent > 0 ? "+" : ""}
-                      {quantity(one.change_percent, "%")}{" "}
-                      <small>{one.certain ? "sure" : "may be none"}</small>
-                    </td>
-                  </tr>
-                );
-              })}
-            </tbody>
-          </table>
-        </div>
+            );
+          })}
+        </Table>
       )}
       <ul class="notes">
         {found.notes.map((note) => (
