@@ -7,7 +7,6 @@ common form for computer models: Vernon et al., Bayesian Analysis 5(4), 2010, se
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +36,11 @@ class Emulator:
     """
 
     def __init__(self, cubes: Floats, outputs: Floats) -> None:
-        self._trend, self._basis = _trend(cubes, outputs)
-        rest = outputs - self._basis(cubes) @ self._trend
+        self._squares = len(cubes) > 4 * cubes.shape[1]
+        x = self._basis(cubes)
+        # ridge-stabilised, for designs that hardly differ in a parameter
+        self._trend = np.linalg.solve(x.T @ x + 1e-6 * np.eye(x.shape[1]), x.T @ outputs)
+        rest = outputs - x @ self._trend
         scores, sizes, self._loadings = np.linalg.svd(rest, full_matrices=False)
         share = np.cumsum(sizes**2) / max(float(np.sum(sizes**2)), 1e-30)
         kept = min(int(np.searchsorted(share, KEPT_VARIANCE)) + 1, len(sizes))
@@ -55,21 +57,13 @@ class Emulator:
         mean = self._basis(cubes) @ self._trend + means @ self._loadings
         return mean, np.sqrt(variances @ self._loadings**2 + self._left_out)
 
-
-def _trend(cubes: Floats, outputs: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
-    """Ridge-stabilised quadratic without interactions; linear where points are few."""
-    squares = len(cubes) > 4 * cubes.shape[1]
-
-    def basis(at: Floats) -> Floats:
-        centred = 2 * at - 1
-        parts = [np.ones((len(at), 1)), centred]
-        if squares:
+    def _basis(self, cubes: Floats) -> Floats:
+        """Quadratic without interactions; linear where points are few."""
+        centred = 2 * cubes - 1
+        parts = [np.ones((len(cubes), 1)), centred]
+        if self._squares:
             parts.append(centred**2)
         return np.concatenate(parts, axis=1)
-
-    x = basis(cubes)
-    weights = np.linalg.solve(x.T @ x + 1e-6 * np.eye(x.shape[1]), x.T @ outputs)
-    return np.asarray(weights, dtype=np.float64), basis
 
 
 def _process(cubes: Floats, rest: Floats) -> GaussianProcessRegressor:
