@@ -241,6 +241,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_wheel_from_the_sdist_holds_every_tracked_file(wheel: Path) -> None:
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("iojoule/")}
     expected = {
@@ -258,6 +259,7 @@ def test_the_wheel_from_the_sdist_holds_every_tracked_file(wheel: Path) -> None:
     assert not {name for name in packed if "node_modules" in name or name.endswith(".tsx")}
 
 
+@pytest.mark.slow
 def test_the_package_installed_from_the_sdist_imports(wheel: Path, tmp_path: Path) -> None:
     target = tmp_path / "installed"
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")

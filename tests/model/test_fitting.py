@@ -69,6 +69,7 @@ def test_leaving_depths_out_beats_interpolation(measure: Maker) -> None:
         assert ours <= np.median([o.error("interpolation") for o in some])
 
 
+@pytest.mark.slow
 def test_intervals_cover_what_they_promise(measure: Maker) -> None:
     measurements = measure(depths=(1, 2, 4, 8, 16, 32, 64, 128, 256), noise=0.03)
     outcomes = leave_out(rows_of(measurements, host_cores=20), settings_of(measurements))

@@ -39,6 +39,7 @@ def same(found: Any, shipped: Any, where: str = "") -> None:
         assert found == shipped, where
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", shipped_profiles())
 def test_shipped_profile_is_what_the_recipe_fits(device: str) -> None:
     recipe = load_recipe(device)

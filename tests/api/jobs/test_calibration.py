@@ -41,6 +41,7 @@ def submitted(state: State, dataset_id: str, designs: int = 8) -> Job:
         return jobs.submit(connection, "calibration", asked.model_dump(), exclusive(DEVICE))
 
 
+@pytest.mark.slow
 def test_a_calibration_publishes_with_its_end_or_not_at_all(
     state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
