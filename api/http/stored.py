@@ -78,8 +78,8 @@ _KeyHeader = Annotated[
 class Named:
     """The key of a request, if it bears one; `of` binds it to what is asked for."""
 
-    def __init__(self, operation: str, key: str | None) -> None:
-        self._operation, self._key = operation, key
+    def __init__(self, operation: str, key: str | None, owner: str) -> None:
+        self._operation, self._key, self._owner = operation, key, owner
 
     def of(self, asked: object) -> Key | None:
         """The key of a request for these plain values."""
@@ -89,11 +89,12 @@ class Named:
         """The key of a request with this hash."""
         if self._key is None:
             return None
-        return Key(self._operation, self._key, digest.hexdigest())
+        return Key(self._operation, self._key, digest.hexdigest(), self._owner)
 
 
 async def _named(request: Request, key: _KeyHeader = None) -> Named:
-    return Named(f"{request.method} {request.url.path}"[:200], key)
+    owner = getattr(request.state, "key_id", "")
+    return Named(f"{request.method} {request.url.path}"[:200], key, owner)
 
 
 Idempotency = Annotated[Named, Depends(_named)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, select
@@ -21,11 +22,14 @@ class Key:
         operation: Method and path.
         key: The client's word.
         request_sha256: Hash of what was asked for.
+        owner: Id of the API key that the client showed: others may choose the same word. Empty
+            where the service asks for no key.
     """
 
     operation: str
     key: str
     request_sha256: str
+    owner: str = ""
 
 
 def first_time(connection: Connection, key: Key | None, resource: str) -> str | None:
@@ -44,17 +48,29 @@ def first_time(connection: Connection, key: Key | None, resource: str) -> str | 
     """
     if key is None:
         return None
-    values = {"operation": key.operation, "key": key.key, "request_sha256": key.request_sha256}
-    connection.execute(delete(keys).where(keys.c.created_at < now() - KEPT_SECONDS))
-    if insert_new(connection, keys, **values, resource=resource, created_at=now()):
-        return None
-    query = select(keys.c.request_sha256, keys.c.resource)
-    sha256, made = connection.execute(
-        query.where(keys.c.operation == key.operation, keys.c.key == key.key)
-    ).one()
+    forget_old(connection)
+    named = {"owner": key.owner, "operation": key.operation, "key": key.key}
+    values = {"request_sha256": key.request_sha256, "resource": resource, "created_at": now()}
+    query = select(keys.c.request_sha256, keys.c.resource).filter_by(**named)
+    row = None
+    while row is None:  # another replica may forget the key just when it is found to be there
+        if insert_new(connection, keys, **named, **values):
+            return None
+        row = connection.execute(query).first()
+    sha256, made = row
     if sha256 != key.request_sha256:
         raise InputError(
             "this idempotency key came with another request before; take a new key for a new "
             "request", field="Idempotency-Key",
         )  # fmt: skip
     return str(made)
+
+
+def forget_old(connection: Connection) -> None:
+    """Let go of the keys that are older than KEPT_SECONDS."""
+    connection.execute(delete(keys).where(keys.c.created_at < now() - KEPT_SECONDS))
+
+
+def forget(connection: Connection, resources: Collection[str]) -> None:
+    """Let go of the keys of what is deleted in the same transaction."""
+    connection.execute(delete(keys).where(keys.c.resource.in_(list(resources))))

@@ -18,7 +18,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0002"
+REVISION = "0003"
 """The newest migration; all of them together make exactly these tables."""
 
 metadata = MetaData(
@@ -114,6 +114,8 @@ current_profiles = Table(
 idempotency_keys = Table(
     "idempotency_keys",
     metadata,
+    # Id of the API key that was shown; empty where the service asks for none.
+    Column("owner", String(12), primary_key=True),
     Column("operation", String(200), primary_key=True),
     Column("key", String(200), primary_key=True),
     Column("request_sha256", String(64), nullable=False),

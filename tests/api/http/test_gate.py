@@ -1,5 +1,6 @@
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx
@@ -9,14 +10,18 @@ from starlette.types import Message
 
 from iojoule.api.http import gate
 from iojoule.api.http.app import create_app
+from iojoule.api.http.datasets.schemas import UPLOAD
 from iojoule.api.http.gate import Access, Gate
 from iojoule.api.http.operations import COMPUTE, LANES, OPERATIONS, needed, route_of
 from iojoule.api.http.predict.schemas import EXAMPLE
+from iojoule.api.http.simulations.schemas import EXAMPLE as SIMULATION
 from iojoule.api.state import api_keys
 from iojoule.api.state.api_keys import Scope
 from iojoule.api.state.place import Place, State
 from tests.api.http.conftest import serving
 from tests.api.http.test_problems import JSON, problem
+
+TABLE = UPLOAD["requestBody"]["content"]["text/csv"]["examples"]["worked"]["value"]
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +77,26 @@ def test_without_a_key_one_is_asked_for(path: str, locked: httpx.Client) -> None
     assert response.headers["www-authenticate"].startswith("Bearer ")
     for wrong in ("Bearer nonsense", "Basic dXNlcjpwYXNz", "Bearer"):
         problem(locked.get(path, headers={"Authorization": wrong}), 401)
+
+
+def test_two_who_choose_the_same_word_do_not_get_each_others_answers(
+    keys: tuple[State, dict[Scope, str]], locked: httpx.Client
+) -> None:
+    def sent(scope: Scope, asked: dict[str, Any]) -> httpx.Response:
+        headers = {**bearing(keys[1][scope]), "Idempotency-Key": "try-1"}
+        return locked.post("/simulations", json=asked, headers=headers)
+
+    mine, theirs = (sent(scope, SIMULATION) for scope in (Scope.WRITE, Scope.ADMIN))
+    assert mine.status_code == theirs.status_code == 202
+    assert mine.json()["id"] != theirs.json()["id"]
+    assert sent(Scope.WRITE, SIMULATION).json()["id"] == mine.json()["id"]
+    # nor hears one that the other has used the word for something else
+    problem(sent(Scope.WRITE, SIMULATION | {"vary": {}}), 422)
+    assert locked.post(
+        "/datasets", content=TABLE,
+        headers={**bearing(keys[1][Scope.ADMIN]), "Idempotency-Key": "try-1",
+                 "Content-Type": "text/csv"},
+    ).status_code == 201  # fmt: skip
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json", "/"])

@@ -2,10 +2,12 @@ import threading
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect
+from sqlalchemy import inspect, select
 
 from iojoule.api.state import tables
 from iojoule.api.state.database import Database, now
@@ -25,6 +27,28 @@ def test_the_migrations_make_the_tables_that_the_code_knows(state: State) -> Non
 def test_the_newest_migration_is_the_one_that_the_code_names(root: Path) -> None:
     scripts = ScriptDirectory(str(root / "api" / "state" / "migrations"))
     assert scripts.get_current_head() == tables.REVISION
+
+
+def test_keys_of_requests_outlive_the_migration_that_gives_them_owners(place: Place) -> None:
+    database = Database(place.database)
+    config = Config()
+    config.set_main_option("script_location", "iojoule.api.state:migrations")
+    config.set_main_option("path_separator", "os")
+    place.folder.mkdir()
+    with database.write() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0002")
+        connection.exec_driver_sql(
+            "INSERT INTO idempotency_keys VALUES ('POST /x', 'mine', 'hash', 'job', 1.0)"
+        )
+    database.migrate()
+    with database.read() as connection:
+        (row,) = connection.execute(select(tables.idempotency_keys)).mappings()
+    assert dict(row) == {
+        "owner": "", "operation": "POST /x", "key": "mine", "request_sha256": "hash",
+        "resource": "job", "created_at": 1.0,
+    }  # fmt: skip
+    database.close()
 
 
 def test_replicas_that_start_together_migrate_one_after_the_other(place: Place) -> None:

@@ -250,6 +250,7 @@ def test_the_same_key_gives_the_same_job(state: State) -> None:
     job = submitted(state, key=key)
     assert submitted(state, key=key) == job
     assert submitted(state, key=Key("POST /other", "mine", "0" * 64)).id != job.id
+    assert submitted(state, key=Key("POST /simulations", "mine", "0" * 64, "other")).id != job.id
     with pytest.raises(InputError, match="another request"):
         submitted(state, key=Key("POST /simulations", "mine", "1" * 64))
 
