@@ -64,6 +64,15 @@ def serve(
         list[str] | None,
         typer.Option(metavar="ADDRESS", help="A proxy whose X-Forwarded headers are believed."),
     ] = None,
+    keep_days: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Jobs go N days after they ended, unused datasets N days after their upload; "
+            "default: kept for ever.",
+        ),
+    ] = None,
     state: StateOption = None,
     database: DatabaseOption = None,
     log: LogOption = None,
@@ -86,7 +95,8 @@ def serve(
         form = logs.set_up(log)
         console.note(f"listening on http://{address}:{listener.getsockname()[1]} (Ctrl-C ends)")
         config = uvicorn.Config(
-            create_app(store, require_key=asks), loop="uvloop", http="httptools",
+            create_app(store, require_key=asks, keep_days=keep_days),
+            loop="uvloop", http="httptools",
             log_level="warning", log_config=None, access_log=False, server_header=False,
             proxy_headers=bool(proxy), forwarded_allow_ips=proxy or [],
             timeout_graceful_shutdown=GRACE_SECONDS,

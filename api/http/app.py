@@ -64,7 +64,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_repeat, REFRESH_SECONDS, app.state.profiles.refresh, store)
         tasks.start_soon(_repeat, REFRESH_SECONDS, app.state.access.refresh, store)
-        tasks.start_soon(_repeat, SWEEP_SECONDS, store.sweep)
+        tasks.start_soon(_repeat, SWEEP_SECONDS, store.sweep, app.state.keep_seconds)
         yield
         tasks.cancel_scope.cancel()
     if app.state.traces is not None:
@@ -84,12 +84,15 @@ async def _repeat(seconds: float, function: Callable[..., Any], *args: Any) -> N
             _log.exception("%s", function.__name__)
 
 
-def create_app(store: State | None = None, *, require_key: bool = False) -> FastAPI:
+def create_app(
+    store: State | None = None, *, require_key: bool = False, keep_days: float | None = None
+) -> FastAPI:
     """The service, ready to be served; loads the profiles when it starts.
 
     Args:
         store: What it keeps; None takes the place that the environment names.
         require_key: Whether those who ask must show a key (`iojoule key create`).
+        keep_days: How old jobs that have ended and unused datasets may become; None: they stay.
     """
     app = FastAPI(
         title="iojoule",
@@ -100,6 +103,7 @@ def create_app(store: State | None = None, *, require_key: bool = False) -> Fast
         redoc_url=None,
     )
     app.state.store = store or State(Place.of())
+    app.state.keep_seconds = None if keep_days is None else keep_days * 86400.0
     app.state.profiles = ServedProfiles()
     app.state.access = Access(required=require_key)
     for router in ROUTERS:

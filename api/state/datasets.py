@@ -12,6 +12,7 @@ from sqlalchemy import Connection, RowMapping, insert, select
 from iojoule.api.state.database import now
 from iojoule.api.state.errors import NotFoundError
 from iojoule.api.state.files import telling
+from iojoule.api.state.ids import is_id
 from iojoule.api.state.pages import Page, page_of
 from iojoule.api.state.place import State
 from iojoule.api.state.tables import datasets
@@ -71,13 +72,21 @@ def add(connection: Connection, state: State, id_: str, checked: Checked) -> Non
     )  # fmt: skip
 
 
-def find(connection: Connection, id_: str) -> StoredDataset:
+def find(connection: Connection, id_: str, *, hold: bool = False) -> StoredDataset:
     """The dataset of an id.
+
+    Args:
+        connection: The transaction.
+        id_: The id.
+        hold: Let nobody delete it before the transaction has ended.
 
     Raises:
         NotFoundError: There is none.
     """
-    row = connection.execute(select(datasets).where(datasets.c.id == id_)).mappings().first()
+    query = select(datasets).where(datasets.c.id == id_)
+    if hold:  # not written for SQLite, where the whole transaction is the only writer
+        query = query.with_for_update(read=True)
+    row = connection.execute(query).mappings().first() if is_id(id_) else None
     if row is None:
         raise NotFoundError(f"there is no dataset {id_}; GET /datasets lists them")
     return _stored(row)

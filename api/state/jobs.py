@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 from iojoule.api.state.database import Database, now
 from iojoule.api.state.errors import ConflictError, NotFoundError, TooManyError
 from iojoule.api.state.idempotency import Key, first_time
-from iojoule.api.state.ids import new_id
+from iojoule.api.state.ids import is_id, new_id
 from iojoule.api.state.pages import Page, page_of
 from iojoule.api.state.tables import jobs
 
@@ -115,7 +115,8 @@ def find(connection: Connection, id_: str) -> Job:
     Raises:
         NotFoundError: There is none.
     """
-    row = connection.execute(select(jobs).where(jobs.c.id == id_)).mappings().first()
+    query = select(jobs).where(jobs.c.id == id_)
+    row = connection.execute(query).mappings().first() if is_id(id_) else None
     if row is None:
         raise NotFoundError(f"there is no job {id_}; GET /jobs lists them")
     return _job(row)
@@ -149,9 +150,9 @@ def counted_by_kind(connection: Connection) -> dict[tuple[str, str], int]:
     return {(str(kind), str(state)): int(n) for kind, state, n in connection.execute(query)}
 
 
-def ended_of(connection: Connection, ids: Collection[str]) -> set[str]:
-    """Those of these jobs that have ended."""
-    query = select(jobs.c.id).where(jobs.c.id.in_(list(ids)), jobs.c.state.in_(list(ENDED)))
+def active_of(connection: Connection, ids: Collection[str]) -> set[str]:
+    """Those of these jobs that have not ended."""
+    query = select(jobs.c.id).where(jobs.c.id.in_(list(ids)), jobs.c.state.not_in(list(ENDED)))
     return set(connection.scalars(query))
 
 

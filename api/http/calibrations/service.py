@@ -28,7 +28,7 @@ def submit(store: State, device: str, request: CalibrationRequest, named: Named)
         for index, name in enumerate(asked.datasets):
             place = f"datasets.{index}"
             try:
-                of = datasets.find(connection, name).device
+                of = datasets.find(connection, name, hold=True).device
             except NotFoundError as error:
                 raise InputError(error.message, field=place) from None
             if of is not None and of != id_:
