@@ -11,7 +11,14 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.vocabulary import (
@@ -29,14 +36,40 @@ from iojoule.datasets.vocabulary import (
 SCHEMA_VERSION = 1
 """Version of the stored form of measurements; a reader refuses anything newer."""
 
-Positive = Annotated[float, Field(gt=0)]
-NonNegative = Annotated[float, Field(ge=0)]
-Fraction = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=0)]
-PositiveInt = Annotated[int, Field(ge=1)]
-Depth = Annotated[int, Field(ge=1, le=65535)]
-PowerState = Annotated[int, Field(ge=0, le=31)]
-RequestBytes = Annotated[int, Field(ge=512, multiple_of=512, le=1 << 30)]
+LARGEST = 1e30
+"""No quantity of a drive or a fleet comes near it, and products of several stay finite."""
+
+WHOLE_MAX = 2**53
+"""Up to here a whole number is exact wherever JSON is read (RFC 8259, section 6)."""
+
+
+def _no_truth(value: Any) -> Any:
+    """Pydantic takes true for 1; nobody means that."""
+    if isinstance(value, bool):
+        raise ValueError(f"a number is needed here, not {str(value).lower()}")
+    return value
+
+
+number = BeforeValidator(_no_truth)
+"""Makes a number of pydantic's refuse true and false."""
+
+
+def _no_number(value: Any) -> Any:
+    """Pydantic takes 1 for true; what counts is no truth."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise ValueError("true or false is needed here, not a number")
+    return value
+
+
+Truth = Annotated[bool, BeforeValidator(_no_number)]
+Positive = Annotated[float, Field(gt=0, le=LARGEST), number]
+NonNegative = Annotated[float, Field(ge=0, le=LARGEST), number]
+Fraction = Annotated[float, Field(ge=0, le=1), number]
+Count = Annotated[int, Field(ge=0, le=WHOLE_MAX), number]
+PositiveInt = Annotated[int, Field(ge=1, le=WHOLE_MAX), number]
+Depth = Annotated[int, Field(ge=1, le=65535), number]
+PowerState = Annotated[int, Field(ge=0, le=31), number]
+RequestBytes = Annotated[int, Field(ge=512, multiple_of=512, le=1 << 30), number]
 
 
 class Section(BaseModel):
@@ -64,7 +97,7 @@ class Workload(Section):
     think_time_ns: NonNegative | None = None
     working_set_bytes: Positive | None = None
     flush_every_writes: Count | None = None
-    force_unit_access: bool | None = None
+    force_unit_access: Truth | None = None
     durability: Durability | None = None
 
     @model_validator(mode="after")
@@ -94,11 +127,11 @@ class HostSettings(Section):
     jobs: Depth | None = None
     engine: Engine | None = None
     completion: Completion | None = None
-    submission_polling: bool | None = None
+    submission_polling: Truth | None = None
     scheduler: Scheduler | None = None
     power_state: PowerState | None = None
     post_write_power_state: PowerState | None = None
-    apst_enabled: bool | None = None
+    apst_enabled: Truth | None = None
     cpu_governor: str | None = None
     cpu_frequency_max_hertz: Positive | None = None
     cstate_limit: Count | None = None
@@ -155,17 +188,17 @@ class Conditions(Section):
     pcie_lanes: PositiveInt | None = None
     aspm_policy: str | None = None
     max_transfer_bytes: Positive | None = None
-    volatile_write_cache: bool | None = None
-    power_loss_protection: bool | None = None
+    volatile_write_cache: Truth | None = None
+    power_loss_protection: Truth | None = None
     host_id: str | None = None
     cpu_model: str | None = None
     cpu_cores_available: PositiveInt | None = None
     kernel_version: str | None = None
-    turbo_enabled: bool | None = None
-    smt_enabled: bool | None = None
+    turbo_enabled: Truth | None = None
+    smt_enabled: Truth | None = None
     device_numa_node: Count | None = None
     poll_queues: Count | None = None
-    power_state_verified: bool | None = None
+    power_state_verified: Truth | None = None
 
 
 class Observations(Section):

@@ -22,7 +22,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.datasets.schema import NonNegative, Positive, Section, validation_error
+from iojoule.datasets.schema import NonNegative, Positive, Section, number, validation_error
 from iojoule.recommender.objective import Objective
 
 Floats = NDArray[np.float64]
@@ -50,7 +50,7 @@ class EnergyFactors(Section):
 
     electricity_price_per_kwh: Positive | None = None
     currency: Currency | None = None
-    power_usage_effectiveness: Annotated[float, Field(ge=1.0, le=10.0)] | None = None
+    power_usage_effectiveness: Annotated[float, Field(ge=1.0, le=10.0), number] | None = None
     grid_carbon_grams_per_kwh: NonNegative | None = None
 
     @model_validator(mode="after")

@@ -8,10 +8,10 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from iojoule.datasets.schema import Positive, Section
+from iojoule.datasets.schema import Positive, Section, Truth, number
 from iojoule.model.predictor import NORMAL_90
 
-Confidence = Annotated[float, Field(ge=0.5, le=0.99)]
+Confidence = Annotated[float, Field(ge=0.5, le=0.99), number]
 
 MINIMA = {
     "throughput_bytes_per_second_min": "throughput_bytes_per_second",
@@ -87,7 +87,7 @@ class Sla(Section):
     confidences: dict[BoundName, Confidence] = Field(default_factory=dict)
     soft: tuple[BoundName, ...] = ()
     directions: dict[BoundName, Literal["read", "write"]] = Field(default_factory=dict)
-    allow_weaker_durability: bool = False
+    allow_weaker_durability: Truth = False
 
     @model_validator(mode="after")
     def _not_contradictory(self) -> Self:

@@ -21,7 +21,9 @@ from iojoule.datasets.schema import (
     RequestBytes,
     Section,
     State,
+    Truth,
     Workload,
+    number,
     validation_error,
 )
 from iojoule.datasets.vocabulary import Completion, Engine, Operation, Scheduler
@@ -89,7 +91,7 @@ class Free(Section):
     jobs: Choices[Depth] = None
     engine: Choices[Engine] = None
     completion: Choices[Completion] = None
-    submission_polling: Choices[bool] = None
+    submission_polling: Choices[Truth] = None
     scheduler: Choices[Scheduler] = None
     power_state: Choices[PowerState] = None
     cpu_governor: Choices[str] = None
@@ -140,7 +142,7 @@ class WorkloadProfile(Section):
     max_concurrency: PositiveInt | None = None
     write_amplification: Positive | None = None
     percentage_used: NonNegative | None = None
-    least_saving_percent: Annotated[float, Field(ge=0, lt=100)] = LEAST_SAVING_PERCENT
+    least_saving_percent: Annotated[float, Field(ge=0, lt=100), number] = LEAST_SAVING_PERCENT
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="after")

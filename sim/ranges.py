@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, StrictFloat, StrictInt
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, StrictFloat, StrictInt
+from pydantic_core import CoreSchema, core_schema
 
 UINT32_MAX = 2**32 - 1
 INT32_MAX = 2**31 - 1
 
 
-def between(low: float, high: float, reason: str) -> AfterValidator:
+@dataclass(frozen=True)
+class between:  # noqa: N801 - reads like a function
     """A check that a number lies in low..high; its message gives the range and the reason."""
 
-    def check(value: float) -> float:
-        if not low <= value <= high:
-            raise ValueError(f"is {value}, but must be {low} to {high}: {reason}")
+    low: float
+    high: float
+    reason: str
+
+    def _check(self, value: float) -> float:
+        if not self.low <= value <= self.high:
+            raise ValueError(f"is {value}, but must be {self.low} to {self.high}: {self.reason}")
         return value
 
-    return AfterValidator(check)
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(schema), "minimum": self.low, "maximum": self.high}
 
 
 Nanoseconds = Annotated[

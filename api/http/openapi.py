@@ -19,6 +19,16 @@ _KEY = {
 }
 
 
+def _plain_parameter(parameter: dict[str, Any]) -> None:
+    """Say of a parameter what it is: it may be left out, but there is no way to write a null."""
+    schema = parameter["schema"]
+    kinds = [one for one in schema.pop("anyOf", ()) if one != {"type": "null"}]
+    if len(kinds) == 1:
+        parameter["schema"] = {**kinds[0], **schema}
+    if parameter["name"] == "If-Match":  # without it the answer is 428, which FastAPI cannot say
+        parameter["required"] = True
+
+
 def _security(operation: Operation, required: bool) -> list[dict[str, list[str]]]:
     if operation.scope is None:
         return []
@@ -43,6 +53,8 @@ def describe(app: FastAPI) -> None:
             for path, methods in described["paths"].items():
                 for method, operation in methods.items():
                     operation["responses"].pop("422", None)
+                    for parameter in operation.get("parameters", ()):
+                        _plain_parameter(parameter)
                     operation["security"] = _security(needed(method.upper(), path), required)
             app.openapi_schema = described
         return app.openapi_schema

@@ -107,3 +107,8 @@ def needed(method: str, route: str | None) -> Operation:
     """What an operation needs, by its path as `route_of` gives it."""
     method = "GET" if method == "HEAD" else method
     return _ADMIN if route is None else OPERATIONS[method, route]
+
+
+def methods_at(path: str) -> list[str]:
+    """The methods that a path knows."""
+    return sorted({method for method, pattern, _ in _PATTERNS if pattern.match(path)})

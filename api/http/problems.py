@@ -14,6 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
+from iojoule.api.http.operations import methods_at
 from iojoule.api.problem_document import pointer, problem_of
 from iojoule.datasets.errors import IojouleError
 
@@ -118,6 +119,8 @@ async def _validation(request: Request, error: Exception) -> Response:
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:  # Starlette names those of one route
+        error.headers = {"Allow": ", ".join(methods_at(request.url.path))}
     return _plain(request, error.status_code, _DETAILS.get(error.status_code), error)
 
 

@@ -102,7 +102,8 @@ Idempotency = Annotated[Named, Depends(_named)]
 IfMatch = Annotated[
     str | None,
     Header(
-        alias="If-Match", description="The ETag that the decision rests on.", max_length=200
+        alias="If-Match", description="The ETag that the decision rests on.", max_length=200,
+        json_schema_extra={"pattern": '^"[0-9]{1,9}"$'},
     ),
 ]  # fmt: skip
 IfNoneMatch = Annotated[
@@ -141,6 +142,15 @@ def revision_of(if_match: str | None) -> int:
     return int(plain)
 
 
+NumberCursor = Annotated[
+    str | None,
+    Query(
+        max_length=64, description="`next_cursor` of the page before.",
+        json_schema_extra={"pattern": "^[0-9]{1,9}$"},
+    ),
+]  # fmt: skip
+
+
 def number_of(cursor: str | None) -> int | None:
     """A cursor that is a number.
 
@@ -149,7 +159,7 @@ def number_of(cursor: str | None) -> int | None:
     """
     if cursor is None:
         return None
-    if not cursor.isdigit() or len(cursor) > 9:
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
         raise InputError("cursor: not one that this list gave; begin without", field="cursor")
     return int(cursor)
 

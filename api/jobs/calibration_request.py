@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from iojoule.datasets.errors import InputError, IojouleError
+from iojoule.datasets.schema import number
 
 if TYPE_CHECKING:
     from iojoule.sim.calibration.hold_out import HoldOut
@@ -33,10 +34,11 @@ class CalibrationRequest(BaseModel):
     parameters: list[Word] = Field(
         default=[], max_length=100, description="Timing parameters; none: the usual ones."
     )
-    waves: int = Field(default=3, ge=1, le=20, description="Of history matching.")
-    designs: int | None = Field(
-        default=None, ge=8, le=1000, description="A wave; none: eight for each parameter."
-    )
+    waves: Annotated[int, Field(ge=1, le=20, description="Of history matching."), number] = 3
+    designs: Annotated[
+        Annotated[int, Field(ge=8, le=1000), number] | None,
+        Field(description="A wave; none: eight for each parameter."),
+    ] = None
     tables: bool = Field(default=True, description="Whether the profile answers by simulation.")
 
 

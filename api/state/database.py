@@ -11,6 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import (
     ArgumentError,
+    DataError,
     DBAPIError,
     IntegrityError,
     NoSuchModuleError,
@@ -201,6 +202,10 @@ def _told(url: URL) -> Iterator[None]:
         yield
     except IntegrityError:
         raise
+    except DataError as error:
+        raise InputError(
+            f"the database cannot hold this ({_said(error)}); send text without NUL, and shorter"
+        ) from error
     except (DBAPIError, PoolTimeoutError) as error:
         raise _own(url, error) from error
 
@@ -217,8 +222,12 @@ def _own(url: URL, error: Exception) -> Exception:
     place = url.database if url.get_backend_name() == "sqlite" else url.host or "PostgreSQL"
     if full:
         return StorageFullError(f"the database ({place}) has no room left; nothing was kept")
-    said = str(original or error).strip().splitlines()
     return UnavailableError(
-        f"the database ({place}) does not answer ({said[0] if said else type(error).__name__}); "
-        "try again in a moment"
+        f"the database ({place}) does not answer ({_said(error)}); try again in a moment"
     )
+
+
+def _said(error: Exception) -> str:
+    """The first line of what the driver says."""
+    said = str(getattr(error, "orig", None) or error).strip().splitlines()
+    return said[0] if said else type(error).__name__

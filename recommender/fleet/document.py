@@ -11,14 +11,22 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.schema import Fraction, NonNegative, Positive, Section, validation_error
+from iojoule.datasets.schema import (
+    Fraction,
+    NonNegative,
+    Positive,
+    Section,
+    Truth,
+    number,
+    validation_error,
+)
 from iojoule.recommender.factors import Factors
 from iojoule.recommender.sla import MINIMA, Confidence
 from iojoule.recommender.workload import Scope, WorkloadProfile, load_workload, read_text
 
 Name = Annotated[str, Field(min_length=1, max_length=80)]
-Percentile = Annotated[float, Field(gt=0.5, lt=1.0)]
-Count = Annotated[int, Field(ge=1, le=10_000_000)]
+Percentile = Annotated[float, Field(gt=0.5, lt=1.0), number]
+Count = Annotated[int, Field(ge=1, le=10_000_000), number]
 
 
 class PowerDomain(Section):
@@ -56,7 +64,7 @@ class DriveGroup(Section):
     count: Count
     domain: str
     classes: Annotated[tuple[Name, ...], Field(min_length=1)]
-    peak_over_mean: Annotated[float, Field(ge=1.0, le=10.0)] | None = None
+    peak_over_mean: Annotated[float, Field(ge=1.0, le=10.0), number] | None = None
 
 
 class WorkloadClass(Section):
@@ -77,8 +85,8 @@ class WorkloadClass(Section):
     name: Name
     workload: WorkloadProfile
     demand_bytes_per_second: Positive
-    redirectable: bool = False
-    segregate: bool = False
+    redirectable: Truth = False
+    segregate: Truth = False
     importance: Positive | None = None
 
     @model_validator(mode="after")

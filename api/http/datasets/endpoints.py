@@ -12,6 +12,7 @@ from iojoule.api.http.datasets.schemas import FORMATS, UPLOAD, DatasetList, Data
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.stored import Cursor, Idempotency, Limit, Store, off_loop, tag
 from iojoule.api.state.errors import UnsupportedKindError
+from iojoule.datasets.importers.column_map import public_maps
 
 router = APIRouter(prefix="/datasets", tags=["datasets"], responses=RESPONSES)
 
@@ -31,8 +32,11 @@ Device = Annotated[
 ]  # fmt: skip
 Columns = Annotated[
     str | None,
-    Query(max_length=200, description="Name of a column map that comes with iojoule, for a table."),
-]
+    Query(
+        max_length=200, description="Name of a column map that comes with iojoule, for a table.",
+        json_schema_extra={"enum": [*public_maps()]},
+    ),
+]  # fmt: skip
 
 
 @router.get("", summary="Which datasets are there?")

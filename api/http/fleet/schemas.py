@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from iojoule.api.fleets import FleetAnswer, FrontierAnswer
+from iojoule.datasets.schema import Positive, number
 from iojoule.recommender.fleet.document import Aim, Fleet
 
 __all__ = ["FleetAnswer", "FrontierAnswer", "FrontierRequest", "PlanRequest"]
@@ -33,6 +34,12 @@ EXAMPLE: dict[str, Any] = {
 }  # fmt: skip
 
 
+Gap = Annotated[
+    float, Field(ge=0.0001, le=0.5, description="Relative gap to the best plan to stop at."),
+    number,
+]  # fmt: skip
+
+
 class PlanRequest(BaseModel):
     """A fleet with its budgets, and what is to be made least or most."""
 
@@ -43,14 +50,10 @@ class PlanRequest(BaseModel):
         default="least_watts",
         description="Least watts for the demand, or most demand within the watts.",
     )
-    gap: float = Field(
-        default=0.001, ge=0.0001, le=0.5, description="Relative gap to the best plan to stop at."
-    )
+    gap: Gap = 0.001
 
 
 FRONTIER_EXAMPLE: dict[str, Any] = {"fleet": EXAMPLE["fleet"], "points": 6}
-
-Watts = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class FrontierRequest(BaseModel):
@@ -59,9 +62,7 @@ class FrontierRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     fleet: Fleet
-    points: int = Field(default=12, ge=2, le=BUDGETS_MAX)
-    least_watts: Watts | None = None
-    most_watts: Watts | None = None
-    gap: float = Field(
-        default=0.001, ge=0.0001, le=0.5, description="Relative gap to the best plan to stop at."
-    )
+    points: Annotated[int, Field(ge=2, le=BUDGETS_MAX), number] = 12
+    least_watts: Positive | None = None
+    most_watts: Positive | None = None
+    gap: Gap = 0.001

@@ -12,6 +12,7 @@ from iojoule.api.http.jobs import service
 from iojoule.api.http.jobs.schemas import JobList, JobState, JobStatus
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.stored import Cursor, IfNoneMatch, Limit, Store, off_loop, tag, unchanged
+from iojoule.api.jobs.running import KINDS
 from iojoule.api.state.jobs import Job
 
 router = APIRouter(prefix="/jobs", tags=["jobs"], responses=RESPONSES)
@@ -30,7 +31,10 @@ async def list_jobs(
     store: Store,
     limit: Limit = 50,
     cursor: Cursor = None,
-    kind: Annotated[str | None, Query(max_length=40, examples=["simulation"])] = None,
+    kind: Annotated[
+        str | None,
+        Query(max_length=40, examples=["simulation"], json_schema_extra={"enum": [*KINDS]}),
+    ] = None,
     state: Annotated[JobState | None, Query(examples=["done"])] = None,
 ) -> JobList:
     """List jobs, the newest first."""

@@ -18,9 +18,9 @@ from iojoule.api.http.profiles.schemas import (
     Rollback,
 )
 from iojoule.api.http.stored import (
-    Cursor,
     IfMatch,
     Limit,
+    NumberCursor,
     Store,
     number_of,
     off_loop,
@@ -44,7 +44,7 @@ async def list_profiles(
     store: Store,
     id: DeviceId,  # noqa: A002 - the name in the path
     limit: Limit = 50,
-    cursor: Cursor = None,
+    cursor: NumberCursor = None,
 ) -> ProfileList:
     """List versions of a device's profile, the newest first."""
     return await off_loop(service.page, store, id, limit, number_of(cursor))

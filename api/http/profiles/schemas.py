@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from iojoule.api.http.stored import moment
 from iojoule.api.state.profiles import ProfileVersion
+from iojoule.datasets.schema import number
 
 BROUGHT = 0
 """Number of the profile that iojoule itself brings; those that were calibrated count from 1."""
@@ -81,4 +82,6 @@ class Rollback(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    version: int = Field(ge=0, le=10**9, description="0 is the profile that iojoule brings.")
+    version: Annotated[
+        int, Field(ge=0, le=10**9, description="0 is the profile that iojoule brings."), number
+    ]  # fmt: skip

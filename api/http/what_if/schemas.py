@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from iojoule.api.http.recommend.schemas import EXAMPLE as RECOMMEND
 from iojoule.api.what_ifs import WhatIfAnswer
+from iojoule.datasets.schema import number
 from iojoule.recommender.workload import WorkloadProfile
 
 __all__ = ["WhatIfAnswer", "WhatIfRequest"]
@@ -26,7 +27,9 @@ class WhatIfRequest(BaseModel):
 
     device: str = Field(description="Id, model or alias of a drive with a profile.")
     workload_profile: WorkloadProfile
-    drives: int = Field(default=1, ge=1, le=100_000, description="That share the load evenly.")
+    drives: Annotated[
+        int, Field(ge=1, le=100_000, description="That share the load evenly."), number
+    ] = 1
     changes: dict[str, Any] = Field(
         min_length=1,
         max_length=16,

@@ -65,6 +65,8 @@ def test_an_impossible_configuration_is_pointed_at(
         ("/workload_profile/current/power_state", 4, 422),
         ("/workload_profile/sla/latency_p99_max", 5, 422),
         ("/workload_profile/sla/confidence", 2, 422),
+        ("/workload_profile/workload/demand_operations_per_second", 1.6e308, 422),
+        ("/workload_profile/workload/read_fraction", True, 422),
         ("/workload_profile/free/queue_depth", [], 422),
         ("/workload_profile/objective", "happiness", 422),
         ("/workload_profile/request_bytes_coalescible", 4096, 422),
@@ -162,6 +164,9 @@ def test_paths_and_methods_that_do_not_exist(service: httpx.Client) -> None:
     found = service.get("/predict")
     problem(found, 405)
     assert found.headers["allow"] == "POST"
+    # all methods of the path, not those of one route
+    assert service.delete("/datasets").headers["allow"] == "GET, POST"
+    assert service.delete("/devices/x/profiles/current").headers["allow"] == "GET, PUT"
     problem(service.delete("/devices"), 405)
 
 
