@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,19 +14,11 @@ from iojoule.api.questions import Where, check_names, placed, read_columns
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.frame import USED, used_columns
-from iojoule.model.predictor import GAP_QUANTITIES, QUANTITIES, Prediction
+from iojoule.model.predictor import Prediction
+from iojoule.model.quantities import GAP_QUANTITIES, QUANTITIES, with_ends
 from iojoule.model.validity import FIELDS
 
 EVIDENCE = "evidence"
-
-
-def with_ends(quantities: Iterable[str]) -> tuple[str, ...]:
-    """Predicted columns: each quantity followed by the ends of its 90 % interval."""
-    return tuple(name + ending for name in quantities for ending in ("", "_low", "_high"))
-
-
-ANSWERED = with_ends(QUANTITIES)
-"""Columns of every answer; where gaps are asked for, those of `GAP_QUANTITIES` follow."""
 
 
 @dataclass(frozen=True)

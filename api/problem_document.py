@@ -6,7 +6,33 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from pydantic import BaseModel, Field
+
 from iojoule.datasets.errors import IojouleError
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class FieldProblem(BaseModel):
+    """What is wrong at one place of the request."""
+
+    field: str = Field(description="JSON pointer (RFC 6901) into the body, or the parameter.")
+    detail: str
+
+
+class Problem(BaseModel):
+    """An error: RFC 9457 with the offending field, where there is one."""
+
+    type: str = Field(examples=["urn:iojoule:problem:unknown-device"])
+    title: str
+    status: int
+    detail: str
+    instance: str = Field(description="Path of the request.")
+    request_id: str | None = Field(
+        default=None, description="X-Request-Id, by which the logs name it.", examples=["b3c1f6"]
+    )
+    field: str | None = Field(default=None, description="JSON pointer of the first fault.")
+    errors: list[FieldProblem] | None = None
 
 
 def problem_of(error: IojouleError) -> dict[str, Any]:

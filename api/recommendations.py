@@ -5,15 +5,17 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from iojoule import __version__
 from iojoule.datasets.errors import InputError
 from iojoule.recommender.answer import Recommendation
-from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.workload import WorkloadProfile, load_workload
 from iojoule.recommender.workload_fields import with_fields
 from iojoule.recommender.workloads.presets import find_preset
+
+if TYPE_CHECKING:
+    from iojoule.recommender.recommend import Recommender
 
 
 class RecommendationAnswer(Recommendation):

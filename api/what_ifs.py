@@ -10,6 +10,7 @@ from typing import Any
 from iojoule import __version__
 from iojoule.api.profiles import profile_in, profile_of
 from iojoule.api.recommendations import stated_value
+from iojoule.api.what_if_answer import WhatIfAnswer
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Section
@@ -30,12 +31,6 @@ SAVE_SECONDS = 10.0
 
 CONTINUOUS = ("growth", "demand", "demand_iops", "mix", "cap")
 """Axes on which a threshold is sought between the points, where nothing must be simulated."""
-
-
-class WhatIfAnswer(Outcome):
-    """An outcome and the version of iojoule that computed it."""
-
-    iojoule_version: str = __version__
 
 
 class SweepAnswer(Section):

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from iojoule.model.normal import NORMAL_90 as NORMAL_90
+
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
-
-NORMAL_90 = 1.6448536269514722
-"""Standard deviations on each side of a 90 % interval."""
 
 
 @dataclass(frozen=True)

@@ -13,35 +13,8 @@ from iojoule.model.band import Band
 from iojoule.model.columns import Codes, Floats
 from iojoule.model.evidence import EVIDENCE
 from iojoule.model.host_power import Drawn
-
-QUANTITIES = (
-    "throughput_bytes_per_second",
-    "iops",
-    "latency_mean_ns",
-    "latency_p50_ns",
-    "latency_p99_ns",
-    "latency_p999_ns",
-    "device_power_watts",
-    "cpu_power_watts",
-    "dram_power_watts",
-    "system_power_watts",
-    "cpu_utilisation",
-    "context_switches_per_second",
-    "cpu_joules_per_operation",
-    "iops_per_core_max",
-)
-"""Predicted quantities in the order of `iojoule predict`."""
-
-
-GAP_QUANTITIES = (
-    "wake_latency_ns",
-    "cycle_power_watts",
-    "idle_power_watts",
-    "background_seconds",
-    "background_energy_joules",
-)
-"""Predicted where they are asked for by name: what gaps and writes leave behind cost (see
-`model.aftermath`)."""
+from iojoule.model.quantities import GAP_QUANTITIES as GAP_QUANTITIES
+from iojoule.model.quantities import QUANTITIES as QUANTITIES
 
 DEVICE_VALUE = "device_power_watts without interval"
 """Among the quantities wanted: spares the interval of the drive's power, and its evidence."""

@@ -14,10 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
 from iojoule.datasets.errors import InputError
@@ -25,7 +23,11 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import NonNegative, Positive, Section, number, validation_error
 from iojoule.recommender.objective import Objective
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
 
 JOULES_A_KWH = 3.6e6
 

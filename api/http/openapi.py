@@ -9,7 +9,7 @@ import orjson
 from fastapi import FastAPI
 
 from iojoule.api.http.operations import Operation, needed
-from iojoule.api.http.problems import Problem
+from iojoule.api.problem_document import Problem
 
 _KEY = {
     "type": "http",

@@ -11,40 +11,15 @@ from typing import Any
 import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from iojoule.api.http.operations import methods_at
-from iojoule.api.problem_document import pointer, problem_of
+from iojoule.api.problem_document import MEDIA_TYPE, FieldProblem, Problem, pointer, problem_of
 from iojoule.datasets.errors import IojouleError
-
-MEDIA_TYPE = "application/problem+json"
 
 _NAMED = re.compile(r"([a-z_0-9.]+): ")
 
 _log = logging.getLogger(__name__)
-
-
-class FieldProblem(BaseModel):
-    """What is wrong at one place of the request."""
-
-    field: str = Field(description="JSON pointer (RFC 6901) into the body, or the parameter.")
-    detail: str
-
-
-class Problem(BaseModel):
-    """An error: RFC 9457 with the offending field, where there is one."""
-
-    type: str = Field(examples=["urn:iojoule:problem:unknown-device"])
-    title: str
-    status: int
-    detail: str
-    instance: str = Field(description="Path of the request.")
-    request_id: str | None = Field(
-        default=None, description="X-Request-Id, by which the logs name it.", examples=["b3c1f6"]
-    )
-    field: str | None = Field(default=None, description="JSON pointer of the first fault.")
-    errors: list[FieldProblem] | None = None
 
 
 RESPONSES: dict[int | str, dict[str, Any]] = {

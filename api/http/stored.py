@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 from typing import Annotated, ParamSpec, TypeVar
 
@@ -162,8 +161,3 @@ def number_of(cursor: str | None) -> int | None:
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
         raise InputError("cursor: not one that this list gave; begin without", field="cursor")
     return int(cursor)
-
-
-def moment(seconds: float) -> datetime:
-    """A time of the store for people and programs."""
-    return datetime.fromtimestamp(round(seconds, 3), UTC)

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.recommender.factors import JOULES_A_KWH, SECONDS_A_YEAR, rated_bytes
 from iojoule.recommender.fleet.document import Fleet
-from iojoule.recommender.fleet.modes import Part
-from iojoule.recommender.fleet.plan import Assignment, GroupPlan, YearlyCosts
+from iojoule.recommender.fleet.plan import Assignment, GroupPlan, Part, YearlyCosts
 
 
 def costs_of(

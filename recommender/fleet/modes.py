@@ -16,7 +16,6 @@ err together, so the bounds add up.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +38,7 @@ from iojoule.recommender.equal_work import (
     watts_of,
     work_of,
 )
+from iojoule.recommender.fleet.plan import Part
 from iojoule.recommender.objective import Objective
 from iojoule.recommender.screen import Judge, Judged, Question
 from iojoule.recommender.sensitivity import Gradients, Layout, all_gradients
@@ -50,14 +50,6 @@ Floats = NDArray[np.float64]
 
 MOST_MODES = 16
 """Modes of a drive for a class that a plan may choose among; a longer Pareto set is thinned."""
-
-
-class Part(StrEnum):
-    """Which of a class's requests a drive serves."""
-
-    ALL = "all"
-    READS = "reads"
-    WRITES = "writes"
 
 
 @dataclass(frozen=True)

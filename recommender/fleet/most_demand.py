@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from iojoule.recommender.fleet.document import Fleet
-from iojoule.recommender.fleet.modes import Mode, Part, Rest
-from iojoule.recommender.fleet.plan import FrontierPoint, Tried
+from iojoule.recommender.fleet.modes import Mode, Rest
+from iojoule.recommender.fleet.plan import FrontierPoint, Part, Tried
 from iojoule.recommender.fleet.program import MB, Program, value_of
 from iojoule.recommender.fleet.solver import Solution
 

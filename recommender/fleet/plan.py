@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Literal
 
 from iojoule.datasets.schema import Configuration, Section
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.recommender.fleet.document import Aim
-from iojoule.recommender.fleet.modes import Part
 
 PLAN_VERSION = 1
 """Version of the plan's JSON layout."""
+
+
+class Part(StrEnum):
+    """Which of a class's requests a drive serves."""
+
+    ALL = "all"
+    READS = "reads"
+    WRITES = "writes"
 
 
 class Assignment(Section):

@@ -13,7 +13,7 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.recommender.fleet import notes
 from iojoule.recommender.fleet.costs import costs_of
 from iojoule.recommender.fleet.document import Aim, Budget, Fleet, WorkloadClass
-from iojoule.recommender.fleet.modes import DriveModel, Mode, Part, Rest
+from iojoule.recommender.fleet.modes import DriveModel, Mode, Rest
 from iojoule.recommender.fleet.most_demand import (
     SLACK,
     Modes,
@@ -27,6 +27,7 @@ from iojoule.recommender.fleet.plan import (
     DomainPlan,
     FrontierPoint,
     GroupPlan,
+    Part,
     Plan,
     Served,
     Tried,

@@ -34,7 +34,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from iojoule.recommender.fleet.document import DriveGroup, Fleet, WorkloadClass
-from iojoule.recommender.fleet.modes import Mode, Part, Rest
+from iojoule.recommender.fleet.modes import Mode, Rest
+from iojoule.recommender.fleet.plan import Part
 from iojoule.recommender.fleet.solver import Solution, solve
 
 Floats = NDArray[np.float64]

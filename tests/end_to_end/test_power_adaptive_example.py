@@ -20,7 +20,8 @@ from iojoule.datasets.vocabulary import Engine, Evidence
 from iojoule.model.predictor import Prediction, Predictor
 from iojoule.recommender import pareto
 from iojoule.recommender.fleet.document import Fleet
-from iojoule.recommender.fleet.modes import Mode, Part, Rest
+from iojoule.recommender.fleet.modes import Mode, Rest
+from iojoule.recommender.fleet.plan import Part
 from iojoule.recommender.fleet.program import MB, Program
 
 SSD1 = "samsung-pm9a3"

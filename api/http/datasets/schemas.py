@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel
 
-from iojoule.api.http.stored import moment
-from iojoule.api.state.datasets import StoredDataset
-from iojoule.api.state.pages import Page
+from iojoule.api.http.moments import moment
+
+if TYPE_CHECKING:
+    from iojoule.api.state.datasets import StoredDataset
+    from iojoule.api.state.pages import Page
 
 FORMATS = {
     "application/vnd.apache.parquet": "parquet",

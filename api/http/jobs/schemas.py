@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from pydantic import BaseModel, Field
 
-from iojoule.api.http.stored import moment
-from iojoule.api.state.jobs import Job
-from iojoule.api.state.pages import Page
+from iojoule.api.http.moments import moment
+
+if TYPE_CHECKING:
+    from iojoule.api.state.jobs import Job
+    from iojoule.api.state.pages import Page
 
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from iojoule.api.predictions import ANSWERED
 from iojoule.api.questions import FIELDS, field_type
 from iojoule.datasets.schema import Section
 from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.quantities import ANSWERED
 
 ROWS_MAX = 10_000
 

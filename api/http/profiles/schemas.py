@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from iojoule.api.http.stored import moment
-from iojoule.api.state.profiles import ProfileVersion
+from iojoule.api.http.moments import moment
 from iojoule.datasets.schema import number
+
+if TYPE_CHECKING:
+    from iojoule.api.state.profiles import ProfileVersion
 
 BROUGHT = 0
 """Number of the profile that iojoule itself brings; those that were calibrated count from 1."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from iojoule.api.http.recommend.schemas import EXAMPLE as RECOMMEND
-from iojoule.api.what_ifs import WhatIfAnswer
+from iojoule.api.what_if_answer import WhatIfAnswer
 from iojoule.datasets.schema import number
 from iojoule.recommender.workload import WorkloadProfile
 

@@ -11,11 +11,11 @@ from iojoule.api.http.predict.schemas import PredictResponse
 from iojoule.api.http.recommend.schemas import EXAMPLE as RECOMMEND
 from iojoule.api.http.simulations.schemas import EXAMPLE as SIMULATE
 from iojoule.api.jobs.worker import Worker
-from iojoule.api.predictions import ANSWERED
 from iojoule.api.recommendations import RecommendationAnswer
 from iojoule.api.state.place import State
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.profile import shipped_profiles
+from iojoule.model.quantities import ANSWERED
 
 
 def test_healthz_names_the_profiles(service: httpx.Client) -> None:

@@ -9,9 +9,9 @@ import pytest
 from iojoule.api.exit_codes import error_classes
 from iojoule.api.http.app import create_app
 from iojoule.api.http.predict.schemas import ROWS_MAX
-from iojoule.api.http.problems import MEDIA_TYPE, pointer
 from iojoule.api.http.recommend.schemas import EXAMPLE
 from iojoule.api.http.strict_json import BODY_BYTES_MAX
+from iojoule.api.problem_document import MEDIA_TYPE, pointer
 from iojoule.datasets.errors import IojouleError
 
 JSON = {"Content-Type": "application/json"}

@@ -10,8 +10,8 @@ import pytest
 from iojoule.datasets.errors import InfeasibleError, InputError
 from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
 from iojoule.recommender.fleet.document import Budget, Fleet, load_fleet
-from iojoule.recommender.fleet.modes import DriveModel, Part
-from iojoule.recommender.fleet.plan import Plan, Tried
+from iojoule.recommender.fleet.modes import DriveModel
+from iojoule.recommender.fleet.plan import Part, Plan, Tried
 from iojoule.recommender.fleet.planner import Planner
 from iojoule.recommender.workload import Scope, parse_workload
 from iojoule.sim.workers import open_pool

@@ -16,7 +16,8 @@ from scipy.optimize import linprog
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import Engine, Evidence
 from iojoule.recommender.fleet.document import Fleet
-from iojoule.recommender.fleet.modes import Mode, Part, Rest
+from iojoule.recommender.fleet.modes import Mode, Rest
+from iojoule.recommender.fleet.plan import Part
 from iojoule.recommender.fleet.program import MB, Before, Program, value_of
 
 
