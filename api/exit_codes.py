@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import iojoule.api.acting.errors
+import iojoule.api.client.errors
 import iojoule.api.state.errors
 import iojoule.measure.errors
 import iojoule.sim.errors  # noqa: F401

@@ -38,9 +38,8 @@ class Problem(BaseModel):
 def problem_of(error: IojouleError) -> dict[str, Any]:
     """Type, title, status and detail, and the JSON pointer of the field where there is one."""
     kind = type(error)
-    slug = re.sub(r"[^a-z0-9]+", "-", kind.title.lower()).strip("-")
     problem: dict[str, Any] = {
-        "type": f"urn:iojoule:problem:{slug}",
+        "type": f"urn:iojoule:problem:{slug_of(kind)}",
         "title": kind.title,
         "status": kind.http_status,
         "detail": error.message,
@@ -48,6 +47,11 @@ def problem_of(error: IojouleError) -> dict[str, Any]:
     if error.field:
         problem["field"] = pointer(error.field.split("."))
     return problem
+
+
+def slug_of(kind: type[IojouleError]) -> str:
+    """The last part of the type of its problems."""
+    return re.sub(r"[^a-z0-9]+", "-", kind.title.lower()).strip("-")
 
 
 def pointer(parts: Iterable[Any]) -> str:

@@ -15,11 +15,18 @@ class IojouleError(Exception):
     Args:
         message: What is wrong, where (file, line, field), and the remedy.
         field: Dotted path of the offending field, where there is one.
+
+    Attributes:
+        pointer: Where a service met it: JSON pointer (RFC 6901) of the field in the request.
+        request_id: Likewise: by which the service's logs name the request.
     """
 
     exit_code: ClassVar[int] = 1
     http_status: ClassVar[int] = 500
     title: ClassVar[str] = "Internal error"
+
+    pointer: str | None = None
+    request_id: str | None = None
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)

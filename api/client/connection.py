@@ -1,0 +1,270 @@
+"""Sends requests to a service, again where that helps, and turns its problems into errors."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from io import BufferedReader
+from pathlib import Path
+from time import sleep
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json, to_json
+
+from iojoule import __version__
+from iojoule.api.client.errors import ServiceError, UnreachableError, error_of
+from iojoule.datasets.errors import InputError, IojouleError
+
+M = TypeVar("M", bound=BaseModel)
+
+AGAIN = frozenset({429, 502, 503, 504})
+"""Too much at the moment, or something on the way is away: later may be better."""
+
+BACKOFF_SECONDS = 0.25
+"""Before the second attempt where the service names no time; twice as much before each other."""
+
+RETRY_AFTER_MAX_SECONDS = 60.0
+"""A service that wants to be left alone for longer is left alone altogether."""
+
+TIMEOUT_SECONDS = 120.0
+
+_LOST = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ReadError, httpx.WriteError,
+         httpx.CloseError, httpx.RemoteProtocolError)  # fmt: skip
+"""The connection broke or was not made: what was asked may or may not have been done."""
+
+
+class Connection:
+    """A service, and how often it is asked again; may be shared by threads.
+
+    Every operation of the service may be asked twice: questions change nothing, what makes
+    something bears an idempotency key, and what changes something says which state it changes.
+
+    Args:
+        server: Its address; None takes `$IOJOULE_SERVER`.
+        key: Shown with every request; None takes `$IOJOULE_KEY`, where there is one.
+        retries: How often a request is sent again.
+        timeout_seconds: How long an answer may take.
+
+    Raises:
+        InputError: The address is none, or there is none.
+    """
+
+    def __init__(
+        self,
+        server: str | None = None,
+        key: str | None = None,
+        *,
+        retries: int = 5,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
+        self.server = _address(server or os.environ.get("IOJOULE_SERVER", ""))
+        self.retries = retries
+        key = key or os.environ.get("IOJOULE_KEY") or None
+        headers = {"User-Agent": f"iojoule/{__version__}"}
+        if key is not None:
+            headers["Authorization"] = f"Bearer {_printable(key)}"
+        self.http = httpx.Client(
+            base_url=self.server,
+            headers=headers,
+            timeout=httpx.Timeout(timeout_seconds, connect=min(timeout_seconds, 10.0)),
+            trust_env=not _is_loopback(httpx.URL(self.server).host),  # no proxy knows it
+        )
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *names: str | int,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        again: bool = True,
+    ) -> httpx.Response:
+        """The answer to a request, sent again while that may help.
+
+        Args:
+            method: GET, POST or PUT.
+            path: Of the operation, as the service's description has it.
+            names: Take the places of `{...}` in the path, in order.
+            query: Parameters; None is left out.
+            body: Text, bytes or a file as they are, values as JSON.
+            headers: Besides the usual ones.
+            again: Whether to send it again at all.
+
+        Raises:
+            IojouleError: The service's problem, or it was not reached.
+        """
+        url, said = _filled(path, names), f"{method} {path}"
+        content, kind = _content(body)
+        kind |= headers or {}
+        parameters = {name: one for name, one in (query or {}).items() if one is not None}
+        for attempt in range(self.retries + 1 if again else 1):
+            last = not again or attempt == self.retries
+            with _opened(content) as sent:
+                request = self.http.build_request(
+                    method, url, params=parameters, content=sent, headers=kind
+                )
+                try:
+                    response = self.http.send(request)
+                except _LOST as error:
+                    if last:
+                        raise self.unreachable(error) from None
+                    sleep(backoff(attempt))
+                    continue
+                except httpx.HTTPError as error:
+                    raise self.unreachable(error) from None
+            pause = None if last else pause_of(response, attempt)
+            if pause is None:
+                return self.passed(response, said)
+            sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    def stream(
+        self, path: str, *names: str | int, headers: Mapping[str, str], silence_seconds: float
+    ) -> AbstractContextManager[httpx.Response]:
+        """A GET whose answer is read as it comes; broken off after so long a silence."""
+        timeout = httpx.Timeout(silence_seconds, connect=10.0)
+        return self.http.stream("GET", _filled(path, names), headers=dict(headers), timeout=timeout)
+
+    def passed(self, response: httpx.Response, said: str) -> httpx.Response:
+        """The answer where it is one; raises the error that it stands for elsewhere."""
+        if response.is_success or response.status_code == 304:
+            return response
+        raise self._refusal(response, said)
+
+    def _refusal(self, response: httpx.Response, said: str) -> IojouleError:
+        status = response.status_code
+        kind = response.headers.get("content-type", "").partition(";")[0]
+        try:
+            problem = from_json(response.read()) if kind == "application/problem+json" else {}
+        except ValueError:
+            problem = {}
+        if response.is_redirect:
+            elsewhere = response.headers.get("location")
+            detail = f"{self.server} sends elsewhere, to {elsewhere}; ask there"
+        else:
+            detail = f"{self.server} answers {said} with {status} {response.reason_phrase}"
+        return error_of({"status": status, "detail": detail, **problem}, f"{self.server} {said}")
+
+    def unreachable(self, error: Exception) -> UnreachableError:
+        """That the service does not answer, and why."""
+        why = str(error) or type(error).__name__
+        return UnreachableError(
+            f"{self.server} does not answer ({why}); is it running, and is that its address?"
+        )
+
+    def read(self, response: httpx.Response, model: type[M]) -> M:
+        """An answer as what it is; raises ServiceError where it is something else."""
+        try:
+            return model.model_validate_json(response.content)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(map(str, first["loc"]))
+            raise ServiceError(
+                f"{response.url}: is not what iojoule {__version__} takes for an answer ({place}: "
+                f"{first['msg']}; {error.error_count()} such); does a service of the same version "
+                "run there?"
+            ) from None
+
+
+def pause_of(response: httpx.Response, attempt: int) -> float | None:
+    """How long to wait before asking again, s; None: this answer is the one."""
+    if response.status_code not in AGAIN:
+        return None
+    said = response.headers.get("retry-after", "")
+    if said.isascii() and said.isdigit():
+        seconds = float(said)
+    elif said:
+        try:
+            seconds = (parsedate_to_datetime(said) - datetime.now(UTC)).total_seconds()
+        except (TypeError, ValueError):
+            return backoff(attempt)
+    else:
+        return backoff(attempt)
+    return None if seconds > RETRY_AFTER_MAX_SECONDS else max(seconds, 0.0)
+
+
+def backoff(attempt: int) -> float:
+    """Seconds before the attempt after this one, counted from 0.
+
+    Full time or down to half of it, so that many clients do not come back at one moment.
+    """
+    return min(BACKOFF_SECONDS * 2.0**attempt, 10.0) * random.uniform(0.5, 1.0)
+
+
+def _address(server: str) -> str:
+    if not server:
+        raise InputError(
+            "no service is named: say server=, or set IOJOULE_SERVER, as http://127.0.0.1:8080",
+            field="server",
+        )
+    try:
+        url = httpx.URL(server)
+    except httpx.InvalidURL:
+        url = httpx.URL()
+    if url.scheme not in ("http", "https") or not url.host:
+        raise InputError(
+            f"{server}: is no address of a service; write it as http://127.0.0.1:8080",
+            field="server",
+        )
+    return server.rstrip("/")
+
+
+def _printable(key: str) -> str:
+    if not (key.isascii() and key.isprintable()):
+        raise InputError("the key holds what no key holds; copy it again", field="key")
+    return key.strip()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _filled(path: str, names: tuple[str | int, ...]) -> str:
+    """The path with names in the places of its `{...}`."""
+    for name in names:
+        if name == "":
+            raise InputError(f"{path}: a name is empty; say one")
+        before, _, rest = path.partition("{")
+        path = f"{before}{quote(str(name), safe='')}{rest.partition('}')[2]}"
+    return path
+
+
+def _content(body: Any) -> tuple[Callable[[], Any] | None, dict[str, str]]:
+    """What opens the body of a request anew for each attempt, and its content type."""
+    if body is None:
+        return None, {}
+    if isinstance(body, Path):
+        return lambda: _file(body), {}
+    if isinstance(body, bytes):
+        return lambda: body, {}
+    if isinstance(body, str):
+        return body.encode, {"Content-Type": "text/plain"}
+    sent = to_json(body)
+    return lambda: sent, {"Content-Type": "application/json"}
+
+
+def _file(path: Path) -> BufferedReader:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from None
+
+
+@contextmanager
+def _opened(content: Callable[[], Any] | None) -> Iterator[Any]:
+    """The body of one attempt: bytes, or a file that is read piece by piece."""
+    opened = None if content is None else content()
+    with opened if isinstance(opened, BufferedReader) else nullcontext():
+        yield opened

@@ -1,0 +1,52 @@
+"""`iojoule serve` as a process of its own, on a port of the loopback that stays the same."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+
+class ServiceProcess:
+    """A service with its workers and everything it keeps.
+
+    Args:
+        folder: Where it keeps things.
+        workers: Processes that run jobs.
+        options: Of `iojoule serve`, besides.
+    """
+
+    def __init__(self, folder: Path, *, workers: int = 1, options: tuple[str, ...] = ()) -> None:
+        self.folder, self.port = folder, 0
+        self._options = ("--state", str(folder), "--workers", str(workers), *options)
+        self.start()
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start it and wait until it listens."""
+        command = [sys.executable, "-c", "from iojoule.api.cli import main; main()", "serve"]
+        command += [*self._options, "--port", str(self.port)]
+        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert self._process.stderr is not None
+        said = ""
+        for line in self._process.stderr:
+            said += line
+            if (found := re.search(r"listening on http://127\.0\.0\.1:(\d+)", line)) is not None:
+                self.port = int(found[1])
+                return
+        raise AssertionError(said)
+
+    def stop(self) -> None:
+        """Ask it to end, and wait for that."""
+        self._process.terminate()
+        self._process.communicate()
+
+    def kill(self) -> None:
+        """End it without warning; its workers notice and end too."""
+        self._process.kill()
+        self._process.communicate()
