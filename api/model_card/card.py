@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iojoule.api.model_card.content import Card, Points, Section, Table, Text, percent
+from iojoule.api.documents.content import Document, Points, Section, Table, Text, percent
 from iojoule.api.model_card.data import data_section, evidence_section, validity_section
 from iojoule.api.model_card.errors import errors_section, residuals_section
 from iojoule.api.model_card.findings import FindingsSummary, findings_section
@@ -26,7 +26,7 @@ NO_LIMIT_BYTES = 1 << 40
 """A limit of transfers that no request reaches stands for none."""
 
 
-def build_card(profile: DeviceProfile, findings: FindingsSummary | None = None) -> Card:
+def build_card(profile: DeviceProfile, findings: FindingsSummary | None = None) -> Document:
     """The model card of a profile.
 
     Args:
@@ -50,7 +50,9 @@ def build_card(profile: DeviceProfile, findings: FindingsSummary | None = None) 
         host_section(profile),
         _making(profile),
     ]
-    return Card(profile.device, profile.model_name, _lead(profile), tuple(sections))
+    return Document(
+        "Model card", profile.device, profile.model_name, _lead(profile), tuple(sections)
+    )
 
 
 def _lead(profile: DeviceProfile) -> tuple[tuple[str, str], ...]:

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from iojoule.api.model_card.content import Block, Section, Table, Text, percent
+from iojoule.api.documents.content import Block, Section, Table, Text, percent
 from iojoule.api.quantities import quantity
 from iojoule.datasets.profile import DeviceProfile, Parameter
 from iojoule.datasets.vocabulary import Evidence

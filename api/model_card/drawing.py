@@ -13,13 +13,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from iojoule.api.model_card.content import Picture
+from iojoule.api.documents.content import Picture
+from iojoule.api.documents.html import INK, PAPER
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-INK, PAPER = "#1b1b1b", "#ffffff"
-"""Colours that a page may replace by its own."""
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")
 """Okabe and Ito's palette, which people with any common colour vision deficiency can tell apart."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import binomtest
 
-from iojoule.api.model_card.content import Block, Section, Table, Text, percent
+from iojoule.api.documents.content import Block, Section, Table, Text, percent
 from iojoule.api.model_card.pictures import residual_picture
 from iojoule.api.quantities import size
 from iojoule.datasets.profile import Assessment, DeviceProfile, HeldOut

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from iojoule.api.model_card.content import Card
-from iojoule.api.model_card.html import to_html
+from iojoule.api.documents.content import Document
+from iojoule.api.documents.html import to_html
 from iojoule.api.model_card.markdown import to_markdown
 from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import InputError
@@ -31,7 +31,7 @@ def check_target(path: Path) -> None:
         raise InputError(f"{path}: the folder {path.parent} does not exist; make it first")
 
 
-def write_card(card: Card, path: Path) -> tuple[Path, ...]:
+def write_card(card: Document, path: Path) -> tuple[Path, ...]:
     """Write a card and return the files.
 
     Args:
@@ -55,7 +55,7 @@ def write_card(card: Card, path: Path) -> tuple[Path, ...]:
     return tuple(wanted)
 
 
-def _markdown(card: Card, path: Path) -> dict[Path, str]:
+def _markdown(card: Document, path: Path) -> dict[Path, str]:
     drawings = {path.with_name(f"{one.name}.svg"): one.svg for one in card.pictures}
     return {path: to_markdown(card), **drawings}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from iojoule.api.model_card.content import Points, Section, Text
+from iojoule.api.documents.content import Points, Section, Text
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import validation_error
 

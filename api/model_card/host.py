@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iojoule.api.model_card.content import Block, Section, Table, Text, percent
+from iojoule.api.documents.content import Block, Section, Table, Text, percent
 from iojoule.api.quantities import digits, quantity
 from iojoule.datasets.profile import DeviceProfile, HostPath, Parameter, path_key
 

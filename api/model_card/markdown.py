@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iojoule.api.model_card.content import Block, Card, Picture, Points, Table, Text
+from iojoule.api.documents.content import Block, Document, Picture, Points, Table, Text
 
 
-def to_markdown(card: Card) -> str:
+def to_markdown(card: Document) -> str:
     """The text of the card; a drawing is referred to as NAME.svg."""
     lines = [f"# {_text(card.title)}: model card", ""]
     lines += _table(Table.of(("", ""), card.lead))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.api.model_card.content import Picture
+from iojoule.api.documents.content import Picture
 from iojoule.api.model_card.drawing import COLOURS, INK, STYLES, panels, picture
 from iojoule.api.quantities import quantity, size
 from iojoule.datasets.profile import (

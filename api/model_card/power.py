@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iojoule.api.model_card.content import Block, Section, Table, Text, percent
+from iojoule.api.documents.content import Block, Section, Table, Text, percent
 from iojoule.api.model_card.pictures import power_picture
 from iojoule.api.quantities import digits, quantity
 from iojoule.datasets.profile import DeviceProfile, Parameter

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 from iojoule.api.model_card import FindingsSummary, build_card, read_findings, write_card
-from iojoule.api.model_card.content import Card, Section, Table
-from iojoule.api.model_card.html import to_html
+from iojoule.api.documents.content import Document, Section, Table
+from iojoule.api.documents.html import to_html
 from iojoule.api.model_card.markdown import to_markdown
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile, load_shipped_profile, shipped_profiles
@@ -68,11 +68,11 @@ def fitted() -> DeviceProfile:
     return fit_profile(generic_recipe("closed-form", "Closed <Form> & Sons"), rows, [])
 
 
-def section(card: Card, heading: str) -> Section:
+def section(card: Document, heading: str) -> Section:
     return next(one for one in card.sections if one.heading == heading)
 
 
-def cells(card: Card, heading: str) -> list[tuple[str, ...]]:
+def cells(card: Document, heading: str) -> list[tuple[str, ...]]:
     blocks = section(card, heading).blocks
     return [row for block in blocks if isinstance(block, Table) for row in block.rows]
 

@@ -1,9 +1,10 @@
-"""What a model card consists of, before it is written as Markdown or HTML."""
+"""What a document consists of, before it is written as HTML or Markdown."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -22,18 +23,58 @@ class Points:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under headings; columns of `numbers` are set to the right."""
+    """Rows of text under headings.
+
+    Attributes:
+        headings: Of the columns.
+        rows: As many cells each.
+        numbers: Columns that are set to the right.
+        caption: What it holds, in a sentence; empty where the section's heading says so.
+        marked: Row -> what it is, as `recommended`, for rows that stand out.
+    """
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numbers: frozenset[int] = frozenset()
+    caption: str = ""
+    marked: tuple[tuple[int, str], ...] = ()
 
     @classmethod
     def of(
-        cls, headings: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()
+        cls,
+        headings: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        numbers: Sequence[int] = (),
+        caption: str = "",
+        marked: Sequence[tuple[int, str]] = (),
     ) -> Table:
         """A table from any sequences."""
-        return cls(tuple(headings), tuple(tuple(row) for row in rows), frozenset(numbers))
+        return cls(
+            tuple(headings),
+            tuple(tuple(row) for row in rows),
+            frozenset(numbers),
+            caption,
+            tuple(marked),
+        )
+
+    def mark(self, row: int) -> str:
+        """What a row is; empty where it does not stand out."""
+        return dict(self.marked).get(row, "")
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text to copy as it is: a command, a request, a file.
+
+    Attributes:
+        says: What it is for.
+        text: Itself.
+        folded: Whether it is shown only to who asks for it.
+    """
+
+    says: str
+    text: str
+    folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,7 +83,7 @@ class Picture:
 
     Attributes:
         name: Of its file, without ending, and of its ids.
-        svg: Complete SVG document with a title and a description.
+        svg: Complete SVG element with a title and a description.
         caption: What it shows, in a sentence or two.
     """
 
@@ -51,7 +92,7 @@ class Picture:
     caption: str
 
 
-Block = Text | Points | Table | Picture
+Block = Text | Points | Table | Code | Picture
 
 
 @dataclass(frozen=True)
@@ -63,20 +104,24 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Card:
-    """A model card.
+class Document:
+    """A document.
 
     Attributes:
+        kind: What it is, as `Model card`.
         name: Of its files, without ending.
-        title: The drive.
+        title: What it is about.
         lead: The most important facts, as name and value.
         sections: In reading order.
+        data: The same for programs, anything that JSON can hold; None for none.
     """
 
+    kind: str
     name: str
     title: str
     lead: tuple[tuple[str, str], ...]
     sections: tuple[Section, ...]
+    data: Any = None
 
     @property
     def pictures(self) -> tuple[Picture, ...]:
