@@ -17,6 +17,8 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from iojoule.api.documents.content import Table as StatedTable
+
 _PIECE = 32 * 1024
 
 WIDE = 400
@@ -102,6 +104,15 @@ def new_table(headings: Iterable[str], *, title: str | None = None) -> Table:
                   pad_edge=False, show_edge=False)  # fmt: skip
     for heading in headings:
         table.add_column(heading, overflow="fold")
+    return table
+
+
+def table_of(stated: StatedTable) -> Table:
+    """A table that a document could hold too."""
+    table = new_table(stated.headings)
+    for row in stated.rows:
+        table.add_row(*row)
+    table.caption = stated.caption
     return table
 
 

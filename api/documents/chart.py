@@ -31,7 +31,7 @@ SHAPES = {
     Evidence.INTERPOLATED: "M0,-6.5L4.5,0L0,6.5L-4.5,0Z",
     Evidence.EXTRAPOLATED: "M0,-6L5.5,4L-5.5,4Z",
     Evidence.SIMULATED: "M-4.6,-4.6H4.6V4.6H-4.6Z",
-    Evidence.PUBLISHED: "M0,-6.6L1.5,-2L6.3,-2L2.4,0.8L3.9,5.3L0,2.5L-3.9,5.3L-2.4,0.8L-6.3,-2L-1.5,-2Z",
+    Evidence.PUBLISHED: "M0,-6.6L1.5,-2H6.3L2.4,.8L3.9,5.3L0,2.5L-3.9,5.3L-2.4,.8L-6.3,-2H-1.5Z",
     Evidence.DATASHEET: "M-1.9,-5.6H1.9V-1.9H5.6V1.9H1.9V5.6H-1.9V1.9H-5.6V-1.9H-1.9Z",
 }
 """Outline of each marker."""
@@ -110,9 +110,7 @@ class Chart:
 def draw(chart: Chart) -> Picture:
     """The drawing; the same for the same chart."""
     every = [*chart.points, *(point for line in chart.lines for point in line)]
-    x = _Scale(
-        chart.x, _ends([one.x for one in every], chart.limits, True), (LEFT, WIDTH - RIGHT)
-    )
+    x = _Scale(chart.x, _ends([one.x for one in every], chart.limits, True), (LEFT, WIDTH - RIGHT))
     y = _Scale(
         chart.y, _ends([one.y for one in every], chart.limits, False), (HEIGHT - BOTTOM, TOP)
     )
@@ -158,7 +156,9 @@ class _Scale:
     def _decades(self) -> list[float]:
         long = self._high - self._low > LONG_DECADES
         powers = range(math.floor(self._low), math.ceil(self._high) + 1)
-        values = [times * 10.0**power for power in powers for times in ((1,) if long else (1, 2, 5))]
+        values = [
+            times * 10.0**power for power in powers for times in ((1,) if long else (1, 2, 5))
+        ]
         return [one for one in values if self._low <= math.log10(one) <= self._high]
 
 
@@ -176,7 +176,7 @@ def _labels(points: Sequence[Point], x: _Scale, y: _Scale) -> list[tuple[float, 
         wide = LETTER * len(point.label)
         for across, up in ((9.0, -6.0), (-9.0 - wide, -6.0), (9.0, 18.0), (-9.0 - wide, 18.0)):
             box = (x(point.x.value) + across, y(point.y.value) + up - 11, wide, 14.0)
-            inside = LEFT <= box[0] and box[0] + wide <= WIDTH - 2
+            inside = box[0] >= LEFT and box[0] + wide <= WIDTH - 2
             if point.label and inside and not any(_overlap(box, other) for other in taken):
                 taken.append(box)
                 found.append((round(box[0], 2), round(box[1] + 11, 2), point))

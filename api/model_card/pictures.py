@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.api.documents.content import Picture
-from iojoule.api.model_card.drawing import COLOURS, INK, STYLES, panels, picture
+from iojoule.api.documents.html import INK
+from iojoule.api.model_card.drawing import COLOURS, STYLES, panels, picture
 from iojoule.api.quantities import quantity, size
 from iojoule.datasets.profile import (
     Assessment,

@@ -1,36 +1,40 @@
-"""Why an answer is what it is: what each knob brings, what each bound costs."""
+"""Why an answer is what it is: what each knob brings, what each bound costs, what to measure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from iojoule.api.answer_words import bound, knob, plain_name, setting
-from iojoule.api.cli import console
+from iojoule.api.documents.content import Table
 from iojoule.api.quantities import quantity
 from iojoule.datasets.schema import Configuration
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.reasons import Attribution, BoundSlack, BoundStep, MeasureNext, Relaxation
 
 
-def attribution(found: Attribution, today: Configuration, best: Configuration) -> Iterator[Any]:
+def knobs(found: Attribution, today: Configuration, best: Configuration) -> Table:
     """What each changed knob brings of the saving."""
-    table = console.new_table(["why this one", "today", "then", "brings", "alone", "last"])
-    for one in found.knobs:
-        table.add_row(
+    rows = [
+        (
             " + ".join(name.replace("_", " ") for name in one.knobs),
             ", ".join(knob(today, name) for name in one.knobs),
             ", ".join(knob(best, name) for name in one.knobs),
             *(_percent(each) for each in (one.share_percent, one.alone_percent, one.last_percent)),
         )
-    together = _percent(found.together_percent)
-    table.add_row("together", "", "", together, "", "")
+        for one in found.knobs
+    ]
+    rows.append(("together", "", "", _percent(found.together_percent), "", ""))
     orders = "1 order" if found.orders == 1 else f"{found.orders:,} orders"
-    table.caption = (
+    caption = (
         f"Percent of today's energy. Brings: the fair share (Shapley value, over {orders} of "
         "changing them). Alone: nothing else is changed; last: all others are changed before."
     )
-    yield table
+    headings = ("why this one", "today", "then", "brings", "alone", "last")
+    return Table.of(headings, rows, caption=caption)
+
+
+def of_knobs(found: Attribution) -> Iterator[str]:
+    """What is behind the shares of the knobs."""
     if found.impossible:
         reasons = "; ".join(f"{count} x {why}" for why, count in found.impossible.items())
         yield f"Configurations in between that cannot exist: {reasons}"
@@ -45,11 +49,9 @@ def _percent(one: Estimate | None) -> str:
     return "cannot be" if one is None else quantity("percent", one.value, one.low, one.high)
 
 
-def bounds(found: Sequence[BoundSlack], ranked_by: str) -> Iterator[Any]:
+def bounds(found: Sequence[BoundSlack], ranked_by: str) -> Table:
     """How far every bound is, and what one step of it costs or brings."""
-    table = console.new_table(
-        ["bound", "held against it", "left", "10 % looser", "10 % tighter", "without"]
-    )
+    rows = []
     for one in found:
         name = "the demand" if one.binds is None else bound(one.bound, one.limit)
         reached, spare = "nothing", "any"
@@ -57,13 +59,18 @@ def bounds(found: Sequence[BoundSlack], ranked_by: str) -> Iterator[Any]:
             reached = f"{quantity(_bounded(one.bound), one.reached)} at {one.confidence:.3g}"
             spare = f"{one.slack_percent:.3g} %"
         steps = (one.looser, one.tighter, one.without)
-        table.add_row(name, reached, spare, *map(_change, steps))
+        rows.append((name, reached, spare, *map(_change, steps)))
     aim = ranked_by.replace("_", " ").replace("gb", "GB").replace("edp", "EDP")
-    table.caption = (
+    caption = (
         f"Changes of the least {aim} that any candidate has; below zero is a gain. Another demand "
         "is other work, so it has no step."
     )
-    yield table
+    headings = ("bound", "held against it", "left", "10 % looser", "10 % tighter", "without")
+    return Table.of(headings, rows, caption=caption)
+
+
+def of_bounds(found: Sequence[BoundSlack]) -> Iterator[str]:
+    """Which bounds bind, and what a step looser would allow."""
     for one in found:
         brings = one.looser
         if brings is None or brings.configuration is None or not one.binds:
@@ -80,17 +87,17 @@ def bounds(found: Sequence[BoundSlack], ranked_by: str) -> Iterator[Any]:
 _ROLES = {"today": "today's", "candidate": "the candidate", "rival": "a rival"}
 
 
-def measure_next(found: MeasureNext) -> Iterator[str]:
-    """What to measure to be surer, and the command."""
-    yield (
+def measure_next(found: MeasureNext) -> tuple[str, tuple[str, ...]]:
+    """What to measure to be surer: the question, and the runs in order."""
+    asked = (
         f"To be surer of the {found.saving_percent:.3g} %, known to +/- {found.half_percent:.3g}: "
         + ("measure" if found.runs else f"{found.repeats} runs of each would err as much")
     )
-    for place, one in enumerate(found.runs, start=1):
+    runs = []
+    for one in found.runs:
         then = f"then +/- {one.half_percent:.3g}" + (", proven" if one.proves else "")
-        yield f"  {place}. {_ROLES[one.role]}: {setting(one.configuration)}; {then}"
-    if found.runs:
-        yield f"  {found.command}"
+        runs.append(f"{_ROLES[one.role]}: {setting(one.configuration)}; {then}")
+    return asked, tuple(runs)
 
 
 def _bounded(name: str) -> str:
@@ -110,12 +117,12 @@ def _change(step: BoundStep | None) -> str:
 def relaxations(found: Sequence[Relaxation]) -> Iterator[str]:
     """What would have to give, alone, where nothing keeps the SLA."""
     if not found:
-        yield "  no bound makes it feasible alone: several have to give"
+        yield "no bound makes it feasible alone: several have to give"
     for one in found:
         field = _bounded(one.bound)
         change = "less" if one.needed < one.limit else "more"
         yield (
-            f"  enough alone: {plain_name(field)} {quantity(field, one.needed)} instead of "
+            f"enough alone: {plain_name(field)} {quantity(field, one.needed)} instead of "
             f"{quantity(field, one.limit)} ({one.by_percent:.3g} % {change}): "
             f"{setting(one.configuration)}"
         )

@@ -1,0 +1,124 @@
+"""Sentences of an answer: what is saved, what wears, what a power cut takes, what is missed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iojoule.api.answer_rows import ranked
+from iojoule.api.answer_words import bound, plain_name, same_setting
+from iojoule.api.quantities import digits, quantity, size
+from iojoule.recommender.answer import Endurance, Recommendation, Saving, Shortfall
+from iojoule.recommender.factors import Factors
+from iojoule.recommender.power_cut import DurabilityAnswer, PowerCut
+from iojoule.recommender.sla import Sla
+
+
+def durability(found: DurabilityAnswer | None) -> Iterator[str]:
+    """What becomes of durability; None: the workload writes nothing."""
+    if found is None:
+        yield "untouched; file systems stay as they are"
+        return
+    yield found.reason
+    today = f"; today {_power_cut(found.power_cut_today)}" if found.weakened else ""
+    yield f"a power cut takes at most {_power_cut(found.power_cut)}{today}"
+    for one in found.options if found.weaker_allowed else ():
+        yield f"{one.setting}: at most {_power_cut(one.loses)}; known: {one.known}"
+
+
+def _power_cut(found: PowerCut) -> str:
+    """What a power cut takes, in words."""
+    if found.writes == 0.0:
+        return "nothing that was acknowledged"
+    if found.seconds is None:
+        return "what the drive has not written back by itself: nothing bounds it"
+    seconds = quantity("seconds", found.seconds)
+    if found.writes is None or found.written_bytes is None:
+        return f"the writes of {seconds}"
+    writes = f"{found.writes:,.0f} write{'' if found.writes == 1 else 's'}"
+    return f"{writes}, {size(found.written_bytes)} or those of {seconds}"
+
+
+def wear(found: Endurance, factors: Factors) -> Iterator[str]:
+    """What is written in a year, how long the drive lasts at that, and what that costs."""
+    change = found.change_host_bytes_per_year
+    more = quantity("host_bytes_per_year", abs(change))
+    than = f"{more} {'more' if change > 0 else 'less'} than" if change else "as much as"
+    yearly = quantity("host_bytes_per_year", found.host_bytes_per_year)
+    told = f"the host writes {yearly} a year, {than} today"
+    if found.years_left is not None:
+        told += f"; the rated endurance lasts {found.years_left:.2g} years"
+    yield f"{told}; {found.reason}"
+    used = [
+        f"{digits(yearly)} {unit} of the drive a year, {change:+.3g} {unit} against today"
+        for yearly, change, unit in (
+            (found.cost_per_year, found.change_cost_per_year, factors.currency),
+            (found.co2_kilograms_per_year, found.change_co2_kilograms_per_year, "kg CO2"),
+        )
+        if yearly is not None and change is not None
+    ]
+    if used:
+        yield f"it uses up {'; '.join(used)}"
+
+
+def place(found: Recommendation) -> str:
+    """Where today's configuration stands."""
+    stands = found.current_place
+    if stands.on_front:
+        return "on the front"
+    beaten = "no row of the front beats it in everything"
+    if stands.beaten_by:
+        better = [found.pareto[index] for index in stands.beaten_by_rows]
+        ranks = [
+            str(rank)
+            for rank, row in enumerate(ranked(found), start=1)
+            if any(same_setting(row, one) for one in better)
+        ]
+        rows = f"row{'' if stands.beaten_by == 1 else 's'}"
+        beaten = f"beaten in everything by {stands.beaten_by} {rows} of the front"
+        beaten += f" ({', '.join(ranks)})" if ranks else ""
+    return beaten if found.current.meets_sla else f"misses the SLA; {beaten}"
+
+
+def saving(saving: Saving, factors: Factors) -> Iterator[str]:
+    """What is saved, in money where it has a price, and how sure that is."""
+    told = [
+        quantity(name, estimate.value, estimate.low, estimate.high) + ending
+        for name, ending in (
+            ("watts", ""),
+            ("joules_per_useful_gb", ""),
+            ("kwh_per_year", " a year"),
+            ("percent", ""),
+        )
+        for estimate in [getattr(saving, name)]
+    ]
+    yield f"{'; '.join(told)}"
+    billed = [
+        f"{quantity(name, one.value, one.low, one.high)}{unit} a year"
+        for name, one, unit in (
+            ("cost_per_year", saving.cost_per_year, f" {factors.currency}"),
+            ("co2_kilograms_per_year", saving.co2_kilograms_per_year, ""),
+        )
+        if one is not None
+    ]
+    if billed:
+        yield f"{'; '.join(billed)}"
+    yield f"{saving.verdict}: {saving.reason}"
+
+
+def short(one: Shortfall) -> str:
+    """By how much a bound is missed."""
+    name = one.bound.removesuffix("_min").removesuffix("_max")
+    return (
+        f"{plain_name(name)}: reaches {quantity(name, one.reached)}, bound "
+        f"{quantity(name, one.limit)}, missed by {quantity(name, one.missed_by)} "
+        f"({one.missed_by_percent:.0f} %)"
+    )
+
+
+def sla_bound(sla: Sla, name: str, limit: float) -> str:
+    """A bound with its own confidence, and whether it is only preferred."""
+    said = bound(name, limit)
+    if name in sla.soft:
+        said += " preferred"
+    own = sla.confidence_of(name)
+    return said if own == sla.confidence else f"{said} at {own:.3g}"
