@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iojoule.api.answer_words import SCOPE_POWER, same_setting, setting_in_short
+from iojoule.api.plot_points import front_points, is_table, write_points
 from iojoule.api.quantities import quantity
 from iojoule.datasets.atomic import write_atomically
 from iojoule.datasets.errors import InputError
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from iojoule.recommender.answer import Recommendation, Row
     from iojoule.recommender.estimate import Estimate
 
-ENDINGS = (".svg", ".png", ".pdf")
+ENDINGS = (".svg", ".png", ".pdf", ".csv")
+"""What a plot can be written as; .csv is the points that it shows."""
 
 STYLE: Any = {
     "svg.hashsalt": "iojoule",
@@ -55,7 +57,7 @@ def check_target(path: Path) -> None:
         InputError: Not one of the known endings, a folder, or in a folder that does not exist.
     """
     if path.suffix.lower() not in ENDINGS:
-        raise InputError(f"{path}: a picture ends in {', '.join(ENDINGS)}")
+        raise InputError(f"{path}: a plot ends in {', '.join(ENDINGS)}")
     if path.is_dir():
         raise InputError(f"{path}: is a folder; name the file to write in it")
     if not path.absolute().parent.is_dir():
@@ -63,11 +65,14 @@ def check_target(path: Path) -> None:
 
 
 def draw_front(found: Recommendation, path: Path) -> None:
-    """Draw the front with the recommended and today's configuration.
+    """Draw the front with the recommended and today's configuration, or write its points.
 
     Raises:
         InputError: The file cannot be written; nothing half written stays.
     """
+    if is_table(path):
+        write_points(path, *front_points(found, measures(found)))
+        return
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -100,7 +105,7 @@ def save(figure: Any, path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class _Measure:
+class Measure:
     """What an axis shows of a row; `scale` turns the field's unit into the label's."""
 
     field: str
@@ -109,6 +114,7 @@ class _Measure:
     log: bool = True
 
     def value(self, row: Row) -> float:
+        """The value in the label's unit; NaN where nobody knows it."""
         estimate: Estimate | None = getattr(row, self.field)
         return float("nan") if estimate is None else estimate.value * self.scale
 
@@ -128,22 +134,30 @@ class _Measure:
         return f"{float(number):g} {unit}"
 
 
-def _measures(found: Recommendation) -> tuple[_Measure, _Measure]:
-    tail = _Measure("latency_p99_ns", "p99 latency")
+def measures(found: Recommendation) -> tuple[Measure, Measure]:
+    """What the two axes of the front show."""
+    tail = Measure("latency_p99_ns", "p99 latency")
     if found.current.latency_p99_ns is None:
-        tail = _Measure("latency_mean_ns", "mean latency")
+        tail = Measure("latency_mean_ns", "mean latency")
     power, scope = SCOPE_POWER[found.scope]
     if found.ranked_by == "performance":
-        return _Measure("capacity_bytes_per_second", "can carry (MB/s)", 1e-6), tail
+        return Measure("capacity_bytes_per_second", "can carry (MB/s)", 1e-6), tail
     if found.ranked_by == "watts":
-        return tail, _Measure(power, f"mean power of {scope} (W)", log=False)
+        return tail, Measure(power, f"mean power of {scope} (W)", log=False)
     if found.ranked_by == "edp":
-        return tail, _Measure("edp_joule_seconds", f"energy-delay product, {scope} (µJ s)", 1e6)
-    return tail, _Measure("joules_per_useful_gb", f"energy of {scope} (J per useful GB)")
+        return tail, Measure("edp_joule_seconds", f"energy-delay product, {scope} (µJ s)", 1e6)
+    return tail, Measure("joules_per_useful_gb", f"energy of {scope} (J per useful GB)")
+
+
+def limits(found: Recommendation, measure: Measure) -> list[float]:
+    """The SLA's bounds on what an axis shows, in the field's unit."""
+    stated = found.sla.bounds()
+    name = _BOUNDED.get(measure.field, measure.field)
+    return [limit for end in ("_max", "_min") if (limit := stated.get(name + end)) is not None]
 
 
 def _draw(axes: Axes, found: Recommendation) -> None:
-    x, y = _measures(found)
+    x, y = measures(found)
     rows = [*found.pareto, *(miss.row for miss in found.nearest_misses)]
     _scales(axes, x, y)
     for row in rows:
@@ -163,7 +177,7 @@ def _draw(axes: Axes, found: Recommendation) -> None:
     _legend(axes, [*rows, found.current])
 
 
-def _scales(axes: Axes, x: _Measure, y: _Measure) -> None:
+def _scales(axes: Axes, x: Measure, y: Measure) -> None:
     axes.set_xlabel(x.label)
     axes.set_ylabel(y.label)
     if x.log:
@@ -174,7 +188,7 @@ def _scales(axes: Axes, x: _Measure, y: _Measure) -> None:
     axes.set_axisbelow(True)
 
 
-def _ticks(measure: _Measure, axis: Any) -> None:
+def _ticks(measure: Measure, axis: Any) -> None:
     """1, 2, 5 along a short logarithmic axis; the powers of ten alone along a long one."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -186,20 +200,20 @@ def _ticks(measure: _Measure, axis: Any) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
-def _room_below(axes: Axes, y: _Measure) -> None:
+def _room_below(axes: Axes, y: Measure) -> None:
     """Make room for the label of the recommended row, which lies near the bottom."""
     low, high = axes.get_ylim()
     axes.set_ylim(low / (high / low) ** 0.18 if y.log else low - 0.18 * (high - low), high)
 
 
-def _bars(axes: Axes, row: Row, x: _Measure, y: _Measure, *, colour: str, alpha: float) -> None:
+def _bars(axes: Axes, row: Row, x: Measure, y: Measure, *, colour: str, alpha: float) -> None:
     axes.errorbar(
         [x.value(row)], [y.value(row)], xerr=x.reach(row), yerr=y.reach(row), fmt="none",
         ecolor=colour, alpha=alpha, elinewidth=1.0, zorder=2,
     )  # fmt: skip
 
 
-def _points(axes: Axes, rows: Sequence[Row], x: _Measure, y: _Measure) -> None:
+def _points(axes: Axes, rows: Sequence[Row], x: Measure, y: Measure) -> None:
     """The front: the shape says the evidence, the colour how much the row can carry."""
     from matplotlib.colors import LogNorm
 
@@ -233,7 +247,7 @@ def _colour_bar(axes: Axes, painted: Any) -> None:
     bar.outline.set_visible(False)
 
 
-def _highlight(axes: Axes, row: Row, x: _Measure, y: _Measure, colour: str, name: str) -> None:
+def _highlight(axes: Axes, row: Row, x: Measure, y: Measure, colour: str, name: str) -> None:
     _bars(axes, row, x, y, colour=colour, alpha=0.9)
     marker = _MARKERS[row.capacity_bytes_per_second.evidence]
     at = (x.value(row), y.value(row))
@@ -250,15 +264,11 @@ def _highlight(axes: Axes, row: Row, x: _Measure, y: _Measure, colour: str, name
     )  # fmt: skip
 
 
-def _bounds(axes: Axes, found: Recommendation, x: _Measure, y: _Measure) -> None:
+def _bounds(axes: Axes, found: Recommendation, x: Measure, y: Measure) -> None:
     """The bounds of the SLA on what the two axes show."""
-    limits = found.sla.bounds()
     dashed: Any = {"color": "black", "linestyle": (0, (4, 3)), "linewidth": 1.0, "zorder": 1}
     for measure, upright in ((x, True), (y, False)):
-        for ending in ("_max", "_min"):
-            limit = limits.get(_BOUNDED.get(measure.field, measure.field) + ending)
-            if limit is None:
-                continue
+        for limit in limits(found, measure):
             at = limit * measure.scale
             (axes.axvline if upright else axes.axhline)(at, **dashed)
             axes.annotate(

@@ -6,14 +6,18 @@ from pathlib import Path
 
 from iojoule.api.fleets import FrontierAnswer
 from iojoule.api.plot import BLUE, STYLE, VERMILION, save
+from iojoule.api.plot_points import frontier_points, is_table, write_points
 
 
 def draw_frontier(found: FrontierAnswer, path: Path) -> None:
-    """Draw what each budget buys, and what is expected to be drawn meanwhile.
+    """Draw what each budget buys and what is expected to be drawn meanwhile, or write the points.
 
     Raises:
         InputError: The file cannot be written; nothing half written stays.
     """
+    if is_table(path):
+        write_points(path, *frontier_points(found))
+        return
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from iojoule.api.plot import BLUE, GREY, STYLE, VERMILION, save
+from iojoule.api.plot_points import is_table, sweep_points, write_points
 from iojoule.api.quantities import digits, scale_of
 from iojoule.api.what_ifs import SweepAnswer
 from iojoule.datasets.errors import InputError
@@ -31,7 +32,7 @@ def check_drawable(axes: Sequence[str]) -> None:
 
 
 def draw_sweep(found: SweepAnswer, shown: str, path: Path) -> None:
-    """Draw one quantity of a sweep.
+    """Draw one quantity of a sweep, or write its points.
 
     Args:
         found: The sweep.
@@ -41,11 +42,14 @@ def draw_sweep(found: SweepAnswer, shown: str, path: Path) -> None:
     Raises:
         InputError: Nothing is known of the quantity, or the file cannot be written.
     """
+    if not any(each[shown] is not None for each in found.records):
+        raise InputError(f"{shown}: no point of the sweep knows it, so there is nothing to draw")
+    if is_table(path):
+        write_points(path, *sweep_points(found, shown))
+        return
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    if not any(each[shown] is not None for each in found.records):
-        raise InputError(f"{shown}: no point of the sweep knows it, so there is nothing to draw")
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.5, 4.8), layout="constrained")
         axes = figure.add_subplot()

@@ -104,7 +104,8 @@ def main() -> None:
 def run(arguments: list[str] | None = None) -> int:
     """Run one command line and return its exit code; says what went wrong on standard error."""
     try:
-        left_with = app(arguments, prog_name="iojoule", standalone_mode=False)
+        typed = sys.argv[1:] if arguments is None else arguments
+        left_with = app(arguments, prog_name="iojoule", standalone_mode=False, obj=typed)
         return left_with if isinstance(left_with, int) else 0
     except IojouleError as error:
         console.error(error.message)

@@ -87,7 +87,8 @@ def frontier(
     dask: DaskOption = None,
     state: StateOption = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw it (.svg, .png or .pdf).")
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw it (.svg, .png, .pdf), or its points (.csv)."),
     ] = None,
     output: FormatOption = Format.TABLE,
 ) -> None:

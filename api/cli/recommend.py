@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from iojoule.api.cli import console
+from iojoule.api.cli.asking import ReportOption, asked_now, asked_of, check_report
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.cli.factors import (
     CarbonOption,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 
 def recommend(
+    ctx: typer.Context,
     workload: Annotated[
         Path,
         typer.Option(
@@ -95,8 +97,11 @@ def recommend(
     rows: Annotated[int, typer.Option(min=1, max=50, help="Rows of the Pareto table.")] = 10,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw the Pareto front (.svg, .png or .pdf)."),
+        typer.Option(
+            metavar="FILE", help="Draw the Pareto front (.svg, .png, .pdf), or its points (.csv)."
+        ),
     ] = None,
+    report: ReportOption = None,
     measure_plan: Annotated[
         Path | None,
         typer.Option(metavar="FILE.toml", help="Write what to measure next as a plan."),
@@ -111,6 +116,7 @@ def recommend(
         from iojoule.api.plot import check_target
 
         check_target(plot)
+    check_report(report)
     chosen = chosen_profile(device, profile, host)
     from iojoule.api.recommendations import answer, stated_value, workload_with
     from iojoule.model.validity import under
@@ -140,6 +146,14 @@ def recommend(
 
         draw_front(found, plot)
         console.note(f"wrote {plot}")
+    if report is not None:
+        from iojoule.api.reports import recommendation, write_report
+
+        request = asked_of(chosen, question, conditions=asked)
+        write_report(
+            recommendation.report(found, asked_now(ctx, "/recommend", request, chosen)), report
+        )
+        console.note(f"wrote {report}")
     if measure_plan is not None:
         _write_plan(found, question, measure_plan)
     if found.recommended is None:

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from iojoule.api.cli import console
+from iojoule.api.cli.asking import ReportOption, asked_now, asked_of, check_report
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.cli.questions import (
     DeviceOption,
@@ -66,6 +67,7 @@ ChangeOption = Annotated[
 
 @app.command()
 def ask(
+    ctx: typer.Context,
     workload: WorkloadOption,
     change: ChangeOption = None,
     device: DeviceOption = None,
@@ -76,16 +78,19 @@ def ask(
     sla: SlaOption = None,
     price: PriceOption = None,
     drives: DrivesOption = 1,
+    report: ReportOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Put the answer as things are beside the answer as they would be (the usual command).
 
     Leaves with exit code 7 where no configuration meets the changed question.
     """
+    check_report(report)
     base = _base(device, profile, host, workload, job, set_, sla, price, drives)
     from iojoule.api.what_ifs import stated_changes, what_if
 
-    found = what_if(base, stated_changes(assignments(change or [], "--change")))
+    changes = stated_changes(assignments(change or [], "--change"))
+    found = what_if(base, changes)
     if output is Format.JSON:
         console.emit(found.model_dump_json(indent=2) + "\n")
     else:
@@ -95,6 +100,15 @@ def ask(
             what_if_table.emit_csv(found)
         else:
             console.emit_table(*what_if_table.parts(found))
+    if report is not None:
+        from iojoule.api.reports import what_if as reports
+        from iojoule.api.reports import write_report
+
+        request = asked_of(base.profile, base.workload, drives=drives, changes=changes)
+        write_report(
+            reports.report(found, asked_now(ctx, "/what-if", request, base.profile)), report
+        )
+        console.note(f"wrote {report}")
     if not found.changed.feasible:
         raise InfeasibleError(
             "no configuration meets the changed question; change less, or relax a bound"
@@ -103,6 +117,7 @@ def ask(
 
 @app.command()
 def sweep(
+    ctx: typer.Context,
     workload: WorkloadOption,
     out: Annotated[
         Path,
@@ -136,16 +151,19 @@ def sweep(
         typer.Option(metavar="ADDRESS", help="Scheduler of a Dask cluster that computes instead."),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw it (.svg, .png or .pdf).")
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw it (.svg, .png, .pdf), or its points (.csv)."),
     ] = None,
     show: Annotated[
         str, typer.Option(metavar="QUANTITY", help="What is drawn and listed.")
     ] = "power_watts",
+    report: ReportOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Ask many what-ifs, store them as Parquet, and say from which value on the answer changes."""
     if not axis and points is None:
         raise typer.BadParameter("say --axis FIELD=VALUE,... or --points FILE.csv")
+    check_report(report)
     base = _base(device, profile, host, workload, job, set_, sla, price, drives)
     import time
 
@@ -154,7 +172,8 @@ def sweep(
     from iojoule.recommender.what_if.sweep import processes_for
     from iojoule.sim.workers import open_pool
 
-    asked = sweep_of(base, axis or [], points, stated_changes(assignments(change or [])))
+    changes = stated_changes(assignments(change or []))
+    asked = sweep_of(base, axis or [], points, changes)
     what_if_table.check_shown(show)
     if plot is not None:
         from iojoule.api.plot import check_target
@@ -173,6 +192,18 @@ def sweep(
 
         draw_sweep(found, show, plot)
         console.note(f"wrote {plot}")
+    if report is not None:
+        from iojoule.api.reports import sweep as reports
+        from iojoule.api.reports import write_report
+
+        request = asked_of(
+            base.profile, base.workload, drives=drives, changes=changes,
+            points=[dict(point) for point in asked.points],
+        )  # fmt: skip
+        write_report(
+            reports.report(found, show, asked_now(ctx, None, request, base.profile)), report
+        )
+        console.note(f"wrote {report}")
     console.note(f"wrote {out}: {found.points} points")
 
 

@@ -20,7 +20,7 @@ WIDTH, HEIGHT = 720, 440
 LEFT, RIGHT, TOP, BOTTOM = 92, 24, 44, 52
 """The frame in CSS pixels; the drawing grows and shrinks with the page."""
 
-LETTER = 6.4
+LETTER = 7.0
 """About the width of a letter."""
 
 LONG_DECADES = 2.5
@@ -203,7 +203,7 @@ def _legend(chart: Chart, points: Sequence[Point]) -> list[tuple[float, str, str
     found, at = [], float(LEFT)
     for kind, outline, name in rows:
         found.append((round(at, 2), kind, outline, name))
-        at += 26 + LETTER * len(name)
+        at += 34 + LETTER * len(name)
     return found
 
 

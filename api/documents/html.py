@@ -55,8 +55,9 @@ def _anchor(heading: str) -> str:
 
 
 def _words(text: str) -> Markup:
-    """Escaped, with what stands between backticks as code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    """Escaped, with what stands between backticks as code, and intervals that do not break."""
+    said = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text)))
+    return Markup(re.sub(r"\[[-+\d., ]+\]", r'<span class="interval">\g<0></span>', said))
 
 
 def _drawn(picture: Picture) -> Markup:

@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from iojoule.api.model_card import FindingsSummary, build_card, read_findings, write_card
 from iojoule.api.documents.content import Document, Section, Table
 from iojoule.api.documents.html import to_html
+from iojoule.api.model_card import FindingsSummary, build_card, read_findings, write_card
 from iojoule.api.model_card.markdown import to_markdown
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile, load_shipped_profile, shipped_profiles
