@@ -1,4 +1,4 @@
-"""A recommendation as `iojoule recommend -o json` wrote it, as far as acting on it needs it."""
+"""A recommendation as `iojoule recommend` wrote it, as far as acting on it needs it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from iojoule.api.reports.files import data_of
 from iojoule.datasets.errors import InfeasibleError, InputError, SchemaVersionError
 from iojoule.datasets.schema import Configuration, validation_error
 from iojoule.recommender.answer import ANSWER_VERSION
@@ -79,17 +80,18 @@ class Answer(_Lenient):
 
 
 def read_answer(path: Path) -> Answer:
-    """Read a recommendation; `-` is standard input.
+    """Read a recommendation, as JSON or in a report; `-` is standard input.
 
     Raises:
         InputError: It is missing or no recommendation.
-        SchemaVersionError: It is of another version.
+        SchemaVersionError: It, or its report, is of another version.
         InfeasibleError: It recommends nothing.
     """
     where = "standard input" if str(path) == "-" else str(path)
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
-        data = json.loads(text)
+        is_report = text.lstrip().startswith("<")
+        data = data_of(text, where)["answer"] if is_report else json.loads(text)
     except OSError as error:
         raise InputError(f"{where}: cannot be read: {error.strerror}") from None
     except ValueError:

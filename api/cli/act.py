@@ -28,7 +28,7 @@ RecommendationOption = Annotated[
     typer.Option(
         "--recommendation",
         metavar="FILE",
-        help="What `iojoule recommend -o json` wrote; - is standard input.",
+        help="What `iojoule recommend` wrote as JSON or with --report; - is standard input.",
     ),
 ]
 _SHOWN = 60
