@@ -29,8 +29,8 @@ QUESTION = {
         "useful_request_bytes": 4096,
         "demand_operations_per_second": 10_000,
     },
-    "current": {"engine": "io_uring", "queue_depth": 16, "jobs": 8},
-    "free": {"queue_depth": [1, 4, 16], "jobs": [1, 8], "engine": ["libaio", "io_uring"]},
+    "current": {"engine": "io_uring", "queue_depth": 4, "jobs": 4, "submission_polling": True},
+    "free": {"submission_polling": "all", "queue_depth": [1, 4, 16]},
     "sla": {"latency_p99_ns_max": 2e6},
     "factors": {"electricity_price_per_kwh": 0.3, "currency": "EUR"},
 }
@@ -137,7 +137,11 @@ def test_the_same_answer_is_the_same_report(page: str, found: RecommendationAnsw
 @pytest.mark.parametrize(
     ("device", "changes", "said"),
     [
-        ("samsung-860-pro", {}, "unknown: the profile has no power for this scope"),
+        (
+            "samsung-860-pro",
+            {"current": {"queue_depth": 8}, "free": {"queue_depth": "all"}},
+            "unknown: the profile has no power for this scope",
+        ),
         ("samsung-980-pro-1tb", {"sla": {"latency_p99_ns_max": 1000}}, "nothing meets the SLA"),
         ("samsung-980-pro-1tb", {"free": {"power_state": [0]}}, "today"),
         (
