@@ -1,0 +1,227 @@
+"""Budgets of the service: what HTTP adds to an answer, and how many clients it serves at once."""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from iojoule.api.http.fleet.schemas import EXAMPLE as FLEET
+from iojoule.datasets.profile import load_shipped_profile
+from iojoule.recommender.recommend import Recommender
+from iojoule.recommender.workload import parse_workload
+from tests.bench.http_client import request
+from tests.bench.service import Service
+from tests.bench.test_recommend import CANDIDATES, FREE
+
+DEVICE = "samsung-980-pro-1tb"
+FACTOR, OVERHEAD_SECONDS = 1.5, 0.003
+ALONE = 60
+CLIENTS, EACH = 16, 25
+WORKERS = 1
+ROWS = 1000
+HEALTH = request("GET", "/healthz")
+
+
+class Questions:
+    """Workload profiles over 20,000 candidates, each another one: no answer can be a kept one."""
+
+    def __init__(self) -> None:
+        self._chosen, self._lock = random.Random(7), threading.Lock()
+        self._asked: set[str] = set()
+
+    @property
+    def distinct(self) -> int:
+        """How many different ones were given out."""
+        return len(self._asked)
+
+    def next(self) -> dict[str, Any]:
+        """The next one: another mix, demand and SLA."""
+        with self._lock:
+            given = self._drawn()
+            self._asked.add(json.dumps(given))
+        return given
+
+    def _drawn(self) -> dict[str, Any]:
+        chosen = self._chosen
+        return {
+            "workload": {
+                "operation": "mixed",
+                "read_fraction": round(chosen.uniform(0.3, 0.95), 6),
+                "useful_request_bytes": 4096,
+                "request_bytes_coalescible": 65536,
+                "demand_operations_per_second": round(chosen.uniform(5e3, 4e4), 3),
+            },
+            "current": {"queue_depth": 32, "jobs": 4},
+            "free": dict.fromkeys(FREE, "all"),
+            "sla": {"latency_p99_ns_max": round(chosen.uniform(2e6, 8e6))},
+        }
+
+
+@dataclass(frozen=True)
+class Met:
+    """How long requests took."""
+
+    seconds: list[float]
+    wall_seconds: float
+    generator_seconds: float
+
+    @property
+    def median(self) -> float:
+        """Half of them took no longer."""
+        return statistics.median(self.seconds)
+
+    @property
+    def p99(self) -> float:
+        """99 in 100 took no longer."""
+        return statistics.quantiles(self.seconds, n=100, method="inclusive")[98]
+
+    def line(self, name: str) -> str:
+        """As a line of the table."""
+        return (
+            f"  {name:42} median {self.median * 1e3:7.1f} ms  p99 {self.p99 * 1e3:7.1f} ms  "
+            f"{len(self.seconds) / self.wall_seconds:7.1f} /s"
+        )
+
+
+def posted(path: str, body: Any) -> bytes:
+    """A question as it is sent."""
+    return request("POST", path, json.dumps(body).encode())
+
+
+def recommending(questions: Questions) -> bytes:
+    return posted("/recommend", {"device": DEVICE, "workload_profile": questions.next()})
+
+
+def ask(service: Service, make: Callable[[], bytes], *, clients: int, each: int) -> Met:
+    """So many clients, each of which asks again as soon as it is answered."""
+    seconds: list[float] = []
+    failed: list[bytes] = []
+
+    def client() -> None:
+        with service.connection() as connection:
+            for sent in [make() for _ in range(each)]:
+                start = time.perf_counter()
+                reply = connection.ask(sent)
+                seconds.append(time.perf_counter() - start)
+                if reply.status != 200:
+                    failed.append(reply.body)
+
+    threads = [threading.Thread(target=client) for _ in range(clients)]
+    wall, own = time.perf_counter(), time.process_time()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    met = Met(seconds, time.perf_counter() - wall, time.process_time() - own)
+    assert not failed, failed[0]
+    assert len(seconds) == clients * each
+    return met
+
+
+def ask_by_turns(service: Service, questions: Questions) -> tuple[Met, Met]:
+    """Each question in this process and over HTTP, so that both meet the same machine."""
+    recommender = Recommender(load_shipped_profile(DEVICE))
+    inside: list[float] = []
+    outside: list[float] = []
+    begun = time.perf_counter()
+    with service.connection() as connection:
+        for number in range(-3, ALONE):  # the first ones warm both up
+            given = questions.next()
+            sent = posted("/recommend", {"device": DEVICE, "workload_profile": given})
+            parsed = parse_workload(given)
+            start = time.perf_counter()
+            assert recommender.recommend(parsed).counts.total >= CANDIDATES
+            between = time.perf_counter()
+            reply = connection.ask(sent)
+            if number >= 0:
+                inside.append(between - start)
+                outside.append(time.perf_counter() - between)
+            assert reply.status == 200, reply.body
+            assert json.loads(reply.body)["counts"]["total"] >= CANDIDATES
+    wall = time.perf_counter() - begun
+    return Met(inside, wall, 0.0), Met(outside, wall, 0.0)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with Service(tmp_path_factory.mktemp("state"), "--workers", "0") as running:
+        yield running
+
+
+def test_one_client_waits_little_longer_than_for_the_answer_itself(service: Service) -> None:
+    questions = Questions()
+    inside, outside = ask_by_turns(service, questions)
+    empty = ask(service, lambda: HEALTH, clients=1, each=200)
+    allowed = FACTOR * inside.median + OVERHEAD_SECONDS
+    print(
+        f"\nPOST /recommend, one client, {CANDIDATES:,} candidates and more, {questions.distinct} "
+        f"different questions:\n"
+        f"  in process {inside.median * 1e3:.1f} ms, over HTTP {outside.median * 1e3:.1f} ms "
+        f"(median), allowed {allowed * 1e3:.1f} ms\n"
+        f"  GET /healthz {empty.median * 1e3:.2f} ms: a recommendation takes "
+        f"{outside.median / empty.median:.0f} times an empty answer"
+    )
+    assert outside.median <= allowed
+
+
+def test_sixteen_clients_share_it_evenly(service: Service) -> None:
+    questions = Questions()
+    inside, _ = ask_by_turns(service, questions)
+    before = service.processor_seconds()
+    met = ask(service, lambda: recommending(questions), clients=CLIENTS, each=EACH)
+    spent = service.processor_seconds() - before
+    requests = len(met.seconds)
+    allowed = FACTOR * CLIENTS * inside.median / WORKERS
+    print(
+        f"\nPOST /recommend, {CLIENTS} clients, {requests} requests, {questions.distinct} "
+        f"different questions, {WORKERS} workers:\n"
+        f"{met.line('POST /recommend')}\n"
+        f"  in process {inside.median * 1e3:.1f} ms, allowed p99 {allowed * 1e3:.1f} ms; processor "
+        f"time of a request: {spent / requests * 1e3:.1f} ms, of asking it "
+        f"{met.generator_seconds / requests * 1e3:.2f} ms"
+    )
+    assert met.p99 <= allowed
+
+
+def test_what_the_others_take(service: Service) -> None:
+    questions, number = Questions(), iter(range(10**9))
+
+    def predicting() -> bytes:
+        first = next(number)
+        rows = [
+            {"operation": "read", "request_bytes": 4096 + 512 * (row % 64), "jobs": 1 + row % 16,
+             "queue_depth": 1 + (first + row) % 256, "temperature_celsius_mean": 30 + first / 1e3}
+            for row in range(ROWS)
+        ]  # fmt: skip
+        return posted("/predict", {"device": DEVICE, "configurations": rows})
+
+    def wondering() -> bytes:
+        changes = {"growth": 1.1 + next(number) / 1e4}
+        profile = questions.next()
+        return posted(
+            "/what-if", {"device": DEVICE, "workload_profile": profile, "changes": changes}
+        )
+
+    def planning() -> bytes:
+        fleet = json.loads(json.dumps(FLEET))
+        fleet["fleet"]["classes"][0]["demand_bytes_per_second"] = 4e9 + 1e5 * next(number)
+        return posted("/fleet/plan", fleet)
+
+    asked = {
+        "GET /healthz": (lambda: HEALTH, 200),
+        "GET /devices": (lambda: request("GET", "/devices"), 40),
+        f"POST /predict, {ROWS:,} configurations": (predicting, 20),
+        "POST /what-if, twice the candidates": (wondering, 20),
+        "POST /fleet/plan, 20 drives": (planning, 20),
+    }
+    print("\nOne client:")
+    for name, (make, each) in asked.items():
+        print(ask(service, make, clients=1, each=each).line(name))
