@@ -12,7 +12,7 @@ from iojoule.api.quantities import quantity
 from iojoule.api.reports import asked as questions
 from iojoule.api.reports.asked import Asked
 from iojoule.api.reports.recommendation import answer, question, versions
-from iojoule.api.what_ifs import WhatIfAnswer
+from iojoule.api.what_if_answer import WhatIfAnswer
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.what_if.outcome import Outcome, Side
 from iojoule.recommender.what_if.shared_error import weaker
