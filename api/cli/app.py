@@ -13,10 +13,12 @@ from iojoule.api.cli import (
     act,
     calibrate,
     console,
+    datasets,
     devices,
     fit,
     fleet,
     imports,
+    jobs,
     keys,
     lab,
     measure,
@@ -64,6 +66,8 @@ app.command()(verify.verify)
 app.command()(serve.serve)
 app.command()(serve.worker)
 app.add_typer(keys.app, name="key")
+app.add_typer(jobs.app, name="jobs")
+app.add_typer(datasets.app, name="datasets")
 app.add_typer(what_if.app, name="what-if")
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(lab.app, name="lab")
@@ -109,6 +113,8 @@ def run(arguments: list[str] | None = None) -> int:
         return left_with if isinstance(left_with, int) else 0
     except IojouleError as error:
         console.error(error.message)
+        if error.request_id is not None:
+            console.note(f"the service's logs name this request {error.request_id}")
         return error.exit_code
     except typer.TyperException as error:
         return _usage(error)

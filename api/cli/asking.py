@@ -28,11 +28,11 @@ def check_report(path: Path | None) -> None:
         check_target(path)
 
 
-def asked_of(profile: DeviceProfile, workload: WorkloadProfile, **more: Any) -> dict[str, Any]:
+def asked_of(device: str, workload: WorkloadProfile, **more: Any) -> dict[str, Any]:
     """The question as the body of a request; what is not stated is left out.
 
     Args:
-        profile: Of the drive.
+        device: The drive.
         workload: The question.
         more: Further fields, models or values.
     """
@@ -42,11 +42,14 @@ def asked_of(profile: DeviceProfile, workload: WorkloadProfile, **more: Any) -> 
         else value
         for name, value in {"workload_profile": workload, **more}.items()
     }
-    return {"device": profile.device, **stated}
+    return {"device": device, **stated}
 
 
 def asked_now(
-    ctx: typer.Context, operation: str | None, request: dict[str, Any], profile: DeviceProfile
+    ctx: typer.Context,
+    operation: str | None,
+    request: dict[str, Any],
+    profile: DeviceProfile | None,
 ) -> Asked:
     """The command as it was typed, and its question.
 
@@ -54,7 +57,7 @@ def asked_now(
         ctx: Of the command.
         operation: Of the service that answers the same; None: none does.
         request: Its body.
-        profile: What answered.
+        profile: What answered; None where a service did, which does not tell its sources.
     """
     from datetime import UTC, datetime
 
@@ -65,5 +68,5 @@ def asked_now(
         operation=operation,
         request=request,
         command=list(ctx.obj),
-        sources=tuple(profile.sources),
+        sources=() if profile is None else tuple(profile.sources),
     )

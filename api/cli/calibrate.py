@@ -14,10 +14,13 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.fit import profile_file
+from iojoule.api.cli.server import ServerOption, named, refuse, refuse_files
 from iojoule.api.cli.where import DaskOption, results_folder, workers
 
 if TYPE_CHECKING:
     from iojoule.api.calibrating import Calibrated, Watch
+    from iojoule.api.cli.calibrate_served import Served
+    from iojoule.api.jobs.calibration_request import CalibrationRequest
     from iojoule.datasets.profile import SimulatedError
 
 _NAMED = 12
@@ -78,14 +81,26 @@ def calibrate(
         int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Default: one a core.")
     ] = None,
     dask: DaskOption = None,
+    server: ServerOption = None,
     form: Annotated[
         console.Format, typer.Option("--format", help="Form of the table of errors.")
     ] = console.Format.TABLE,
 ) -> None:
-    """Fit a profile, calibrate the simulator on the same measurements, and join both."""
+    """Fit a profile, calibrate the simulator on the same measurements, and join both.
+
+    With --server, datasets are uploaded or named by their ids there, --device is needed, and what
+    comes of it answers there from then on.
+    """
+    if server:
+        refuse(
+            server, engine=engine is not EngineChoice.EMBEDDED, state=state, jobs=jobs, dask=dask
+        )
+        refuse_files(server, [ssd])
+        asked = _request(ssd, settings, hold_out, parameters, waves, designs, no_tables)
+        _finish(_served(server, named(device), datasets, asked, output), output, form)
+        return
     from iojoule.api.calibrating import Wishes, calibrate_datasets
     from iojoule.api.simulations import drive_with
-    from iojoule.datasets.profile import write_profile
     from iojoule.sim.calibration.calibrate import Settings
     from iojoule.sim.calibration.hold_out import parse_hold_out
     from iojoule.sim.errors import WorkersLostError
@@ -101,7 +116,7 @@ def calibrate(
     wishes = Wishes(
         engine=EngineName(engine.value),
         hold_out=[parse_hold_out(one) for one in hold_out or []],
-        parameters=[one.strip() for one in (parameters or "").split(",") if one.strip()],
+        parameters=_listed(parameters),
         settings=Settings(waves=waves, designs=designs, folder=folder),
         tables=not no_tables,
     )
@@ -115,15 +130,50 @@ def calibrate(
                 if folder
                 else error.message
             ) from None
-    write_profile(found.profile, path)
+    _finish(found, path, form)
     if folder is not None and state is None:
         rmtree(folder)
+
+
+def _request(
+    ssd: str, settings: list[str] | None, hold_out: list[str] | None, parameters: str | None,
+    waves: int, designs: int | None, no_tables: bool,
+) -> CalibrationRequest:  # fmt: skip
+    """What a service is asked for, all but the datasets."""
+    from iojoule.api.jobs.calibration_request import CalibrationRequest
+    from iojoule.sim.sweep import parse_axis
+
+    changed = [parse_axis(setting) for setting in settings or []]
+    return CalibrationRequest.model_construct(
+        drive=ssd, set={axis.field: axis.values[0] for axis in changed},
+        hold_out=hold_out or [], parameters=_listed(parameters), waves=waves, designs=designs,
+        tables=not no_tables,
+    )  # fmt: skip
+
+
+def _listed(parameters: str | None) -> list[str]:
+    return [one.strip() for one in (parameters or "").split(",") if one.strip()]
+
+
+def _served(
+    server: str, device: str, datasets: list[Path], asked: CalibrationRequest, output: Path
+) -> Served:
+    from iojoule.api.cli.calibrate_served import calibrate
+
+    profile_file(output)
+    return calibrate(server, device, datasets, asked)
+
+
+def _finish(found: Calibrated | Served, path: Path, form: console.Format) -> None:
+    from iojoule.datasets.profile import write_profile
+
+    write_profile(found.profile, path)
     _say(found)
     _emit(found, form)
     console.note(f"{path}: written")
 
 
-def _say(found: Calibrated) -> None:
+def _say(found: Calibrated | Served) -> None:
     for said in found.notes:
         console.note(said)
     reasons = Counter(each.reason for each in found.excluded)
@@ -136,7 +186,7 @@ def _say(found: Calibrated) -> None:
             console.note(f"left out: {count - _NAMED} more of these")
 
 
-def _emit(found: Calibrated, form: console.Format) -> None:
+def _emit(found: Calibrated | Served, form: console.Format) -> None:
     section = found.profile.simulated
     if section is None:
         return

@@ -9,6 +9,7 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
+from iojoule.api.cli.server import ServerOption, service
 from iojoule.api.quantities import digits
 
 if TYPE_CHECKING:
@@ -19,12 +20,17 @@ app = typer.Typer(help="SSD models: what is published and what is fitted.", no_a
 
 
 @app.command("list")
-def list_(output: FormatOption = Format.TABLE) -> None:
-    """List every SSD model and whether a shipped profile predicts its performance and power."""
-    from iojoule.api.devices import list_devices
+def list_(server: ServerOption = None, output: FormatOption = Format.TABLE) -> None:
+    """List every SSD model and whether a profile predicts its performance and power."""
+    if server:
+        with service(server) as client:
+            listed = client.devices().devices
+    else:
+        from iojoule.api.devices import list_devices
 
+        listed = list_devices()
     console.emit_records(
-        [device.model_dump() for device in list_devices()],
+        [device.model_dump() for device in listed],
         output,
         {
             "id": "device",
@@ -40,12 +46,17 @@ def list_(output: FormatOption = Format.TABLE) -> None:
 @app.command()
 def show(
     device: Annotated[str, typer.Argument(metavar="ID", help="Id, model or alias of the drive.")],
+    server: ServerOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show the facts of one SSD model with their sources, and what its profile answers."""
-    from iojoule.api.devices import show_device
+    if server:
+        with service(server) as client:
+            detail = client.device(device)
+    else:
+        from iojoule.api.devices import show_device
 
-    detail = show_device(device)
+        detail = show_device(device)
     if output is Format.JSON:
         console.emit_json(detail.model_dump(mode="json"))
     elif output is Format.CSV:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
+from iojoule.api.cli.server import ServerOption, refuse, service
 from iojoule.api.cli.where import DaskOption, StateOption, count_bar, kept_results, workers
+
+if TYPE_CHECKING:
+    from iojoule.api.fleets import FrontierAnswer
+    from iojoule.recommender.fleet.document import Fleet
 
 app = typer.Typer(
     help="Many drives under one power budget: who serves what, for how many watts.",
@@ -47,6 +53,7 @@ def plan(
         ),
     ] = None,
     gap: GapOption = 0.001,
+    server: ServerOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Say what every drive does under each budget, and in which stages to get there.
@@ -57,13 +64,21 @@ def plan(
     from iojoule.api.cli import fleet_table
     from iojoule.api.fleets import answer, profiles_for, read_plan
     from iojoule.recommender.fleet.document import Budget, load_fleet
-    from iojoule.recommender.fleet.planner import Planner
 
     stated = load_fleet(fleet)
+    if budget is not None:
+        stated = stated.model_copy(update={"budgets": (Budget(watts=budget),)})
     before = None if running is None else read_plan(running)
-    planner = Planner(stated, profiles_for(stated, profile or ()))
-    budgets = None if budget is None else [Budget(watts=budget)]
-    found = answer(planner.plans(aim, budgets=budgets, gap=gap), before)
+    if server:
+        refuse(server, profile=profile)
+        with service(server) as client:
+            plans = client.fleet_plan(stated, aim=aim, gap=gap).plans
+    else:
+        from iojoule.recommender.fleet.planner import Planner
+
+        planner = Planner(stated, profiles_for(stated, profile or ()))
+        plans = planner.plans(aim, gap=gap)
+    found = answer(plans, before)
     if output is Format.JSON:
         console.emit(found.model_dump_json(indent=2) + "\n")
     elif output is Format.CSV:
@@ -90,6 +105,7 @@ def frontier(
         Path | None,
         typer.Option(metavar="FILE", help="Draw it (.svg, .png, .pdf), or its points (.csv)."),
     ] = None,
+    server: ServerOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Say how much demand each budget buys, every class counted as if it could be curtailed.
@@ -98,24 +114,20 @@ def frontier(
     given back.
     """
     from iojoule.api.cli import fleet_table
-    from iojoule.api.fleets import FrontierAnswer, profiles_for
     from iojoule.api.plot import check_target
     from iojoule.recommender.fleet.document import load_fleet
-    from iojoule.recommender.fleet.plan import Tried
-    from iojoule.recommender.fleet.planner import Planner
 
     if plot is not None:
         check_target(plot)
     stated = load_fleet(fleet)
-    planner = Planner(stated, profiles_for(stated, profile or ()))
-    tried = planner.budgets_between(least, most, points)
-    with (
-        workers(jobs, dask, 1) as pool,
-        kept_results(state, dask, Tried, planner.frontier_keys(tried, gap)) as kept,
-        count_bar("budgets", len(tried)) as done,
-    ):
-        curve = planner.frontier(tried, gap=gap, pool=pool, kept=kept, done=done)
-    found = FrontierAnswer(fleet=stated.name, points=curve)
+    if server:
+        refuse(server, profile=profile, jobs=jobs, dask=dask, state=state)
+        with service(server) as client:
+            found = client.fleet_frontier(
+                stated, points=points, least_watts=least, most_watts=most, gap=gap
+            )
+    else:
+        found = _frontier(stated, profile or (), (least, most, points), gap, (jobs, dask, state))
     if output is Format.JSON:
         console.emit(found.model_dump_json(indent=2) + "\n")
     elif output is Format.CSV:
@@ -128,6 +140,30 @@ def frontier(
 
         draw_frontier(found, plot)
         console.note(f"wrote {plot}")
+
+
+def _frontier(
+    fleet: Fleet,
+    profiles: Sequence[Path],
+    between: tuple[float | None, float | None, int],
+    gap: float,
+    where: tuple[int | None, str | None, Path | None],
+) -> FrontierAnswer:
+    """Computed here: by so many processes, or by Dask, keeping what is done in a folder."""
+    from iojoule.api.fleets import FrontierAnswer, profiles_for
+    from iojoule.recommender.fleet.plan import Tried
+    from iojoule.recommender.fleet.planner import Planner
+
+    jobs, dask, state = where
+    planner = Planner(fleet, profiles_for(fleet, profiles))
+    tried = planner.budgets_between(*between)
+    with (
+        workers(jobs, dask, 1) as pool,
+        kept_results(state, dask, Tried, planner.frontier_keys(tried, gap)) as kept,
+        count_bar("budgets", len(tried)) as done,
+    ):
+        curve = planner.frontier(tried, gap=gap, pool=pool, kept=kept, done=done)
+    return FrontierAnswer(fleet=fleet.name, points=curve)
 
 
 @app.command()

@@ -25,10 +25,14 @@ from iojoule.api.cli.questions import (
     chosen_profile,
     stated_conditions,
 )
+from iojoule.api.cli.server import ServerOption, named, refuse, service
 from iojoule.datasets.errors import InputError
 
 if TYPE_CHECKING:
     from iojoule.api.predictions import Answers
+    from iojoule.api.served_predictions import ServedAnswers
+    from iojoule.datasets.profile import DeviceProfile
+    from iojoule.datasets.schema import Conditions
 
 _WHOLE_FROM = 1e5
 """Numbers from here on are written without decimals, smaller ones with six digits."""
@@ -73,6 +77,7 @@ def predict(
     pcie_generation: GenerationOption = None,
     temperature: TemperatureOption = None,
     conditions: ConditionsOption = None,
+    server: ServerOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Predict throughput, latency and power of each configuration, with 90 % intervals.
@@ -83,27 +88,76 @@ def predict(
     """
     if configurations is not None and set_:
         raise typer.BadParameter("say either --configurations FILE.csv or --set FIELD=VALUE")
-    chosen = chosen_profile(device, profile, host)
+    if server:
+        refuse(server, profile=profile, host=host, gaps=gaps)
+        chosen = None
+    else:
+        chosen = chosen_profile(device, profile, host)
     questions = _read(configurations) if configurations else _stated(assignments(set_ or []))
+    asked = stated_conditions(firmware, pcie_generation, temperature, conditions)
+    answers: Answers | ServedAnswers
+    if chosen is None:
+        answers, about = _served(server, named(device), questions, asked)
+    else:
+        answers, about = _answered(chosen, questions, asked, gaps=gaps)
+    _say_what_was_assumed(answers, about)
+    if output is Format.CSV:
+        _emit_csv(answers, questions)
+    elif output is Format.JSON:
+        console.emit_json(answers.document())
+    else:
+        _emit_table(answers, about)
+
+
+@dataclass(frozen=True)
+class _About:
+    """What answered.
+
+    Attributes:
+        cpu_host: Whose CPU power the figures are; None: none is known.
+    """
+
+    device: str
+    model_name: str
+    profile_version: str
+    cpu_host: str | None
+
+
+def _answered(
+    profile: DeviceProfile, questions: _Questions, conditions: Conditions, *, gaps: bool
+) -> tuple[Answers, _About]:
     from iojoule.api.predictions import ask
     from iojoule.api.predictors import Predictors
 
-    asked = stated_conditions(firmware, pcie_generation, temperature, conditions)
     answers = ask(
-        Predictors(chosen, asked),
+        Predictors(profile, conditions),
         questions.names,
         questions.rows,
         where=questions.where,
         place=questions.place,
         gaps=gaps,
     )
-    _say_what_was_assumed(answers)
-    if output is Format.CSV:
-        _emit_csv(answers, questions)
-    elif output is Format.JSON:
-        console.emit_json(answers.document())
-    else:
-        _emit_table(answers)
+    whose = "your host" if profile.host.calibrated_apart else "the reference host"
+    power = profile.host_power
+    host = None if power is None else f"{whose} {power.host_id}"
+    return answers, _About(profile.device, profile.model_name, profile.profile_version, host)
+
+
+def _served(
+    server: str | None, device: str, questions: _Questions, conditions: Conditions
+) -> tuple[ServedAnswers, _About]:
+    from iojoule.api.served_predictions import ask_service
+
+    with service(server) as client:
+        answers = ask_service(
+            client, device, questions.names, questions.rows,
+            conditions.model_dump(mode="json", exclude_none=True),
+            where=questions.where, place=questions.place,
+        )  # fmt: skip
+        known = client.device(device)
+    told, profile = answers.told, known.profile
+    host = "the service's reference host" if profile is not None and profile.cpu_power else None
+    return answers, _About(told["device"], known.model, told["profile_version"], host)
 
 
 def _stated(fields: dict[str, str]) -> _Questions:
@@ -148,22 +202,20 @@ def _parse(stream: TextIO, place: str) -> _Questions:
     return _Questions(place, names, rows, lines)
 
 
-def _say_what_was_assumed(answers: Answers) -> None:
+def _say_what_was_assumed(answers: Answers | ServedAnswers, about: _About) -> None:
     if answers.defaults_used:
         said = ", ".join(f"{name} = {value}" for name, value in answers.defaults_used.items())
-        console.note(f"defaults of profile {answers.profile.device}, where left out: {said}")
+        console.note(f"defaults of profile {about.device}, where left out: {said}")
     if answers.without_effect:
         console.note(f"columns that change no figure: {', '.join(answers.without_effect)}")
 
 
-def _emit_csv(answers: Answers, questions: _Questions) -> None:
-    from iojoule.api.predictions import EVIDENCE
-
+def _emit_csv(answers: Answers | ServedAnswers, questions: _Questions) -> None:
     said = [_written(values) for values in answers.values()]
     said.append(answers.evidence)
     answered = zip(*said, strict=True)
     console.emit_csv(
-        [*questions.names, *answers.answered, EVIDENCE],
+        [*questions.names, *answers.answered, "evidence"],
         ([*asked, *cells] for asked, cells in zip(questions.rows, answered, strict=True)),
     )
 
@@ -191,7 +243,7 @@ _SHOWN = {
 """Headings of quantities; those of gaps where they were asked for."""
 
 
-def _emit_table(answers: Answers) -> None:
+def _emit_table(answers: Answers | ServedAnswers, about: _About) -> None:
     from iojoule.api.quantities import quantity
 
     shown = {name: said for name, said in _SHOWN.items() if name in answers.quantities}
@@ -203,15 +255,13 @@ def _emit_table(answers: Answers) -> None:
             for name in shown
         )
         table.add_row(*asked, *told, record["evidence"])
-    console.emit_table(table, "", *_legend(answers))
+    console.emit_table(table, "", *_legend(about))
 
 
-def _legend(answers: Answers) -> Iterator[str]:
+def _legend(about: _About) -> Iterator[str]:
     yield (
-        f"{answers.profile.model_name}, profile version {answers.profile.profile_version}. "
+        f"{about.model_name}, profile version {about.profile_version}. "
         "In brackets: 90 % interval. -: the profile does not know."
     )
-    if answers.profile.host_power is not None:
-        host = answers.profile.host_power.host_id
-        whose = "your" if answers.profile.host.calibrated_apart else "the reference"
-        yield f"CPU power is that of {whose} host {host}, its idle power included."
+    if about.cpu_host is not None:
+        yield f"CPU power is that of {about.cpu_host}, its idle power included."

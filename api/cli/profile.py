@@ -1,12 +1,15 @@
-"""`iojoule profile`: device profiles, from a drive's facts up to what they rest on."""
+"""`iojoule profile`: device profiles, what they rest on, and their versions at a service."""
 
 from __future__ import annotations
 
 import typer
 
-from iojoule.api.cli import profile_build, profile_explain, profile_report
+from iojoule.api.cli import profile_build, profile_explain, profile_report, profile_versions
 
-app = typer.Typer(no_args_is_help=True, help="Build device profiles and look into them.")
+app = typer.Typer(no_args_is_help=True, help="Build, look into and choose device profiles.")
 app.command("build")(profile_build.build)
 app.command("explain")(profile_explain.explain)
 app.command("report")(profile_report.report)
+app.command("versions")(profile_versions.versions)
+app.command("use")(profile_versions.use)
+app.command("fetch")(profile_versions.fetch)

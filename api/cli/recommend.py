@@ -29,10 +29,13 @@ from iojoule.api.cli.questions import (
     chosen_profile,
     stated_conditions,
 )
+from iojoule.api.cli.server import ServerOption, named, refuse, service
 from iojoule.datasets.errors import InfeasibleError
 
 if TYPE_CHECKING:
     from iojoule.api.recommendations import RecommendationAnswer
+    from iojoule.datasets.profile import DeviceProfile
+    from iojoule.datasets.schema import Conditions
     from iojoule.recommender.workload import WorkloadProfile
 
 
@@ -106,6 +109,7 @@ def recommend(
         Path | None,
         typer.Option(metavar="FILE.toml", help="Write what to measure next as a plan."),
     ] = None,
+    server: ServerOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Rank the configurations that meet the SLA for the least energy.
@@ -117,11 +121,13 @@ def recommend(
 
         check_target(plot)
     check_report(report)
-    chosen = chosen_profile(device, profile, host)
-    from iojoule.api.recommendations import answer, stated_value, workload_with
-    from iojoule.model.validity import under
+    if server:
+        refuse(server, profile=profile, host=host)
+        chosen = None
+    else:
+        chosen = chosen_profile(device, profile, host)
+    from iojoule.api.recommendations import stated_value, workload_with
     from iojoule.recommender.factors import stated_factors
-    from iojoule.recommender.recommend import Recommender
     from iojoule.recommender.sla_text import parse_sla
 
     changes: dict[str, Any] = {
@@ -139,7 +145,11 @@ def recommend(
     changes |= {f"factors.{name}": value for name, value in stated.items()}
     asked = stated_conditions(firmware, pcie_generation, temperature, conditions)
     question = workload_with(workload, changes, job=job)
-    found = answer(Recommender(under(chosen, asked)), question)
+    if chosen is None:
+        with service(server) as client:
+            found = client.recommend(named(device), question, conditions=asked)
+    else:
+        found = _answer(chosen, asked, question)
     _emit(found, output, rows)
     if plot is not None:
         from iojoule.api.plot import draw_front
@@ -149,10 +159,9 @@ def recommend(
     if report is not None:
         from iojoule.api.reports import recommendation, write_report
 
-        request = asked_of(chosen, question, conditions=asked)
-        write_report(
-            recommendation.report(found, asked_now(ctx, "/recommend", request, chosen)), report
-        )
+        request = asked_of(found.device, question, conditions=asked)
+        now = asked_now(ctx, "/recommend", request, chosen)
+        write_report(recommendation.report(found, now), report)
         console.note(f"wrote {report}")
     if measure_plan is not None:
         _write_plan(found, question, measure_plan)
@@ -161,6 +170,16 @@ def recommend(
             "no configuration meets the SLA at this confidence; the nearest misses are listed: "
             "relax a bound, free more knobs, or lower the confidence"
         )
+
+
+def _answer(
+    profile: DeviceProfile, conditions: Conditions, question: WorkloadProfile
+) -> RecommendationAnswer:
+    from iojoule.api.recommendations import answer
+    from iojoule.model.validity import under
+    from iojoule.recommender.recommend import Recommender
+
+    return answer(Recommender(under(profile, conditions)), question)
 
 
 def _write_plan(found: RecommendationAnswer, question: WorkloadProfile, path: Path) -> None:

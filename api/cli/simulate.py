@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from iojoule.api.cli import console
+from iojoule.api.cli.server import ServerOption, refuse, refuse_files
 from iojoule.api.cli.where import DaskOption, StateOption, kept_results, workers
 from iojoule.datasets.errors import InputError
 
 if TYPE_CHECKING:
     from iojoule.api.simulations import Plan
+    from iojoule.sim.engines import RunOptions
     from iojoule.sim.findings import Finding
     from iojoule.sim.result import ScenarioResult
     from iojoule.sim.sweep import Watch
 
 NS_PER_SECOND = 1e9
+
+MEMORY_MIB = 8192
 
 
 class ModeChoice(StrEnum):
@@ -99,7 +103,7 @@ def simulate(
     ] = 0.0,
     max_memory: Annotated[
         int, typer.Option(min=1, metavar="MIB", help="Memory of one run at most.")
-    ] = 8192,
+    ] = MEMORY_MIB,
     max_wall: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="Duration of one run at most; 0: any.")
     ] = 0.0,
@@ -109,6 +113,7 @@ def simulate(
     max_events: Annotated[
         int, typer.Option(min=0, metavar="N", help="Simulated events at most; 0: any.")
     ] = 0,
+    server: ServerOption = None,
 ) -> None:
     """Simulate a drive under a workload.
 
@@ -117,25 +122,58 @@ def simulate(
     """
     from iojoule.api.simulations import doubts, plan_runs
     from iojoule.sim.engines import Limits, RunOptions
-    from iojoule.sim.engines import engine as engine_named
-    from iojoule.sim.result import EngineName, Mode, ScenarioResult
-    from iojoule.sim.sweep import job_keys, parse_axis, run_jobs
-    from iojoule.sim.workers import cores
+    from iojoule.sim.result import Mode
+    from iojoule.sim.sweep import parse_axis
 
+    if server:
+        refuse(
+            server, mode=mode, jobs=jobs, dask=dask, state=state, directory=directory,
+            engine=engine is not EngineChoice.EMBEDDED,
+            series_step=series_step != 0, max_memory=max_memory != MEMORY_MIB,
+            max_wall=max_wall != 0, max_simulated=max_simulated != 0, max_events=max_events != 0,
+        )  # fmt: skip
+        refuse_files(server, ssd)
+        if output is Form.XML:
+            raise typer.BadParameter("-o xml: a service tells nothing of queues, as this form does")
+    axes = [parse_axis(text) for text in vary or []]
     chosen = None if mode is None else Mode(mode.value)
-    plan = plan_runs(ssd, workload, chosen, [parse_axis(text) for text in vary or []])
+    plan = plan_runs(ssd, workload, chosen, axes)
     _check_xml(plan, output, directory)
     say(plan.findings)
-    options = RunOptions(
-        limits=Limits(
-            memory_bytes=max_memory << 20,
-            wall_seconds=max_wall,
-            simulated_ns=round(max_simulated * NS_PER_SECOND) or None,
-            events=max_events or None,
-        ),
-        series_step_ns=round(series_step * NS_PER_SECOND) or None,
-        queues=output is Form.XML,
-    )
+    if server:
+        from iojoule.api.cli import simulate_served
+
+        results = simulate_served.simulate(server, ssd, workload, axes)
+    else:
+        options = RunOptions(
+            limits=Limits(
+                memory_bytes=max_memory << 20,
+                wall_seconds=max_wall,
+                simulated_ns=round(max_simulated * NS_PER_SECOND) or None,
+                events=max_events or None,
+            ),
+            series_step_ns=round(series_step * NS_PER_SECOND) or None,
+            queues=output is Form.XML,
+        )
+        results = _run(plan, engine, options, (jobs, dask, state))
+    for doubt in doubts(results, plan.findings):
+        console.warn(doubt)
+    _emit(plan, results, output, directory)
+
+
+def _run(
+    plan: Plan,
+    engine: EngineChoice,
+    options: RunOptions,
+    where: tuple[int | None, str | None, Path | None],
+) -> list[ScenarioResult]:
+    """Run here: by so many processes, or by Dask, keeping results in a folder."""
+    from iojoule.sim.engines import engine as engine_named
+    from iojoule.sim.result import EngineName, ScenarioResult
+    from iojoule.sim.sweep import job_keys, run_jobs
+    from iojoule.sim.workers import cores
+
+    jobs, dask, state = where
     simulator = engine_named(EngineName(engine.value))
     keys = job_keys(plan.jobs, simulator, options)
     with (
@@ -143,10 +181,7 @@ def simulate(
         kept_results(state, dask, ScenarioResult, keys) as kept,
         progress_bar(len(plan.jobs)) as watch,
     ):
-        results = run_jobs(plan.jobs, simulator, pool=pool, options=options, kept=kept, watch=watch)
-    for doubt in doubts(results, plan.findings):
-        console.warn(doubt)
-    _emit(plan, results, output, directory)
+        return run_jobs(plan.jobs, simulator, pool=pool, options=options, kept=kept, watch=watch)
 
 
 def say(findings: Iterable[Finding]) -> None:

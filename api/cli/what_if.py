@@ -18,10 +18,12 @@ from iojoule.api.cli.questions import (
     assignments,
     chosen_profile,
 )
+from iojoule.api.cli.server import ServerOption, named, refuse, service
 from iojoule.datasets.errors import InfeasibleError
 
 if TYPE_CHECKING:
     from iojoule.recommender.what_if.situation import Situation
+    from iojoule.recommender.workload import WorkloadProfile
 
 
 class _AskByDefault(TyperGroup):
@@ -79,6 +81,7 @@ def ask(
     price: PriceOption = None,
     drives: DrivesOption = 1,
     report: ReportOption = None,
+    server: ServerOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Put the answer as things are beside the answer as they would be (the usual command).
@@ -86,11 +89,18 @@ def ask(
     Leaves with exit code 7 where no configuration meets the changed question.
     """
     check_report(report)
-    base = _base(device, profile, host, workload, job, set_, sla, price, drives)
     from iojoule.api.what_ifs import stated_changes, what_if
 
     changes = stated_changes(assignments(change or [], "--change"))
-    found = what_if(base, changes)
+    if server:
+        refuse(server, profile=profile, host=host)
+        answers, question = None, _question(workload, job, set_, sla, price)
+        with service(server) as client:
+            found = client.what_if(named(device), question, changes, drives=drives)
+    else:
+        base = _base(device, profile, host, workload, job, set_, sla, price, drives)
+        answers, question = base.profile, base.workload
+        found = what_if(base, changes)
     if output is Format.JSON:
         console.emit(found.model_dump_json(indent=2) + "\n")
     else:
@@ -104,10 +114,8 @@ def ask(
         from iojoule.api.reports import what_if as reports
         from iojoule.api.reports import write_report
 
-        request = asked_of(base.profile, base.workload, drives=drives, changes=changes)
-        write_report(
-            reports.report(found, asked_now(ctx, "/what-if", request, base.profile)), report
-        )
+        request = asked_of(found.base.answer.device, question, drives=drives, changes=changes)
+        write_report(reports.report(found, asked_now(ctx, "/what-if", request, answers)), report)
         console.note(f"wrote {report}")
     if not found.changed.feasible:
         raise InfeasibleError(
@@ -197,7 +205,7 @@ def sweep(
         from iojoule.api.reports import write_report
 
         request = asked_of(
-            base.profile, base.workload, drives=drives, changes=changes,
+            base.profile.device, base.workload, drives=drives, changes=changes,
             points=[dict(point) for point in asked.points],
         )  # fmt: skip
         write_report(
@@ -222,10 +230,18 @@ def _base(
 ) -> Situation:  # fmt: skip
     """How things are, from the options."""
     chosen = chosen_profile(device, profile, host)
+    from iojoule.recommender.what_if.situation import Situation
+
+    return Situation(chosen, _question(workload, job, set_, sla, price), drives=drives)
+
+
+def _question(
+    workload: Path, job: str | None, set_: list[str] | None, sla: str | None, price: str | None
+) -> WorkloadProfile:
+    """What is asked of the drive today."""
     from iojoule.api.recommendations import stated_value, workload_with
     from iojoule.recommender.factors import stated_factors
     from iojoule.recommender.sla_text import parse_sla
-    from iojoule.recommender.what_if.situation import Situation
 
     stated: dict[str, Any] = {
         name: stated_value(text) for name, text in assignments(set_ or []).items()
@@ -233,4 +249,4 @@ def _base(
     if sla is not None:
         stated["sla"] = parse_sla(sla).model_dump(exclude_unset=True)
     stated |= {f"factors.{name}": one for name, one in stated_factors(price).items()}
-    return Situation(chosen, workload_with(workload, stated, job=job), drives=drives)
+    return workload_with(workload, stated, job=job)

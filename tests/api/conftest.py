@@ -11,6 +11,7 @@ import pytest
 from iojoule.api.cli.app import run
 from iojoule.api.state.place import Place, State
 from tests.postgresql import PostgresqlServer, programs
+from tests.service import ServiceProcess
 
 DEVICE = "samsung-980-pro-1tb"
 
@@ -84,3 +85,11 @@ def state(place: Place) -> Iterator[State]:
         yield made
     finally:
         made.close()
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
+    """A service in a process of its own, with one worker."""
+    process = ServiceProcess(tmp_path_factory.mktemp("served"))
+    yield process
+    process.stop()

@@ -12,14 +12,6 @@ from tests.api.client.between import Between, between
 from tests.service import ServiceProcess
 
 
-@pytest.fixture(scope="session")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess]:
-    """A service with one worker, for all tests."""
-    process = ServiceProcess(tmp_path_factory.mktemp("served"))
-    yield process
-    process.stop()
-
-
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """What would be waited before asking again, s, without waiting for it."""
