@@ -63,7 +63,10 @@ def calibrate(
         waited_for(client, [job], "calibrating")
         told = client.result(job)
         version = next(one for one in client.profiles(device) if one.job_id == job.id)
-        console.note(f"version {version.version} of {told['device']} answers at {client.server}")
+        console.note(
+            f"{client.server} answers for {told['device']} with version {version.version} from "
+            "now on; `iojoule profile use` takes that back"
+        )
         return Served(
             profile=client.profile(device, version.version),
             notes=told["notes"],

@@ -64,8 +64,8 @@ def test_every_operation_has_a_method(
         ("PUT", "/devices/{id}/profiles/current"): lambda: client.use_profile(device, 0),
         ("GET", "/devices/{id}/profiles/{version}"): lambda: client.profile(device, 0),
         ("GET", "/devices/{id}/calibrations"): lambda: list(client.calibrations(device)),
-        ("POST", "/devices/{id}/calibrations"): lambda: client.cancel(
-            client.calibrate(device, {"datasets": [dataset], "drive": device})
+        ("POST", "/devices/{id}/calibrations"): lambda: client.calibrate(
+            device, {"datasets": [dataset], "drive": device}
         ),
         ("GET", "/datasets"): lambda: list(client.datasets()),
         ("POST", "/datasets"): lambda: client.upload(TABLE, form="csv"),
