@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -12,6 +12,7 @@ class Text:
     """A paragraph."""
 
     words: str
+    kind: Literal["text"] = "text"
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Points:
     """A list of short statements."""
 
     items: tuple[str, ...]
+    kind: Literal["points"] = "points"
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Table:
     numbers: frozenset[int] = frozenset()
     caption: str = ""
     marked: tuple[tuple[int, str], ...] = ()
+    kind: Literal["table"] = "table"
 
     @classmethod
     def of(
@@ -75,6 +78,7 @@ class Code:
     says: str
     text: str
     folded: bool = False
+    kind: Literal["code"] = "code"
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,7 @@ class Picture:
     name: str
     svg: str
     caption: str
+    kind: Literal["picture"] = "picture"
 
 
 Block = Text | Points | Table | Code | Picture

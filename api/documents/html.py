@@ -39,10 +39,6 @@ def template(name: str) -> Template:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"anchor": _anchor, "words": _words, "drawn": _drawn, "data": _data}
-    environment.tests |= {
-        kind: lambda block, kind=kind: type(block).__name__.lower() == kind
-        for kind in ("text", "points", "table", "code", "picture")
-    }
     return environment.from_string(_resource(name))
 
 

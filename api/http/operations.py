@@ -68,6 +68,8 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/workloads/presets"): _READ,
     ("GET", "/devices"): _READ,
     ("GET", "/devices/{id}"): _READ,
+    ("GET", "/devices/{id}/power-law"): _READ,
+    ("GET", "/devices/{id}/model-card"): _COMPUTE,  # drawn where nobody has asked yet
     ("GET", "/devices/{id}/profiles"): _READ,
     ("GET", "/devices/{id}/profiles/current"): _READ,
     ("PUT", "/devices/{id}/profiles/current"): _ADMIN,  # changes what everybody is answered

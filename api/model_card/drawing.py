@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,10 @@ STYLE: dict[str, object] = {
 }
 
 
+_ONE_AT_A_TIME = threading.Lock()
+"""Matplotlib's settings are the whole process's."""
+
+
 @contextmanager
 def panels(count: int) -> Iterator[tuple[Figure, list[Any]]]:
     """A figure with so many panels side by side, in the cards' one style."""
@@ -52,7 +57,7 @@ def panels(count: int) -> Iterator[tuple[Figure, list[Any]]]:
     from matplotlib.figure import Figure
 
     style: Any = STYLE
-    with mpl.rc_context(style):
+    with _ONE_AT_A_TIME, mpl.rc_context(style):
         figure = Figure(figsize=(9.0, 3.9), layout="constrained")
         axes = figure.subplots(1, count, squeeze=False)[0].tolist()
         for one in axes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iojoule.api.documents.content import Block, Document, Picture, Points, Table, Text
+from iojoule.api.documents.content import Block, Code, Document, Picture, Points, Table, Text
 
 
 def to_markdown(card: Document) -> str:
@@ -27,6 +27,8 @@ def _block(block: Block) -> Iterator[str]:
         case Table():
             yield from _table(block)
             return
+        case Code(says, text):
+            yield from (_text(says), "", *(f"    {line}" for line in text.splitlines()))
         case Picture(name, _, caption):
             yield f"![{_text(caption)}]({name}.svg)"
     yield ""

@@ -10,6 +10,15 @@ from numpy.typing import NDArray
 from iojoule.api.documents.content import Picture
 from iojoule.api.documents.html import INK
 from iojoule.api.model_card.drawing import COLOURS, STYLES, panels, picture
+from iojoule.api.power_laws import (
+    COMMAND_BYTES,
+    Direction,
+    LawLine,
+    fastest,
+    law_line,
+    measured,
+    of_direction,
+)
 from iojoule.api.quantities import quantity, size
 from iojoule.datasets.profile import (
     Assessment,
@@ -19,16 +28,14 @@ from iojoule.datasets.profile import (
     PowerPoints,
     Surface,
 )
-from iojoule.model import device_power
-from iojoule.model.predictor import NORMAL_90, Prediction, Predictor
+from iojoule.model.predictor import Prediction, Predictor
 
 Floats = NDArray[np.float64]
 
 SIZES_MAX = len(COLOURS)
 """More curves in one panel are not told apart."""
 DEPTHS = np.unique(np.round(2 ** np.arange(0, 8.01, 0.25)))
-LAW_BYTES = (4096, 131072)
-"""Command sizes for which the power law is drawn."""
+DIRECTIONS: tuple[Direction, ...] = ("read", "write")
 
 
 def saturation_picture(profile: DeviceProfile, surface: Surface) -> Picture:
@@ -220,19 +227,21 @@ def _residuals(assessment: Assessment, name: str, apart: bool) -> tuple[Floats, 
 
 def power_picture(name: str, law: DevicePower, points: PowerPoints | None) -> Picture:
     """Watts over throughput, reads and writes apart, with the measured points."""
-    x, seen = _power_points(law, points)
+    x, seen = measured(law, points)
     with panels(2) as (figure, axes):
-        for panel, first, title in zip(axes, (1, 3), ("reads", "writes"), strict=True):
-            # a mixed run belongs to neither panel's line
-            own = (x[:, first] > 0) & (x[:, 4 - first] == 0)
-            most = max(x[own, first].max(initial=0.0) * 1.1, 1e9 if not own.any() else 0.0)
-            for place, command in enumerate(LAW_BYTES):
-                _law_line(panel, law, first, most, command, 0.0, place)
-            if first == 3 and (x[own, 5] > 0).any():
-                _law_line(panel, law, first, most, LAW_BYTES[0], 1.0, 2)
-            panel.scatter(x[own, first] * 1e-6, seen[own], s=16, color=INK, zorder=4,
+        for panel, operation in zip(axes, DIRECTIONS, strict=True):
+            own = of_direction(x, operation)
+            most = fastest(x, operation)
+            kinds = [(command, False) for command in COMMAND_BYTES]
+            if operation == "write" and (x[own, 5] > 0).any():
+                kinds.append((COMMAND_BYTES[0], True))
+            for place, (command, collecting) in enumerate(kinds):
+                drawn = law_line(law, operation, most, command, collecting=collecting)
+                _law_line(panel, drawn, place)
+            rates = x[own, 1] + x[own, 3]
+            panel.scatter(rates * 1e-6, seen[own], s=16, color=INK, zorder=4,
                           linewidths=0, label="measured" if own.any() else None)  # fmt: skip
-            panel.set(xlabel=f"{title} (MB/s)", ylabel="drive (W)", xlim=(0, most * 1e-6))
+            panel.set(xlabel=f"{operation}s (MB/s)", ylabel="drive (W)", xlim=(0, most * 1e-6))
             panel.set_ylim(bottom=0)
             panel.legend()
         return picture(
@@ -246,47 +255,19 @@ def power_picture(name: str, law: DevicePower, points: PowerPoints | None) -> Pi
 
 def _ranges(x: Floats) -> str:
     parts = []
-    for first, title in ((1, "reads"), (3, "writes")):
-        own = (x[:, first] > 0) & (x[:, 4 - first] == 0)
+    for operation in DIRECTIONS:
+        own = of_direction(x, operation)
         if own.any():
-            most = quantity("bytes_per_second", float(x[own, first].max()))
-            parts.append(f"{int(own.sum())} of {title} up to {most}")
+            most = quantity("bytes_per_second", float((x[own, 1] + x[own, 3]).max()))
+            parts.append(f"{int(own.sum())} of {operation}s up to {most}")
     return ", ".join(parts) or "none are stored"
 
 
-def _power_points(law: DevicePower, points: PowerPoints | None) -> tuple[Floats, Floats]:
-    """Regressors (n, 6) and observed watts of the stored points."""
-    if points is None or not points.watts:
-        return np.zeros((0, 6)), np.zeros(0)
-    x = device_power.regressors(
-        np.array(points.read_bytes_per_second),
-        np.array(points.read_operations_per_second),
-        np.array(points.write_bytes_per_second),
-        np.array(points.write_operations_per_second),
-        np.array(points.collecting),
-    )
-    answer = device_power.active_value(law, x, np.zeros(len(x), dtype=np.intp))
-    return x, answer * np.exp(points.watts)
-
-
-def _law_line(
-    axes: Any,
-    law: DevicePower,
-    first: int,
-    most: float,
-    command: int,
-    collecting: float,
-    place: int,
-) -> None:
-    rate = np.linspace(0.0, most, 60)
-    zero = np.zeros_like(rate)
-    pair, none = (rate, rate / command), (zero, zero)
-    rates = (*pair, *none) if first == 1 else (*none, *pair)
-    x = device_power.regressors(*rates, np.full_like(rate, collecting))
-    value, sd = device_power.active_watts(law, x, np.zeros(len(rate), dtype=np.intp))
-    half = NORMAL_90 * sd
-    label = f"{size(command)} commands" + (", collecting" if collecting else "")
-    axes.fill_between(rate * 1e-6, value - half, value + half, color=COLOURS[place], alpha=0.13,
-                      linewidth=0)  # fmt: skip
-    axes.plot(rate * 1e-6, value, color=COLOURS[place], linestyle=STYLES[place], linewidth=1.5,
-              label=label)  # fmt: skip
+def _law_line(axes: Any, line: LawLine, place: int) -> None:
+    rate = [one.bytes_per_second * 1e-6 for one in line.points]
+    label = f"{size(line.request_bytes)} commands" + (", collecting" if line.collecting else "")
+    axes.fill_between(rate, [one.device_power_watts_low for one in line.points],
+                      [one.device_power_watts_high for one in line.points], color=COLOURS[place],
+                      alpha=0.13, linewidth=0)  # fmt: skip
+    axes.plot(rate, [one.device_power_watts for one in line.points], color=COLOURS[place],
+              linestyle=STYLES[place], linewidth=1.5, label=label)  # fmt: skip

@@ -1,13 +1,14 @@
-"""GET /devices and /devices/{id}."""
+"""GET /devices and /devices/{id}, its power law and its model card."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Request, Response
 
+from iojoule.api.http import reports
 from iojoule.api.http.devices import service
-from iojoule.api.http.devices.schemas import DeviceDetail, DeviceList
+from iojoule.api.http.devices.schemas import CARD, DeviceDetail, DeviceList, Document, PowerLaw
 from iojoule.api.http.predictors import Profiles
 from iojoule.api.http.problems import RESPONSES
 
@@ -26,3 +27,23 @@ def list_devices(served: Profiles) -> DeviceList:
 def show_device(served: Profiles, id: DeviceId) -> DeviceDetail:  # noqa: A002 - the name in the path
     """Show published facts with their sources, and what the profile answers."""
     return service.device(served, id)
+
+
+@router.get("/{id}/power-law", summary="How does its power follow from the work?")
+def show_power_law(served: Profiles, id: DeviceId) -> PowerLaw:  # noqa: A002
+    """Show the law of the drive's watts with its intervals, and the measurements it rests on."""
+    return service.law(served, id)
+
+
+@router.get(
+    "/{id}/model-card",
+    summary="What does its profile rest on, and how far does it err?",
+    response_model=Document,
+    responses=reports.EITHER,
+)
+def show_model_card(served: Profiles, id: DeviceId, request: Request) -> Response:  # noqa: A002
+    """Show the model card section by section; as text/html it is one page to save."""
+    card = service.card(served, id)
+    if reports.wanted(request):
+        return reports.page(card)
+    return Response(CARD.dump_json(card), media_type="application/json", headers=reports.VARY)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from iojoule.api.devices import DeviceDetail, DeviceSummary
+from iojoule.api.documents.content import Document
+from iojoule.api.power_laws import PowerLaw
 
-__all__ = ["DeviceDetail", "DeviceList"]
+__all__ = ["CARD", "DeviceDetail", "DeviceList", "Document", "PowerLaw"]
+
+CARD = TypeAdapter(Document)
 
 
 class DeviceList(BaseModel):

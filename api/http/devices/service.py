@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from iojoule import __version__
 from iojoule.api.devices import list_devices, show_device
+from iojoule.api.documents.content import Document
 from iojoule.api.http.devices.schemas import DeviceDetail, DeviceList
-from iojoule.api.http.predictors import ServedProfiles
+from iojoule.api.http.predictors import Served, ServedProfiles
+from iojoule.api.power_laws import PowerLaw, power_law
+
+CARDS = 16
+"""Model cards kept in memory: each takes seconds to draw, and a few hundred kB."""
 
 
 def devices(served: ServedProfiles) -> DeviceList:
@@ -16,3 +23,20 @@ def devices(served: ServedProfiles) -> DeviceList:
 def device(served: ServedProfiles, name: str) -> DeviceDetail:
     """One SSD model; raises UnknownDeviceError."""
     return show_device(name, served.published())
+
+
+def law(served: ServedProfiles, name: str) -> PowerLaw:
+    """The power law of a drive; raises UnknownDeviceError, NoProfileError."""
+    return power_law(served.profile_of(name))
+
+
+def card(served: ServedProfiles, name: str) -> Document:
+    """The model card of what answers for a drive; raises UnknownDeviceError, NoProfileError."""
+    return _card(served.of(served.device_id(name)))
+
+
+@lru_cache(maxsize=CARDS)
+def _card(served: Served) -> Document:
+    from iojoule.api.model_card import build_card  # draws with matplotlib, slow to import
+
+    return build_card(served.profile)

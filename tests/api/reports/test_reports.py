@@ -15,7 +15,8 @@ from iojoule.api.recommendations import RecommendationAnswer, answer
 from iojoule.api.reports import Asked, data_of
 from iojoule.api.reports.recommendation import report
 from iojoule.api.reports.what_if import report as what_if_report
-from iojoule.api.what_ifs import WhatIfAnswer, what_if
+from iojoule.api.what_if_answer import WhatIfAnswer
+from iojoule.api.what_ifs import what_if
 from iojoule.datasets.errors import InputError, SchemaVersionError
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.what_if.situation import Situation

@@ -1,0 +1,245 @@
+"""The law of a drive's power with the measurements that it rests on: lines, bands and points."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+from iojoule import __version__
+from iojoule.datasets.profile import (
+    DevicePower,
+    DeviceProfile,
+    Parameter,
+    PowerPoints,
+    SourceRecord,
+)
+from iojoule.datasets.vocabulary import Evidence
+from iojoule.model import device_power
+from iojoule.model.predictor import NORMAL_90
+
+Floats = NDArray[np.float64]
+
+Direction = Literal["read", "write"]
+
+COMMAND_BYTES = (4096, 131072)
+"""Sizes of the commands for which the law is drawn: an operation counts most, and a byte."""
+
+NO_POINTS_BYTES_PER_SECOND = 1e9
+"""How far a line goes in a direction in which nothing was measured."""
+
+STEPS = 60
+
+_COLUMN: dict[Direction, int] = {"read": 1, "write": 3}
+_COLLECTING = 5
+
+UNKNOWN = (
+    "nobody measured or published the power of this drive, so no answer in watts is given; attach "
+    "a power sensor, repeat the sweep, and fit again"
+)
+
+
+class LawPoint(BaseModel):
+    """The law at one rate, with its 90 % interval."""
+
+    bytes_per_second: float
+    operations_per_second: float
+    device_power_watts: float
+    device_power_watts_low: float
+    device_power_watts_high: float
+
+
+class LawLine(BaseModel):
+    """The law at PS0 for commands of one size in one direction.
+
+    Attributes:
+        collecting: Whether the drive moves data on its own behalf meanwhile.
+        evidence: Of the law's parameters for this direction, the weaker of the two; rates beyond
+            the last measured one are extrapolated.
+        points: By rising rate.
+    """
+
+    operation: Direction
+    request_bytes: int
+    collecting: bool
+    evidence: Evidence
+    points: list[LawPoint]
+
+
+class LawMeasurement(BaseModel):
+    """A measurement that the law was fitted to.
+
+    Attributes:
+        operation: None for a run that reads and writes.
+        request_bytes: Mean size of its commands.
+        collecting: Share of the background work at which the drive collected, 0 to 1.
+        device_power_watts: What was measured: what the law says there times the residual that the
+            profile keeps.
+    """
+
+    operation: Direction | None
+    request_bytes: float
+    bytes_per_second: float
+    operations_per_second: float
+    collecting: float
+    device_power_watts: float
+
+
+class Law(BaseModel):
+    """A drive's power while it serves.
+
+    Attributes:
+        condition: Under which it was taken.
+        parameters: Of the law, in its order, each with its standard deviation and source.
+        peak_watts: What the drive never exceeds.
+        idle_watts: By power state.
+        relative_sd: What the law misses its measurements by.
+        measured_bytes_per_second_max: The fastest measured; beyond it the law is extrapolated.
+            Likewise operations.
+        lines: The law.
+        measurements: What it rests on, of `measurements_total` at most 200, evenly spread.
+    """
+
+    condition: str
+    parameters: list[Parameter]
+    peak_watts: Parameter
+    idle_watts: list[Parameter]
+    relative_sd: float
+    measured_bytes_per_second_max: float
+    measured_read_operations_per_second_max: float
+    lines: list[LawLine]
+    measurements: list[LawMeasurement]
+    measurements_total: int
+
+
+class PowerLaw(BaseModel):
+    """What is known of a drive's power.
+
+    Attributes:
+        law: None where nothing is; `note` then says why.
+        sources: What the profile rests on, with licences.
+    """
+
+    device: str
+    model_name: str
+    profile_version: str
+    law: Law | None
+    note: str | None
+    sources: list[SourceRecord]
+    iojoule_version: str = __version__
+
+
+def power_law(profile: DeviceProfile) -> PowerLaw:
+    """The law of a profile; a profile holds no measurement, but its residuals give them back."""
+    power = profile.device_power
+    return PowerLaw(
+        device=profile.device,
+        model_name=profile.model_name,
+        profile_version=profile.profile_version,
+        law=None if power is None else _law(profile, power),
+        note=UNKNOWN if power is None else None,
+        sources=profile.sources,
+    )
+
+
+def _law(profile: DeviceProfile, power: DevicePower) -> Law:
+    points = profile.assessment.power if profile.assessment else None
+    x, watts = measured(power, points)
+    lines = [
+        law_line(power, operation, fastest(x, operation), size, collecting=collecting)
+        for operation in _COLUMN
+        for size in COMMAND_BYTES
+        for collecting in (False, True)
+        if not collecting or _collects(x, operation, size)
+    ]
+    return Law(
+        condition=power.condition,
+        parameters=power.parameters,
+        peak_watts=power.peak_watts,
+        idle_watts=power.idle_watts,
+        relative_sd=power.relative_sd,
+        measured_bytes_per_second_max=power.measured_bytes_per_second_max,
+        measured_read_operations_per_second_max=power.measured_read_operations_per_second_max,
+        lines=lines,
+        measurements=[_measurement(row, one) for row, one in zip(x, watts, strict=True)],
+        measurements_total=0 if points is None else points.total,
+    )
+
+
+def measured(law: DevicePower, points: PowerPoints | None) -> tuple[Floats, Floats]:
+    """Regressors, shape (n, 6), and measured watts of the stored points."""
+    if points is None or not points.watts:
+        return np.zeros((0, 6)), np.zeros(0)
+    x = device_power.regressors(
+        np.array(points.read_bytes_per_second),
+        np.array(points.read_operations_per_second),
+        np.array(points.write_bytes_per_second),
+        np.array(points.write_operations_per_second),
+        np.array(points.collecting),
+    )
+    answer = device_power.active_value(law, x, np.zeros(len(x), dtype=np.intp))
+    return x, answer * np.exp(points.watts)
+
+
+def of_direction(x: Floats, operation: Direction) -> NDArray[np.bool_]:
+    """Which points only read, or only write: a mixed run belongs to neither."""
+    first = _COLUMN[operation]
+    return np.asarray((x[:, first] > 0) & (x[:, 4 - first] == 0))
+
+
+def fastest(x: Floats, operation: Direction) -> float:
+    """How far a line goes: a little beyond the fastest point, in bytes a second."""
+    own = of_direction(x, operation)
+    return (
+        float(x[own, _COLUMN[operation]].max() * 1.1) if own.any() else NO_POINTS_BYTES_PER_SECOND
+    )
+
+
+def _collects(x: Floats, operation: Direction, request_bytes: int) -> bool:
+    collected = of_direction(x, operation) & (x[:, _COLLECTING] > 0)
+    return operation == "write" and request_bytes == COMMAND_BYTES[0] and bool(collected.any())
+
+
+def law_line(
+    law: DevicePower, operation: Direction, most: float, request_bytes: int, *, collecting: bool
+) -> LawLine:
+    """The law for commands of one size, from rest to `most` bytes a second."""
+    rate = np.linspace(0.0, most, STEPS)
+    pair, none = (rate, rate / request_bytes), (np.zeros_like(rate), np.zeros_like(rate))
+    rates = (*pair, *none) if operation == "read" else (*none, *pair)
+    x = device_power.regressors(*rates, np.full_like(rate, float(collecting)))
+    value, sd = device_power.active_watts(law, x, np.zeros(len(rate), dtype=np.intp))
+    half = NORMAL_90 * sd
+    order = list(Evidence)
+    first = _COLUMN[operation]
+    return LawLine(
+        operation=operation,
+        request_bytes=request_bytes,
+        collecting=collecting,
+        evidence=max((one.evidence for one in law.parameters[first : first + 2]), key=order.index),
+        points=[
+            LawPoint(
+                bytes_per_second=float(one),
+                operations_per_second=float(one / request_bytes),
+                device_power_watts=float(middle),
+                device_power_watts_low=float(middle - reach),
+                device_power_watts_high=float(middle + reach),
+            )
+            for one, middle, reach in zip(rate, value, half, strict=True)
+        ],
+    )
+
+
+def _measurement(x: Floats, watts: float) -> LawMeasurement:
+    read, write = bool(x[1] > 0), bool(x[3] > 0)
+    total, operations = float(x[1] + x[3]), float(x[2] + x[4])
+    return LawMeasurement(
+        operation=None if read == write else "read" if read else "write",
+        request_bytes=total / operations if operations else 0.0,
+        bytes_per_second=total,
+        operations_per_second=operations,
+        collecting=float(x[_COLLECTING]),
+        device_power_watts=float(watts),
+    )

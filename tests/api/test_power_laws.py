@@ -1,0 +1,81 @@
+"""The power law as it is handed out: the profile's own, with the measurements it was fitted to."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from iojoule.api.power_laws import power_law
+from iojoule.api.profiles import profile_of
+from iojoule.datasets.profile import load_shipped_profile
+
+DEVICE = "samsung-980-pro-1tb"
+MEASURED = Path(__file__).parents[3] / "shared/data/980pro_randread_power_by_request_size.csv"
+
+
+def test_a_line_is_the_law_at_the_rates_of_one_command_size() -> None:
+    profile = load_shipped_profile(DEVICE)
+    power, law = profile.device_power, power_law(profile).law
+    assert power is not None
+    assert law is not None
+    value = {one.name: one.value for one in power.parameters}
+    kinds = [(one.operation, one.request_bytes, one.collecting) for one in law.lines]
+    assert kinds == [
+        ("read", 4096, False), ("read", 131072, False),
+        ("write", 4096, False), ("write", 4096, True), ("write", 131072, False),
+    ]  # fmt: skip
+    for line in law.lines:
+        for point in line.points:
+            rate = point.bytes_per_second
+            assert point.operations_per_second == pytest.approx(rate / line.request_bytes)
+            expected = (
+                value["base_watts"]
+                + value[f"{line.operation}_joules_per_byte"] * rate
+                + value[f"{line.operation}_joules_per_operation"] * rate / line.request_bytes
+                + value["background_watts"] * line.collecting
+            )
+            assert point.device_power_watts == pytest.approx(
+                min(expected, power.peak_watts.value, power.cap_watts[0])
+            )
+            assert point.device_power_watts_low < point.device_power_watts
+            assert point.device_power_watts_high > point.device_power_watts
+
+
+def test_the_law_misses_its_measurements_by_as_much_as_it_says() -> None:
+    law = power_law(load_shipped_profile(DEVICE)).law
+    assert law is not None
+    assert len(law.measurements) == law.measurements_total == 102
+    base, per_byte, per_operation = (one.value for one in law.parameters[:3])
+    reads = [one for one in law.measurements if one.operation == "read"]
+    missed = [
+        np.log(
+            one.device_power_watts
+            / (base + per_byte * one.bytes_per_second + per_operation * one.operations_per_second)
+        )
+        for one in reads
+    ]
+    assert np.std(missed) == pytest.approx(law.relative_sd, rel=0.5)
+
+
+def test_the_measurements_are_those_of_the_source() -> None:
+    if not MEASURED.is_file():
+        pytest.skip("the public measurements are not beside this checkout")
+    with MEASURED.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    seen = sorted(float(one["power_W"]) for one in rows)
+    law = power_law(load_shipped_profile(DEVICE)).law
+    assert law is not None
+    told = sorted(one.device_power_watts for one in law.measurements if one.operation == "read")
+    assert told == pytest.approx(seen, rel=1e-5)
+
+
+def test_where_nobody_measured_it_says_so() -> None:
+    unknown = power_law(load_shipped_profile("wd-zn540"))
+    assert unknown.law is None
+    assert unknown.note is not None
+    assert "power sensor" in unknown.note
+    expected = power_law(profile_of("crucial-p3-plus-4tb"))
+    assert expected.law is not None
+    assert not expected.law.measurements
+    assert {one.evidence.value for one in expected.law.lines} == {"datasheet"}
