@@ -76,7 +76,7 @@ class LawMeasurement(BaseModel):
         request_bytes: Mean size of its commands.
         collecting: Share of the background work at which the drive collected, 0 to 1.
         device_power_watts: What was measured: what the law says there times the residual that the
-            profile keeps.
+            profile keeps, whose rounding is worth 0.01 %.
     """
 
     operation: Direction | None

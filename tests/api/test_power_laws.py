@@ -67,7 +67,7 @@ def test_the_measurements_are_those_of_the_source() -> None:
     law = power_law(load_shipped_profile(DEVICE)).law
     assert law is not None
     told = sorted(one.device_power_watts for one in law.measurements if one.operation == "read")
-    assert told == pytest.approx(seen, rel=1e-5)
+    assert told == pytest.approx(seen, rel=2e-4)  # residuals are kept to 1e-4
 
 
 def test_where_nobody_measured_it_says_so() -> None:
