@@ -44,6 +44,22 @@ export async function post<T>(path: string, body: unknown, signal?: AbortSignal)
   );
 }
 
+/** What the service says as a page of its own: a report, a model card. */
+export async function getPage(path: string): Promise<Blob> {
+  return blob(await fetch(path, { headers: headers({ Accept: "text/html" }) }));
+}
+
+/** Likewise the answer to a question. */
+export async function postPage(path: string, body: unknown): Promise<Blob> {
+  return blob(
+    await fetch(path, {
+      method: "POST",
+      headers: headers({ "Content-Type": "application/json", Accept: "text/html" }),
+      body: JSON.stringify(body),
+    }),
+  );
+}
+
 /** POST a file's text as it is. */
 export async function postText<T>(path: string, text: string): Promise<T> {
   return read<T>(
@@ -72,7 +88,15 @@ function headers(own: Record<string, string>): Record<string, string> {
 }
 
 async function read<T>(response: Response): Promise<T> {
-  if (response.ok) return (await response.json()) as T;
+  return (await (await checked(response)).json()) as T;
+}
+
+async function blob(response: Response): Promise<Blob> {
+  return (await checked(response)).blob();
+}
+
+async function checked(response: Response): Promise<Response> {
+  if (response.ok) return response;
   if (response.status === 401) dispatchEvent(new Event(KEY_WANTED));
   throw new ProblemError(await problemOf(response));
 }

@@ -22,7 +22,7 @@ export interface Frame {
 
 export const FRAME: Frame = { width: 640, height: 400, left: 84, right: 16, top: 14, bottom: 46 };
 
-/** A scale over values with some room at both ends. */
+/** A scale over values with some room at both ends, but none below a zero that nothing crosses. */
 export function scaleOver(values: number[], range: [number, number], log = false): Scale {
   const usable = values.filter((value) => Number.isFinite(value) && (!log || value > 0));
   const [low = 1, high = 1] = extent(usable) as [number | undefined, number | undefined];
@@ -33,7 +33,7 @@ export function scaleOver(values: number[], range: [number, number], log = false
   }
   const room = (high - low || Math.abs(high) || 1) * 0.06;
   return scaleLinear()
-    .domain([low - room, high + room])
+    .domain([low < 0 ? low - room : Math.max(low - room, 0), high + room])
     .range(range)
     .nice(6);
 }

@@ -5,6 +5,7 @@ import { explain, get, post } from "../api/client";
 import type { FleetAnswer, FrontierAnswer } from "../api/types";
 import { FRAME, scaleOver } from "../charts/axes";
 import { Plot } from "../charts/plot";
+import { TakeAlong } from "../charts/take_along";
 import { quantity } from "../format";
 import { Trouble } from "../parts/loading";
 import { Table } from "../parts/table";
@@ -92,6 +93,13 @@ function BudgetCurve({ frontier }: { frontier: FrontierAnswer }) {
     .y((point) => y(point.served_bytes_per_second));
   return (
     <figure class="chart">
+      <TakeAlong
+        name={`what budgets buy for ${frontier.fleet}`}
+        points={() => ({
+          names: Object.keys(points[0] ?? {}),
+          rows: points.map((point) => Object.values(point)),
+        })}
+      />
       <Plot
         frame={frame}
         x={x}

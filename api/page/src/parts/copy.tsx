@@ -18,12 +18,3 @@ export function Copyable({ text, label }: { text: string; label: string }) {
     </div>
   );
 }
-
-/** Let the browser save a text as a file. */
-export function save(name: string, text: string, type = "application/json"): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type }));
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
-}

@@ -1,6 +1,8 @@
 // The answer: what to use, what it saves, the front, and what to know before acting on it.
+import { postPage } from "../api/client";
 import type { Answer, Row } from "../api/types";
 import { interval, quantity } from "../format";
+import { SavePage } from "../parts/save";
 import { Commands } from "./commands";
 import { describe, word } from "./configuration";
 import { FrontChart } from "./front_chart";
@@ -13,6 +15,15 @@ export function AnswerView({ answer, question }: { answer: Answer; question: Que
   return (
     <>
       <Headline answer={answer} />
+      <p>
+        <SavePage
+          label="Save report"
+          name={`${answer.workload} on ${answer.device}`}
+          page={() =>
+            postPage("/recommend", { device: question.device, workload_profile: question.profile })
+          }
+        />
+      </p>
       <FrontChart answer={answer} />
       <FrontTable answer={answer} />
       <Reasons answer={answer} />

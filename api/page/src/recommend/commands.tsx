@@ -1,6 +1,7 @@
 // What to type to get the same answer elsewhere, and to put it into effect.
 import type { Answer } from "../api/types";
-import { Copyable, save } from "../parts/copy";
+import { Copyable } from "../parts/copy";
+import { fileName, save } from "../parts/save";
 import { differences } from "./configuration";
 import type { Question } from "./question";
 
@@ -9,7 +10,8 @@ export function Commands({ answer, question }: { answer: Answer; question: Quest
   const changed = answer.recommended
     ? differences(answer.current.configuration, answer.recommended.configuration)
     : [];
-  const file = `${(answer.workload || "workload").replace(/[^a-z0-9]+/gi, "-")}.json`;
+  const file = fileName(answer.workload || "workload", "json");
+  const asked = { device: question.device, workload_profile: question.profile };
   return (
     <section aria-labelledby="commands">
       <h2 id="commands">Put it into effect</h2>
@@ -43,7 +45,7 @@ export function Commands({ answer, question }: { answer: Answer; question: Quest
       <Copyable
         label="the request to the service"
         text={`curl -s ${location.origin}/recommend -H 'Content-Type: application/json' -d '${JSON.stringify(
-          { device: question.device, workload_profile: question.profile },
+          asked,
         ).replaceAll("'", "'\\''")}'`}
       />
     </section>

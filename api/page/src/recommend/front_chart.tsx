@@ -1,8 +1,9 @@
 // The Pareto front: power against latency, with intervals, evidence by shape, and the bounds.
 import { useState } from "preact/hooks";
-import type { Answer, Evidence, Row } from "../api/types";
+import type { Answer, Configuration, Evidence, Row } from "../api/types";
 import { Axes, FRAME, scaleOver } from "../charts/axes";
 import { EvidenceLegend, marker } from "../charts/evidence";
+import { columnsOf, type Points, TakeAlong } from "../charts/take_along";
 import { interval, quantity } from "../format";
 import { describe } from "./configuration";
 import { CAPACITY, ENERGY, estimate, MEAN, type Quantity, scopePower, TAIL } from "./quantities";
@@ -29,6 +30,10 @@ export function FrontChart({ answer }: { answer: Answer }) {
       <div class="chart-controls">
         <Choice label="Across" choices={across} value={xOf.key} onChange={setX} />
         <Choice label="Upwards" choices={upwards} value={yOf.key} onChange={setY} />
+        <TakeAlong
+          name={`the Pareto front of ${answer.workload}`}
+          points={() => table(points, [xOf, yOf, CAPACITY])}
+        />
       </div>
       <Drawing answer={answer} points={points} xOf={xOf} yOf={yOf} />
       <figcaption>
@@ -82,6 +87,23 @@ function pointsOf(answer: Answer, xOf: Quantity, yOf: Quantity): Point[] {
     const y = estimate(row, yOf);
     return x && y ? [{ row, role, x: x.value, y: y.value }] : [];
   });
+}
+
+/** What is drawn, as numbers. */
+function table(points: Point[], shown: Quantity[]): Points {
+  const quantities = shown.filter((one, at) => shown.indexOf(one) === at);
+  const settings = Object.keys(points[0]?.row.configuration ?? {}) as (keyof Configuration)[];
+  return {
+    names: ["role", ...settings, ...quantities.flatMap((one) => columnsOf(one.key))],
+    rows: points.map(({ row, role }) => [
+      role,
+      ...settings.map((name) => row.configuration[name]),
+      ...quantities.flatMap((one) => {
+        const found = estimate(row, one);
+        return [found?.value, found?.low, found?.high, found?.evidence];
+      }),
+    ]),
+  };
 }
 
 function limitOf(answer: Answer, yOf: Quantity): number | null {

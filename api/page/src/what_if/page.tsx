@@ -1,11 +1,12 @@
 // What if something were otherwise: the answer as things are beside the changed one.
 
-import { useEffect, useState } from "preact/hooks";
-import { explain, isSuperseded, post } from "../api/client";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { explain, isSuperseded, post, postPage } from "../api/client";
 import type { DeviceSummary, WhatIfAnswer } from "../api/types";
 import { interval, plain, quantity, type Unit } from "../format";
 import { Group, NumberField, Select } from "../parts/field";
 import { Trouble, useResource } from "../parts/loading";
+import { SavePage } from "../parts/save";
 import { Slider } from "../parts/slider";
 import { Table } from "../parts/table";
 import { describe, word } from "../recommend/configuration";
@@ -47,6 +48,10 @@ export function WhatIfPage({ query }: { query: URLSearchParams }) {
   const [found, setFound] = useState<WhatIfAnswer | null>(null);
   const [trouble, setTrouble] = useState<string | null>(null);
   const devices = useResource<{ devices: DeviceSummary[] }>("/devices");
+  const asked = useMemo(
+    () => ({ device: question.device, workload_profile: question.profile, changes }),
+    [question, changes],
+  );
   useEffect(() => {
     remember({
       device: question.device,
@@ -54,8 +59,7 @@ export function WhatIfPage({ query }: { query: URLSearchParams }) {
       changes: JSON.stringify(changes),
     });
     const control = new AbortController();
-    const body = { device: question.device, workload_profile: question.profile, changes };
-    post<WhatIfAnswer>("/what-if", body, control.signal)
+    post<WhatIfAnswer>("/what-if", asked, control.signal)
       .then((answer) => {
         setFound(answer);
         setTrouble(null);
@@ -64,7 +68,7 @@ export function WhatIfPage({ query }: { query: URLSearchParams }) {
         if (!isSuperseded(error)) setTrouble(explain(error));
       });
     return () => control.abort();
-  }, [question, changes]);
+  }, [question, changes, asked]);
   const change = (one: Changes) => setChanges((last) => ({ ...last, ...one }));
   return (
     <div class="two-columns">
@@ -116,6 +120,15 @@ export function WhatIfPage({ query }: { query: URLSearchParams }) {
         <h1>What if</h1>
         {trouble && <Trouble text={trouble} />}
         {found && <Outcome found={found} />}
+        {found && (
+          <p>
+            <SavePage
+              label="Save report"
+              name={`what if, ${found.base.answer.workload} on ${question.device}`}
+              page={() => postPage("/what-if", asked)}
+            />
+          </p>
+        )}
       </div>
     </div>
   );
