@@ -1,8 +1,12 @@
 // One SSD model: what is published of it, its power states, and what its profile says.
 import type { DeviceDetail } from "../api/types";
 import { Link } from "../app";
+import { duration, quantity } from "../format";
 import { Trouble, useResource } from "../parts/loading";
+import { Table } from "../parts/table";
 import { address } from "../router";
+import { ModelCard } from "./model_card";
+import { PowerChart } from "./power_chart";
 import { SaturationChart } from "./saturation_chart";
 
 /** Everything that is known of a model. */
@@ -18,71 +22,93 @@ export function DrivePage({ id }: { id: string }) {
         <Link to={address("", { device: drive.id })}>Recommend settings for it</Link>
       </p>
       {drive.what_to_measure && <p class="hint">{drive.what_to_measure}</p>}
-      {drive.profile && <SaturationChart device={drive.id} />}
       <PowerStates drive={drive} />
+      {drive.profile && <SaturationChart device={drive.id} />}
+      {drive.profile && <PowerChart device={drive.id} />}
+      {drive.profile && <ModelCard device={drive.id} />}
       <Facts drive={drive} />
     </article>
   );
 }
 
+type State = DeviceDetail["power_states"][0];
+
+const STATE_COLUMNS: [string, (state: State) => string][] = [
+  ["Declared at most", (one) => quantity(one.max_power_watts, "W")],
+  ["Declared while active", (one) => watts(one.active_power_watts)],
+  ["Declared at rest", (one) => watts(one.idle_power_watts)],
+  ["Does work", (one) => (one.operational ? "yes" : "no, it sleeps")],
+  ["Entering takes", (one) => micros(one.entry_latency_us)],
+  ["Leaving takes", (one) => micros(one.exit_latency_us)],
+  [
+    "Ranks: read and write throughput, latency",
+    (one) =>
+      [
+        one.relative_read_throughput,
+        one.relative_write_throughput,
+        one.relative_read_latency,
+        one.relative_write_latency,
+      ]
+        .map((rank) => rank ?? "?")
+        .join(", "),
+  ],
+];
+
+function watts(value: number | null | undefined): string {
+  return value == null ? "not stated" : quantity(value, "W");
+}
+
+function micros(value: number | null | undefined): string {
+  return value == null ? "not stated" : duration(value * 1000);
+}
+
 function PowerStates({ drive }: { drive: DeviceDetail }) {
   if (drive.power_states.length === 0) return null;
-  const columns = Object.keys(
-    drive.power_states[0] ?? {},
-  ) as (keyof DeviceDetail["power_states"][0])[];
+  const known = STATE_COLUMNS.filter(([, said]) =>
+    drive.power_states.some((one) => !/^(not stated|\?[?, ]*)$/.test(said(one))),
+  );
+  const sources = new Set(
+    drive.power_states.map((one) =>
+      [one.source, one.firmware && `firmware ${one.firmware}`, one.note].filter(Boolean).join("; "),
+    ),
+  );
   return (
     <section aria-labelledby="power-states">
       <h2 id="power-states">Power states</h2>
-      <div class="scroll">
-        <table>
-          <thead>
-            <tr>
-              {columns.map((name) => (
-                <th scope="col" key={name}>
-                  {name.replaceAll("_", " ")}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {drive.power_states.map((state) => (
-              <tr key={JSON.stringify(state)}>
-                {columns.map((name) => (
-                  <td key={name}>{said(state[name])}</td>
-                ))}
-              </tr>
+      <Table heads={["State", ...known.map(([head]) => head)]}>
+        {drive.power_states.map((state) => (
+          <tr key={`${state.firmware} ${state.index}`}>
+            <th scope="row">PS{state.index}</th>
+            {known.map(([head, said]) => (
+              <td key={head}>{said(state)}</td>
             ))}
-          </tbody>
-        </table>
-      </div>
-      <p class="hint">{drive.declared_power_note}</p>
+          </tr>
+        ))}
+      </Table>
+      <p class="hint">
+        {drive.declared_power_note}; lower ranks are better. {[...sources].join("; ")}
+      </p>
     </section>
   );
-}
-
-function said(value: unknown): string {
-  if (value === null || value === undefined) return "unknown";
-  if (typeof value === "boolean") return value ? "yes" : "no";
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
 function Facts({ drive }: { drive: DeviceDetail }) {
   return (
     <section aria-labelledby="facts">
       <h2 id="facts">Published facts</h2>
-      <div class="scroll">
-        <table>
-          <tbody>
-            {drive.facts.map((fact) => (
-              <tr key={JSON.stringify(fact)}>
-                {Object.entries(fact).map(([name, value]) => (
-                  <td key={name}>{said(value)}</td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table heads={["Fact", "Value", "Source"]}>
+        {drive.facts.map((fact) => (
+          <tr key={JSON.stringify(fact)}>
+            <th scope="row">{fact.metric.replaceAll("_", " ")}</th>
+            <td>
+              {String(fact.value)}{" "}
+              {["text", "count", "fraction"].includes(fact.unit) ? "" : fact.unit}
+              {fact.note && <small>{fact.note}</small>}
+            </td>
+            <td>{fact.source}</td>
+          </tr>
+        ))}
+      </Table>
     </section>
   );
 }

@@ -5,6 +5,7 @@ import { explain, isSuperseded, post } from "../api/client";
 import type { Prediction } from "../api/types";
 import { FRAME, scaleOver } from "../charts/axes";
 import { Plot } from "../charts/plot";
+import { columnsOf, type Points, TakeAlong } from "../charts/take_along";
 import { quantity, size } from "../format";
 import { Select } from "../parts/field";
 import { Trouble } from "../parts/loading";
@@ -51,7 +52,15 @@ export function SaturationChart({ device }: { device: string }) {
       <h2 id="saturation">Throughput by queue depth</h2>
       <Select label="Of" value={operation} choices={WORK} onChange={setOperation} />
       {trouble && <Trouble text={trouble} />}
-      {curves.length > 0 && <Drawing curves={curves} />}
+      {curves.length > 0 && (
+        <figure class="chart">
+          <TakeAlong
+            name={`the saturation of ${operation}s by ${device}`}
+            points={() => table(curves)}
+          />
+          <Drawing curves={curves} />
+        </figure>
+      )}
     </section>
   );
 }
@@ -59,6 +68,21 @@ export function SaturationChart({ device }: { device: string }) {
 const value = (one: Prediction) => one.throughput_bytes_per_second ?? Number.NaN;
 const low = (one: Prediction) => one.throughput_bytes_per_second_low ?? Number.NaN;
 const high = (one: Prediction) => one.throughput_bytes_per_second_high ?? Number.NaN;
+
+const RATE = "throughput_bytes_per_second";
+
+function table(curves: Curve[]): Points {
+  return {
+    names: ["operation", "pattern", "request_bytes", "queue_depth", ...columnsOf(RATE)],
+    rows: curves
+      .flatMap((curve) => curve.points)
+      .map((one) => [
+        ...[one.operation, one.pattern, one.request_bytes, one.queue_depth],
+        ...[one[RATE], one[`${RATE}_low`], one[`${RATE}_high`]],
+        one.evidence_by_quantity[RATE] ?? one.evidence,
+      ]),
+  };
+}
 
 function Drawing({ curves }: { curves: Curve[] }) {
   const frame = { ...FRAME, right: 76 };
@@ -79,31 +103,29 @@ function Drawing({ curves }: { curves: Curve[] }) {
     .y((one) => y(value(one)));
   const named = spread(curves.map((curve) => y(value(curve.points.at(-1) as Prediction))));
   return (
-    <figure class="chart">
-      <Plot
-        frame={frame}
-        x={x}
-        y={y}
-        xAxis={{ title: "queue depth", tick: String, at: DEPTHS }}
-        yAxis={{ title: "throughput", tick: (rate) => quantity(rate, "B/s") }}
-        says="Predicted throughput by queue depth for four request sizes, with 90 % bands"
-      >
-        {curves.map((curve, index) => {
-          const last = curve.points.at(-1);
-          return (
-            <g key={curve.bytes} class={`series-${index}`}>
-              <path d={band(curve.points) ?? ""} class="band" />
-              <path d={middle(curve.points) ?? ""} class="line" />
-              {last && (
-                <text x={at(last) + 6} y={named[index] ?? 0} dy="0.32em">
-                  {size(curve.bytes)}
-                </text>
-              )}
-            </g>
-          );
-        })}
-      </Plot>
-    </figure>
+    <Plot
+      frame={frame}
+      x={x}
+      y={y}
+      xAxis={{ title: "queue depth", tick: String, at: DEPTHS }}
+      yAxis={{ title: "throughput", tick: (rate) => quantity(rate, "B/s") }}
+      says="Predicted throughput by queue depth for four request sizes, with 90 % bands"
+    >
+      {curves.map((curve, index) => {
+        const last = curve.points.at(-1);
+        return (
+          <g key={curve.bytes} class={`series-${index}`}>
+            <path d={band(curve.points) ?? ""} class="band" />
+            <path d={middle(curve.points) ?? ""} class="line" />
+            {last && (
+              <text x={at(last) + 6} y={named[index] ?? 0} dy="0.32em">
+                {size(curve.bytes)}
+              </text>
+            )}
+          </g>
+        );
+      })}
+    </Plot>
   );
 }
 
