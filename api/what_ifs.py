@@ -22,6 +22,7 @@ from iojoule.recommender.what_if.sweep import Record, Sweep, record, run
 from iojoule.recommender.what_if.sweep_file import read_sweep, write_sweep
 from iojoule.recommender.what_if.thresholds import Threshold, thresholds
 from iojoule.recommender.workload import read_text
+from iojoule.sim.rebuilding import UNBOUNDED, Simulating
 from iojoule.sim.sweep import parse_axis
 from iojoule.sim.workers import Pool
 
@@ -66,7 +67,10 @@ def named_profile(named: str) -> DeviceProfile:
 
 
 def what_if(
-    base: Situation, changes: Mapping[str, Any], named: ProfileOf = named_profile
+    base: Situation,
+    changes: Mapping[str, Any],
+    named: ProfileOf = named_profile,
+    simulating: Simulating = UNBOUNDED,
 ) -> WhatIfAnswer:
     """What the changes change.
 
@@ -74,11 +78,12 @@ def what_if(
         base: How things are.
         changes: Field -> new value.
         named: Finds the profile of another drive.
+        simulating: How a drive that nobody built is simulated.
 
     Raises:
         IojouleError: A change is not what it must be, or there is no answer.
     """
-    found = Answerer(base, named).ask(changes)
+    found = Answerer(base, named, simulating).ask(changes)
     fields = {name: getattr(found, name) for name in Outcome.model_fields}
     return WhatIfAnswer.model_construct(**fields, iojoule_version=__version__)
 

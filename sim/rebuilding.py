@@ -20,12 +20,15 @@ from iojoule.datasets.profile import DeviceProfile, RatioError, RatioTable, Rebu
 from iojoule.datasets.vocabulary import Operation, Pattern
 from iojoule.sim.calibration.runs import LANE_GIGABYTES_PER_SECOND, Outcome, on_link, run_warm
 from iojoule.sim.device import SECTOR_BYTES, DeviceConfig, FlashTechnology
+from iojoule.sim.engines.bounded import BoundedEngine
 from iojoule.sim.engines.embedded import EmbeddedEngine
 from iojoule.sim.formats.files import read_drive
 from iojoule.sim.presets import drive_path, preset_names
 from iojoule.sim.result import Mode
 from iojoule.sim.sweep import with_values
 from iojoule.sim.workload import AddressDistribution, FlowConfig, Scenario
+
+EMBEDDED = EmbeddedEngine()
 
 IN_FLIGHT = (1, 4, 16, 64, 256)
 """Requests in flight at which ratios are simulated; between them they are interpolated."""
@@ -149,11 +152,28 @@ class Asked:
     request_bytes: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class Simulating:
+    """How ratios are simulated.
+
+    Attributes:
+        engine: Runs what is simulated.
+        watch: Told now and then the share that is done, 0 to 1; what it raises ends all.
+    """
+
+    engine: EmbeddedEngine | BoundedEngine = EMBEDDED
+    watch: Callable[[float], object] = float
+
+
+UNBOUNDED = Simulating()
+
+
 def rebuilt(
     profile: DeviceProfile,
     preset: str | None,
     geometry: Sequence[tuple[str, Any]],
     asked: Asked,
+    by: Simulating = UNBOUNDED,
 ) -> DeviceProfile:
     """The profile of the drive built otherwise; the same profile where nothing is changed.
 
@@ -164,10 +184,14 @@ def rebuilt(
     other = changed_drive(base, geometry)
     if other == base:
         return profile
+    tables = []
+    for place, kind in enumerate(asked.kinds):
+        share = (place / len(asked.kinds), 1 / len(asked.kinds))
+        tables.append(_table(base, other, *kind, asked.request_bytes, by, share))
     section = Rebuilt(
         drive=preset or profile.device,
         changes=[f"{name} = {value}" for name, value in geometry],
-        tables=[_table(base, other, *kind, asked.request_bytes) for kind in asked.kinds],
+        tables=tables,
         errors=list(ERRORS),
         source=ERRORS_SOURCE,
     )
@@ -196,16 +220,20 @@ def _table(
     operation: Operation,
     pattern: Pattern,
     sizes: Sequence[int],
+    by: Simulating,
+    share: tuple[float, float],
 ) -> RatioTable:
+    """One operation and pattern; `share` is where its part of the work begins, and the part."""
     states = [0] + [
         number
         for number, state in enumerate(base.physical.power.states)
         if state.operational and number
     ]
-    cells = [
-        _ratios(base, other, operation, pattern, state, in_flight, size)
-        for state, in_flight, size in product(states, IN_FLIGHT, sizes)
-    ]
+    places = list(product(states, IN_FLIGHT, sizes))
+    cells = []
+    for done, (state, in_flight, size) in enumerate(places):
+        by.watch(share[0] + share[1] * done / len(places))
+        cells.append(_ratios(base, other, operation, pattern, state, in_flight, size, by.engine))
     return RatioTable(
         operation=operation,  # type: ignore[arg-type]
         pattern=pattern,
@@ -221,10 +249,12 @@ def _table(
 
 def _ratios(
     base: DeviceConfig, other: DeviceConfig, operation: Operation, pattern: Pattern,
-    state: int, in_flight: int, size: int,
+    state: int, in_flight: int, size: int, engine: EmbeddedEngine | BoundedEngine,
 ) -> dict[str, float]:  # fmt: skip
     """Logs of changed over base in one cell; Little's law makes latency of the rate."""
-    was, now = (simulated(one, operation, pattern, state, in_flight, size) for one in (base, other))
+    was, now = (
+        simulated(one, operation, pattern, state, in_flight, size, engine) for one in (base, other)
+    )
     latency = was.log_iops - now.log_iops
     found = {"latency": latency}
     for name, before, after in zip(
@@ -241,9 +271,9 @@ def _ratios(
 @lru_cache(maxsize=8192)
 def simulated(
     device: DeviceConfig, operation: Operation, pattern: Pattern, state: int, in_flight: int,
-    size: int,
+    size: int, engine: EmbeddedEngine | BoundedEngine = EMBEDDED,
 ) -> Outcome:  # fmt: skip
-    """One closed loop on a drive; the same is simulated once."""
+    """One closed loop on a drive; the same is simulated once by engines that are equal."""
     # how long to simulate: a request takes about so long alone, and a drive moves some GB/s
     iops = min(in_flight / 80e-6, 8e5, 3e9 / size)
     latency_ns = in_flight / iops * 1e9
@@ -264,4 +294,4 @@ def simulated(
     power = device.physical.power.model_copy(update=known)
     physical = device.physical.model_copy(update={"power": power})
     set_so = device.model_copy(update={"physical": physical})
-    return run_warm(set_so, flow, warmup_ns, EmbeddedEngine())
+    return run_warm(set_so, flow, warmup_ns, engine)

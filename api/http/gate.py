@@ -16,6 +16,7 @@ from iojoule.api.http import figures, problems
 from iojoule.api.http.operations import Lane, Operation, needed, route_of
 from iojoule.api.state import api_keys
 from iojoule.api.state.api_keys import ApiKey
+from iojoule.api.state.api_keys import Scope as ApiScope
 from iojoule.api.state.errors import (
     ForbiddenError,
     NoKeyError,
@@ -80,11 +81,20 @@ class Access:
         key = api_keys.opened_by(self.keys, text.strip())
         if key is None:
             raise NoKeyError("this key opens nothing: it was never made, or it was revoked")
-        if not key.scope.includes(operation.scope):
-            raise ForbiddenError(
-                f"this needs a key of scope {operation.scope}, and key {key.id} has {key.scope}"
-            )
+        _refuse_less(key, operation.scope)
         return key
+
+
+def _refuse_less(key: ApiKey, scope: ApiScope) -> None:
+    if not key.scope.includes(scope):
+        raise ForbiddenError(f"this needs a key of scope {scope}, and key {key.id} has {key.scope}")
+
+
+def demand(request: Request, scope: ApiScope) -> None:
+    """For what only some requests of an operation need; raises ForbiddenError."""
+    key: ApiKey | None = getattr(request.state, "key", None)
+    if key is not None:
+        _refuse_less(key, scope)
 
 
 def _is_this_machine(host: str) -> bool:
@@ -108,7 +118,7 @@ class Gate:
         try:
             key = self._access.check(Headers(scope=scope), operation)
             if key is not None:
-                scope["state"]["key_id"] = key.id
+                scope["state"] |= {"key": key, "key_id": key.id}
             self._refuse_more(operation.lane)
         except IojouleError as error:
             figures.REFUSED.labels(str(error.http_status)).inc()

@@ -17,6 +17,7 @@ from iojoule.sim.errors import CancelledError
 KINDS: dict[str, str] = {
     "simulation": "iojoule.api.jobs.simulation:run",
     "calibration": "iojoule.api.jobs.calibration:run",
+    "what-if": "iojoule.api.jobs.what_if:run",
 }
 """Name of a kind -> module:function; the module is loaded when it is used."""
 

@@ -23,7 +23,7 @@ from iojoule.recommender.what_if.shared_error import Serving, weaker
 from iojoule.recommender.what_if.sharing import of_all, part_of, times
 from iojoule.recommender.what_if.situation import ProfileOf, Situation
 from iojoule.recommender.workload import Scope, WorkloadProfile
-from iojoule.sim.rebuilding import Asked, rebuilt
+from iojoule.sim.rebuilding import UNBOUNDED, Asked, Simulating, rebuilt
 
 POWER = {
     Scope.DEVICE: "device_power_watts",
@@ -42,10 +42,14 @@ class Answerer:
     Args:
         base: How things are.
         profile_of: Finds other drives.
+        simulating: How a drive that nobody built is simulated.
     """
 
-    def __init__(self, base: Situation, profile_of: ProfileOf) -> None:
+    def __init__(
+        self, base: Situation, profile_of: ProfileOf, simulating: Simulating = UNBOUNDED
+    ) -> None:
         self.base = base
+        self._simulating = simulating
         self._profile_of = profile_of
         self._recommenders: dict[tuple[Any, ...], tuple[DeviceProfile, Recommender]] = {}
         self._named: dict[str, DeviceProfile] = {}
@@ -114,7 +118,9 @@ class Answerer:
         if key not in self._recommenders:
             profile = situation.profile
             if asked is not None:
-                profile = rebuilt(profile, situation.preset, situation.geometry, asked)
+                profile = rebuilt(
+                    profile, situation.preset, situation.geometry, asked, self._simulating
+                )
             # with the profile kept, its id stands for it
             self._recommenders[key] = situation.profile, Recommender(profile)
         return self._recommenders[key][1]

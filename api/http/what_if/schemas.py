@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Any
 
 from iojoule.api.http.recommend.schemas import EXAMPLE as RECOMMEND
+from iojoule.api.jobs.what_if_request import WhatIfRequest
 from iojoule.api.what_if_answer import WhatIfAnswer
-from iojoule.datasets.schema import number
-from iojoule.recommender.workload import WorkloadProfile
 
 __all__ = ["WhatIfAnswer", "WhatIfRequest"]
 
@@ -19,21 +16,4 @@ EXAMPLE: dict[str, Any] = {
     "changes": {"growth": 1.5, "drives": 2},
 }
 
-
-class WhatIfRequest(BaseModel):
-    """How things are, and what is to be otherwise."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    device: str = Field(description="Id, model or alias of a drive with a profile.")
-    workload_profile: WorkloadProfile
-    drives: Annotated[
-        int, Field(ge=1, le=100_000, description="That share the load evenly."), number
-    ] = 1
-    changes: dict[str, Any] = Field(
-        min_length=1,
-        max_length=16,
-        description="Field -> new value: device, growth, demand, mix, size, sla, drives, price, "
-        "cap, or a field of the workload profile. A drive built otherwise (geometry.*) is "
-        "simulated, which `iojoule what-if` does.",
-    )
+SIMULATED_EXAMPLE: dict[str, Any] = {**EXAMPLE, "changes": {"geometry.channels": 4}}

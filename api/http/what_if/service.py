@@ -1,15 +1,23 @@
-"""From a situation and its changes to an outcome."""
+"""From a situation and its changes to an outcome, or to the job that simulates."""
 
 from __future__ import annotations
 
 from iojoule.api.http.places import within
 from iojoule.api.http.predictors import ServedProfiles
+from iojoule.api.http.stored import Named
 from iojoule.api.http.what_if.schemas import WhatIfAnswer, WhatIfRequest
+from iojoule.api.jobs.what_if_request import of_change
+from iojoule.api.state import jobs
+from iojoule.api.state.jobs import Job
+from iojoule.api.state.place import State
 from iojoule.api.what_ifs import what_if
-from iojoule.datasets.errors import InputError
-from iojoule.recommender.what_if.changes import kind_of
-from iojoule.recommender.what_if.changes.geometry import PRESET
 from iojoule.recommender.what_if.situation import Situation
+
+
+def simulated(request: WhatIfRequest) -> bool:
+    """Whether an answer needs the simulator; raises InputError where nothing can be so changed."""
+    with of_change(request):
+        return request.simulated()
 
 
 def ask(profiles: ServedProfiles, request: WhatIfRequest) -> WhatIfAnswer:
@@ -17,17 +25,24 @@ def ask(profiles: ServedProfiles, request: WhatIfRequest) -> WhatIfAnswer:
 
     Raises:
         UnknownDeviceError, NoProfileError: Nothing can be predicted for a drive.
-        InputError: A change is not what it must be, or needs the simulator.
+        InputError: A change is not what it must be.
     """
-    with within("changes"):
-        for field in request.changes:
-            kind = kind_of(field)
-            if kind.simulated or kind is PRESET:
-                raise InputError(
-                    f"{field}: needs the simulator, for which nobody should wait on a connection; "
-                    "ask `iojoule what-if` on the command line"
-                )
     with within("device"):
         profile = profiles.profile_of(request.device)
     base = Situation(profile, request.workload_profile, drives=request.drives)
     return what_if(base, request.changes, profiles.profile_of)
+
+
+def submit(store: State, profiles: ServedProfiles, request: WhatIfRequest, named: Named) -> Job:
+    """Put a what-if that simulates into the queue, once it is known that it can be asked.
+
+    Raises:
+        UnknownDeviceError, NoProfileError: Nothing can be predicted for a drive.
+        InputError: A change is not what it must be.
+    """
+    from iojoule.api.jobs.what_if import refuse_impossible
+
+    refuse_impossible(request, profiles.profile_of)
+    asked = request.model_dump(mode="json", exclude_unset=True)
+    with store.database.write() as connection:
+        return jobs.submit(connection, "what-if", asked, key=named.of(asked))

@@ -13,6 +13,8 @@ import pytest
 import uvicorn
 
 from iojoule.api.http.app import create_app
+from iojoule.api.jobs.worker import Worker
+from iojoule.api.state import jobs
 from iojoule.api.state.place import Place, State
 
 
@@ -27,6 +29,15 @@ def service(store: State) -> Iterator[httpx.Client]:
     """A client of a running service."""
     with serving(store) as client:
         yield client
+
+
+@pytest.fixture
+def worker(store: State) -> Worker:
+    """What runs jobs, one by one as a test says so; those of tests before are out of the way."""
+    with store.database.write() as connection:
+        for one in jobs.listed(connection, 1000, None, state="queued").items:
+            jobs.cancel(connection, one.id)
+    return Worker(store, beat_seconds=0.05)
 
 
 @contextmanager

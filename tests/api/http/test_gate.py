@@ -15,6 +15,7 @@ from iojoule.api.http.gate import Access, Gate
 from iojoule.api.http.operations import COMPUTE, LANES, OPERATIONS, needed, route_of
 from iojoule.api.http.predict.schemas import EXAMPLE
 from iojoule.api.http.simulations.schemas import EXAMPLE as SIMULATION
+from iojoule.api.http.what_if.schemas import EXAMPLE as WHAT_IF
 from iojoule.api.state import api_keys
 from iojoule.api.state.api_keys import Scope
 from iojoule.api.state.place import Place, State
@@ -97,6 +98,20 @@ def test_two_who_choose_the_same_word_do_not_get_each_others_answers(
         headers={**bearing(keys[1][Scope.ADMIN]), "Idempotency-Key": "try-1",
                  "Content-Type": "text/csv"},
     ).status_code == 201  # fmt: skip
+
+
+def test_what_a_question_makes_the_service_simulate_needs_the_scope_of_simulating(
+    keys: tuple[State, dict[Scope, str]], locked: httpx.Client
+) -> None:
+    asked = {"growth": Scope.READ, "geometry.channels": Scope.WRITE}
+    for field, least in asked.items():
+        for scope, key in keys[1].items():
+            sent = locked.post(
+                "/what-if", json=WHAT_IF | {"changes": {field: 4}}, headers=bearing(key)
+            )
+            assert sent.is_success == scope.includes(least)
+            if not sent.is_success:
+                assert problem(sent, 403)["type"] == "urn:iojoule:problem:not-allowed"
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json", "/"])

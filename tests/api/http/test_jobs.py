@@ -8,8 +8,6 @@ import pytest
 from iojoule.api.http.jobs.schemas import JobStatus
 from iojoule.api.http.simulations.schemas import EXAMPLE
 from iojoule.api.jobs.worker import Worker
-from iojoule.api.state import jobs
-from iojoule.api.state.place import State
 from tests.api.http.test_problems import problem
 
 
@@ -20,15 +18,6 @@ def job(service: httpx.Client) -> Iterator[dict[str, Any]]:
     assert answer.headers["location"] == answer.json()["url"]
     yield answer.json()
     service.post(f"{answer.headers['location']}/cancel")
-
-
-@pytest.fixture
-def worker(store: State) -> Worker:
-    """What runs jobs, one by one as a test says so; those of tests before are out of the way."""
-    with store.database.write() as connection:
-        for one in jobs.listed(connection, 1000, None, state="queued").items:
-            jobs.cancel(connection, one.id)
-    return Worker(store, beat_seconds=0.05)
 
 
 def test_a_job_is_followed_to_its_result(

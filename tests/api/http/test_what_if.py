@@ -1,15 +1,24 @@
-"""What-ifs over HTTP are those of the command line, but for what reads files or simulates."""
+"""What-ifs over HTTP are those of the command line, but for what reads files."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from iojoule.api.http.what_if.schemas import EXAMPLE
+from iojoule.api.jobs.running import Watched
+from iojoule.api.jobs.worker import Worker
 from iojoule.api.profiles import profile_of
+from iojoule.api.state import jobs
+from iojoule.api.state.place import State
 from iojoule.api.what_ifs import what_if
 from iojoule.recommender.what_if.situation import Situation
 from iojoule.recommender.workload import parse_workload
+from iojoule.sim.engines import Limits
+from tests.api.conftest import Iojoule
+from tests.api.http.test_problems import problem
 
 
 def asked(service: httpx.Client, changes: dict[str, Any]) -> httpx.Response:
@@ -32,9 +41,14 @@ def test_no_growth_changes_nothing(service: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"geometry.channels": 4}, "/changes"),
-        ({"preset": "/etc/passwd"}, "/changes"),
+        ({"geometry.chanels": 4}, "/changes"),
+        ({"geometry.channels": 0}, "/changes"),
+        ({"geometry.flash": "qlc"}, "/changes"),
+        ({"geometry.channels": 4, "preset": "/etc/passwd"}, "/changes/preset"),
+        ({"preset": "/etc/passwd"}, "/changes/preset"),
+        ({"preset": 1}, "/changes/preset"),
         ({"grwoth": 2}, "/changes/grwoth"),
+        ({"grwoth.much": 2}, "/changes"),
         ({"device": "../profile.json"}, None),
     ],
 )
@@ -44,3 +58,80 @@ def test_what_cannot_be_changed_is_named(
     found = asked(service, changes)
     assert found.status_code in (404, 422)
     assert field is None or found.json()["field"] == field
+
+
+READS: dict[str, Any] = {
+    **EXAMPLE,
+    "workload_profile": {
+        "workload": {"operation": "read", "demand_operations_per_second": 30000},
+        "free": {"queue_depth": [4, 16], "power_state": [0, 1]},
+        "sla": {"latency_p99_ns_max": 2000000},
+    },
+}
+
+
+def test_a_drive_built_otherwise_is_a_job_whose_result_is_that_of_the_command_line(
+    service: httpx.Client,
+    worker: Worker,
+    iojoule: Iojoule,
+    tmp_path: Path,
+) -> None:
+    sent = {**READS, "changes": {"geometry.channels": 4, "growth": 1.5}}
+    answer = service.post("/what-if", json=sent)
+    assert answer.status_code == 202, answer.text
+    assert answer.headers["location"] == answer.json()["url"]
+    assert answer.json()["kind"] == "what-if"
+    worker.run_one()
+    job = service.get(answer.json()["url"]).json()
+    assert (job["state"], job["error"]) == ("done", None)
+    found = service.get(job["result_url"]).json()
+    assert found["changed"]["geometry"] == {"channels": 4}
+    assert found["changed"]["totals"]["latency_p99_ns"]["evidence"] == "simulated"
+    question = tmp_path / "question.json"
+    question.write_text(json.dumps(READS["workload_profile"]))
+    said = iojoule(
+        "what-if", "--device", READS["device"], "--workload", question,
+        "-c", "geometry.channels=4", "-c", "growth=1.5", "-o", "json",
+    )  # fmt: skip
+    assert found == json.loads(said.out)
+
+
+def test_what_takes_too_much_to_simulate_fails_and_says_why(
+    service: httpx.Client, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "iojoule.api.jobs.what_if.LIMITS", Limits(memory_bytes=1 << 20, wall_seconds=600.0)
+    )
+    job = service.post("/what-if", json={**READS, "changes": {"geometry.channels": 16}}).json()
+    worker.run_one()
+    failed = service.get(job["url"]).json()
+    assert failed["state"] == "failed"
+    assert failed["error"]["status"] == 422
+    assert "more than the limit" in failed["error"]["detail"]
+
+
+def test_it_is_called_off_while_it_simulates(
+    service: httpx.Client,
+    worker: Worker,
+    store: State,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = service.post("/what-if", json={**READS, "changes": {"geometry.channels": 2}}).json()
+
+    def call_off(watched: Watched, *_: Any) -> None:
+        with store.database.write() as connection:
+            jobs.cancel(connection, job["id"])
+        watched.stop.set()
+
+    monkeypatch.setattr(Watched, "say", call_off)
+    worker.run_one()
+    assert service.get(job["url"]).json()["state"] == "cancelled"
+
+
+def test_one_key_gives_one_job(service: httpx.Client) -> None:
+    sent = {**READS, "changes": {"geometry.link_lanes": 2}}
+    key = {"Idempotency-Key": "what-if"}
+    first, again = (service.post("/what-if", json=sent, headers=key).json() for _ in range(2))
+    assert first["id"] == again["id"]
+    problem(service.post("/what-if", json=READS | {"changes": {"geometry.channels": 2}},
+                         headers=key), 422)  # fmt: skip

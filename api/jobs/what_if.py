@@ -1,0 +1,70 @@
+"""Jobs that answer a what-if whose drive nobody built: it and the one as it is are simulated."""
+
+from __future__ import annotations
+
+from iojoule.api.jobs.running import Outcome, Running
+from iojoule.api.jobs.simulation import LIMITS
+from iojoule.api.jobs.what_if_request import WhatIfRequest, of_change
+from iojoule.api.profiles import profile_of
+from iojoule.api.state import profiles
+from iojoule.api.state.place import State
+from iojoule.api.what_ifs import what_if
+from iojoule.datasets.catalogue import load_catalogue
+from iojoule.datasets.errors import IojouleError
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.recommender.what_if.changes import changed
+from iojoule.recommender.what_if.situation import ProfileOf, Situation
+from iojoule.sim.engines.bounded import BoundedEngine
+from iojoule.sim.engines.embedded import EmbeddedEngine
+from iojoule.sim.rebuilding import Simulating, base_drive, changed_drive
+
+_ENGINE = EmbeddedEngine()
+"""One for all jobs, so that what one of them simulated another one need not."""
+
+
+def situation(request: WhatIfRequest, named: ProfileOf) -> Situation:
+    """How things are; raises UnknownDeviceError or NoProfileError."""
+    try:
+        profile = named(request.device)
+    except IojouleError as error:
+        raise type(error)(error.message, field="device") from None
+    return Situation(profile, request.workload_profile, drives=request.drives)
+
+
+def refuse_impossible(request: WhatIfRequest, named: ProfileOf) -> None:
+    """Return where the changed drive can be built.
+
+    Raises:
+        IojouleError: It cannot; names the change.
+    """
+    base = situation(request, named)
+    with of_change(request):
+        other = changed(base, request.changes, named)
+        changed_drive(base_drive(other.profile, other.preset), other.geometry)
+
+
+def run(running: Running) -> Outcome:
+    """Answer with the profiles that answer now; raises what a run raises."""
+    request = WhatIfRequest.model_validate(running.request)
+    named = _served(running.state)
+    stop = running.watched.stop
+
+    def watch(share: float) -> None:
+        running.watched.say(share, "simulating")
+        running.watched.go_on()
+
+    simulating = Simulating(BoundedEngine(_ENGINE, LIMITS, stop.is_set), watch)
+    found = what_if(situation(request, named), request.changes, named, simulating)
+    return Outcome(found.model_dump_json().encode())
+
+
+def _served(state: State) -> ProfileOf:
+    """Finds profiles as the service does: those made current, else those that iojoule brings."""
+    with state.database.read() as connection:
+        shown = profiles.all_shown(connection)
+
+    def named(device: str) -> DeviceProfile:
+        id_ = load_catalogue().get(device).id
+        return profiles.read(state, shown[id_]) if id_ in shown else profile_of(id_)
+
+    return named
