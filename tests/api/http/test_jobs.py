@@ -112,6 +112,14 @@ def test_one_key_gives_one_job(service: httpx.Client) -> None:
     assert found["field"] == "/Idempotency-Key"
 
 
+def test_a_whole_number_may_be_written_with_a_point(service: httpx.Client) -> None:
+    flows = [{"queue_depth": 4.0, "total_requests": 2e3, "channel_ids": [1.0]}]
+    job = service.post("/simulations", json=EXAMPLE | {"scenario": {"flows": flows}})
+    assert job.status_code == 202, job.text
+    half = EXAMPLE | {"scenario": {"flows": [{"queue_depth": 4.5, "total_requests": 2000}]}}
+    problem(service.post("/simulations", json=half), 422)
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [
