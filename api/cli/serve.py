@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -56,6 +57,15 @@ def serve(
     workers: Annotated[
         int, typer.Option(min=0, max=256, help="Processes that run jobs; 0: `iojoule worker` does.")
     ] = 1,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=256,
+            show_default=False,
+            help="Processes that compute answers; default: 2; 0: threads of the service itself.",
+        ),
+    ] = None,
     require_key: Annotated[
         bool,
         typer.Option("--require-key", help="Ask for a key on loopback too, as behind a proxy."),
@@ -79,23 +89,29 @@ def serve(
 ) -> None:
     """Answer over HTTP until interrupted; /ui/ is the page, /ui/api its interface."""
     listener = _listen(host, port)
+    gc.disable()  # nothing of what is imported is garbage, and looking costs a sixth of the start
     import uvicorn
 
     from iojoule.api.http.app import create_app
+    from iojoule.api.http.computing import PROCESSES, Computing
     from iojoule.api.jobs.supervisor import Supervisor
     from iojoule.api.state.place import Place, State
 
     address = f"[{host}]" if ":" in host else host
     asks = require_key or host not in LOOPBACK
-    with listener:
-        store = State(Place.of(state, database))
+    gc.freeze()  # nor later, and so it stays memory that all processes share
+    form = logs.set_up(log)
+    place = Place.of(state, database)
+    count = PROCESSES if processes is None else processes
+    with listener, Computing(place, count, [listener]) as computing:
+        gc.enable()
+        store = State(place)
         store.open()
         if asks:
             _refuse_without_key(store, host)
-        form = logs.set_up(log)
         console.note(f"listening on http://{address}:{listener.getsockname()[1]} (Ctrl-C ends)")
         config = uvicorn.Config(
-            create_app(store, require_key=asks, keep_days=keep_days),
+            create_app(store, require_key=asks, computing=computing, keep_days=keep_days),
             loop="uvloop", http="httptools",
             log_level="warning", log_config=None, access_log=False, server_header=False,
             proxy_headers=bool(proxy), forwarded_allow_ips=proxy or [],

@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from iojoule import __version__
 from iojoule.api.http import problems, tracing
 from iojoule.api.http.calibrations.endpoints import router as calibrations
+from iojoule.api.http.computing import PROCESSES, Computing
 from iojoule.api.http.datasets.endpoints import router as datasets
 from iojoule.api.http.devices.endpoints import router as devices
 from iojoule.api.http.fleet.endpoints import router as fleet
@@ -26,7 +27,6 @@ from iojoule.api.http.observing import Observed
 from iojoule.api.http.openapi import describe
 from iojoule.api.http.page import endpoints as page
 from iojoule.api.http.predict.endpoints import router as predict
-from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.http.profiles.endpoints import router as profiles
 from iojoule.api.http.recommend.endpoints import router as recommend
 from iojoule.api.http.simulations.endpoints import router as simulations
@@ -41,9 +41,6 @@ ROUTERS = (
     simulations, jobs, health, metrics,
 )  # fmt: skip
 
-WORKERS = 2
-"""Requests computed at the same time; each holds the arrays of all its candidates."""
-
 REFRESH_SECONDS = 1.0
 """How soon a profile that another process made current answers here too, and a key that was made
 or revoked is known."""
@@ -55,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    anyio.to_thread.current_default_thread_limiter().total_tokens = WORKERS
+    anyio.to_thread.current_default_thread_limiter().total_tokens = PROCESSES
     store: State = app.state.store
     await off_loop(store.open)
     await off_loop(app.state.profiles.refresh, store)
@@ -85,13 +82,18 @@ async def _repeat(seconds: float, function: Callable[..., Any], *args: Any) -> N
 
 
 def create_app(
-    store: State | None = None, *, require_key: bool = False, keep_days: float | None = None
+    store: State | None = None,
+    *,
+    require_key: bool = False,
+    computing: Computing | None = None,
+    keep_days: float | None = None,
 ) -> FastAPI:
     """The service, ready to be served; loads the profiles when it starts.
 
     Args:
         store: What it keeps; None takes the place that the environment names.
         require_key: Whether those who ask must show a key (`iojoule key create`).
+        computing: What computes answers; None: threads of this process.
         keep_days: How old jobs that have ended and unused datasets may become; None: they stay.
     """
     app = FastAPI(
@@ -104,7 +106,8 @@ def create_app(
     )
     app.state.store = store or State(Place.of())
     app.state.keep_seconds = None if keep_days is None else keep_days * 86400.0
-    app.state.profiles = ServedProfiles()
+    app.state.computing = computing or Computing(app.state.store.place)
+    app.state.profiles = app.state.computing.profiles
     app.state.access = Access(required=require_key)
     for router in ROUTERS:
         app.include_router(router)

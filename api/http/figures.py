@@ -60,6 +60,29 @@ STATE_UP = ("iojoule_state_up", "Whether the database could be read: 1 or 0.")
 BUILD = ("iojoule_build_info", "Always 1; which version this is.")
 
 
+Counted = Tally[tuple[str, ...]]
+"""How often what happened while answers were computed, by figure and label."""
+
+_OF_ANSWERS = (PREDICTIONS, RECOMMENDER_LOOKUPS, RECOMMENDER_MISSES)
+
+
+def counted() -> Counted:
+    """What this process has counted of answers so far."""
+    found: Counted = Tally()
+    for place, figure in enumerate(_OF_ANSWERS):
+        for sample in next(iter(figure.collect())).samples:
+            if sample.name.endswith("_total"):
+                found[str(place), *sample.labels.values()] = int(sample.value)
+    return found
+
+
+def add(counted: Counted) -> None:
+    """Count what another process has counted."""
+    for (place, *labels), count in counted.items():
+        figure = _OF_ANSWERS[int(place)]
+        (figure.labels(*labels) if labels else figure).inc(count)
+
+
 def count_predictions(words: Iterable[str]) -> None:
     """Count predictions, each by the word that says what it rests on."""
     for word, count in Tally(words).items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated
@@ -109,13 +110,21 @@ class ServedProfiles:
         """
         with state.database.read() as connection:
             shown = kept.all_shown(connection)
+        self.publish(state, shown.values())
+
+    def published_versions(self) -> tuple[ProfileVersion, ...]:
+        """Which versions were made current in place of what iojoule brings."""
+        return tuple(one.version for one in self._published.values() if one.version is not None)
+
+    def publish(self, state: State, versions: Iterable[ProfileVersion]) -> None:
+        """Let these versions answer; what cannot be read is left as it was."""
         published = {}
-        for device, version in shown.items():
-            known = self._published.get(device)
+        for version in versions:
+            known = self._published.get(version.device)
             if known is None or known.version != version:
                 known = _read(state, version) or known
             if known is not None:
-                published[device] = known
+                published[version.device] = known
         self._published = published
 
 

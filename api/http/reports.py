@@ -9,8 +9,7 @@ from typing import Any
 from fastapi import Request, Response
 from pydantic import BaseModel
 
-from iojoule.api.documents.content import Document
-from iojoule.api.documents.html import POLICY, to_html
+from iojoule.api.documents.html import POLICY
 from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.reports import Asked
 
@@ -72,12 +71,12 @@ def asked(profiles: ServedProfiles, operation: str, question: BaseModel, device:
     )
 
 
-def page(document: Document) -> Response:
-    """A document to save, which may style itself and do nothing else."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", document.name).strip("-.") or "iojoule"
+def page(html: str | bytes, name: str) -> Response:
+    """A document to save under this name, which may style itself and do nothing else."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "iojoule"
     headers = {
         "Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'; sandbox",
-        "Content-Disposition": f'attachment; filename="{name}.html"',
+        "Content-Disposition": f'attachment; filename="{stem}.html"',
         **VARY,
     }
-    return Response(to_html(document), media_type=HTML, headers=headers)
+    return Response(html, media_type=HTML, headers=headers)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
+from iojoule.api.documents.html import to_html
 from iojoule.api.http import reports
 from iojoule.api.http.devices import service
 from iojoule.api.http.devices.schemas import CARD, DeviceDetail, DeviceList, Document, PowerLaw
@@ -45,5 +46,5 @@ def show_model_card(served: Profiles, id: DeviceId, request: Request) -> Respons
     """Show the model card section by section; as text/html it is one page to save."""
     card = service.card(served, id)
     if reports.wanted(request):
-        return reports.page(card)
+        return reports.page(to_html(card), card.name)
     return Response(CARD.dump_json(card), media_type="application/json", headers=reports.VARY)

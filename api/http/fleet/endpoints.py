@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Response
 
+from iojoule.api.http.computing import Computed
 from iojoule.api.http.fleet import service
 from iojoule.api.http.fleet.schemas import (
     EXAMPLE,
@@ -15,7 +16,7 @@ from iojoule.api.http.fleet.schemas import (
     FrontierRequest,
     PlanRequest,
 )
-from iojoule.api.http.predictors import Profiles
+from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.strict_json import StrictRoute
 
@@ -33,16 +34,22 @@ FrontierBody = Annotated[
 
 
 @router.post("/plan", summary="What should every drive of a fleet do?", response_model=FleetAnswer)
-def plan(served: Profiles, request: PlanBody) -> Response:
+async def plan(computed: Computed, request: PlanBody) -> Response:
     """Plan who serves what, in which configuration, and who rests; a plan for each budget."""
-    answer = service.plan(served, request)
-    return Response(answer.model_dump_json(), media_type="application/json")
+    return Response(await computed(_planned, request), media_type="application/json")
 
 
 @router.post(
     "/frontier", summary="How much demand does each budget buy?", response_model=FrontierAnswer
 )
-def frontier(served: Profiles, request: FrontierBody) -> Response:
+async def frontier(computed: Computed, request: FrontierBody) -> Response:
     """Sweep the budget; read from right to left it is the demand-response curve."""
-    answer = service.frontier(served, request)
-    return Response(answer.model_dump_json(), media_type="application/json")
+    return Response(await computed(_swept, request), media_type="application/json")
+
+
+def _planned(profiles: ServedProfiles, request: PlanRequest) -> bytes:
+    return service.plan(profiles, request).model_dump_json().encode()
+
+
+def _swept(profiles: ServedProfiles, request: FrontierRequest) -> bytes:
+    return service.frontier(profiles, request).model_dump_json().encode()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Body, Response
 
+from iojoule.api.http.computing import Computed
 from iojoule.api.http.predict import service
 from iojoule.api.http.predict.schemas import EXAMPLE, PredictRequest, PredictResponse
-from iojoule.api.http.predictors import Profiles
+from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.strict_json import StrictRoute
 
@@ -29,6 +30,11 @@ PredictBody = Annotated[
 
 
 @router.post("/predict", summary="What do configurations do?", response_model=PredictResponse)
-def predict(profiles: Profiles, request: PredictBody) -> Response:
+async def predict(computed: Computed, request: PredictBody) -> Response:
     """Predict throughput, latency and power of each configuration, with 90 % intervals."""
-    return Response(orjson.dumps(service.predict(profiles, request)), media_type="application/json")
+    stated = [one.model_dump(exclude_none=True) for one in request.configurations]
+    return Response(await computed(_answer, request.device, stated), media_type="application/json")
+
+
+def _answer(profiles: ServedProfiles, device: str, stated: list[dict[str, Any]]) -> bytes:
+    return orjson.dumps(service.predict(profiles, device, stated))

@@ -7,7 +7,6 @@ from typing import Any
 
 from iojoule.api.http import figures
 from iojoule.api.http.places import within
-from iojoule.api.http.predict.schemas import PredictRequest
 from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.predictions import ask
 from iojoule.api.questions import FIELDS
@@ -16,19 +15,23 @@ from iojoule.datasets.errors import InputError
 _ROW = re.compile(r"configurations\[(\d+)\]: ")
 
 
-def predict(profiles: ServedProfiles, request: PredictRequest) -> dict[str, Any]:
+def predict(profiles: ServedProfiles, device: str, stated: list[dict[str, Any]]) -> dict[str, Any]:
     """The answer as plain values.
+
+    Args:
+        profiles: What answers.
+        device: Id, model or alias of a drive.
+        stated: Configurations, each the fields that it states.
 
     Raises:
         UnknownDeviceError, NoProfileError: Nothing can be predicted for the drive.
         InputError: A configuration cannot exist; names its place.
     """
     with within("device"):
-        predictors = profiles.predictors_for(request.device)
-    asked = [one.model_dump(exclude_none=True) for one in request.configurations]
-    named = {name for one in asked for name in one}
+        predictors = profiles.predictors_for(device)
+    named = {name for one in stated for name in one}
     names = [name for name in FIELDS if name in named]
-    rows = [[one.get(name) for name in names] for one in asked]
+    rows = [[one.get(name) for name in names] for one in stated]
     try:
         answers = ask(
             predictors, names, rows, where=lambda row: f"configurations[{row}]", place="the body"

@@ -6,8 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Request, Response
 
+from iojoule.api.documents.html import to_html
 from iojoule.api.http import reports
-from iojoule.api.http.predictors import Profiles
+from iojoule.api.http.computing import Computed
+from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.recommend import service
 from iojoule.api.http.recommend.schemas import EXAMPLE, RecommendationAnswer, RecommendRequest
@@ -28,10 +30,20 @@ RecommendBody = Annotated[
     response_model=RecommendationAnswer,
     responses=reports.EITHER,
 )
-def recommend(profiles: Profiles, request: RecommendBody, http: Request) -> Response:
+async def recommend(computed: Computed, request: RecommendBody, http: Request) -> Response:
     """Rank the configurations that meet the SLA for the least energy, against today's."""
-    found = service.recommend(profiles, request)
     if reports.wanted(http):
-        asked = reports.asked(profiles, "/recommend", request, request.device)
-        return reports.page(recommendation.report(found, asked))
-    return Response(found.model_dump_json(), media_type="application/json", headers=reports.VARY)
+        name = f"{request.workload_profile.name}-on-{request.device}"
+        return reports.page(await computed(_page, request), name)
+    return Response(
+        await computed(_answer, request), media_type="application/json", headers=reports.VARY
+    )
+
+
+def _answer(profiles: ServedProfiles, request: RecommendRequest) -> bytes:
+    return service.recommend(profiles, request).model_dump_json().encode()
+
+
+def _page(profiles: ServedProfiles, request: RecommendRequest) -> bytes:
+    asked = reports.asked(profiles, "/recommend", request, request.device)
+    return to_html(recommendation.report(service.recommend(profiles, request), asked)).encode()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request, Response
-from fastapi.concurrency import run_in_threadpool
 
+from iojoule.api.documents.html import to_html
 from iojoule.api.http import reports
+from iojoule.api.http.computing import Computed
 from iojoule.api.http.gate import demand
 from iojoule.api.http.jobs.schemas import JobStatus
-from iojoule.api.http.predictors import Profiles
+from iojoule.api.http.predictors import Profiles, ServedProfiles
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.stored import Idempotency, Store, off_loop
 from iojoule.api.http.strict_json import StrictRoute
@@ -52,20 +53,31 @@ WhatIfBody = Annotated[
     responses=reports.EITHER | ACCEPTED,
 )
 async def what_if(
-    http: Request, store: Store, profiles: Profiles, request: WhatIfBody, named: Idempotency
+    http: Request,
+    store: Store,
+    profiles: Profiles,
+    computed: Computed,
+    request: WhatIfBody,
+    named: Idempotency,
 ) -> Response:
     """Put the answer to a changed question beside the answer as things are."""
-    if not service.simulated(request):
-        return await run_in_threadpool(_answered, http, profiles, request)
-    demand(http, Scope.WRITE)
-    job = await off_loop(service.submit, store, profiles, request, named)
-    told = JobStatus.of(job).model_dump_json()
-    return Response(told, 202, {"Location": f"/jobs/{job.id}"}, "application/json")
-
-
-def _answered(http: Request, profiles: Profiles, request: WhatIfRequest) -> Response:
-    found = service.ask(profiles, request)
+    if service.simulated(request):
+        demand(http, Scope.WRITE)
+        job = await off_loop(service.submit, store, profiles, request, named)
+        told = JobStatus.of(job).model_dump_json()
+        return Response(told, 202, {"Location": f"/jobs/{job.id}"}, "application/json")
     if reports.wanted(http):
-        asked = reports.asked(profiles, "/what-if", request, request.device)
-        return reports.page(report(found, asked))
-    return Response(found.model_dump_json(), media_type="application/json", headers=reports.VARY)
+        name = f"{request.workload_profile.name}-on-{request.device}-what-if"
+        return reports.page(await computed(_page, request), name)
+    return Response(
+        await computed(_answer, request), media_type="application/json", headers=reports.VARY
+    )
+
+
+def _answer(profiles: ServedProfiles, request: WhatIfRequest) -> bytes:
+    return service.ask(profiles, request).model_dump_json().encode()
+
+
+def _page(profiles: ServedProfiles, request: WhatIfRequest) -> bytes:
+    asked = reports.asked(profiles, "/what-if", request, request.device)
+    return to_html(report(service.ask(profiles, request), asked)).encode()
