@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
+from iojoule.api.http.computing import PROCESSES
 from iojoule.api.http.fleet.schemas import EXAMPLE as FLEET
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.workload import parse_workload
-from tests.bench.http_client import request
-from tests.bench.service import Service
 from tests.bench.test_recommend import CANDIDATES, FREE
+from tests.http_client import request
+from tests.watched_service import Service
 
 DEVICE = "samsung-980-pro-1tb"
 FACTOR, OVERHEAD_SECONDS = 1.5, 0.003
 ALONE = 60
 CLIENTS, EACH = 16, 25
-WORKERS = 1
 ROWS = 1000
 HEALTH = request("GET", "/healthz")
 
@@ -179,10 +179,10 @@ def test_sixteen_clients_share_it_evenly(service: Service) -> None:
     met = ask(service, lambda: recommending(questions), clients=CLIENTS, each=EACH)
     spent = service.processor_seconds() - before
     requests = len(met.seconds)
-    allowed = FACTOR * CLIENTS * inside.median / WORKERS
+    allowed = FACTOR * CLIENTS * inside.median / PROCESSES
     print(
         f"\nPOST /recommend, {CLIENTS} clients, {requests} requests, {questions.distinct} "
-        f"different questions, {WORKERS} workers:\n"
+        f"different questions, {PROCESSES} processes that compute:\n"
         f"{met.line('POST /recommend')}\n"
         f"  in process {inside.median * 1e3:.1f} ms, allowed p99 {allowed * 1e3:.1f} ms; processor "
         f"time of a request: {spent / requests * 1e3:.1f} ms, of asking it "

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.bench.http_client import Connection, request
+from tests.http_client import Connection, request
 
 COMMAND = [sys.executable, "-c", "from iojoule.api.cli import main; main()", "serve"]
 READY = request("GET", "/readyz")
