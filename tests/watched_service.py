@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,16 +31,24 @@ class Use:
 class Service:
     """Runs until the block ends.
 
+    Args:
+        state: Folder of what it keeps.
+        options: Of `iojoule serve`.
+        environment: None: that of the tests.
+
     Attributes:
         ready_seconds: From its start until GET /readyz was answered with 200.
         ready_processor_seconds: Processor time of all its processes until then.
     """
 
-    def __init__(self, state: Path, *options: str) -> None:
+    def __init__(
+        self, state: Path, *options: str, environment: Mapping[str, str] | None = None
+    ) -> None:
         self._begun = time.perf_counter()
         self._process = subprocess.Popen(
             [*COMMAND, "--port", "0", "--state", str(state), *options],
             stderr=subprocess.PIPE, text=True,
+            env=environment,
         )  # fmt: skip
         assert self._process.stderr is not None
         said = re.search(r"http://127\.0\.0\.1:(\d+)", self._process.stderr.readline())
