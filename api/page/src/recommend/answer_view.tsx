@@ -1,4 +1,5 @@
 // The answer: what to use, what it saves, the front, and what to know before acting on it.
+import { useState } from "preact/hooks";
 import { postPage } from "../api/client";
 import type { Answer, Row } from "../api/types";
 import { interval, quantity } from "../format";
@@ -108,41 +109,48 @@ function Infeasible({ answer }: { answer: Answer }) {
 }
 
 function FrontTable({ answer }: { answer: Answer }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details class="table" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>The front as a table ({answer.pareto.length} rows)</summary>
+      {open && <FrontRows answer={answer} />}
+    </details>
+  );
+}
+
+function FrontRows({ answer }: { answer: Answer }) {
   const columns = [scopePower(answer), ENERGY, CAPACITY, TAIL];
   const rows: [string, Row][] = answer.pareto.map((row, index) => [`${index + 1}`, row]);
   rows.unshift(["today", answer.current]);
   return (
-    <details class="table">
-      <summary>The front as a table ({answer.pareto.length} rows)</summary>
-      <section class="scroll" tabIndex={0} aria-label="The Pareto front">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Row</th>
-              <th scope="col">Configuration</th>
-              {columns.map((one) => (
-                <th scope="col" key={one.key}>
-                  {one.title}
-                </th>
-              ))}
-              <th scope="col">Evidence</th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map(([name, row]) => (
-              <tr key={name}>
-                <th scope="row">{name}</th>
-                <td>{describe(row.configuration)}</td>
-                {columns.map((one) => (
-                  <Cell key={one.key} row={row} of={one} />
-                ))}
-                <td>{estimate(row, columns[0] as Quantity)?.evidence ?? "unknown"}</td>
-              </tr>
+    <section class="scroll" tabIndex={0} aria-label="The Pareto front">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Row</th>
+            <th scope="col">Configuration</th>
+            {columns.map((one) => (
+              <th scope="col" key={one.key}>
+                {one.title}
+              </th>
             ))}
-          </tbody>
-        </table>
-      </section>
-    </details>
+            <th scope="col">Evidence</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(([name, row]) => (
+            <tr key={name}>
+              <th scope="row">{name}</th>
+              <td>{describe(row.configuration)}</td>
+              {columns.map((one) => (
+                <Cell key={one.key} row={row} of={one} />
+              ))}
+              <td>{estimate(row, columns[0] as Quantity)?.evidence ?? "unknown"}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
   );
 }
 

@@ -162,7 +162,7 @@ function Drawing({ answer, points, xOf, yOf }: DrawingProps) {
           const name = `${point.role === "front" ? "" : `${point.role}: `}${describe(point.row.configuration)}: ${quantity(point.x, xOf.unit)}, ${quantity(point.y, yOf.unit)}`;
           return (
             <g
-              key={name}
+              key={`${point.role} ${JSON.stringify(point.row.configuration)}`}
               class={`point ${point.role}`}
               role="img"
               aria-label={name}

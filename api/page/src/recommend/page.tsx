@@ -1,5 +1,5 @@
 // Choose a drive, say what the workload is and what must hold; the answer follows every move.
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import type { DeviceSummary, Preset } from "../api/types";
 import { Group, Select } from "../parts/field";
 import { Trouble, useResource } from "../parts/loading";
@@ -25,6 +25,12 @@ export function RecommendPage({ query }: { query: URLSearchParams }) {
   const change = useCallback(
     (profile: Question["profile"]) => setQuestion((last) => ({ ...last, profile })),
     [],
+  );
+  // drawn anew with every answer, and not with every question
+  const { answer, question: answered } = asked;
+  const view = useMemo(
+    () => answer && <AnswerView answer={answer} question={answered} />,
+    [answer, answered],
   );
   const trouble = devices.trouble ?? presets.trouble;
   return (
@@ -53,7 +59,7 @@ export function RecommendPage({ query }: { query: URLSearchParams }) {
           {asked.waiting ? "asking" : asked.answer ? "answered" : ""}
         </p>
         {asked.trouble && <Trouble text={asked.trouble} />}
-        {asked.answer && <AnswerView answer={asked.answer} question={question} />}
+        {view}
       </div>
     </div>
   );
