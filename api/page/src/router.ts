@@ -3,6 +3,9 @@ import { useEffect, useState } from "preact/hooks";
 
 const ROOT = "/ui/";
 
+/** Writing the address takes a browser as long as drawing, so it waits until nothing moves. */
+const REST_MS = 250;
+
 export interface Place {
   path: string;
   query: URLSearchParams;
@@ -34,12 +37,24 @@ export function address(path: string, query?: Record<string, string>): string {
 
 /** Go to a place, as a link would. */
 export function go(to: string): void {
+  write();
   history.pushState(null, "", to);
   dispatchEvent(new PopStateEvent("popstate"));
 }
 
+let unwritten: string | null = null;
+let timer = 0;
+
 /** Keep what is asked in the address without a new entry in the history. */
 export function remember(query: Record<string, string>): void {
   const asked = new URLSearchParams(query).toString();
-  history.replaceState(null, "", `${location.pathname}${asked ? `?${asked}` : ""}`);
+  unwritten = `${location.pathname}${asked ? `?${asked}` : ""}`;
+  clearTimeout(timer);
+  timer = setTimeout(write, REST_MS);
+}
+
+function write(): void {
+  clearTimeout(timer);
+  if (unwritten?.split("?")[0] === location.pathname) history.replaceState(null, "", unwritten);
+  unwritten = null;
 }

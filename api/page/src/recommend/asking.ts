@@ -4,11 +4,14 @@ import { explain, isSuperseded, post } from "../api/client";
 import type { Answer } from "../api/types";
 import type { Question } from "./question";
 
-export interface Asked {
-  /** The last answer, and what it answers. */
+interface Answered {
+  /** The last answer, and what it answers; null before the first one. */
   answer: Answer | null;
-  question: Question;
+  question: Question | null;
   trouble: string | null;
+}
+
+export interface Asked extends Answered {
   /** Whether a newer question is under way. */
   waiting: boolean;
 }
@@ -20,12 +23,7 @@ export interface Asked {
  * a newer one with every frame, and then nothing would ever be drawn.
  */
 export function useAnswer(question: Question): Asked {
-  const [asked, setAsked] = useState<Asked>({
-    answer: null,
-    question,
-    trouble: null,
-    waiting: true,
-  });
+  const [last, setLast] = useState<Answered>({ answer: null, question: null, trouble: null });
   const newest = useRef(question);
   const underWay = useRef<AbortController | null>(null);
 
@@ -37,25 +35,23 @@ export function useAnswer(question: Question): Asked {
       now = newest.current;
       const { answer, trouble } = await answerTo(now, control.signal);
       if (control.signal.aborted) return;
-      setAsked({ answer, trouble, question: now, waiting: now !== newest.current });
+      setLast({ answer, trouble, question: now });
     } while (now !== newest.current);
     underWay.current = null;
   }, []);
 
   useEffect(() => {
     newest.current = question;
-    if (underWay.current) return;
-    setAsked((last) => ({ ...last, trouble: null, waiting: true }));
-    void ask();
+    if (!underWay.current) void ask();
   }, [question, ask]);
   useEffect(() => () => underWay.current?.abort(), []);
-  return asked;
+  return { ...last, waiting: last.question !== question };
 }
 
 async function answerTo(
   question: Question,
   signal: AbortSignal,
-): Promise<Pick<Asked, "answer" | "trouble">> {
+): Promise<Omit<Answered, "question">> {
   const body = { device: question.device, workload_profile: question.profile };
   try {
     return { answer: await post<Answer>("/recommend", body, signal), trouble: null };

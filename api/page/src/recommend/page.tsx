@@ -29,7 +29,7 @@ export function RecommendPage({ query }: { query: URLSearchParams }) {
   // drawn anew with every answer, and not with every question
   const { answer, question: answered } = asked;
   const view = useMemo(
-    () => answer && <AnswerView answer={answer} question={answered} />,
+    () => answer && answered && <AnswerView answer={answer} question={answered} />,
     [answer, answered],
   );
   const trouble = devices.trouble ?? presets.trouble;
