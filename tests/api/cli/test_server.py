@@ -228,3 +228,13 @@ def test_versions_of_a_profile_are_listed_fetched_and_chosen(
     assert told == load_shipped_profile(DEVICE).model_dump(mode="json")
     assert iojoule("profile", "use", "0", *at).code == 0
     assert iojoule("profile", "use", "99", *at).code == 40
+
+
+def test_reports_say_what_the_service_answered(
+    iojoule: Any, served: ServiceProcess, files: dict[str, str], tmp_path: Path
+) -> None:
+    asked = ("--device", DEVICE, "--workload", files["oltp"], "--server", served.url)
+    for number, command in enumerate((("recommend",), ("what-if", "-c", "growth=1.5"))):
+        path = tmp_path / f"{number}.html"
+        assert iojoule(*command, *asked, "--report", path).code == 0
+        assert "icpe24" in path.read_text()
