@@ -13,7 +13,7 @@ BIN := .venv/bin
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup core demo lab-demo test test-slow test-lab test-qemu test-fresh fuzz bench lint audit format profiles figures screenshots cards serve lock clean
+.PHONY: help setup core demo lab-demo test test-slow test-lab test-qemu test-fresh fuzz fuzz-api bench lint audit format profiles figures screenshots cards serve lock clean
 
 help: ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -43,7 +43,7 @@ test-slow: setup ## the tests that take longer than 20 s each
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(WAITING:%=--ignore=%) || [ $$? -eq 5 ]
 
 test-lab: setup ## the virtual drive at length: fio against its record, rehearsals, characterising (6 min)
-	$(BIN)/python -m pytest -m soak
+	$(BIN)/python -m pytest -m soak tests/measure tests/end_to_end/test_characterise_lab.py
 
 test-qemu: setup ## a campaign on an emulated NVMe drive under Linux' own driver (installs QEMU)
 	@scripts/qemu_lab.sh
@@ -53,6 +53,9 @@ test-fresh: ## demo and test in a new minimal Debian 12, as root and as a plain 
 
 fuzz: setup ## every fuzzer for SECONDS each (needs clang++)
 	@scripts/fuzz.sh $(SECONDS)
+
+fuzz-api: setup ## requests by the thousand, made from the service's own description (15 min)
+	$(BIN)/python -m pytest -s -m soak tests/end_to_end/test_api_fuzz.py
 
 bench: setup ## the time and memory budgets
 	$(BIN)/python -m pytest -m bench -s tests/bench
