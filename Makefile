@@ -13,7 +13,7 @@ BIN := .venv/bin
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup core demo lab-demo test test-slow test-lab test-qemu test-fresh fuzz fuzz-api bench lint audit format profiles figures screenshots cards serve lock clean
+.PHONY: help setup core demo lab-demo test test-slow test-long test-lab test-qemu test-fresh fuzz fuzz-api bench lint audit format profiles figures screenshots cards serve lock clean
 
 help: ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -41,6 +41,9 @@ WAITING := tests/end_to_end/test_faults.py tests/end_to_end/test_lab_demo.py tes
 test-slow: setup ## the tests that take longer than 20 s each
 	$(BIN)/python -m pytest -m slow $(WAITING) || [ $$? -eq 5 ] # 5: there is no slow test
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(WAITING:%=--ignore=%) || [ $$? -eq 5 ]
+
+test-long: setup ## every test that takes minutes, those of test-lab and fuzz-api too (an hour)
+	$(BIN)/python -m pytest -m soak
 
 test-lab: setup ## the virtual drive at length: fio against its record, rehearsals, characterising (6 min)
 	$(BIN)/python -m pytest -m soak tests/measure tests/end_to_end/test_characterise_lab.py

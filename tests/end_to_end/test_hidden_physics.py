@@ -63,8 +63,13 @@ def test_a_cap_with_hysteresis_depends_on_what_was_run_before() -> None:
     assert physics.truth()[RATE][3] < BASE[RATE][3]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", HIDDEN)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.soak if place else pytest.mark.slow)
+        for place, name in enumerate(HIDDEN)
+    ],
+)
 def test_three_per_cent_regret_in_thirty_runs(name: str, tmp_path: Path) -> None:
     found = [
         one for one in adaptive_rungs(hidden(name), (30,), 1, tmp_path) if one.answer == "advisor"

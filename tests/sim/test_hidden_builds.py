@@ -32,7 +32,7 @@ def test_a_ratio_errs_less_than_the_absolute_figure() -> None:
         assert np.median(errors(some, "ratio")) < 0.5 * np.median(errors(some, "absolute"))
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_stated_intervals_hold_on_drives_that_were_not_looked_at() -> None:
     found = [miss for number in UNSEEN for miss in misses(number, (1, 16, 64, 256), (4096, 131072))]
     for error in ERRORS:

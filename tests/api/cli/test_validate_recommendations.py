@@ -16,7 +16,7 @@ def test_two_tables_make_no_csv_file(capsys: pytest.CaptureFixture[str]) -> None
     assert "-o json" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_questions_are_judged_and_truth_is_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

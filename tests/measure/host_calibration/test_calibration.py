@@ -105,7 +105,7 @@ def test_a_load_does_what_its_name_says(kind: str, amount: str) -> None:
         assert 0 < said["wakeups_per_second"] < 400
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_what_was_set_is_what_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two and a half minutes on a host of known law, with real processes and fio."""
     monkeypatch.setenv("IOJOULE_STATE", str(tmp_path / "state"))

@@ -37,7 +37,7 @@ def test_one_series_is_worth_one_row() -> None:
 
 
 @needs_data
-@pytest.mark.slow
+@pytest.mark.soak
 def test_performance_of_left_out_drives_is_covered() -> None:
     verdicts = {one.quantity: one for one in judge_performance(DATA) if one.device == "all"}
     for name in ("throughput", "mean latency", "p99"):
