@@ -7,13 +7,14 @@ DATA ?= ../shared/data
 HOST ?= 127.0.0.1
 # How long each fuzzer runs.
 SECONDS ?= 60
+SOAK_SECONDS ?= 600
 PORT ?= 8080
 
 BIN := .venv/bin
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup core demo lab-demo test test-slow test-long test-lab test-qemu test-fresh fuzz fuzz-api bench lint audit format profiles figures screenshots cards serve lock clean
+.PHONY: help setup core demo lab-demo test test-slow test-long test-lab test-qemu test-fresh fuzz fuzz-api bench soak lint audit format profiles figures screenshots cards serve lock clean
 
 help: ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -62,6 +63,9 @@ fuzz-api: setup ## requests by the thousand, made from the service's own descrip
 
 bench: setup ## the time and memory budgets
 	$(BIN)/python -m pytest -m bench -s tests/bench
+
+soak: setup ## the service under mixed load for SOAK_SECONDS (ten minutes)
+	SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -m bench -s tests/bench/test_service_soak.py
 
 lint: setup ## linters, types and import layers only
 	@scripts/check.sh lint
