@@ -125,6 +125,9 @@ class ServedProfiles:
                 known = _read(state, version) or known
             if known is not None:
                 published[version.device] = known
+        if published != self._published:  # what was built from a profile goes with it
+            self._recommender.cache_clear()
+            self._predictors.cache_clear()
         self._published = published
 
 
