@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -99,11 +101,10 @@ def serve(
 
     address = f"[{host}]" if ":" in host else host
     asks = require_key or host not in LOOPBACK
-    gc.freeze()  # nor later, and so it stays memory that all processes share
     form = logs.set_up(log)
     place = Place.of(state, database)
     count = PROCESSES if processes is None else processes
-    with listener, Computing(place, count, [listener]) as computing:
+    with listener, _frozen(), Computing(place, count, [listener]) as computing:
         gc.enable()
         store = State(place)
         store.open()
@@ -119,6 +120,16 @@ def serve(
         )  # fmt: skip
         with Supervisor(store, workers, log=form):
             uvicorn.Server(config).run(sockets=[listener])
+
+
+@contextmanager
+def _frozen() -> Iterator[None]:
+    """Nobody looks for garbage in what is in memory now: it stays memory that processes share."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _refuse_without_key(store: State, host: str) -> None:
