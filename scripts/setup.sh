@@ -44,6 +44,8 @@ missing_packages() {
     set -- /usr/lib/postgresql/*/bin/initdb
     [ -x "$1" ] || echo postgresql
     [ -e /etc/ssl/certs/ca-certificates.crt ] || echo ca-certificates
+    # The lines of the documents that ask the service.
+    command -v curl >/dev/null || echo curl
     # The page: bundled with npm's tools, tried in a browser.
     command -v node >/dev/null || echo nodejs
     command -v npm >/dev/null || echo npm
