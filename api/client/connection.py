@@ -16,14 +16,14 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
 from iojoule import __version__
 from iojoule.api.client.errors import ServiceError, UnreachableError, error_of
 from iojoule.datasets.errors import InputError, IojouleError
 
-M = TypeVar("M", bound=BaseModel)
+M = TypeVar("M")
 
 AGAIN = frozenset({429, 502, 503, 504})
 """Too much at the moment, or something on the way is away: later may be better."""
@@ -161,10 +161,11 @@ class Connection:
             f"{self.server} does not answer ({why}); is it running, and is that its address?"
         )
 
-    def read(self, response: httpx.Response, model: type[M]) -> M:
+    def read(self, response: httpx.Response, kind: type[M] | TypeAdapter[M]) -> M:
         """An answer as what it is; raises ServiceError where it is something else."""
+        adapter = kind if isinstance(kind, TypeAdapter) else TypeAdapter(kind)
         try:
-            return model.model_validate_json(response.content)
+            return adapter.validate_json(response.content)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             place = ".".join(map(str, first["loc"]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import inf
 from time import sleep
 from typing import Any
@@ -13,9 +13,9 @@ from httpx_sse import EventSource, SSEError
 from pydantic import ValidationError
 
 from iojoule.api.client.connection import Connection, backoff
-from iojoule.api.client.errors import ServiceError, UnreachableError
+from iojoule.api.client.errors import ServiceError, UnreachableError, error_of
 from iojoule.api.http.jobs.schemas import JobStatus
-from iojoule.api.state.errors import TooManyError, UnavailableError
+from iojoule.api.state.errors import ConflictError, TooManyError, UnavailableError
 
 EVENTS, JOB = "/jobs/{id}/events", "/jobs/{id}"
 
@@ -60,6 +60,27 @@ def _told(connection: Connection, job: str) -> Iterator[JobStatus]:
         yield from _events(connection, job)
     except _NoStreamError:
         yield from _polled(connection, job)
+
+
+def wait(
+    connection: Connection,
+    job: str,
+    *,
+    timeout_seconds: float | None = None,
+    watch: Callable[[JobStatus], object] | None = None,
+) -> JobStatus:
+    """Wait until a job is done; arguments and errors as `Client.wait`."""
+    end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+    for status in follow(connection, job, end):
+        if watch is not None:
+            watch(status)
+        if status.state == "done":
+            return status
+        if status.error is not None:
+            raise error_of(status.error.model_dump(), f"job {status.id}")
+        if status.state == "cancelled":
+            raise ConflictError(f"job {status.id} was called off")
+    raise TimeoutError(f"job {job} is not done after {timeout_seconds} s")
 
 
 def has_ended(job: JobStatus) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from iojoule.api.client.asking import named, plain
 from iojoule.datasets.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class Datasets:
             raise InputError(f"{form!r}: is no form of a dataset; there are {', '.join(kinds)}")
         answer = self._connection.ask(
             "POST", "/datasets", query={"device": device, "columns": columns}, body=content,
-            headers={"Content-Type": kinds[form], **_named(idempotency_key)},
+            headers={"Content-Type": kinds[form], **named(idempotency_key)},
         )  # fmt: skip
         return self._connection.read(answer, DatasetSummary)
 
@@ -180,21 +179,9 @@ class Jobs:
             ConflictError: It was called off.
             TimeoutError: It goes on, and nobody waits for it here any more.
         """
-        from iojoule.api.client.errors import error_of
-        from iojoule.api.client.following import follow
-        from iojoule.api.state.errors import ConflictError
+        from iojoule.api.client.following import wait
 
-        end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
-        for status in follow(self._connection, _id(job), end):
-            if watch is not None:
-                watch(status)
-            if status.state == "done":
-                return status
-            if status.error is not None:
-                raise error_of(status.error.model_dump(), f"job {status.id}")
-            if status.state == "cancelled":
-                raise ConflictError(f"job {status.id} was called off")
-        raise TimeoutError(f"job {_id(job)} is not done after {timeout_seconds} s")
+        return wait(self._connection, _id(job), timeout_seconds=timeout_seconds, watch=watch)
 
     def result(self, job: str | JobStatus) -> dict[str, Any]:
         """What a job gave; raises ConflictError before it is done."""
@@ -208,11 +195,7 @@ class Jobs:
         self, path: str, names: tuple[str, ...], request: BaseModel | Mapping[str, Any],
         key: str | None,
     ) -> JobStatus:  # fmt: skip
-        from iojoule.api.client.questions import plain
-
-        answer = self._connection.ask(
-            "POST", path, *names, body=plain(request), headers=_named(key)
-        )
+        answer = self._connection.ask("POST", path, *names, body=plain(request), headers=named(key))
         return self._job(answer)
 
     def _job(self, answer: Any) -> JobStatus:
@@ -298,10 +281,6 @@ def _pages(
 
 def _id(job: str | JobStatus) -> str:
     return job if isinstance(job, str) else job.id
-
-
-def _named(key: str | None) -> dict[str, str]:
-    return {"Idempotency-Key": key or uuid.uuid4().hex}
 
 
 def _form_of(content: bytes | Path) -> str:

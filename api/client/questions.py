@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
+
+from iojoule.api.client.asking import named, plain
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from iojoule.api.client.connection import Connection
-    from iojoule.api.http.devices.schemas import DeviceDetail, DeviceList
+    from iojoule.api.http.devices.schemas import DeviceDetail, DeviceList, Document, PowerLaw
     from iojoule.api.http.fleet.schemas import FleetAnswer, FrontierAnswer
     from iojoule.api.http.health.schemas import Health, Readiness
+    from iojoule.api.http.jobs.schemas import JobStatus
     from iojoule.api.http.predict.schemas import PredictResponse
     from iojoule.api.http.recommend.schemas import RecommendationAnswer
     from iojoule.api.http.simulations.schemas import SimulatedDrives
-    from iojoule.api.http.what_if.schemas import WhatIfAnswer
     from iojoule.api.http.workloads.schemas import PresetList
+    from iojoule.api.what_if_answer import WhatIfAnswer
     from iojoule.datasets.schema import Conditions
     from iojoule.recommender.fleet.document import Aim, Fleet
     from iojoule.recommender.workload import WorkloadProfile
     from iojoule.recommender.workloads.sources import SourceKind
 
-
-def plain(asked: BaseModel | Mapping[str, Any] | str) -> Any:
-    """Something that is asked, as values; what a model was not told stays unsaid."""
-    if isinstance(asked, Mapping | str):
-        return asked
-    return asked.model_dump(mode="json", exclude_unset=True)
+_ACCEPTED = 202
 
 
 class Questions:
@@ -84,24 +82,39 @@ class Questions:
         changes: Mapping[str, Any],
         *,
         drives: int = 1,
+        idempotency_key: str | None = None,
+        watch: Callable[[JobStatus], object] | None = None,
     ) -> WhatIfAnswer:
         """What would follow if something were otherwise.
+
+        A drive that would be built otherwise (`geometry.*`) is simulated by a job of the service,
+        which is waited for.
 
         Args:
             device: Id, model or alias of the drive.
             workload_profile: How things are.
             changes: Field -> new value; `iojoule what-if changes` lists the fields.
             drives: That share the load today.
+            idempotency_key: Names this request where it becomes a job; None: a new one for each
+                call.
+            watch: Told of the job at each change.
         """
-        from iojoule.api.http.what_if.schemas import WhatIfAnswer
+        from iojoule.api.what_if_answer import WhatIfAnswer
 
         body = {
             "device": device, "workload_profile": plain(workload_profile), "changes": changes,
             "drives": drives,
         }  # fmt: skip
-        return self._connection.read(
-            self._connection.ask("POST", "/what-if", body=body), WhatIfAnswer
-        )
+        headers = named(idempotency_key)
+        answer = self._connection.ask("POST", "/what-if", body=body, headers=headers)
+        if answer.status_code == _ACCEPTED:
+            from iojoule.api.client.following import wait
+            from iojoule.api.http.jobs.schemas import JobStatus
+
+            job = self._connection.read(answer, JobStatus)
+            wait(self._connection, job.id, watch=watch)
+            answer = self._connection.ask("GET", "/jobs/{id}/result", job.id)
+        return self._connection.read(answer, WhatIfAnswer)
 
     def fleet_plan(
         self, fleet: Fleet | Mapping[str, Any], *, aim: Aim = "least_watts", gap: float = 0.001
@@ -182,6 +195,21 @@ class Questions:
         return self._connection.read(
             self._connection.ask("GET", "/devices/{id}", device), DeviceDetail
         )
+
+    def power_law(self, device: str) -> PowerLaw:
+        """How the power of a drive follows from its work, and the measurements behind it."""
+        from iojoule.api.http.devices.schemas import PowerLaw
+
+        return self._connection.read(
+            self._connection.ask("GET", "/devices/{id}/power-law", device), PowerLaw
+        )
+
+    def model_card(self, device: str) -> Document:
+        """What the profile of a drive rests on and how far it errs, section by section."""
+        from iojoule.api.http.devices.schemas import CARD
+
+        answer = self._connection.ask("GET", "/devices/{id}/model-card", device)
+        return self._connection.read(answer, CARD)
 
     def simulated_drives(self) -> SimulatedDrives:
         """Which drives can be simulated."""

@@ -10,8 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from iojoule.datasets.errors import InputError, IojouleError
 from iojoule.datasets.schema import number
-from iojoule.recommender.what_if.changes import kind_of
-from iojoule.recommender.what_if.changes.geometry import PRESET
 from iojoule.recommender.workload import WorkloadProfile
 from iojoule.sim.presets import preset_path
 
@@ -41,6 +39,9 @@ class WhatIfRequest(BaseModel):
             InputError: Nothing of a name can be changed, or `preset` names no drive that comes with
                 iojoule: files of this machine are not read for others.
         """
+        from iojoule.recommender.what_if.changes import kind_of
+        from iojoule.recommender.what_if.changes.geometry import PRESET
+
         kinds = [kind_of(field) for field in self.changes]
         if PRESET in kinds:
             try:

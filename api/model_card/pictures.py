@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from iojoule.api.documents.content import Picture
 from iojoule.api.documents.html import INK
 from iojoule.api.model_card.drawing import COLOURS, STYLES, panels, picture
+from iojoule.api.power_law_answer import Direction, LawLine
 from iojoule.api.power_laws import (
     COMMAND_BYTES,
-    Direction,
-    LawLine,
     fastest,
     law_line,
     measured,

@@ -6,7 +6,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from iojoule.api.devices import DeviceDetail, DeviceSummary
 from iojoule.api.documents.content import Document
-from iojoule.api.power_laws import PowerLaw
+from iojoule.api.power_law_answer import PowerLaw
 
 __all__ = ["CARD", "DeviceDetail", "DeviceList", "Document", "PowerLaw"]
 

@@ -9,7 +9,8 @@ from iojoule.api.devices import list_devices, show_device
 from iojoule.api.documents.content import Document
 from iojoule.api.http.devices.schemas import DeviceDetail, DeviceList
 from iojoule.api.http.predictors import Served, ServedProfiles
-from iojoule.api.power_laws import PowerLaw, power_law
+from iojoule.api.power_law_answer import PowerLaw
+from iojoule.api.power_laws import power_law
 
 CARDS = 16
 """Model cards kept in memory: each takes seconds to draw, and a few hundred kB."""

@@ -59,6 +59,8 @@ def test_every_operation_has_a_method(
         ("GET", "/workloads/presets"): client.presets,
         ("GET", "/devices"): client.devices,
         ("GET", "/devices/{id}"): lambda: client.device(device),
+        ("GET", "/devices/{id}/power-law"): lambda: client.power_law(device),
+        ("GET", "/devices/{id}/model-card"): lambda: client.model_card(device),
         ("GET", "/devices/{id}/profiles"): lambda: list(client.profiles(device)),
         ("GET", "/devices/{id}/profiles/current"): lambda: client.current_profile(device),
         ("PUT", "/devices/{id}/profiles/current"): lambda: client.use_profile(device, 0),
@@ -110,6 +112,18 @@ def test_answers_are_what_the_service_computes(client: Client, device: str) -> N
     assert client.read_workload(FIO_JOB).workload.read_fraction == pytest.approx(0.7)
     assert "iojoule_build_info" in client.metrics()
     assert client.readiness().database == "sqlite"
+
+
+def test_what_must_be_simulated_is_waited_for(client: Client, device: str) -> None:
+    told: list[str] = []
+    found = client.what_if(
+        device, RECOMMEND["workload_profile"], {"geometry.channels": 4},
+        watch=lambda job: told.append(job.state),
+    )  # fmt: skip
+    assert found.changes == {"geometry.channels": 4}
+    assert told[-1] == "done"
+    with pytest.raises(InputError, match="chanels"):
+        client.what_if(device, RECOMMEND["workload_profile"], {"geometry.chanels": 4})
 
 
 def test_conditions_reach_the_service(client: Client, device: str) -> None:
@@ -212,6 +226,7 @@ def test_the_environment_names_service_and_key(
         Client(served.url, key="a\nb")
 
 
+QUESTION = RECOMMEND["workload_profile"]
 HEAVY = (
     "numpy", "scipy", "pyarrow", "sklearn", "moocore", "matplotlib", "fastapi", "starlette",
     "sqlalchemy", "uvicorn", "iojoule.model.predictor", "iojoule.recommender.recommend",
@@ -229,6 +244,9 @@ with Client({served.url!r}) as client:
     client.predict("samsung-980-pro-1tb", [{{"jobs": 2}}])
     client.wait(client.simulate({SIMULATE!r}))
     list(client.datasets())
+    client.what_if("samsung-980-pro-1tb", {QUESTION!r}, {{"growth": 1.5}})
+    client.power_law("samsung-980-pro-1tb")
+    client.model_card("samsung-980-pro-1tb")
     client.profile("samsung-980-pro-1tb", 0)
 print(light, set({HEAVY!r}) & set(sys.modules))
 """
