@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from iojoule.api.reports import Asked
-    from iojoule.datasets.profile import DeviceProfile
+    from iojoule.datasets.profile import SourceRecord
     from iojoule.recommender.workload import WorkloadProfile
 
 ReportOption = Annotated[
@@ -49,7 +50,7 @@ def asked_now(
     ctx: typer.Context,
     operation: str | None,
     request: dict[str, Any],
-    profile: DeviceProfile | None,
+    sources: Sequence[SourceRecord],
 ) -> Asked:
     """The command as it was typed, and its question.
 
@@ -57,7 +58,7 @@ def asked_now(
         ctx: Of the command.
         operation: Of the service that answers the same; None: none does.
         request: Its body.
-        profile: What answered; None where a service did, which does not tell its sources.
+        sources: What the profile that answered was fitted on.
     """
     from datetime import UTC, datetime
 
@@ -68,5 +69,5 @@ def asked_now(
         operation=operation,
         request=request,
         command=list(ctx.obj),
-        sources=() if profile is None else tuple(profile.sources),
+        sources=tuple(sources),
     )

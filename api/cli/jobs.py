@@ -16,7 +16,7 @@ from iojoule.api.cli.server import ServerOption, service, waited_for
 if TYPE_CHECKING:
     from iojoule.api.http.jobs.schemas import JobStatus
 
-app = typer.Typer(help="Jobs of a service: simulations and calibrations.", no_args_is_help=True)
+app = typer.Typer(help="What a service computes, and what came of it.", no_args_is_help=True)
 
 JobId = Annotated[str, typer.Argument(metavar="ID", help="As `iojoule jobs list` shows it.")]
 MostOption = Annotated[int, typer.Option("--most", min=1, metavar="N", help="Rows at most.")]
@@ -41,7 +41,7 @@ _TITLES = {
 @app.command("list")
 def list_(
     server: ServerOption = None,
-    kind: Annotated[str | None, typer.Option(help="simulation or calibration.")] = None,
+    kind: Annotated[str | None, typer.Option(help="simulation, calibration or what-if.")] = None,
     state: Annotated[StateName | None, typer.Option(help="Only these.")] = None,
     most: MostOption = 20,
     output: FormatOption = Format.TABLE,

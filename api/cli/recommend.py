@@ -29,7 +29,7 @@ from iojoule.api.cli.questions import (
     chosen_profile,
     stated_conditions,
 )
-from iojoule.api.cli.server import ServerOption, named, refuse, service
+from iojoule.api.cli.server import ServerOption, named, refuse, service, sources_of
 from iojoule.datasets.errors import InfeasibleError
 
 if TYPE_CHECKING:
@@ -148,8 +148,9 @@ def recommend(
     if chosen is None:
         with service(server) as client:
             found = client.recommend(named(device), question, conditions=asked)
+            sources = sources_of(client, found.device) if report is not None else []
     else:
-        found = _answer(chosen, asked, question)
+        found, sources = _answer(chosen, asked, question), chosen.sources
     _emit(found, output, rows)
     if plot is not None:
         from iojoule.api.plot import draw_front
@@ -160,7 +161,7 @@ def recommend(
         from iojoule.api.reports import recommendation, write_report
 
         request = asked_of(found.device, question, conditions=asked)
-        now = asked_now(ctx, "/recommend", request, chosen)
+        now = asked_now(ctx, "/recommend", request, sources)
         write_report(recommendation.report(found, now), report)
         console.note(f"wrote {report}")
     if measure_plan is not None:

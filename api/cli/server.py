@@ -14,6 +14,7 @@ from iojoule.api.cli import console
 if TYPE_CHECKING:
     from iojoule.api.client import Client
     from iojoule.api.http.jobs.schemas import JobStatus
+    from iojoule.datasets.profile import SourceRecord
 
 ServerOption = Annotated[
     str | None,
@@ -77,24 +78,31 @@ def named(device: str | None) -> str:
     return device
 
 
+def sources_of(client: Client, device: str) -> list[SourceRecord]:
+    """What the profile of a drive, by which a service answers, was fitted on."""
+    profile = client.device(device).profile
+    return [] if profile is None else profile.sources
+
+
 def waited_for(client: Client, jobs: Sequence[JobStatus], what: str) -> None:
     """Wait until jobs are done, one after the other, with a bar where somebody sees it.
 
     Raises:
         IojouleError: One failed, with what it met, or was called off.
     """
-    with _bar(what, len(jobs)) as show:
-        for place, job in enumerate(jobs):
-            try:
+    place = 0
+    try:
+        with bar(what, len(jobs)) as show:
+            for place, job in enumerate(jobs):
                 client.wait(job, watch=partial(show, place))
-            except KeyboardInterrupt:
-                ids = " ".join(one.id for one in jobs[place:])
-                console.note(f"goes on at {client.server}: `iojoule jobs follow|cancel {ids}`")
-                raise
+    except KeyboardInterrupt:
+        for job in jobs[place:]:
+            console.note(f"{client.server} goes on: `iojoule jobs follow|cancel {job.id}`")
+        raise
 
 
 @contextmanager
-def _bar(what: str, jobs: int) -> Iterator[Callable[[int, JobStatus], None]]:
+def bar(what: str, jobs: int) -> Iterator[Callable[[int, JobStatus], None]]:
     """Shows how far the jobs are, on standard error; nothing where nobody would see it."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

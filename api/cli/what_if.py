@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +19,7 @@ from iojoule.api.cli.questions import (
     assignments,
     chosen_profile,
 )
-from iojoule.api.cli.server import ServerOption, named, refuse, service
+from iojoule.api.cli.server import ServerOption, bar, named, refuse, service, sources_of
 from iojoule.datasets.errors import InfeasibleError
 
 if TYPE_CHECKING:
@@ -94,12 +95,14 @@ def ask(
     changes = stated_changes(assignments(change or [], "--change"))
     if server:
         refuse(server, profile=profile, host=host)
-        answers, question = None, _question(workload, job, set_, sla, price)
-        with service(server) as client:
-            found = client.what_if(named(device), question, changes, drives=drives)
+        question = _question(workload, job, set_, sla, price)
+        with service(server) as client, bar("what if", 1) as show:
+            watch = partial(show, 0)
+            found = client.what_if(named(device), question, changes, drives=drives, watch=watch)
+            sources = sources_of(client, found.base.answer.device) if report is not None else []
     else:
         base = _base(device, profile, host, workload, job, set_, sla, price, drives)
-        answers, question = base.profile, base.workload
+        question, sources = base.workload, base.profile.sources
         found = what_if(base, changes)
     if output is Format.JSON:
         console.emit(found.model_dump_json(indent=2) + "\n")
@@ -115,7 +118,7 @@ def ask(
         from iojoule.api.reports import write_report
 
         request = asked_of(found.base.answer.device, question, drives=drives, changes=changes)
-        write_report(reports.report(found, asked_now(ctx, "/what-if", request, answers)), report)
+        write_report(reports.report(found, asked_now(ctx, "/what-if", request, sources)), report)
         console.note(f"wrote {report}")
     if not found.changed.feasible:
         raise InfeasibleError(
@@ -209,7 +212,8 @@ def sweep(
             points=[dict(point) for point in asked.points],
         )  # fmt: skip
         write_report(
-            reports.report(found, show, asked_now(ctx, None, request, base.profile)), report
+            reports.report(found, show, asked_now(ctx, None, request, base.profile.sources)),
+            report,
         )
         console.note(f"wrote {report}")
     console.note(f"wrote {out}: {found.points} points")

@@ -63,6 +63,7 @@ SHARED = [
     f"predict --device {DEVICE} --configurations {{runs}} --conditions {{conditions}}",
     f"predict --device {DEVICE}",
     f"what-if --device {DEVICE} --workload {{oltp}} --change growth=1.5 --drives 2",
+    f"what-if --device {DEVICE} --workload {{oltp}} --change geometry.channels=4",
     "fleet plan {fleet} --budget 6000 --gap 0.01",
     "fleet frontier {fleet} --points 2 --gap 0.3",
     f"simulate --ssd {DEVICE} --workload {{scenario}} --vary flows.queue_depth=1,2",
@@ -196,6 +197,26 @@ def test_jobs_are_listed_shown_followed_and_called_off(
     nobody = iojoule("jobs", "list")
     assert nobody.code == 2
     assert "IOJOULE_SERVER" in nobody.err
+
+
+def test_who_waits_sees_a_bar_and_may_go(
+    iojoule: Any, served: ServiceProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = {"queue_depth": 4, "total_requests": 1_000_000_000}
+    with Client(served.url) as client:
+        job = client.simulate({"drive": DEVICE, "scenario": {"flows": [flow]}}).id
+
+        def interrupted(self: Client, job: Any, *, watch: Any) -> None:
+            watch(next(self.follow(job)))
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Client, "wait", interrupted)
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        done = iojoule("jobs", "follow", job, "--server", served.url)
+        assert done.code == 130
+        assert "simulation: " in done.err
+        assert f"{served.url} goes on: `iojoule jobs follow|cancel {job}`" in done.err
+        client.cancel(job)
 
 
 def test_datasets_are_uploaded_listed_shown_and_fetched(
