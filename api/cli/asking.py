@@ -58,7 +58,7 @@ def asked_now(
         ctx: Of the command.
         operation: Of the service that answers the same; None: none does.
         request: Its body.
-        sources: What the profile that answered was fitted on.
+        sources: What the profiles that answered were fitted on.
     """
     from datetime import UTC, datetime
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from iojoule.api.cli import console
+from iojoule.api.cli.asking import ReportOption, asked_now, check_report
 from iojoule.api.cli.console import Format, FormatOption
-from iojoule.api.cli.server import ServerOption, refuse, service
+from iojoule.api.cli.server import ServerOption, refuse, service, sources_of
 from iojoule.api.cli.where import DaskOption, StateOption, count_bar, kept_results, workers
 
 if TYPE_CHECKING:
+    from iojoule.api.documents.content import Document
     from iojoule.api.fleets import FrontierAnswer
+    from iojoule.datasets.profile import SourceRecord
     from iojoule.recommender.fleet.document import Fleet
 
 app = typer.Typer(
@@ -37,6 +40,7 @@ GapOption = Annotated[
 
 @app.command()
 def plan(
+    ctx: typer.Context,
     fleet: FleetFile,
     aim: Annotated[
         Literal["least_watts", "most_demand"],
@@ -53,6 +57,7 @@ def plan(
         ),
     ] = None,
     gap: GapOption = 0.001,
+    report: ReportOption = None,
     server: ServerOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
@@ -65,6 +70,7 @@ def plan(
     from iojoule.api.fleets import answer, profiles_for, read_plan
     from iojoule.recommender.fleet.document import Budget, load_fleet
 
+    check_report(report)
     stated = load_fleet(fleet)
     if budget is not None:
         stated = stated.model_copy(update={"budgets": (Budget(watts=budget),)})
@@ -85,10 +91,17 @@ def plan(
         fleet_table.emit_csv(found)
     else:
         console.emit_table(*fleet_table.parts(found))
+    if report is not None:
+        from iojoule.api.reports.fleet import plan_report
+
+        request = _request(stated, aim=aim, gap=gap)
+        now = asked_now(ctx, "/fleet/plan", request, _sources(stated, profile, server))
+        _report(plan_report(found, now), report)
 
 
 @app.command()
 def frontier(
+    ctx: typer.Context,
     fleet: FleetFile,
     points: Annotated[int, typer.Option(min=2, max=200, help="Budgets to try.")] = 12,
     least: Annotated[float | None, typer.Option(metavar="WATTS", help="Lowest budget.")] = None,
@@ -105,6 +118,7 @@ def frontier(
         Path | None,
         typer.Option(metavar="FILE", help="Draw it (.svg, .png, .pdf), or its points (.csv)."),
     ] = None,
+    report: ReportOption = None,
     server: ServerOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
@@ -119,6 +133,7 @@ def frontier(
 
     if plot is not None:
         check_target(plot)
+    check_report(report)
     stated = load_fleet(fleet)
     if server:
         refuse(server, profile=profile, jobs=jobs, dask=dask, state=state)
@@ -140,6 +155,37 @@ def frontier(
 
         draw_frontier(found, plot)
         console.note(f"wrote {plot}")
+    if report is not None:
+        from iojoule.api.reports.fleet import frontier_report
+
+        request = _request(stated, points=points, least_watts=least, most_watts=most, gap=gap)
+        now = asked_now(ctx, "/fleet/frontier", request, _sources(stated, profile, server))
+        _report(frontier_report(found, now), report)
+
+
+def _request(fleet: Fleet, **more: object) -> dict[str, Any]:
+    """The question as the body of a request."""
+    stated = {name: value for name, value in more.items() if value is not None}
+    return {"fleet": fleet.model_dump(mode="json", exclude_none=True), **stated}
+
+
+def _sources(fleet: Fleet, files: list[Path] | None, server: str | None) -> list[SourceRecord]:
+    """What the profiles that answered were fitted on."""
+    from iojoule.api.fleets import profiles_for
+
+    if server:
+        with service(server) as client:
+            told = [sources_of(client, one) for one in sorted({g.device for g in fleet.drives})]
+    else:
+        told = [one.sources for one in profiles_for(fleet, files or ()).values()]
+    return [source for one in told for source in one]
+
+
+def _report(document: Document, path: Path) -> None:
+    from iojoule.api.reports import write_report
+
+    write_report(document, path)
+    console.note(f"wrote {path}")
 
 
 def _frontier(

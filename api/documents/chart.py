@@ -37,6 +37,9 @@ SHAPES = {
 """Outline of each marker."""
 
 
+DOT = "M2.5,0A2.5,2.5 0 1 1 -2.5,0A2.5,2.5 0 1 1 2.5,0Z"
+
+
 @dataclass(frozen=True)
 class Span:
     """A value on an axis and the interval around it."""
@@ -61,7 +64,7 @@ class Point:
 
     Attributes:
         x: Where it stands; `y` likewise.
-        evidence: Says its shape.
+        evidence: Says its shape; None: nothing is said, it is a dot.
         kind: Its class in page.css: recommended, today, front or miss.
         says: What it is, shown to whoever points at it.
         label: Written beside it.
@@ -69,7 +72,7 @@ class Point:
 
     x: Span
     y: Span
-    evidence: Evidence
+    evidence: Evidence | None
     kind: str
     says: str
     label: str = ""
@@ -116,8 +119,9 @@ def draw(chart: Chart) -> Picture:
     )
     svg = template("chart.svg").render(
         chart=chart, x=x, y=y, width=WIDTH, height=HEIGHT, left=LEFT, right=WIDTH - RIGHT,
-        top=TOP, floor=HEIGHT - BOTTOM, shapes=SHAPES, labels=_labels(chart.points, x, y),
-        legend=_legend(chart, every), bands=[_band(line, x, y) for line in chart.lines],
+        top=TOP, floor=HEIGHT - BOTTOM, shapes={**SHAPES, None: DOT},
+        labels=_labels(chart.points, x, y), legend=_legend(chart, every),
+        bands=[_band(line, x, y) for line in chart.lines],
         paths=[_path(line, x, y) for line in chart.lines],
     )  # fmt: skip
     return Picture(chart.name, Markup(svg), chart.caption)

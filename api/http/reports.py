@@ -54,20 +54,23 @@ def _weight(parameters: list[str]) -> float:
     return 1.0
 
 
-def asked(profiles: ServedProfiles, operation: str, question: BaseModel, device: str) -> Asked:
+def asked(profiles: ServedProfiles, operation: str, question: BaseModel, *devices: str) -> Asked:
     """The question of a request.
 
     Args:
         profiles: Those that answer.
         operation: Its path.
         question: Its body.
-        device: Of the body.
+        devices: Of the body.
     """
+    sources = {
+        source.name: source for device in devices for source in profiles.profile_of(device).sources
+    }
     return Asked(
         at=datetime.now(UTC),
         operation=operation,
         request=question.model_dump(mode="json", exclude_none=True),
-        sources=tuple(profiles.profile_of(device).sources),
+        sources=tuple(sources.values()),
     )
 
 

@@ -1,3 +1,5 @@
+import csv
+import io
 from pathlib import Path
 
 import pytest
@@ -69,3 +71,17 @@ def test_a_folder_that_vanished_is_an_error_and_leaves_nothing(
     with pytest.raises(InputError, match="cannot be written"):
         draw_front(found, tmp_path / "no" / "front.svg")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_table_holds_what_the_picture_shows(found: Recommendation, tmp_path: Path) -> None:
+    draw_front(found, tmp_path / "front.csv")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "front.csv").read_text())))
+    assert [row["role"] for row in rows].count("front") == len(found.pareto)
+    today = next(row for row in rows if row["role"] == "today")
+    tail = found.current.latency_p99_ns
+    assert tail is not None
+    assert float(today["latency_p99_ns"]) == tail.value
+    assert float(today["latency_p99_ns_low"]) == tail.low
+    assert today["latency_p99_ns_evidence"] == tail.evidence.value
+    assert today["queue_depth"] == "8"
+    assert today["submission_polling"] in ("", "false")

@@ -3,6 +3,8 @@
 import httpx
 import pytest
 
+from iojoule.api.http.fleet.schemas import EXAMPLE as PLAN
+from iojoule.api.http.fleet.schemas import FRONTIER_EXAMPLE as FRONTIER
 from iojoule.api.http.recommend.schemas import EXAMPLE as RECOMMEND
 from iojoule.api.http.what_if.schemas import EXAMPLE as WHAT_IF
 from iojoule.api.reports import data_of
@@ -10,14 +12,23 @@ from iojoule.api.reports import data_of
 HTML = {"Accept": "text/html"}
 
 
-@pytest.mark.parametrize(("path", "body"), [("/recommend", RECOMMEND), ("/what-if", WHAT_IF)])
-def test_the_page_holds_the_answer(service: httpx.Client, path: str, body: dict) -> None:
+QUESTIONS = {
+    "/recommend": (RECOMMEND, "oltp-on-"),
+    "/what-if": (WHAT_IF, "oltp-on-"),
+    "/fleet/plan": (PLAN, "rack-plan."),
+    "/fleet/frontier": (FRONTIER, "rack-frontier."),
+}
+
+
+@pytest.mark.parametrize("path", QUESTIONS)
+def test_the_page_holds_the_answer(service: httpx.Client, path: str) -> None:
+    body, name = QUESTIONS[path]
     page = service.post(path, json=body, headers=HTML)
     assert page.status_code == 200, page.text
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert page.headers["vary"] == "Accept"
     assert "sandbox" in page.headers["content-security-policy"]
-    assert page.headers["content-disposition"].startswith('attachment; filename="oltp-on-')
+    assert page.headers["content-disposition"].startswith(f'attachment; filename="{name}')
     data = data_of(page.text, path)
     assert data["answer"] == service.post(path, json=body).json()
     again = service.post(data["asked"]["operation"], json=data["asked"]["request"])
@@ -48,7 +59,7 @@ def test_what_goes_wrong_is_a_problem_as_ever(service: httpx.Client) -> None:
 
 def test_both_forms_are_described(service: httpx.Client) -> None:
     paths = service.get("/openapi.json").json()["paths"]
-    for path in ("/recommend", "/what-if"):
+    for path in QUESTIONS:
         content = paths[path]["post"]["responses"]["200"]["content"]
         assert set(content) == {"application/json", "text/html"}
         assert "$ref" in content["application/json"]["schema"]

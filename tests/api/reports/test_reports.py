@@ -239,3 +239,24 @@ def test_a_report_is_acted_on_as_the_answer_is(iojoule: Callable, tmp_path: Path
     other.write_text(to_html(what_if_report(outcome(growth=2), asked("samsung-980-pro-1tb"))))
     with pytest.raises(InputError, match="is no recommendation"):
         read_answer(other)
+
+
+def test_fleets_have_reports(iojoule: Callable, tmp_path: Path) -> None:
+    plan, frontier = tmp_path / "plan.html", tmp_path / "frontier.html"
+    done = iojoule(
+        "fleet", "plan", "examples/fleet.toml", "--budget", "6000", "--gap", "0.05",
+        "--report", plan, "-o", "json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    points = tmp_path / "frontier.csv"
+    curve = iojoule(
+        "fleet", "frontier", "examples/fleet.toml", "--points", "3", "--gap", "0.05",
+        "--report", frontier, "--plot", points, "-o", "json",
+    )  # fmt: skip
+    assert curve.code == 0, curve.err
+    for path, told in ((plan, done), (frontier, curve)):
+        page = path.read_text("utf-8")
+        check_alone(page)
+        assert data_of(page, path.name)["answer"] == json.loads(told.out)
+    found = json.loads(curve.out)["points"]
+    assert len(points.read_text().splitlines()) == len(found) + 1

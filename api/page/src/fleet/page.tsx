@@ -1,13 +1,14 @@
 // Many drives under one budget: what each budget buys, and who does what under one of them.
 import { line } from "d3-shape";
 import { useState } from "preact/hooks";
-import { explain, get, post } from "../api/client";
+import { explain, get, post, postPage } from "../api/client";
 import type { FleetAnswer, FrontierAnswer } from "../api/types";
 import { FRAME, scaleOver } from "../charts/axes";
 import { Plot } from "../charts/plot";
 import { TakeAlong } from "../charts/take_along";
 import { quantity } from "../format";
 import { Trouble } from "../parts/loading";
+import { SavePage } from "../parts/save";
 import { Table } from "../parts/table";
 import { describe } from "../recommend/configuration";
 
@@ -28,6 +29,7 @@ export function FleetPage() {
   const [text, setText] = useState("");
   const [frontier, setFrontier] = useState<FrontierAnswer | null>(null);
   const [plan, setPlan] = useState<FleetAnswer | null>(null);
+  const [asked, setAsked] = useState<unknown>(null);
   const [trouble, setTrouble] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   const example = async () => {
@@ -42,6 +44,7 @@ export function FleetPage() {
       const fleet: unknown = JSON.parse(text);
       setFrontier(await post<FrontierAnswer>("/fleet/frontier", { fleet }));
       setPlan(await post<FleetAnswer>("/fleet/plan", { fleet }));
+      setAsked({ fleet });
       setTrouble(null);
     } catch (error) {
       setTrouble(error instanceof SyntaxError ? `no valid JSON: ${error.message}` : explain(error));
@@ -71,6 +74,20 @@ export function FleetPage() {
         </button>
       </p>
       {trouble && <Trouble text={trouble} />}
+      {plan && (
+        <p>
+          <SavePage
+            label="Save the plan's report"
+            name={`the plan of ${frontier?.fleet}`}
+            page={() => postPage("/fleet/plan", asked)}
+          />{" "}
+          <SavePage
+            label="Save the budgets' report"
+            name={`the budgets of ${frontier?.fleet}`}
+            page={() => postPage("/fleet/frontier", asked)}
+          />
+        </p>
+      )}
       {frontier && <BudgetCurve frontier={frontier} />}
       {plan && <PlanTable plan={plan} />}
     </section>
