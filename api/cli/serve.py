@@ -96,6 +96,7 @@ def serve(
 
     from iojoule.api.http.app import create_app
     from iojoule.api.http.computing import PROCESSES, Computing
+    from iojoule.api.http.protocol import GuardedProtocol
     from iojoule.api.jobs.supervisor import Supervisor
     from iojoule.api.state.place import Place, State
 
@@ -113,7 +114,7 @@ def serve(
         console.note(f"listening on http://{address}:{listener.getsockname()[1]} (Ctrl-C ends)")
         config = uvicorn.Config(
             create_app(store, require_key=asks, computing=computing, keep_days=keep_days),
-            loop="uvloop", http="httptools",
+            loop="uvloop", http=GuardedProtocol,
             log_level="warning", log_config=None, access_log=False, server_header=False,
             proxy_headers=bool(proxy), forwarded_allow_ips=proxy or [],
             timeout_graceful_shutdown=GRACE_SECONDS,

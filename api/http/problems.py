@@ -12,6 +12,7 @@ import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from iojoule.api.http.operations import methods_at
 from iojoule.api.problem_document import MEDIA_TYPE, FieldProblem, Problem, pointer, problem_of
@@ -36,6 +37,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(IojouleError, _iojoule)
     app.add_exception_handler(RequestValidationError, _validation)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -97,6 +99,10 @@ async def _http(request: Request, error: Exception) -> Response:
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:  # Starlette names those of one route
         error.headers = {"Allow": ", ".join(methods_at(request.url.path))}
     return _plain(request, error.status_code, _DETAILS.get(error.status_code), error)
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    return _plain(request, 400, "the connection was closed before the whole body had come")
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

@@ -9,8 +9,24 @@ import orjson
 from fastapi import HTTPException, Request, Response
 from fastapi.routing import APIRoute
 
+from iojoule.api.state.errors import TooLargeError, UnsupportedKindError
+
 BODY_BYTES_MAX = 4 * 1024 * 1024
 """More than any sensible question; what is larger is refused before it is held in memory."""
+
+
+def refuse_unread(request: Request, most: int) -> None:
+    """Refuse a body by what its header fields say of it, before any of it is read.
+
+    Raises:
+        TooLargeError: It is said to have more than `most` bytes.
+        UnsupportedKindError: It is packed: what it unpacks to would have no limit.
+    """
+    length = request.headers.get("content-length", "0")
+    if length.isdecimal() and int(length) > most:
+        raise TooLargeError(f"the body is larger than {most} bytes; send less at a time")
+    if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise UnsupportedKindError("send the body as it is, not packed", field="Content-Encoding")
 
 
 class StrictRequest(Request):
@@ -40,6 +56,7 @@ class StrictRoute(APIRoute):
         handler = super().get_route_handler()
 
         async def strict(request: Request) -> Response:
+            refuse_unread(request, BODY_BYTES_MAX)
             return await handler(StrictRequest(request.scope, request.receive))
 
         return strict

@@ -11,6 +11,7 @@ from iojoule.api.http.datasets import service
 from iojoule.api.http.datasets.schemas import FORMATS, UPLOAD, DatasetList, DatasetSummary
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.stored import Cursor, Idempotency, Limit, Store, off_loop, tag
+from iojoule.api.http.strict_json import refuse_unread
 from iojoule.api.state.errors import UnsupportedKindError
 from iojoule.datasets.importers.column_map import public_maps
 
@@ -56,7 +57,8 @@ async def upload_dataset(
 ) -> DatasetSummary:
     """Check measurements and keep them; the body is the file, its content type says which kind."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in FORMATS or request.headers.get("content-encoding", "identity") != "identity":
+    refuse_unread(request, service.UPLOAD_BYTES_MAX)
+    if kind not in FORMATS:
         raise UnsupportedKindError(
             f"send the file as it is, with Content-Type {' or '.join(FORMATS)}",
             field="Content-Type",

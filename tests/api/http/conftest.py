@@ -13,6 +13,7 @@ import pytest
 import uvicorn
 
 from iojoule.api.http.app import create_app
+from iojoule.api.http.protocol import GuardedProtocol
 from iojoule.api.jobs.worker import Worker
 from iojoule.api.state import jobs
 from iojoule.api.state.place import Place, State
@@ -46,7 +47,7 @@ def serving(store: State, *, require_key: bool = False) -> Iterator[httpx.Client
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(
-            create_app(store, require_key=require_key), loop="uvloop", http="httptools",
+            create_app(store, require_key=require_key), loop="uvloop", http=GuardedProtocol,
             log_level="critical", access_log=False,
         )
     )  # fmt: skip
