@@ -35,7 +35,7 @@ QUESTION = {
     "sla": {"latency_p99_ns_max": 2e6},
     "factors": {"electricity_price_per_kwh": 0.3, "currency": "EUR"},
 }
-VOID = {"meta", "br", "img", "link"}
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 class Parts(HTMLParser):
@@ -192,7 +192,7 @@ def test_what_is_no_report_is_refused(page: str) -> None:
 
 
 def test_the_commands_write_reports(iojoule: Callable, device: str, tmp_path: Path) -> None:
-    asks = ("--device", device, "--workload", "examples/kv-reads.toml")
+    asks = ("--device", device, "--workload", EXAMPLES / "kv-reads.toml")
     file = tmp_path / "report.html"
     done = iojoule("recommend", *asks, "--report", file, "-o", "json")
     assert done.code == 0, done.err
@@ -220,7 +220,7 @@ def test_the_commands_write_reports(iojoule: Callable, device: str, tmp_path: Pa
 def test_a_report_that_cannot_be_written_is_refused_first(
     target: str, said: str, iojoule: Callable, device: str, tmp_path: Path
 ) -> None:
-    asks = ("--device", device, "--workload", "examples/kv-reads.toml")
+    asks = ("--device", device, "--workload", EXAMPLES / "kv-reads.toml")
     refused = iojoule("recommend", *asks, "--report", tmp_path / target)
     assert refused.code == 3
     assert said in refused.err
@@ -244,13 +244,13 @@ def test_a_report_is_acted_on_as_the_answer_is(iojoule: Callable, tmp_path: Path
 def test_fleets_have_reports(iojoule: Callable, tmp_path: Path) -> None:
     plan, frontier = tmp_path / "plan.html", tmp_path / "frontier.html"
     done = iojoule(
-        "fleet", "plan", "examples/fleet.toml", "--budget", "6000", "--gap", "0.05",
+        "fleet", "plan", EXAMPLES / "fleet.toml", "--budget", "6000", "--gap", "0.05",
         "--report", plan, "-o", "json",
     )  # fmt: skip
     assert done.code == 0, done.err
     points = tmp_path / "frontier.csv"
     curve = iojoule(
-        "fleet", "frontier", "examples/fleet.toml", "--points", "3", "--gap", "0.05",
+        "fleet", "frontier", EXAMPLES / "fleet.toml", "--points", "3", "--gap", "0.05",
         "--report", frontier, "--plot", points, "-o", "json",
     )  # fmt: skip
     assert curve.code == 0, curve.err
