@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
-from iojoule.api.documents.html import to_html
 from iojoule.api.http import reports
+from iojoule.api.http.computing import Computed
 from iojoule.api.http.devices import service
-from iojoule.api.http.devices.schemas import CARD, DeviceDetail, DeviceList, Document, PowerLaw
+from iojoule.api.http.devices.schemas import DeviceDetail, DeviceList, Document, PowerLaw
 from iojoule.api.http.predictors import Profiles
 from iojoule.api.http.problems import RESPONSES
 
@@ -42,9 +42,14 @@ def show_power_law(served: Profiles, id: DeviceId) -> PowerLaw:  # noqa: A002
     response_model=Document,
     responses=reports.EITHER,
 )
-def show_model_card(served: Profiles, id: DeviceId, request: Request) -> Response:  # noqa: A002
+async def show_model_card(
+    computed: Computed,
+    id: DeviceId,  # noqa: A002
+    request: Request,
+) -> Response:
     """Show the model card section by section; as text/html it is one page to save."""
-    card = service.card(served, id)
     if reports.wanted(request):
-        return reports.page(to_html(card), card.name)
-    return Response(CARD.dump_json(card), media_type="application/json", headers=reports.VARY)
+        return reports.page(await computed(service.card_page, id), id)
+    return Response(
+        await computed(service.card, id), media_type="application/json", headers=reports.VARY
+    )

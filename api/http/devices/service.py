@@ -7,7 +7,8 @@ from functools import lru_cache
 from iojoule import __version__
 from iojoule.api.devices import list_devices, show_device
 from iojoule.api.documents.content import Document
-from iojoule.api.http.devices.schemas import DeviceDetail, DeviceList
+from iojoule.api.documents.html import to_html
+from iojoule.api.http.devices.schemas import CARD, DeviceDetail, DeviceList
 from iojoule.api.http.predictors import Served, ServedProfiles
 from iojoule.api.power_law_answer import PowerLaw
 from iojoule.api.power_laws import power_law
@@ -31,9 +32,14 @@ def law(served: ServedProfiles, name: str) -> PowerLaw:
     return power_law(served.profile_of(name))
 
 
-def card(served: ServedProfiles, name: str) -> Document:
+def card(served: ServedProfiles, name: str) -> bytes:
     """The model card of what answers for a drive; raises UnknownDeviceError, NoProfileError."""
-    return _card(served.of(served.device_id(name)))
+    return CARD.dump_json(_card(served.of(served.device_id(name))))
+
+
+def card_page(served: ServedProfiles, name: str) -> bytes:
+    """Likewise as a page."""
+    return to_html(_card(served.of(served.device_id(name)))).encode()
 
 
 @lru_cache(maxsize=CARDS)
