@@ -73,3 +73,11 @@ def split_knobs(configurations: Sequence[Configuration]) -> tuple[str, list[str]
         if name not in varying and getattr(configurations[0], name) is not None
     )
     return fixed, varying
+
+
+def evidence(row: Row, power: str) -> str:
+    """What a row rests on: performance, and power where that is another."""
+    watts: Estimate | None = getattr(row, power)
+    of_power = "none" if watts is None else watts.evidence.value
+    performance = row.capacity_bytes_per_second.evidence.value
+    return performance if of_power == performance else f"{performance} / {of_power}"

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iojoule.api.answer_words import KNOBS
-from iojoule.api.fleets import FrontierAnswer
-from iojoule.api.what_ifs import SweepAnswer
 from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import InputError
 from iojoule.recommender.answer import Recommendation, Row
@@ -18,7 +16,9 @@ from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.fleet.plan import FrontierPoint
 
 if TYPE_CHECKING:
+    from iojoule.api.fleets import FrontierAnswer
     from iojoule.api.plot import Measure
+    from iojoule.api.what_ifs import SweepAnswer
 
 Points = tuple[list[str], list[list[Any]]]
 """Names of the columns, and rows."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from iojoule.api import answer_reasons as reasons
 from iojoule.api import answer_sentences as sentences
-from iojoule.api.answer_rows import HEADINGS, shown, split_knobs, target
+from iojoule.api.answer_rows import HEADINGS, evidence, shown, split_knobs, target
 from iojoule.api.answer_words import KNOBS, SCOPE_POWER, knob, setting
 from iojoule.api.cli import console
 from iojoule.api.quantities import quantity
@@ -87,7 +87,7 @@ def _table(found: Recommendation, rows: int) -> Any:
             mark,
             *(knob(row.configuration, name) for name in varying),
             *(_estimate(row, name) for name in columns),
-            _evidence(row, power),
+            evidence(row, power),
         ]
         if console.width() < _BROAD:
             cells = [_BREAK.sub(r"\n\1", cell) for cell in cells]
@@ -101,13 +101,6 @@ def _table(found: Recommendation, rows: int) -> Any:
 def _estimate(row: Row, name: str) -> str:
     found: Estimate | None = getattr(row, name)
     return "-" if found is None else quantity(name, found.value, found.low, found.high)
-
-
-def _evidence(row: Row, power: str) -> str:
-    watts: Estimate | None = getattr(row, power)
-    of_power = "none" if watts is None else watts.evidence.value
-    performance = row.capacity_bytes_per_second.evidence.value
-    return performance if of_power == performance else f"{performance} / {of_power}"
 
 
 def _verdict(found: Recommendation) -> Iterator[str]:

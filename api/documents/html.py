@@ -10,12 +10,14 @@ import json
 import re
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from iojoule.api.documents.content import Document, Picture
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 INK, PAPER = "#1b1b1b", "#ffffff"
 """Colours of drawings that the page replaces by its own, which change in the dark."""
@@ -35,6 +37,8 @@ def to_html(document: Document) -> str:
 @cache
 def template(name: str) -> Template:
     """A template of this package; everything that is put into it is escaped."""
+    from jinja2 import Environment, StrictUndefined  # slow to import, and few ask for a page
+
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from iojoule.api.answer_rows import HEADINGS, shown, split_knobs
+from iojoule.api.answer_rows import HEADINGS, evidence, shown, split_knobs
 from iojoule.api.answer_words import SCOPE_POWER, knob, same_setting, setting
 from iojoule.api.documents.chart import Axis, Chart, Limit, Point, Span, draw
 from iojoule.api.documents.content import Picture, Table
 from iojoule.api.plot import Measure, limits, measures
 from iojoule.api.quantities import quantity
-from iojoule.datasets.vocabulary import Evidence
 from iojoule.recommender.answer import Recommendation, Row
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import YEARLY
@@ -67,18 +66,17 @@ def table(found: Recommendation) -> Table:
             mark,
             *(knob(row.configuration, name) for name in varying),
             *(_cell(row, name) for name in columns),
-            row.capacity_bytes_per_second.evidence.value,
-            _evidence(row, SCOPE_POWER[found.scope][0]),
+            evidence(row, SCOPE_POWER[found.scope][0]),
         )
         for mark, row in listed
     ]
     marked = [(place, kind) for place, (mark, _) in enumerate(listed) if (kind := _kind(mark))]
     headings = (
         "row", *(HEADINGS.get(name, name.replace("_", " ")) for name in varying),
-        *columns.values(), "speed is", "power is",
+        *columns.values(), "evidence",
     )  # fmt: skip
     caption = f"All rows: {fixed}. " if fixed else ""
-    caption += "In brackets: 90 % interval. Speed and power say what they rest on."
+    caption += "In brackets: 90 % interval. Evidence: of performance / of power."
     return Table.of(headings, rows, caption=caption, marked=marked)
 
 
@@ -134,8 +132,3 @@ def _axis(measure: Measure) -> Axis:
 def _cell(row: Row, name: str) -> str:
     one: Estimate | None = getattr(row, name)
     return "-" if one is None else quantity(name, one.value, one.low, one.high)
-
-
-def _evidence(row: Row, power: str) -> str:
-    one: Estimate | None = getattr(row, power)
-    return "not known" if one is None else Evidence(one.evidence).value
