@@ -25,6 +25,8 @@ PLACES = {
     "fleet": "/ui/fleet",
     "drives": "/ui/drives",
     "drive": "/ui/drives/samsung-980-pro-1tb",
+    "power-law": "/ui/drives/samsung-980-pro-1tb",
+    "report": "/ui/",
     "jobs": "/ui/jobs",
     "api": "/ui/api",
 }
@@ -58,6 +60,15 @@ def prepare(page: Page, name: str) -> None:
         page.get_by_role("button", name="Take an example").click()
         page.get_by_role("button", name="Plan", exact=True).click()
         page.get_by_role("heading", name="Who does what").wait_for()
+    elif name == "power-law":
+        page.locator("#power-law").evaluate("(heading) => heading.scrollIntoView()")
+    elif name == "report":
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Save report").click()
+        with tempfile.TemporaryDirectory() as folder:
+            report = Path(folder) / "report.html"
+            download.value.save_as(report)
+            page.goto(report.as_uri())
 
 
 def main() -> None:

@@ -95,7 +95,7 @@ const watts = (one: LawPoint) => one.device_power_watts;
 
 function Drawing(props: { lines: LawLine[]; measured: LawMeasurement[]; rate: Rate }) {
   const { lines, measured, rate } = props;
-  const frame = FRAME;
+  const frame = { ...FRAME, right: 36 };
   const shown = lines.flatMap((one) => one.points);
   // small commands alone reach rates of operations at which nothing was measured
   const most = rate === "operations_per_second" ? farthest(measured, rate) : null;
