@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from iojoule.api.http.problems import MEDIA_TYPE
+from iojoule.api.problem_document import MEDIA_TYPE
 
 HEAD_SECONDS = 15.0
 """How long request line and header fields may take, from the first byte or the connection on."""
