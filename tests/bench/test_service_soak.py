@@ -187,9 +187,9 @@ class Watch:
         return f"{'runs jobs' if runs_jobs else 'computes'} ({self._staying[place].pid})"
 
     def look(self, at: float) -> None:
-        """Take a sample; raises psutil.NoSuchProcess where one of them has died."""
+        """Take a sample; raises FileNotFoundError where one of them has died."""
         memory = {
-            name: one.memory_full_info().pss / 1e6
+            name: anonymous_bytes(one.pid) / 1e6
             for name, one in zip(self._names, self._staying, strict=True)
         }
         descriptors = sum(one.num_fds() for one in self._staying)
@@ -202,6 +202,16 @@ class Watch:
         return (
             memory, statistics.median(s[2] for s in found), statistics.median(s[3] for s in found),
         )  # fmt: skip
+
+
+def anonymous_bytes(pid: int) -> int:
+    """Memory that is no file's, proc(5); what several share counts once.
+
+    Pages of files belong to whoever maps them, other programs too, and come and go with those.
+    """
+    told = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    (line,) = (line for line in told.splitlines() if line.startswith("Pss_Anon:"))
+    return int(line.split()[1]) * 1024
 
 
 def sizes(state: Path) -> dict[str, tuple[int, int]]:
