@@ -310,4 +310,4 @@ def _write(path: Path, write: Callable[[BufferedRandom], Written]) -> Written:
         raise InputError(
             f"{path}: cannot be written ({reason}); check the folder, its permissions and the "
             "free space"
-        ) from None
+        ) from error

@@ -23,7 +23,11 @@ from iojoule.datasets.atomic import sync_folder
 SWEEP_AFTER_SECONDS = 3600.0
 """Longer than any upload takes, and than any clock of a file server is off."""
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What a system says when there is no room."""
+
+
+NO_ROOM = "the state folder's disk has no room left; nothing was kept: make room there"
 
 
 class ContentStore:
@@ -155,10 +159,8 @@ def telling() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
-            raise StorageFullError(
-                "the state folder's disk has no room left; nothing was kept: make room there"
-            ) from error
+        if error.errno in (*FULL, errno.EFBIG):
+            raise StorageFullError(NO_ROOM) from error
         raise UnavailableError(
             f"the state folder cannot be used ({error.strerror or error}); check it"
         ) from error

@@ -6,6 +6,8 @@ import csv
 from pathlib import Path
 from typing import Any
 
+from iojoule.api.state.errors import StorageFullError
+from iojoule.api.state.files import FULL, NO_ROOM
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.importers import ImportOptions, importer
 from iojoule.datasets.importers.column_map import map_of_fields, public_map
@@ -40,7 +42,10 @@ def read(asked: dict[str, Any]) -> dict[str, Any]:
             )
         write_dataset(dataset, path.with_name("dataset"))
     except InputError as error:
-        message = error.message.replace(str(path), "the upload")[:TEXT_MAX]
+        if getattr(error.__cause__, "errno", None) in FULL:
+            return {"error": StorageFullError.__name__, "message": NO_ROOM, "field": None}
+        message = error.message.replace(str(path), "the upload")
+        message = message.replace(f"{path.parent}/", "")[:TEXT_MAX]
         return {"error": type(error).__name__, "message": message, "field": error.field}
     except MemoryError:
         return {"error": "MemoryError"}
