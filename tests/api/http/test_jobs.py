@@ -1,13 +1,20 @@
 import json
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import update
 
+from iojoule.api.http import app
 from iojoule.api.http.jobs.schemas import JobStatus
 from iojoule.api.http.simulations.schemas import EXAMPLE
 from iojoule.api.jobs.worker import Worker
+from iojoule.api.state.place import Place, State
+from iojoule.api.state.tables import jobs
+from tests.api.http.conftest import serving
 from tests.api.http.test_problems import problem
 
 
@@ -141,3 +148,22 @@ def test_what_cannot_be_simulated_is_pointed_at(
 ) -> None:
     found = problem(service.post("/simulations", json=EXAMPLE | change), 422)
     assert found["field"] == field
+
+
+def test_a_service_lets_go_of_what_ended_longer_ago_than_it_was_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "SWEEP_SECONDS", 0.05)
+    state = State(Place.of(tmp_path / "state"))
+    with serving(state, keep_days=30) as client:
+        old, young = (client.post("/simulations", json=EXAMPLE).json() for _ in range(2))
+        for job in (old, young):
+            client.post(f"{job['url']}/cancel")
+        with state.database.write() as connection:
+            older = {"finished_at": jobs.c.finished_at - 31 * 86400.0}
+            connection.execute(update(jobs).where(jobs.c.id == old["id"]).values(older))
+        while client.get(old["url"]).is_success:
+            time.sleep(0.02)
+        problem(client.get(old["url"]), 404)
+        assert client.get(young["url"]).json()["state"] == "cancelled"
+        assert [one["id"] for one in client.get("/jobs").json()["jobs"]] == [young["id"]]
