@@ -9,15 +9,26 @@ import pytest
 
 from tests.end_to_end.api_fuzz import fuzz
 from tests.end_to_end.served import Served
+from tests.postgresql import PostgresqlServer, programs
 
 SEED = 20_261_122
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    """A service with a worker and nothing kept."""
-    with Served(tmp_path / "state") as one:
-        yield one
+def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
+    """A service with a worker and nothing kept; SQLite, unless a test names another database."""
+    if getattr(request, "param", "sqlite") == "sqlite":
+        with Served(tmp_path / "state") as one:
+            yield one
+        return
+    if programs() is None:
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    server = PostgresqlServer()
+    try:
+        with Served(tmp_path / "state", "--database", server.new_database()) as one:
+            yield one
+    finally:
+        server.delete()
 
 
 def operations(served: Served) -> int:
@@ -43,7 +54,9 @@ def test_some_hundred_requests_find_no_fault(served: Served, tmp_path: Path) -> 
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", [SEED, 7, 11])
+@pytest.mark.parametrize(
+    ("served", "seed"), [("sqlite", SEED), ("postgresql", 7)], indirect=["served"]
+)
 def test_thousands_of_requests_find_no_fault(served: Served, tmp_path: Path, seed: int) -> None:
     found = fuzz(
         served.url, tmp_path, seed=seed, examples=30, phases="examples,coverage,fuzzing,stateful"

@@ -7,11 +7,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect, select
+from sqlalchemy import insert, inspect, select
 
-from iojoule.api.state import tables
+from iojoule.api.state import jobs, tables
 from iojoule.api.state.database import Database, now
-from iojoule.api.state.errors import StorageFullError, UnavailableError
+from iojoule.api.state.errors import NotFoundError, StorageFullError, UnavailableError
 from iojoule.api.state.place import Place, State
 from iojoule.datasets.errors import InputError, SchemaVersionError
 from tests.postgresql import PostgresqlServer, programs
@@ -75,6 +75,26 @@ def test_a_database_of_a_newer_iojoule_is_left_alone(place: Place, state: State)
     with pytest.raises(SchemaVersionError, match="upgrade iojoule"):
         again.open()
     again.close()
+
+
+@pytest.mark.parametrize("text", ["a\0b", "long" * 100])
+def test_text_that_the_database_cannot_hold_is_refused_and_not_called_an_outage(
+    state: State, text: str
+) -> None:
+    """SQLite holds any."""
+    row = dict.fromkeys(("name", "secret_sha256", "id"), "x") | {"scope": "read", "name": text}
+
+    def keep() -> None:
+        with state.database.write() as connection:
+            connection.execute(insert(tables.api_keys).values(**row, created_at=1.0))
+
+    if state.database.is_sqlite:
+        keep()
+    else:
+        with pytest.raises(InputError, match="cannot hold this"):
+            keep()
+    with state.database.read() as connection, pytest.raises(NotFoundError):
+        jobs.find(connection, text)
 
 
 def test_a_transaction_that_fails_leaves_nothing(state: State) -> None:
