@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from iojoule.api.http.problems import MEDIA_TYPE
+from iojoule.api.problem_document import MEDIA_TYPE
 
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 

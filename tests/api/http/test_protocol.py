@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from iojoule.api.http import gate, protocol
-from iojoule.api.http.problems import MEDIA_TYPE
+from iojoule.api.problem_document import MEDIA_TYPE
 
 
 def sent(service: httpx.Client, *pieces: bytes, pause: float = 0.0) -> tuple[int, dict[str, Any]]:
