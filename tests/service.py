@@ -31,10 +31,10 @@ class ServiceProcess:
         """Start it and wait until it listens."""
         command = [sys.executable, "-c", "from iojoule.api.cli import main; main()", "serve"]
         command += [*self._options, "--port", str(self.port)]
-        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        assert self._process.stderr is not None
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert self.process.stderr is not None
         said = ""
-        for line in self._process.stderr:
+        for line in self.process.stderr:
             said += line
             if (found := re.search(r"listening on http://127\.0\.0\.1:(\d+)", line)) is not None:
                 self.port = int(found[1])
@@ -43,10 +43,10 @@ class ServiceProcess:
 
     def stop(self) -> None:
         """Ask it to end, and wait for that."""
-        self._process.terminate()
-        self._process.communicate()
+        self.process.terminate()
+        self.process.communicate()
 
     def kill(self) -> None:
         """End it without warning; its workers notice and end too."""
-        self._process.kill()
-        self._process.communicate()
+        self.process.kill()
+        self.process.communicate()

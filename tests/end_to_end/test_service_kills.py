@@ -2,10 +2,7 @@
 
 import os
 import random
-import re
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -18,6 +15,7 @@ from iojoule.api.http.datasets.schemas import UPLOAD
 from iojoule.api.state.files import ContentStore
 from iojoule.api.state.place import Place, State
 from tests.postgresql import PostgresqlServer, programs
+from tests.service import ServiceProcess
 
 KILLS = 50
 SIMULATE = {
@@ -27,24 +25,11 @@ SIMULATE = {
 TABLE = UPLOAD["requestBody"]["content"]["text/csv"]["examples"]["worked"]["value"]
 
 
-class Service:
-    """`iojoule serve` with two workers on a port that stays the same."""
+class Service(ServiceProcess):
+    """A service with two workers, some of which are killed."""
 
     def __init__(self, place: Place) -> None:
-        self._place, self.port = place, 0
-        self.process = self._started()
-
-    def _started(self) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", "from iojoule.api.cli import main; main()", "serve"]
-        command += ["--state", str(self._place.folder), "--database", self._place.database]
-        command += ["--port", str(self.port), "--workers", "2"]
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        assert process.stderr is not None
-        for line in process.stderr:
-            if (found := re.search(r"listening on http://127\.0\.0\.1:(\d+)", line)) is not None:
-                self.port = int(found[1])
-                break
-        return process
+        super().__init__(place.folder, workers=2, options=("--database", place.database))
 
     def workers(self) -> list[int]:
         task = Path(f"/proc/{self.process.pid}/task")
@@ -52,13 +37,9 @@ class Service:
             int(pid) for one in task.iterdir() for pid in (one / "children").read_text().split()
         ]
 
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.communicate()
-
     def restart(self) -> None:
         self.kill()
-        self.process = self._started()
+        self.start()
 
 
 class Client(threading.Thread):

@@ -152,12 +152,12 @@ def test_lists_are_asked_for_page_by_page_as_they_are_taken(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("iojoule.api.client.kept.PAGE", 2)
-    made = [client.upload(TABLE, form="csv").id for _ in range(5)]
+    made = [client.simulate(SIMULATE).id for _ in range(5)]
     sent: list[str] = []
     client._connection.http.event_hooks["request"].append(
         lambda request: sent.append(str(request.url))
     )
-    taken = client.datasets()
+    taken = client.jobs()
     assert not sent
     assert [next(taken).id for _ in range(2)] == made[:2:-1]
     assert len(sent) == 1
