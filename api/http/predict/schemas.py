@@ -37,7 +37,15 @@ def _left_out_or(name: str) -> Any:
 
 if TYPE_CHECKING:
     Configuration = Section
-    Predicted = BaseModel
+
+    class Predicted(BaseModel):
+        """As made below, as far as types can be told."""
+
+        evidence: Evidence
+        evidence_by_quantity: dict[str, Evidence]
+
+        def __getattr__(self, name: str) -> Any: ...
+
 else:
     Configuration = create_model(
         "PredictConfiguration",

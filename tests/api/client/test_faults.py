@@ -1,9 +1,11 @@
 """Connections that break, services that are busy or away: nothing is made twice, nothing hangs."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -60,6 +62,25 @@ def test_a_service_that_stays_busy_is_left_alone(
         far.readiness()
     assert len(middle.asked) == 1
     assert len(hasty) == 5
+
+
+def test_a_service_may_stand_below_a_path(middle: Between) -> None:
+    with Client(f"{middle.url}/energy/") as client:
+        middle.next((200, {}, b"{}"), (200, {}, b"{}"))
+        assert client.result("1/../2") == {}
+        assert client.sidecar("a b") == {}
+    assert middle.asked == [
+        "GET /energy/jobs/1%2F..%2F2/result", "GET /energy/datasets/a%20b/sidecar"
+    ]  # fmt: skip
+
+
+def test_threads_share_a_client(client: Client, device: str) -> None:
+    def ask(depth: int) -> int:
+        (told,) = client.predict(device, [{"queue_depth": depth}]).predictions
+        return int(told.model_dump()["queue_depth"])
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(ask, range(1, 33))) == list(range(1, 33))
 
 
 def test_waits_grow_and_differ() -> None:
@@ -160,7 +181,9 @@ def test_every_error_comes_back_as_what_it_was() -> None:
     assert type(error_of(problem_of(IojouleError("said")))) is ServiceError
 
 
-def test_keys_open_what_they_may(tmp_path: Path, device: str) -> None:
+def test_keys_open_what_they_may(
+    iojoule: Any, tmp_path: Path, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     state = State(Place.of(tmp_path))
     state.open()
     with state.database.write() as connection:
@@ -174,6 +197,10 @@ def test_keys_open_what_they_may(tmp_path: Path, device: str) -> None:
                 client.simulate(SIMULATE)
         with Client(process.url) as stranger, pytest.raises(NoKeyError):
             stranger.devices()
+        asked = ("devices", "show", device, "--server", process.url)
+        assert iojoule(*asked).code == NoKeyError.exit_code
+        monkeypatch.setenv("IOJOULE_KEY", reader)
+        assert iojoule(*asked).code == 0
     finally:
         process.stop()
 
