@@ -90,19 +90,23 @@ def ask(
     Leaves with exit code 7 where no configuration meets the changed question.
     """
     check_report(report)
-    from iojoule.api.what_ifs import stated_changes, what_if
-
-    changes = stated_changes(assignments(change or [], "--change"))
+    said = assignments(change or [], "--change")
     if server:
+        from iojoule.api.recommendations import stated_value
+
         refuse(server, profile=profile, host=host)
         question = _question(workload, job, set_, sla, price)
+        changes = {field: stated_value(text) for field, text in said.items()}
         with service(server) as client, bar("what if", 1) as show:
             watch = partial(show, 0)
             found = client.what_if(named(device), question, changes, drives=drives, watch=watch)
             sources = sources_of(client, found.base.answer.device) if report is not None else []
     else:
+        from iojoule.api.what_ifs import stated_changes, what_if
+
         base = _base(device, profile, host, workload, job, set_, sla, price, drives)
         question, sources = base.workload, base.profile.sources
+        changes = stated_changes(said)
         found = what_if(base, changes)
     if output is Format.JSON:
         console.emit(found.model_dump_json(indent=2) + "\n")
