@@ -304,3 +304,7 @@ def test_reports_say_what_the_service_answered(
         path = tmp_path / f"{number}.html"
         assert iojoule(*command, *asked, "--report", path).code == 0
         assert "icpe24" in path.read_text()
+    rack = ("fleet", "frontier", files["fleet"], "--points", "2", "--gap", "0.1")
+    path = tmp_path / "fleet.html"
+    assert iojoule(*rack, "--server", served.url, "--report", path).code == 0
+    assert "icpe24" in path.read_text()
