@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
+from iojoule.api.http import reports
 from iojoule.api.http.jobs import service
 from iojoule.api.http.jobs.schemas import JobList, JobState, JobStatus
+from iojoule.api.http.predictors import Profiles
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.stored import Cursor, IfNoneMatch, Limit, Store, off_loop, tag, unchanged
 from iojoule.api.jobs.running import KINDS
 from iojoule.api.state.jobs import Job
+
+WHAT_IF = "what-if"
+"""Kind of the jobs whose result has a report."""
 
 router = APIRouter(prefix="/jobs", tags=["jobs"], responses=RESPONSES)
 
@@ -57,11 +62,19 @@ async def show_job(
     return JobStatus.of(job)
 
 
-@router.get("/{id}/result", summary="What did a job give?")
-async def show_result(store: Store, id: JobId) -> dict[str, object]:  # noqa: A002
-    """Give the result of a job that is done; 409 before."""
-    digest, content = await off_loop(service.result, store, id)
-    headers = {"ETag": tag(digest)}
+@router.get("/{id}/result", summary="What did a job give?", responses=reports.EITHER)
+async def show_result(
+    store: Store,
+    profiles: Profiles,
+    id: JobId,  # noqa: A002
+    http: Request,
+) -> dict[str, object]:
+    """Give the result of a job that is done; 409 before. That of a what-if has a report too."""
+    job, digest, content = await off_loop(service.result, store, id)
+    if reports.wanted(http) and job.kind == WHAT_IF:
+        page = await off_loop(service.report, profiles, job, content)
+        return reports.page(page, f"what-if-{id}")  # type: ignore[return-value]
+    headers = {"ETag": tag(digest), **reports.VARY}
     return Response(content, media_type="application/json", headers=headers)  # type: ignore[return-value]
 
 

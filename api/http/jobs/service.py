@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import anyio
 
+from iojoule.api.documents.html import to_html
+from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.http.stored import off_loop
 from iojoule.api.jobs.running import KINDS
+from iojoule.api.reports import Asked, what_if
 from iojoule.api.state import jobs
 from iojoule.api.state.errors import ConflictError, UnavailableError
 from iojoule.api.state.jobs import Job
 from iojoule.api.state.pages import Page
 from iojoule.api.state.place import State
+from iojoule.api.what_if_answer import WhatIfAnswer
 from iojoule.datasets.errors import InputError
 
 FOLLOW_SECONDS = 0.25
@@ -45,8 +50,8 @@ def cancel(store: State, id_: str) -> Job:
         return jobs.cancel(connection, id_)
 
 
-def result(store: State, id_: str) -> tuple[str, bytes]:
-    """The hash and the bytes of what a job gave.
+def result(store: State, id_: str) -> tuple[Job, str, bytes]:
+    """A job with the hash and the bytes of what it gave.
 
     Raises:
         NotFoundError: There is no such job.
@@ -55,7 +60,25 @@ def result(store: State, id_: str) -> tuple[str, bytes]:
     found = job(store, id_)
     if found.result_sha256 is None:
         raise ConflictError(f"job {id_} is {found.state}; there is a result once it is done")
-    return found.result_sha256, store.files.read(found.result_sha256)
+    return found, found.result_sha256, store.files.read(found.result_sha256)
+
+
+def report(profiles: ServedProfiles, found: Job, content: bytes) -> bytes:
+    """The page of a what-if that was simulated.
+
+    Args:
+        profiles: Those that answer.
+        found: The job.
+        content: What it gave.
+    """
+    device = found.request["device"]
+    asked = Asked(
+        at=datetime.fromtimestamp(found.created_at, UTC),
+        operation="/what-if",
+        request=found.request,
+        sources=tuple(profiles.profile_of(device).sources),
+    )
+    return to_html(what_if.report(WhatIfAnswer.model_validate_json(content), asked)).encode()
 
 
 async def follow(store: State, found: Job, known: int) -> AsyncIterator[Job]:

@@ -11,6 +11,7 @@ from iojoule.api.http.what_if.schemas import EXAMPLE
 from iojoule.api.jobs.running import Watched
 from iojoule.api.jobs.worker import Worker
 from iojoule.api.profiles import profile_of
+from iojoule.api.reports import data_of
 from iojoule.api.state import jobs
 from iojoule.api.state.place import State
 from iojoule.api.what_ifs import what_if
@@ -87,6 +88,11 @@ def test_a_drive_built_otherwise_is_a_job_whose_result_is_that_of_the_command_li
     found = service.get(job["result_url"]).json()
     assert found["changed"]["geometry"] == {"channels": 4}
     assert found["changed"]["totals"]["latency_p99_ns"]["evidence"] == "simulated"
+    page = service.get(job["result_url"], headers={"Accept": "text/html"})
+    assert page.headers["content-type"].startswith("text/html")
+    told = data_of(page.text, "page")
+    assert told["answer"] == found
+    assert told["asked"]["request"]["changes"] == sent["changes"]
     question = tmp_path / "question.json"
     question.write_text(json.dumps(READS["workload_profile"]))
     said = iojoule(

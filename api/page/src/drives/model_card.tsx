@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { getPage } from "../api/client";
 import type { Block, ModelCard as Card } from "../api/types";
 import { Trouble, useResource } from "../parts/loading";
-import { SavePage } from "../parts/save";
+import { fileName, SaveFile } from "../parts/save";
 
 /** The card, section by section; asked for when somebody opens it. */
 export function ModelCard({ device }: { device: string }) {
@@ -15,7 +15,11 @@ export function ModelCard({ device }: { device: string }) {
       <h2 id="model-card">Model card</h2>
       <p>
         What the profile rests on, how far it errs on what was left out, and where it ends.{" "}
-        <SavePage label="Save it" name={`${device} model card`} page={() => getPage(path)} />
+        <SaveFile
+          label="Save it"
+          name={fileName(`${device} model card`, "html")}
+          file={() => getPage(path)}
+        />
       </p>
       <details class="card" onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>Show it</summary>

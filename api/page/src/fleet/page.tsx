@@ -8,7 +8,7 @@ import { Plot } from "../charts/plot";
 import { TakeAlong } from "../charts/take_along";
 import { quantity } from "../format";
 import { Trouble } from "../parts/loading";
-import { SavePage } from "../parts/save";
+import { fileName, SaveFile } from "../parts/save";
 import { Table } from "../parts/table";
 import { describe } from "../recommend/configuration";
 
@@ -76,15 +76,15 @@ export function FleetPage() {
       {trouble && <Trouble text={trouble} />}
       {plan && (
         <p>
-          <SavePage
+          <SaveFile
             label="Save the plan's report"
-            name={`the plan of ${frontier?.fleet}`}
-            page={() => postPage("/fleet/plan", asked)}
+            name={fileName(`the plan of ${frontier?.fleet}`, "html")}
+            file={() => postPage("/fleet/plan", asked)}
           />{" "}
-          <SavePage
+          <SaveFile
             label="Save the budgets' report"
-            name={`the budgets of ${frontier?.fleet}`}
-            page={() => postPage("/fleet/frontier", asked)}
+            name={fileName(`the budgets of ${frontier?.fleet}`, "html")}
+            file={() => postPage("/fleet/frontier", asked)}
           />
         </p>
       )}

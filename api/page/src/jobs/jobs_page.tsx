@@ -1,9 +1,10 @@
 // Jobs: what runs, how far it is, and what came of it.
 
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { explain, get, post } from "../api/client";
+import { explain, get, getPage, post } from "../api/client";
 import type { JobStatus } from "../api/types";
 import { Trouble } from "../parts/loading";
+import { fileName, SaveFile } from "../parts/save";
 import { Table } from "../parts/table";
 import { ENDED, useLive } from "./live";
 import { NewJobs } from "./new_jobs";
@@ -64,7 +65,7 @@ function JobRow({ first }: { first: JobStatus }) {
       </td>
       <td>{new Date(job.created_at).toLocaleString()}</td>
       <td>
-        {job.result_url && <a href={job.result_url}>JSON</a>}
+        {job.result_url && <Result url={job.result_url} job={job} />}
         {!over && (
           <button type="button" onClick={cancel} disabled={job.cancel_requested}>
             {job.cancel_requested ? "Ending" : "Cancel"}
@@ -72,5 +73,18 @@ function JobRow({ first }: { first: JobStatus }) {
         )}
       </td>
     </tr>
+  );
+}
+
+function Result({ url, job }: { url: string; job: JobStatus }) {
+  const name = `${job.kind} ${job.id}`;
+  const json = async () => new Blob([JSON.stringify(await get<unknown>(url), null, 2)]);
+  return (
+    <>
+      <SaveFile label="Save JSON" name={fileName(name, "json")} file={json} />
+      {job.kind === "what-if" && (
+        <SaveFile label="Save report" name={fileName(name, "html")} file={() => getPage(url)} />
+      )}
+    </>
   );
 }

@@ -19,14 +19,14 @@ export function fileName(name: string, ending: string): string {
   return `${name.replace(/[^a-z0-9]+/gi, "-").replace(/^-|-$/g, "") || "iojoule"}.${ending}`;
 }
 
-/** A button that asks the service for a page and saves it. */
-export function SavePage(props: { label: string; name: string; page: () => Promise<Blob> }) {
+/** A button that asks the service for a file and saves it. */
+export function SaveFile(props: { label: string; name: string; file: () => Promise<Blob> }) {
   const [busy, setBusy] = useState(false);
   const [trouble, setTrouble] = useState<string | null>(null);
   const take = async () => {
     setBusy(true);
     try {
-      save(fileName(props.name, "html"), await props.page());
+      save(props.name, await props.file());
       setTrouble(null);
     } catch (error) {
       setTrouble(explain(error));

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { postPage } from "../api/client";
 import type { Answer, Row } from "../api/types";
 import { interval, quantity } from "../format";
-import { SavePage } from "../parts/save";
+import { fileName, SaveFile } from "../parts/save";
 import { Commands } from "./commands";
 import { describe, word } from "./configuration";
 import { FrontChart } from "./front_chart";
@@ -17,10 +17,10 @@ export function AnswerView({ answer, question }: { answer: Answer; question: Que
     <>
       <Headline answer={answer} />
       <p>
-        <SavePage
+        <SaveFile
           label="Save report"
-          name={`${answer.workload} on ${answer.device}`}
-          page={() =>
+          name={fileName(`${answer.workload} on ${answer.device}`, "html")}
+          file={() =>
             postPage("/recommend", { device: question.device, workload_profile: question.profile })
           }
         />

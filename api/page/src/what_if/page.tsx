@@ -6,7 +6,7 @@ import type { DeviceSummary, WhatIfAnswer } from "../api/types";
 import { interval, plain, quantity, type Unit } from "../format";
 import { Group, NumberField, Select } from "../parts/field";
 import { Trouble, useResource } from "../parts/loading";
-import { SavePage } from "../parts/save";
+import { fileName, SaveFile } from "../parts/save";
 import { Slider } from "../parts/slider";
 import { Table } from "../parts/table";
 import { describe, word } from "../recommend/configuration";
@@ -122,10 +122,13 @@ export function WhatIfPage({ query }: { query: URLSearchParams }) {
         {found && <Outcome found={found} />}
         {found && (
           <p>
-            <SavePage
+            <SaveFile
               label="Save report"
-              name={`what if, ${found.base.answer.workload} on ${question.device}`}
-              page={() => postPage("/what-if", asked)}
+              name={fileName(
+                `what if, ${found.base.answer.workload} on ${question.device}`,
+                "html",
+              )}
+              file={() => postPage("/what-if", asked)}
             />
           </p>
         )}
