@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from iojoule.api.jobs.worker import Worker
 from iojoule.api.reports import data_of
+from tests.api.http.conftest import worker as worker
 
 ROOT = Path(__file__).parents[3]
 AXE = ROOT / "api/page/node_modules/axe-core/axe.min.js"
@@ -95,6 +99,29 @@ def test_a_what_if_is_saved_as_a_report(page: Page, browser: Browser, tmp_path: 
     assert data["asked"]["request"]["changes"] == {"growth": 1.5}
     check_opens_alone(browser, path, "what if growth = 1.5?")
     check_accessible(browser, path)
+
+
+def test_the_result_of_a_job_is_saved(
+    page: Page, browser: Browser, service: httpx.Client, worker: Worker, tmp_path: Path
+) -> None:
+    asked = {
+        "device": "samsung-980-pro-1tb",
+        "workload_profile": {
+            "workload": {"operation": "read", "demand_operations_per_second": 30000},
+            "free": {"queue_depth": [4, 16]},
+        },
+        "changes": {"geometry.channels": 4},
+    }
+    job = service.post("/what-if", json=asked).json()
+    worker.run_one()
+    page.goto("/ui/jobs")
+    row = page.get_by_role("row").filter(has_text=job["id"])
+    path = saved(page, row.get_by_role("button", name="Save report"), tmp_path)
+    data = data_of(path.read_text("utf-8"), path.name)
+    assert data["asked"]["request"] == asked
+    check_opens_alone(browser, path, "geometry.channels = 4")
+    plain = saved(page, row.get_by_role("button", name="Save JSON"), tmp_path)
+    assert json.loads(plain.read_text("utf-8")) == data["answer"]
 
 
 def test_a_model_card_is_shown_and_saved(page: Page, browser: Browser, tmp_path: Path) -> None:
