@@ -41,8 +41,8 @@ def report(
     known = profile_in(profile) if profile is not None else profile_of(device or "")
     if known.assessment is None:
         console.warn(
-            f"{known.device}: the profile does not keep its errors, because it was fitted by an "
-            "older version; fit it again to see them in the card"
+            f"{known.device}: the profile holds no errors: it rests on a datasheet or too few "
+            "measurements, or an older version fitted it; fit it to measurements to see them"
         )
     judged = None if findings is None else read_findings(findings, known.device)
     for path in write_card(build_card(known, judged), output):

@@ -12,8 +12,8 @@ from iojoule.datasets.profile import Assessment, DeviceProfile, HeldOut
 
 CONFIDENCE = 0.9
 NOT_KEPT = (
-    "Not known: the profile was fitted without keeping its errors, by an older version or from too "
-    "few measurements. Fit it again to see them."
+    "Not known: the profile rests on a datasheet or too few measurements, or an older version "
+    "fitted it. Fit it to measurements to see them."
 )
 _QUANTITY = {
     "throughput_bytes_per_second": "throughput",

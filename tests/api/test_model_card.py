@@ -126,7 +126,7 @@ def test_a_profile_without_power_says_so_and_names_no_watts() -> None:
 def test_a_profile_of_an_older_version_says_what_to_do(fitted: DeviceProfile) -> None:
     older = build_card(fitted.model_copy(update={"assessment": None}))
     for heading in ("Error, coverage and interval score", "Residuals"):
-        assert "Fit it again" in str(section(older, heading).blocks)
+        assert "Fit it to measurements" in str(section(older, heading).blocks)
     drawn = {one.name: one.caption for one in older.pictures}
     assert "No measured points" in drawn["closed-form-saturation-random-read"]
     assert "none are stored" in drawn["closed-form-power"]
