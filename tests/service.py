@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 
@@ -31,22 +32,24 @@ class ServiceProcess:
         """Start it and wait until it listens."""
         command = [sys.executable, "-c", "from iojoule.api.cli import main; main()", "serve"]
         command += [*self._options, "--port", str(self.port)]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        assert self.process.stderr is not None
-        said = ""
-        for line in self.process.stderr:
-            said += line
-            if (found := re.search(r"listening on http://127\.0\.0\.1:(\d+)", line)) is not None:
+        # a file and no pipe: nobody reads it while the service runs, and a full pipe would stop it
+        log = self.folder.with_name(f"{self.folder.name}.log")
+        with log.open("w") as stream:
+            self.process = subprocess.Popen(command, stderr=stream)
+        while self.process.poll() is None:
+            found = re.search(r"listening on http://127\.0\.0\.1:(\d+)", log.read_text())
+            if found is not None:
                 self.port = int(found[1])
                 return
-        raise AssertionError(said)
+            time.sleep(0.02)
+        raise AssertionError(log.read_text())
 
     def stop(self) -> None:
         """Ask it to end, and wait for that."""
         self.process.terminate()
-        self.process.communicate()
+        self.process.wait()
 
     def kill(self) -> None:
         """End it without warning; its workers notice and end too."""
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
