@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -76,7 +76,7 @@ async def _validation(request: Request, error: Exception) -> Response:
     found = error.errors()
     if any(one["type"] == "json_invalid" for one in found):
         return _plain(request, 400, f"the body is no valid JSON: {found[0]['ctx']['error']}")
-    problems = [_fault(one) for one in found]
+    problems = [_fault(one) for one in found if not _follows(one, found)]
     if not problems[0].field and request.method == "POST" and not _is_json(request):
         return _plain(request, 415, "send the body as JSON: Content-Type: application/json")
     first = problems[0]
@@ -133,6 +133,14 @@ def _plain(
 
 def _is_json(request: Request) -> bool:
     return "json" in request.headers.get("content-type", "")
+
+
+def _follows(error: Any, found: Sequence[Any]) -> bool:
+    """Whether it only says that a list is too short once what is wrong in it is left out."""
+    place = error["loc"]
+    return error["type"] == "too_short" and any(
+        other["loc"][: len(place)] == place for other in found if other is not error
+    )
 
 
 def _fault(error: Any) -> FieldProblem:

@@ -105,6 +105,14 @@ def test_a_contradictory_sla_names_the_bound(service: httpx.Client) -> None:
     assert "latency_p50_ns_max" in found["detail"]
 
 
+def test_what_is_wrong_in_a_list_does_not_also_make_it_too_short(service: httpx.Client) -> None:
+    asked = {"drive": "samsung-980-pro-1tb", "scenario": {"flows": [{"queue_depth": 0}]}}
+    found = problem(service.post("/simulations", json=asked), 422)
+    assert {one["field"] for one in found["errors"]} == {"/scenario/flows/0/queue_depth"}
+    none = problem(service.post("/simulations", json=asked | {"scenario": {"flows": []}}), 422)
+    assert none["field"] == "/scenario/flows"
+
+
 def test_an_unknown_drive_names_the_closest(service: httpx.Client) -> None:
     found = problem(service.get("/devices/samsung-980-por-1tb"), 404)
     assert found["type"] == "urn:iojoule:problem:unknown-device"
