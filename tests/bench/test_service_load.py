@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import statistics
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,8 +28,9 @@ from tests.watched_service import Service
 DEVICE = "samsung-980-pro-1tb"
 FACTOR, OVERHEAD_SECONDS = 1.5, 0.003
 ALONE = 60
-CLIENTS, EACH = 16, 25
+CLIENTS, EACH, ROUNDS = 16, 25, 3
 ROWS = 1000
+WORTH = 1.5
 HEALTH = request("GET", "/healthz")
 
 
@@ -173,22 +177,27 @@ def test_one_client_waits_little_longer_than_for_the_answer_itself(service: Serv
 
 
 def test_sixteen_clients_share_it_evenly(service: Service) -> None:
-    questions = Questions()
-    inside, _ = ask_by_turns(service, questions)
-    before = service.processor_seconds()
-    met = ask(service, lambda: recommending(questions), clients=CLIENTS, each=EACH)
-    spent = service.processor_seconds() - before
-    requests = len(met.seconds)
-    allowed = FACTOR * CLIENTS * inside.median / PROCESSES
+    """The best of some rounds counts: what else this machine does can only make one worse."""
+    questions, shares = Questions(), []
     print(
-        f"\nPOST /recommend, {CLIENTS} clients, {requests} requests, {questions.distinct} "
-        f"different questions, {PROCESSES} processes that compute:\n"
-        f"{met.line('POST /recommend')}\n"
-        f"  in process {inside.median * 1e3:.1f} ms, allowed p99 {allowed * 1e3:.1f} ms; processor "
-        f"time of a request: {spent / requests * 1e3:.1f} ms, of asking it "
-        f"{met.generator_seconds / requests * 1e3:.2f} ms"
+        f"\nPOST /recommend, {CLIENTS} clients of {EACH} requests, {PROCESSES} processes that "
+        f"compute (load {os.getloadavg()[0]:.1f}):"
     )
-    assert met.p99 <= allowed
+    for _ in range(ROUNDS):
+        inside, _ = ask_by_turns(service, questions)
+        before = service.processor_seconds()
+        met = ask(service, lambda: recommending(questions), clients=CLIENTS, each=EACH)
+        spent = (service.processor_seconds() - before) / len(met.seconds)
+        allowed = FACTOR * CLIENTS * inside.median / PROCESSES
+        shares.append(met.p99 / allowed)
+        print(
+            f"{met.line('POST /recommend')}\n"
+            f"    in process {inside.median * 1e3:.1f} ms, allowed p99 {allowed * 1e3:.1f} ms; "
+            f"processor time of a request: {spent * 1e3:.1f} ms, of asking it "
+            f"{met.generator_seconds / len(met.seconds) * 1e3:.2f} ms"
+        )
+    print(f"  {questions.distinct} different questions")
+    assert min(shares) <= 1.0
 
 
 def test_what_the_others_take(service: Service) -> None:
@@ -225,3 +234,18 @@ def test_what_the_others_take(service: Service) -> None:
     print("\nOne client:")
     for name, (make, each) in asked.items():
         print(ask(service, make, clients=1, each=each).line(name))
+
+
+def test_processes_serve_more_than_threads(service: Service, tmp_path: Path) -> None:
+    questions, rates = Questions(), defaultdict(list)
+    with Service(tmp_path, "--workers", "0", "--processes", "0") as threads:
+        for _ in range(ROUNDS):  # by turns, so that both meet the same machine
+            for name, one in (("threads", threads), (f"{PROCESSES} processes", service)):
+                met = ask(one, lambda: recommending(questions), clients=CLIENTS, each=EACH // 2)
+                rates[name].append(len(met.seconds) / met.wall_seconds)
+    slow, fast = (statistics.median(found) for found in rates.values())
+    print(
+        f"\nPOST /recommend, {CLIENTS} clients: {slow:.0f} /s computed in threads, {fast:.0f} /s in "
+        f"{PROCESSES} processes, {fast / slow:.2f} times as many (load {os.getloadavg()[0]:.1f})"
+    )
+    assert fast >= WORTH * slow
