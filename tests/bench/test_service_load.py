@@ -245,7 +245,7 @@ def test_processes_serve_more_than_threads(service: Service, tmp_path: Path) -> 
                 rates[name].append(len(met.seconds) / met.wall_seconds)
     slow, fast = (statistics.median(found) for found in rates.values())
     print(
-        f"\nPOST /recommend, {CLIENTS} clients: {slow:.0f} /s computed in threads, {fast:.0f} /s in "
-        f"{PROCESSES} processes, {fast / slow:.2f} times as many (load {os.getloadavg()[0]:.1f})"
+        f"\nPOST /recommend, {CLIENTS} clients: {slow:.0f} /s computed in threads, {fast:.0f} /s "
+        f"in {PROCESSES} processes, {fast / slow:.2f} times as many (load {os.getloadavg()[0]:.1f})"
     )
     assert fast >= WORTH * slow
