@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from iojoule.api.http.datasets.schemas import UPLOAD
+from iojoule.api.http.recommend.schemas import EXAMPLE as RECOMMEND
 from iojoule.api.state.files import ContentStore
 from iojoule.api.state.place import Place, State
 from tests.postgresql import PostgresqlServer, programs
@@ -26,12 +27,12 @@ TABLE = UPLOAD["requestBody"]["content"]["text/csv"]["examples"]["worked"]["valu
 
 
 class Service(ServiceProcess):
-    """A service with two workers, some of which are killed."""
+    """A service with two workers and two processes that compute, some of which are killed."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(place.folder, workers=2, options=("--database", place.database))
 
-    def workers(self) -> list[int]:
+    def children(self) -> list[int]:
         task = Path(f"/proc/{self.process.pid}/task")
         return [
             int(pid) for one in task.iterdir() for pid in (one / "children").read_text().split()
@@ -43,7 +44,7 @@ class Service(ServiceProcess):
 
 
 class Client(threading.Thread):
-    """Asks for jobs and uploads datasets, and remembers what was promised."""
+    """Asks for jobs and answers and uploads datasets, and remembers what was promised."""
 
     def __init__(self, service: Service, number: int) -> None:
         super().__init__()
@@ -51,6 +52,7 @@ class Client(threading.Thread):
         self.enough = threading.Event()
         self.jobs: dict[str, str] = {}
         self.datasets: dict[str, dict[str, Any]] = {}
+        self.answers = 0
         self.refused: list[str] = []
 
     def run(self) -> None:
@@ -60,28 +62,34 @@ class Client(threading.Thread):
             try:
                 base = f"http://127.0.0.1:{self._service.port}"
                 with httpx.Client(base_url=base, timeout=30, trust_env=False) as client:
-                    self._ask(client, key, upload=count % 8 == 0)
+                    self._ask(
+                        client, key, ("upload", "simulate", "recommend", "simulate")[count % 4]
+                    )
             except httpx.TransportError:
                 time.sleep(0.1)  # it was killed; the same request comes again
                 continue
             count += 1
             self.enough.wait(0.2)
 
-    def _ask(self, client: httpx.Client, key: str, *, upload: bool) -> None:
+    def _ask(self, client: httpx.Client, key: str, what: str) -> None:
         headers = {"Idempotency-Key": key}
-        if upload:
+        if what == "upload":
             headers["Content-Type"] = "text/csv"
             answer = client.post("/datasets", content=TABLE, headers=headers)
-        else:
+        elif what == "simulate":
             answer = client.post("/simulations", json=SIMULATE, headers=headers)
-        if answer.status_code == 503:  # what read the upload was killed
-            raise httpx.ReadError(answer.text)
-        if not answer.is_success:
-            self.refused.append(answer.text)
-        elif upload:
-            self.datasets[key] = answer.json()
         else:
+            answer = client.post("/recommend", json=RECOMMEND)
+        if answer.status_code == 503:  # what read the upload was killed, or twice what computes
+            raise httpx.ReadError(answer.text)
+        if not answer.is_success or (what == "recommend" and not answer.json()["recommended"]):
+            self.refused.append(answer.text)
+        elif what == "upload":
+            self.datasets[key] = answer.json()
+        elif what == "simulate":
             self.jobs[key] = answer.json()["id"]
+        else:
+            self.answers += 1
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -105,9 +113,9 @@ def test_what_was_accepted_is_done_whoever_is_killed(place: Place) -> None:
     try:
         for _ in range(KILLS // 2):
             time.sleep(chosen.uniform(0.3, 1.5))
-            workers = service.workers()
-            if workers and chosen.random() < 0.6:
-                os.kill(chosen.choice(workers), signal.SIGKILL)
+            children = service.children()
+            if children and chosen.random() < 0.6:
+                os.kill(chosen.choice(children), signal.SIGKILL)
             else:
                 service.restart()
         for client in clients:
@@ -128,6 +136,7 @@ def check(service: Service, place: Place, clients: list[Client]) -> None:
     assert not refused
     assert len(set(accepted)) == len(accepted) > 10
     assert datasets
+    assert all(client.answers for client in clients)
     base = f"http://127.0.0.1:{service.port}"
     with httpx.Client(base_url=base, timeout=60, trust_env=False) as client:
         for id_ in accepted:
