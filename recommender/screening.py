@@ -46,6 +46,8 @@ BLOCK_ROWS = 131_072
 
 ROWS_A_THREAD = 8_000
 """Fewer rows than two times this are not worth a second thread."""
+THREADS = 2
+"""Of one search; whoever searches in several processes has one for each of its cores."""
 
 KEPT_BYTES = 64 << 20
 """Freed memory that the process keeps: glibc maps arrays above 128 KiB anew each time, and touching
@@ -183,7 +185,7 @@ class Screening:
             columns, feasible = np.empty((7, size)), np.empty(size, dtype=np.uint8)
             # bound by bound in memory, for whoever reads them takes one after the other
             reached, violations = np.empty((2, len(self.judge.limits), size))
-            threads = 2 if size >= 2 * ROWS_A_THREAD else 1
+            threads = THREADS if size >= 2 * ROWS_A_THREAD else 1
             self.task.run(
                 len(self._at.one_of_each), first, last, columns, feasible, reached, violations,
                 threads,
