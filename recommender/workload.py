@@ -37,6 +37,10 @@ LEAST_SAVING_PERCENT = 2.0
 work that are asked on different days then do not change a host to and fro."""
 
 
+LEAST_DEMAND = 1e-9
+"""An operation, or a byte, in thirty years: what a joule does for less no number says."""
+
+
 class Scope(StrEnum):
     """Whose energy counts."""
 
@@ -159,6 +163,13 @@ class WorkloadProfile(Section):
                 f"current.request_bytes: {current} is below useful_request_bytes = {useful}; say "
                 "the size that the application itself asks for in both"
             )
+        for name in ("demand_bytes_per_second", "demand_operations_per_second"):
+            demand = getattr(self.workload, name)
+            if demand is not None and demand < LEAST_DEMAND:
+                raise ValueError(
+                    f"workload.{name}: {demand:g} is no demand to choose a configuration by; "
+                    "leave it out where work is done as fast as possible"
+                )
         self._sla_fits()
         self._directions_fit()
         return self

@@ -39,6 +39,10 @@ def test_today_is_described_in_the_words_of_the_schema() -> None:
         ({"workload": {**READ, "demand_bytes_per_second": -1}}, "demand_bytes_per_second"),
         ({"workload": {**READ, "demand_operations_per_second": 0}}, "demand_operations_per_second"),
         (
+            {"workload": {**READ, "demand_operations_per_second": 1e-300}},
+            "demand_operations_per_second",
+        ),
+        (
             {"workload": {**READ, "demand_operations_per_second": 1, "demand_bytes_per_second": 1}},
             "demand_operations_per_second",
         ),

@@ -66,6 +66,7 @@ def test_an_impossible_configuration_is_pointed_at(
         ("/workload_profile/sla/latency_p99_max", 5, 422),
         ("/workload_profile/sla/confidence", 2, 422),
         ("/workload_profile/workload/demand_operations_per_second", 1.6e308, 422),
+        ("/workload_profile/workload/demand_operations_per_second", 5e-324, 422),
         ("/workload_profile/workload/read_fraction", True, 422),
         ("/workload_profile/free/queue_depth", [], 422),
         ("/workload_profile/objective", "happiness", 422),
