@@ -59,7 +59,7 @@ def test_some_hundred_requests_find_no_fault(served: Served, tmp_path: Path) -> 
 )
 def test_thousands_of_requests_find_no_fault(served: Served, tmp_path: Path, seed: int) -> None:
     found = fuzz(
-        served.url, tmp_path, seed=seed, examples=30, phases="examples,coverage,fuzzing,stateful"
+        served.url, tmp_path, seed=seed, examples=60, phases="examples,coverage,fuzzing,stateful"
     )
     sys.stdout.write(f"{found}\n")
     assert not found.failures, "\n".join(found.failures[:20])
