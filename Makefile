@@ -58,7 +58,7 @@ test-fresh: ## demo and test in a new minimal Debian 12, as root and as a plain 
 fuzz: setup ## every fuzzer for SECONDS each (needs clang++)
 	@scripts/fuzz.sh $(SECONDS)
 
-fuzz-api: setup ## requests by the thousand, made from the service's own description (20 min)
+fuzz-api: setup ## requests by the thousand, made from the service's own description (10 min)
 	$(BIN)/python -m pytest -s -m soak tests/end_to_end/test_api_fuzz.py
 
 bench: setup ## the time and memory budgets
