@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 
@@ -14,13 +15,15 @@ class ServiceProcess:
 
     Args:
         folder: Where it keeps things.
-        workers: Processes that run jobs.
-        options: Of `iojoule serve`, besides.
+        options: Of `iojoule serve`.
+        environment: None: that of the tests.
     """
 
-    def __init__(self, folder: Path, *, workers: int = 1, options: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, folder: Path, *options: str, environment: Mapping[str, str] | None = None
+    ) -> None:
         self.folder, self.port = folder, 0
-        self._options = ("--state", str(folder), "--workers", str(workers), *options)
+        self._options, self._environment = ("--state", str(folder), *options), environment
         self.start()
 
     @property
@@ -35,7 +38,7 @@ class ServiceProcess:
         # a file and no pipe: nobody reads it while the service runs, and a full pipe would stop it
         log = self.folder.with_name(f"{self.folder.name}.log")
         with log.open("w") as stream:
-            self.process = subprocess.Popen(command, stderr=stream)
+            self.process = subprocess.Popen(command, stderr=stream, env=self._environment)
         while self.process.poll() is None:
             found = re.search(r"listening on http://127\.0\.0\.1:(\d+)", log.read_text())
             if found is not None:

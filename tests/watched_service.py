@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,8 +10,8 @@ from pathlib import Path
 import psutil
 
 from tests.http_client import Connection, request
+from tests.service import ServiceProcess
 
-COMMAND = [sys.executable, "-c", "from iojoule.api.cli import main; main()", "serve"]
 READY = request("GET", "/readyz")
 
 
@@ -28,13 +25,8 @@ class Use:
     processes: int
 
 
-class Service:
+class Service(ServiceProcess):
     """Runs until the block ends.
-
-    Args:
-        state: Folder of what it keeps.
-        options: Of `iojoule serve`.
-        environment: None: that of the tests.
 
     Attributes:
         ready_seconds: From its start until GET /readyz was answered with 200.
@@ -42,24 +34,11 @@ class Service:
     """
 
     def __init__(
-        self, state: Path, *options: str, environment: Mapping[str, str] | None = None
+        self, folder: Path, *options: str, environment: Mapping[str, str] | None = None
     ) -> None:
         self._begun = time.perf_counter()
-        self._process = subprocess.Popen(
-            [*COMMAND, "--port", "0", "--state", str(state), *options],
-            stderr=subprocess.PIPE, text=True,
-            env=environment,
-        )  # fmt: skip
-        assert self._process.stderr is not None
-        said = re.search(r"http://127\.0\.0\.1:(\d+)", self._process.stderr.readline())
-        assert said, "the service did not start"
-        self.port = int(said[1])
+        super().__init__(folder, *options, environment=environment)
         self.ready_seconds, self.ready_processor_seconds = 0.0, 0.0
-
-    @property
-    def base(self) -> str:
-        """Its address."""
-        return f"http://127.0.0.1:{self.port}"
 
     def __enter__(self) -> Service:
         with self.connection() as connection:  # waits in the backlog until somebody answers
@@ -69,8 +48,7 @@ class Service:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        self._process.communicate()
+        self.stop()
 
     def connection(self) -> Connection:
         """A connection to it."""
@@ -78,7 +56,7 @@ class Service:
 
     def processes(self) -> list[psutil.Process]:
         """The service and all that it started."""
-        here = psutil.Process(self._process.pid)
+        here = psutil.Process(self.process.pid)
         return [here, *here.children(recursive=True)]
 
     def processor_seconds(self) -> float:

@@ -15,7 +15,7 @@ from functools import partial
 
 from iojoule.api.acting.answer_file import Answer
 from iojoule.api.acting.errors import SlaBreachedError
-from iojoule.api.quantities import quantity
+from iojoule.api.words.quantities import quantity
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.errors import SensorError
 from iojoule.measure.host.block_watch import BlockWindow, Direction, between, read_counters

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from iojoule.api import answer_reasons as reasons
-from iojoule.api import answer_sentences as sentences
-from iojoule.api.answer_rows import HEADINGS, evidence, shown, split_knobs, target
-from iojoule.api.answer_words import KNOBS, SCOPE_POWER, knob, setting
 from iojoule.api.cli import console
-from iojoule.api.quantities import quantity
+from iojoule.api.words import reasons, sentences
+from iojoule.api.words.configurations import KNOBS, SCOPE_POWER, knob, setting
+from iojoule.api.words.quantities import quantity
+from iojoule.api.words.rows import HEADINGS, evidence, shown, split_knobs, target
 from iojoule.recommender.answer import Miss, Recommendation, Row, Saving
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import YEARLY

@@ -10,7 +10,7 @@ import typer
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.cli.server import ServerOption, service
-from iojoule.api.quantities import digits
+from iojoule.api.words.quantities import digits
 
 if TYPE_CHECKING:
     from iojoule.api.devices import DeviceDetail, ProfileSummary

@@ -128,7 +128,7 @@ def frontier(
     given back.
     """
     from iojoule.api.cli import fleet_table
-    from iojoule.api.plot import check_target
+    from iojoule.api.plots.front import check_target
     from iojoule.recommender.fleet.document import load_fleet
 
     if plot is not None:
@@ -151,7 +151,7 @@ def frontier(
     else:
         console.emit_table(*fleet_table.frontier_parts(found))
     if plot is not None:
-        from iojoule.api.plot_fleet import draw_frontier
+        from iojoule.api.plots.fleet import draw_frontier
 
         draw_frontier(found, plot)
         console.note(f"wrote {plot}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from iojoule.api import fleet_words as words
 from iojoule.api.cli import console
 from iojoule.api.fleets import FleetAnswer, FrontierAnswer
+from iojoule.api.words import fleets as words
 from iojoule.datasets.schema import Configuration
 from iojoule.recommender.fleet.plan import Assignment, Plan
 from iojoule.recommender.fleet.replacement import Replacement

@@ -244,7 +244,7 @@ _SHOWN = {
 
 
 def _emit_table(answers: Answers | ServedAnswers, about: _About) -> None:
-    from iojoule.api.quantities import quantity
+    from iojoule.api.words.quantities import quantity
 
     shown = {name: said for name, said in _SHOWN.items() if name in answers.quantities}
     table = console.new_table([*answers.columns, *shown.values(), "evidence"])

@@ -117,7 +117,7 @@ def recommend(
     Leaves with exit code 7 where no configuration meets the SLA; the nearest misses are shown.
     """
     if plot is not None:
-        from iojoule.api.plot import check_target
+        from iojoule.api.plots.front import check_target
 
         check_target(plot)
     check_report(report)
@@ -153,7 +153,7 @@ def recommend(
         found, sources = _answer(chosen, asked, question), chosen.sources
     _emit(found, output, rows)
     if plot is not None:
-        from iojoule.api.plot import draw_front
+        from iojoule.api.plots.front import draw_front
 
         draw_front(found, plot)
         console.note(f"wrote {plot}")

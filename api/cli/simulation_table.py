@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from iojoule.api.cli import console
-from iojoule.api.quantities import quantity
 from iojoule.api.simulations import Plan
+from iojoule.api.words.quantities import quantity
 from iojoule.sim.result import FlowResult, ScenarioResult
 
 FLOW_TITLES = (

@@ -85,7 +85,7 @@ def timeline(
 
 
 def _emit_table(found: TimeLine) -> None:
-    from iojoule.api.quantities import quantity
+    from iojoule.api.words.quantities import quantity
 
     table = console.new_table(["from", "to", "the drive", "throughput", "drive power", "in cache"])
     for one in found.stretches():
@@ -114,7 +114,7 @@ _TOTALS = (
 
 
 def _totals(found: TimeLine) -> Iterator[str]:
-    from iojoule.api.quantities import quantity
+    from iojoule.api.words.quantities import quantity
 
     totals = found.totals()
     for name, unit, said in _TOTALS:

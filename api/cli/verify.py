@@ -132,8 +132,8 @@ def verify(
 
 
 def _parts(found: Verification, answer: Answer) -> Iterator[Any]:
-    from iojoule.api.answer_words import SCOPE_POWER
-    from iojoule.api.quantities import quantity
+    from iojoule.api.words.configurations import SCOPE_POWER
+    from iojoule.api.words.quantities import quantity
 
     yield f"{answer.workload}: energy of {SCOPE_POWER[found.scope][1]} for the same work"
     if found.saving is not None:

@@ -191,8 +191,8 @@ def sweep(
     asked = sweep_of(base, axis or [], points, changes)
     what_if_table.check_shown(show)
     if plot is not None:
-        from iojoule.api.plot import check_target
-        from iojoule.api.plot_sweep import check_drawable
+        from iojoule.api.plots.front import check_target
+        from iojoule.api.plots.sweep import check_drawable
 
         check_target(plot)
         check_drawable(asked.axes)
@@ -203,7 +203,7 @@ def sweep(
         found = run_sweep(asked, out, pool, watch=watch, clock=time.monotonic)
     what_if_table.emit_sweep(found, show, output)
     if plot is not None:
-        from iojoule.api.plot_sweep import draw_sweep
+        from iojoule.api.plots.sweep import draw_sweep
 
         draw_sweep(found, show, plot)
         console.note(f"wrote {plot}")

@@ -8,9 +8,9 @@ from typing import Any
 
 import typer
 
-from iojoule.api import what_if_words as words
 from iojoule.api.cli import console
 from iojoule.api.what_ifs import SweepAnswer
+from iojoule.api.words import what_ifs as words
 from iojoule.recommender.what_if.outcome import Outcome, Totals
 
 MOST_SHOWN = 40

@@ -212,7 +212,7 @@ def day(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show what the hours of a day look like, from observations at different times."""
-    from iojoule.api.quantities import quantity
+    from iojoule.api.words.quantities import quantity
     from iojoule.datasets.io_summary import parse_summary
     from iojoule.recommender.workload import read_text
     from iojoule.recommender.workloads.day_profile import day_profile

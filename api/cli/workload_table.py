@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from iojoule.api.cli import console
-from iojoule.api.quantities import digits, quantity, size
+from iojoule.api.words.quantities import digits, quantity, size
 from iojoule.datasets.io_summary import IoSummary, IoWindow, LogHistogram
 from iojoule.recommender.workload import WorkloadProfile
 

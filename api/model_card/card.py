@@ -9,7 +9,7 @@ from iojoule.api.model_card.findings import FindingsSummary, findings_section
 from iojoule.api.model_card.host import host_section
 from iojoule.api.model_card.performance import curves_section, states_section
 from iojoule.api.model_card.power import idle_section, power_section, writes_section
-from iojoule.api.quantities import size
+from iojoule.api.words.quantities import size
 from iojoule.datasets.profile import DeviceProfile
 
 PERFORMANCE = (

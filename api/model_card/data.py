@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from iojoule.api.documents.content import Block, Section, Table, Text, percent
-from iojoule.api.quantities import quantity
+from iojoule.api.words.quantities import quantity
 from iojoule.datasets.profile import DeviceProfile, Parameter
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.predictor import Predictor

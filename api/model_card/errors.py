@@ -7,7 +7,7 @@ from scipy.stats import binomtest
 
 from iojoule.api.documents.content import Block, Section, Table, Text, percent
 from iojoule.api.model_card.pictures import residual_picture
-from iojoule.api.quantities import size
+from iojoule.api.words.quantities import size
 from iojoule.datasets.profile import Assessment, DeviceProfile, HeldOut
 
 CONFIDENCE = 0.9

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iojoule.api.documents.content import Block, Section, Table, Text, percent
-from iojoule.api.quantities import digits, quantity
+from iojoule.api.words.quantities import digits, quantity
 from iojoule.datasets.profile import DeviceProfile, HostPath, Parameter, path_key
 
 

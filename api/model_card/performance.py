@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iojoule.api.documents.content import Block, Section, Table, Text, percent
 from iojoule.api.model_card.pictures import saturation_picture
-from iojoule.api.quantities import digits, quantity, size
+from iojoule.api.words.quantities import digits, quantity, size
 from iojoule.datasets.profile import CEILING_COMMANDS, DeviceProfile, Parameter, Surface
 
 OCTAVE_TOLERANCE = 1e-6

@@ -18,7 +18,7 @@ from iojoule.api.power_laws import (
     measured,
     of_direction,
 )
-from iojoule.api.quantities import quantity, size
+from iojoule.api.words.quantities import quantity, size
 from iojoule.datasets.profile import (
     Assessment,
     DevicePower,

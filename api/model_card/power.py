@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iojoule.api.documents.content import Block, Section, Table, Text, percent
 from iojoule.api.model_card.pictures import power_picture
-from iojoule.api.quantities import digits, quantity
+from iojoule.api.words.quantities import digits, quantity
 from iojoule.datasets.profile import DeviceProfile, Parameter
 
 UNKNOWN = (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iojoule.api import fleet_words as words
 from iojoule.api.documents.chart import Axis, Chart, Point, Span, draw
 from iojoule.api.documents.content import Block, Document, Picture, Points, Section, Table, Text
 from iojoule.api.fleets import FleetAnswer, FrontierAnswer
-from iojoule.api.quantities import quantity
 from iojoule.api.reports import asked as questions
 from iojoule.api.reports.asked import Asked
+from iojoule.api.words import fleets as words
+from iojoule.api.words.quantities import quantity
 from iojoule.recommender.fleet.plan import FrontierPoint, Plan
 from iojoule.recommender.fleet.rollout import Stage
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from iojoule.api.answer_rows import HEADINGS, evidence, shown, split_knobs
-from iojoule.api.answer_words import SCOPE_POWER, knob, same_setting, setting
 from iojoule.api.documents.chart import Axis, Chart, Limit, Point, Span, draw
 from iojoule.api.documents.content import Picture, Table
-from iojoule.api.plot import Measure, limits, measures
-from iojoule.api.quantities import quantity
+from iojoule.api.plots.front import Measure, limits, measures
+from iojoule.api.words.configurations import SCOPE_POWER, knob, same_setting, setting
+from iojoule.api.words.quantities import quantity
+from iojoule.api.words.rows import HEADINGS, evidence, shown, split_knobs
 from iojoule.recommender.answer import Recommendation, Row
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import YEARLY

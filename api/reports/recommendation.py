@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iojoule.api import answer_reasons as reasons
-from iojoule.api import answer_sentences as sentences
-from iojoule.api.answer_rows import target
-from iojoule.api.answer_words import SCOPE_POWER, setting
 from iojoule.api.documents.content import (
     Block,
     Code,
@@ -17,11 +13,14 @@ from iojoule.api.documents.content import (
     Table,
     Text,
 )
-from iojoule.api.quantities import quantity
 from iojoule.api.recommendations import RecommendationAnswer
 from iojoule.api.reports import asked as questions
 from iojoule.api.reports import front
 from iojoule.api.reports.asked import Asked
+from iojoule.api.words import reasons, sentences
+from iojoule.api.words.configurations import SCOPE_POWER, setting
+from iojoule.api.words.quantities import quantity
+from iojoule.api.words.rows import target
 from iojoule.recommender.answer import Miss, Recommendation
 
 KIND = "recommendation"

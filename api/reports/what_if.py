@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iojoule.api import what_if_words as words
-from iojoule.api.answer_words import SCOPE_POWER
 from iojoule.api.documents.chart import Axis, Chart, Point, Span, draw
 from iojoule.api.documents.content import Block, Document, Picture, Points, Section, Table, Text
-from iojoule.api.quantities import quantity
 from iojoule.api.reports import asked as questions
 from iojoule.api.reports.asked import Asked
 from iojoule.api.reports.recommendation import answer, question, versions
 from iojoule.api.what_if_answer import WhatIfAnswer
+from iojoule.api.words import what_ifs as words
+from iojoule.api.words.configurations import SCOPE_POWER
+from iojoule.api.words.quantities import quantity
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.what_if.outcome import Outcome, Side
 from iojoule.recommender.what_if.shared_error import weaker

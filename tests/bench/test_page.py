@@ -68,7 +68,7 @@ def browser() -> Iterator[Browser]:
 
 def opened(browser: Browser, service: Service) -> tuple[Page, float]:
     """A page that nobody has visited before, and seconds until its first front was painted."""
-    page = browser.new_context(base_url=service.base).new_page()
+    page = browser.new_context(base_url=service.url).new_page()
     page.add_init_script(WATCH)
     page.goto("/ui/")
     wait(page, "window.firstFront > 0")

@@ -115,7 +115,7 @@ def test_curl_lines_work_as_they_are_printed(
         key = api_keys.create(connection, "demo", api_keys.Scope.READ)[1]
     state.close()
     service = ServiceProcess(tmp_path / "open")
-    locked = ServiceProcess(tmp_path / "locked", workers=0, options=("--require-key",))
+    locked = ServiceProcess(tmp_path / "locked", "--workers", "0", "--require-key")
     try:
         shells = {True: Shell(folder, locked, key), False: Shell(folder, service)}
         for line in found:

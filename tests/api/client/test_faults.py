@@ -189,7 +189,7 @@ def test_keys_open_what_they_may(
     with state.database.write() as connection:
         reader = api_keys.create(connection, "reader", api_keys.Scope.READ)[1]
     state.close()
-    process = ServiceProcess(tmp_path, workers=0, options=("--require-key",))
+    process = ServiceProcess(tmp_path, "--workers", "0", "--require-key")
     try:
         with Client(process.url, key=reader) as client:
             assert client.predict(device, [{}]).device == device

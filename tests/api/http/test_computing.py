@@ -39,7 +39,7 @@ def running(folder: Path) -> Iterator[Service]:
 
 @pytest.fixture
 def client(running: Service) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=running.base, timeout=60, trust_env=False) as found:
+    with httpx.Client(base_url=running.url, timeout=60, trust_env=False) as found:
         yield found
 
 

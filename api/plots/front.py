@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iojoule.api.answer_words import SCOPE_POWER, same_setting, setting_in_short
-from iojoule.api.plot_points import front_points, is_table, write_points
-from iojoule.api.quantities import quantity
+from iojoule.api.plots.points import front_points, is_table, write_points
+from iojoule.api.words.configurations import SCOPE_POWER, same_setting, setting_in_short
+from iojoule.api.words.quantities import quantity
 from iojoule.datasets.atomic import write_atomically
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.vocabulary import Evidence

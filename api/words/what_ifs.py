@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from iojoule.api.answer_words import SCOPE_POWER, knob, setting
 from iojoule.api.documents.content import Table
-from iojoule.api.quantities import digits, quantity
 from iojoule.api.what_ifs import SweepAnswer
+from iojoule.api.words.configurations import SCOPE_POWER, knob, setting
+from iojoule.api.words.quantities import digits, quantity
 from iojoule.recommender.what_if.outcome import CapWhile, Outcome, Side
 from iojoule.recommender.what_if.thresholds import NOTHING_MEETS, Threshold
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from iojoule.api.plot import draw_front
+from iojoule.api.plots.front import draw_front
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.recommender.answer import Recommendation

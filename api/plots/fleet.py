@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from iojoule.api.fleets import FrontierAnswer
-from iojoule.api.plot import BLUE, STYLE, VERMILION, save
-from iojoule.api.plot_points import frontier_points, is_table, write_points
+from iojoule.api.plots.front import BLUE, STYLE, VERMILION, save
+from iojoule.api.plots.points import frontier_points, is_table, write_points
 
 
 def draw_frontier(found: FrontierAnswer, path: Path) -> None:

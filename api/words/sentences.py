@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iojoule.api.answer_rows import ranked
-from iojoule.api.answer_words import bound, plain_name, same_setting
-from iojoule.api.quantities import digits, quantity, size
+from iojoule.api.words.configurations import bound, plain_name, same_setting
+from iojoule.api.words.quantities import digits, quantity, size
+from iojoule.api.words.rows import ranked
 from iojoule.recommender.answer import Endurance, Recommendation, Saving, Shortfall
 from iojoule.recommender.factors import Factors
 from iojoule.recommender.power_cut import DurabilityAnswer, PowerCut

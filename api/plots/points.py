@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iojoule.api.answer_words import KNOBS
+from iojoule.api.words.configurations import KNOBS
 from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import InputError
 from iojoule.recommender.answer import Recommendation, Row
@@ -17,7 +17,7 @@ from iojoule.recommender.fleet.plan import FrontierPoint
 
 if TYPE_CHECKING:
     from iojoule.api.fleets import FrontierAnswer
-    from iojoule.api.plot import Measure
+    from iojoule.api.plots.front import Measure
     from iojoule.api.what_ifs import SweepAnswer
 
 Points = tuple[list[str], list[list[Any]]]

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from iojoule.api.quantities import quantity, size
+from iojoule.api.words.quantities import quantity, size
 
 
 @pytest.mark.parametrize(

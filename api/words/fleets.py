@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from iojoule.api.answer_words import setting_in_short
 from iojoule.api.documents.content import Table
 from iojoule.api.fleets import FrontierAnswer
-from iojoule.api.quantities import quantity
+from iojoule.api.words.configurations import setting_in_short
+from iojoule.api.words.quantities import quantity
 from iojoule.recommender.fleet.plan import Assignment, Plan, YearlyCosts
 from iojoule.recommender.fleet.rollout import Stage
 

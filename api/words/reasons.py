@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from iojoule.api.answer_words import bound, knob, plain_name, setting
 from iojoule.api.documents.content import Table
-from iojoule.api.quantities import quantity
+from iojoule.api.words.configurations import bound, knob, plain_name, setting
+from iojoule.api.words.quantities import quantity
 from iojoule.datasets.schema import Configuration
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.reasons import Attribution, BoundSlack, BoundStep, MeasureNext, Relaxation

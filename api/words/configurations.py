@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iojoule.api.quantities import quantity, size
+from iojoule.api.words.quantities import quantity, size
 from iojoule.datasets.schema import Configuration
 from iojoule.recommender.answer import Row
 from iojoule.recommender.workload import Free, Scope

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iojoule.api.answer_words import KNOBS, OF_HOST, SCOPE_POWER, knob, same_setting
+from iojoule.api.words.configurations import KNOBS, OF_HOST, SCOPE_POWER, knob, same_setting
 from iojoule.datasets.schema import Configuration
 from iojoule.recommender.answer import Recommendation, Row
 from iojoule.recommender.estimate import Estimate

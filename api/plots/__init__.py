@@ -1,0 +1,1 @@
+"""Draws answers, and writes the points that it draws."""

@@ -1,0 +1,1 @@
+"""What answers say, in words and rows that tables and documents share."""
