@@ -273,6 +273,7 @@ def test_a_job_that_does_not_change_is_not_sent_again(far: Client, middle: Betwe
     assert connection.ask("GET", "/jobs/{id}", job.id, headers=known).status_code == 304
 
 
+@pytest.mark.slow
 def test_a_service_that_is_killed_and_comes_back_is_followed_on(tmp_path: Path) -> None:
     process = ServiceProcess(tmp_path)
     try:

@@ -47,6 +47,7 @@ def test_performance_of_left_out_drives_is_covered() -> None:
     assert verdicts["throughput"].median_ratio < 15
 
 
+@pytest.mark.slow
 @needs_data
 def test_power_of_xie_et_al_is_contained_and_not_wide() -> None:
     found = judge_power(DATA)

@@ -37,6 +37,7 @@ def rows(profiles: Profiles) -> dict[str, Row]:
 WANTED = {"000-063", "000-066", "000-112", "000-128", "000-142", "000-143", "000-216", "001-042"}
 
 
+@pytest.mark.slow
 def test_a_finding_that_built_the_profile_changes_it_when_left_out(profiles: Profiles) -> None:
     whole = profiles.profile_for(DRIVE)
     without = profiles.profile_for(DRIVE, ["000-063"])

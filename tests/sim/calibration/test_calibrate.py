@@ -54,6 +54,7 @@ def test_a_killed_run_goes_on_where_it_stopped(problem: Problem, tmp_path: Path)
     assert runs[0].is_file()
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_finds_the_same_to_the_bit(problem: Problem, two_workers: str) -> None:
     settings = Settings(waves=1, designs=8)
     here = calibrate_timing(problem, settings, CalibrationFolder(None, {}))
