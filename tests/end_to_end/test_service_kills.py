@@ -30,7 +30,7 @@ class Service(ServiceProcess):
     """A service with two workers and two processes that compute, some of which are killed."""
 
     def __init__(self, place: Place) -> None:
-        super().__init__(place.folder, workers=2, options=("--database", place.database))
+        super().__init__(place.folder, "--workers", "2", "--database", place.database)
 
     def children(self) -> list[int]:
         task = Path(f"/proc/{self.process.pid}/task")
