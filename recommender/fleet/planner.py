@@ -193,7 +193,9 @@ class Planner:
             cheapest = nothing.solve(nothing.all_terms, low, gap=GAP)
             most = percentile_watts(nothing, cheapest or full)
         if most < least:
-            raise InputError(f"budgets: {most:g} W is below {least:g} W; swap the least and the most")
+            raise InputError(
+                f"budgets: {most:g} W is below {least:g} W; swap the least and the most"
+            )
         # a thousandth more, so that rounding does not make the ends infeasible
         return [float(watts) for watts in np.linspace(least * 1.001, most * 1.001, points)]
 
