@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import Request, Response
 from pydantic import BaseModel
 
-from iojoule.api.documents.html import POLICY
+from iojoule.api.documents.content import Document
+from iojoule.api.documents.html import POLICY, to_html
+from iojoule.api.http.computing import Computing
 from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.reports import Asked
+
+Question = TypeVar("Question", bound=BaseModel)
+Answer = TypeVar("Answer", bound=BaseModel)
 
 HTML = "text/html"
 
@@ -54,24 +60,71 @@ def _weight(parameters: list[str]) -> float:
     return 1.0
 
 
-def asked(profiles: ServedProfiles, operation: str, question: BaseModel, *devices: str) -> Asked:
+async def either(
+    http: Request,
+    computed: Computing,
+    answering: Callable[[ServedProfiles, Question], Answer],
+    reporting: Callable[[Answer, Asked], Document],
+    question: Question,
+    *devices: str,
+    name: str,
+) -> Response:
+    """The answer as JSON or, where that is preferred, its report.
+
+    Args:
+        http: The request.
+        computed: What computes.
+        answering: A function of a module that answers, with the profiles that it is given.
+        reporting: Likewise one that writes the report.
+        question: The body of the request.
+        devices: Those that it names.
+        name: Of the page, to save it under.
+    """
+    if wanted(http):
+        path = http.url.path
+        return page(await computed(_page, answering, reporting, path, question, devices), name)
+    content = await computed(_json, answering, question)
+    return Response(content, media_type="application/json", headers=VARY)
+
+
+def _json(
+    profiles: ServedProfiles,
+    answering: Callable[[ServedProfiles, Question], Answer],
+    question: Question,
+) -> bytes:
+    return answering(profiles, question).model_dump_json().encode()
+
+
+def _page(
+    profiles: ServedProfiles,
+    answering: Callable[[ServedProfiles, Question], Answer],
+    reporting: Callable[[Answer, Asked], Document],
+    operation: str,
+    question: Question,
+    devices: tuple[str, ...],
+) -> bytes:
+    answer = answering(profiles, question)
+    body = question.model_dump(mode="json", exclude_none=True)
+    asked = asked_at(datetime.now(UTC), profiles, operation, body, *devices)
+    return to_html(reporting(answer, asked)).encode()
+
+
+def asked_at(
+    moment: datetime, profiles: ServedProfiles, operation: str, body: dict[str, Any], *devices: str
+) -> Asked:
     """The question of a request.
 
     Args:
+        moment: When it came.
         profiles: Those that answer.
         operation: Its path.
-        question: Its body.
-        devices: Of the body.
+        body: Of the request.
+        devices: Those that it names.
     """
     sources = {
         source.name: source for device in devices for source in profiles.profile_of(device).sources
     }
-    return Asked(
-        at=datetime.now(UTC),
-        operation=operation,
-        request=question.model_dump(mode="json", exclude_none=True),
-        sources=tuple(sources.values()),
-    )
+    return Asked(at=moment, operation=operation, request=body, sources=tuple(sources.values()))
 
 
 def page(html: str | bytes, name: str) -> Response:

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 import anyio
 
 from iojoule.api.documents.html import to_html
+from iojoule.api.http import reports
 from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.http.stored import off_loop
 from iojoule.api.jobs.running import KINDS
-from iojoule.api.reports import Asked, what_if
+from iojoule.api.reports import what_if
 from iojoule.api.state import jobs
 from iojoule.api.state.errors import ConflictError, UnavailableError
 from iojoule.api.state.jobs import Job
@@ -71,13 +72,8 @@ def report(profiles: ServedProfiles, found: Job, content: bytes) -> bytes:
         found: The job.
         content: What it gave.
     """
-    device = found.request["device"]
-    asked = Asked(
-        at=datetime.fromtimestamp(found.created_at, UTC),
-        operation="/what-if",
-        request=found.request,
-        sources=tuple(profiles.profile_of(device).sources),
-    )
+    moment, device = datetime.fromtimestamp(found.created_at, UTC), found.request["device"]
+    asked = reports.asked_at(moment, profiles, "/what-if", found.request, device)
     return to_html(what_if.report(WhatIfAnswer.model_validate_json(content), asked)).encode()
 
 

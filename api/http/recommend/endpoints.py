@@ -6,10 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Request, Response
 
-from iojoule.api.documents.html import to_html
 from iojoule.api.http import reports
 from iojoule.api.http.computing import Computed
-from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.recommend import service
 from iojoule.api.http.recommend.schemas import EXAMPLE, RecommendationAnswer, RecommendRequest
@@ -32,18 +30,7 @@ RecommendBody = Annotated[
 )
 async def recommend(computed: Computed, request: RecommendBody, http: Request) -> Response:
     """Rank the configurations that meet the SLA for the least energy, against today's."""
-    if reports.wanted(http):
-        name = f"{request.workload_profile.name}-on-{request.device}"
-        return reports.page(await computed(_page, request), name)
-    return Response(
-        await computed(_answer, request), media_type="application/json", headers=reports.VARY
-    )
-
-
-def _answer(profiles: ServedProfiles, request: RecommendRequest) -> bytes:
-    return service.recommend(profiles, request).model_dump_json().encode()
-
-
-def _page(profiles: ServedProfiles, request: RecommendRequest) -> bytes:
-    asked = reports.asked(profiles, "/recommend", request, request.device)
-    return to_html(recommendation.report(service.recommend(profiles, request), asked)).encode()
+    return await reports.either(
+        http, computed, service.recommend, recommendation.report, request, request.device,
+        name=f"{request.workload_profile.name}-on-{request.device}",
+    )  # fmt: skip

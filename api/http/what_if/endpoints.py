@@ -6,12 +6,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request, Response
 
-from iojoule.api.documents.html import to_html
 from iojoule.api.http import reports
 from iojoule.api.http.computing import Computed
 from iojoule.api.http.gate import demand
 from iojoule.api.http.jobs.schemas import JobStatus
-from iojoule.api.http.predictors import Profiles, ServedProfiles
+from iojoule.api.http.predictors import Profiles
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.stored import Idempotency, Store, off_loop
 from iojoule.api.http.strict_json import StrictRoute
@@ -66,18 +65,7 @@ async def what_if(
         job = await off_loop(service.submit, store, profiles, request, named)
         told = JobStatus.of(job).model_dump_json()
         return Response(told, 202, {"Location": f"/jobs/{job.id}"}, "application/json")
-    if reports.wanted(http):
-        name = f"{request.workload_profile.name}-on-{request.device}-what-if"
-        return reports.page(await computed(_page, request), name)
-    return Response(
-        await computed(_answer, request), media_type="application/json", headers=reports.VARY
-    )
-
-
-def _answer(profiles: ServedProfiles, request: WhatIfRequest) -> bytes:
-    return service.ask(profiles, request).model_dump_json().encode()
-
-
-def _page(profiles: ServedProfiles, request: WhatIfRequest) -> bytes:
-    asked = reports.asked(profiles, "/what-if", request, request.device)
-    return to_html(report(service.ask(profiles, request), asked)).encode()
+    return await reports.either(
+        http, computed, service.ask, report, request, request.device,
+        name=f"{request.workload_profile.name}-on-{request.device}-what-if",
+    )  # fmt: skip
