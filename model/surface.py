@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -243,31 +242,6 @@ class TableLookup:
         near = [np.minimum(weight, 1.0 - weight) < 1e-6 for weight in weights]
         out["on_knot"] = np.logical_and.reduce(near).astype(float)
         return out
-
-    def on_product(
-        self, coordinates: tuple[Floats, Floats, Floats], path: Indices, names: Sequence[str]
-    ) -> dict[str, Floats]:
-        """Some quantities at every combination of path and coordinates.
-
-        Args:
-            coordinates: log2 of depths (D,), jobs (J,) and request bytes (S,).
-            path: Paths of the table, shape (k,).
-            names: Quantities wanted; those that the table does not have are left out.
-
-        Returns:
-            Arrays of shape (k, D, J, S).
-        """
-        known = [name for name in names if name in self.names]
-        grid = self.grid[[self.names.index(name) for name in known]]
-        grid = grid.reshape(len(known), -1, *map(len, self.axes))[:, path]
-        lows, weights = self._places(coordinates)
-        for axis, (low, weight) in enumerate(zip(lows, weights, strict=True), start=2):
-            below = grid.take(low, axis=axis)
-            if grid.shape[axis] > 1:
-                share = weight.reshape(-1, *(1,) * (4 - axis))
-                below = below * (1.0 - share) + grid.take(low + 1, axis=axis) * share
-            grid = below
-        return dict(zip(known, grid, strict=True))
 
     def _places(
         self, coordinates: tuple[Floats, Floats, Floats]

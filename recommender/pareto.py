@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
 
 import moocore
 import numpy as np
@@ -11,19 +10,9 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Scheduler
 from iojoule.model.frame import COMPLETIONS, SCHEDULERS, Frame
-from iojoule.recommender import _kernel
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
-
-
-class Takes(Protocol):
-    """Configurations of which some can be taken: a frame, or candidates not laid out yet."""
-
-    def take(self, rows: Any) -> Frame:
-        """Some of them: a slice, a mask or places."""
-
-    def __len__(self) -> int: ...
 
 
 TIE = 0.01
@@ -60,15 +49,11 @@ def _marked(costs: Floats, *, copies: bool) -> NDArray[np.bool_]:
     """As `non_dominated`; with `copies` all of the rows that are equal."""
     if len(costs) == 0:
         return np.zeros(0, dtype=bool)
-    lacking = 3 - costs.shape[1]
-    if lacking < 0:
-        costs = np.ascontiguousarray(costs)
-        return np.asarray(moocore.is_nondominated(costs, keep_weakly=copies), dtype=bool)
-    three = np.ascontiguousarray(np.pad(costs, ((0, 0), (0, lacking))) if lacking else costs)
-    return _kernel.non_dominated(three, copies).view(np.bool_)
+    costs = np.ascontiguousarray(costs)
+    return np.asarray(moocore.is_nondominated(costs, keep_weakly=copies), dtype=bool)
 
 
-def front(costs: Floats, frame: Takes) -> Rows:
+def front(costs: Floats, frame: Frame) -> Rows:
     """Rows of the Pareto set; of configurations with equal costs the simplest."""
     rows = np.flatnonzero(_marked(costs, copies=True))
     if len(rows) == 0:
@@ -77,7 +62,7 @@ def front(costs: Floats, frame: Takes) -> Rows:
     return np.sort(rows[non_dominated(costs[rows])])
 
 
-def simplest_first_of(frame: Takes, rows: Rows) -> Rows:
+def simplest_first_of(frame: Frame, rows: Rows) -> Rows:
     """As `simplest_first`, for some rows: positions within `rows`."""
     return simplest_first(frame.take(rows))
 

@@ -23,7 +23,6 @@ from iojoule.recommender.mixed_sizes import predictor_for
 from iojoule.recommender.reasons import MeasureNext
 from iojoule.recommender.rows import Details
 from iojoule.recommender.screen import Judge, Judged, Question, check_answerable, scope_watts
-from iojoule.recommender.screening import Block, Chosen, judged_blocks
 from iojoule.recommender.sensitivity import Layout
 from iojoule.recommender.shared_surface import with_shared_surface
 from iojoule.recommender.space import Candidates, join, knobs
@@ -261,7 +260,8 @@ def _search(judge: Judge, candidates: Candidates, steps: Steps) -> _Found:
     fronts: list[tuple[Frame, Floats]] = []
     misses: list[tuple[Frame, Floats]] = []
     near = np.zeros(0)
-    for judged in judged_blocks(judge, candidates):
+    for frame in candidates.blocks():
+        judged = judge.screen(frame, len(candidates.states))
         steps.see(judged)
         good = np.flatnonzero(judged.feasible)
         feasible += len(good)
@@ -317,12 +317,13 @@ def _least_values(values: Floats) -> Floats:
     return values if len(values) <= MOST_RIVALS else np.partition(values, MOST_RIVALS)[:MOST_RIVALS]
 
 
-def _front(judged: Judged | Block, good: NDArray[np.intp]) -> tuple[Frame, Floats]:
+def _front(judged: Judged, good: NDArray[np.intp]) -> tuple[Frame, Floats]:
     costs = judged.costs[good]
     if judged.soft.any():  # what comes closest to the preferred bounds stays too
         costs = np.column_stack([costs, judged.preferred_missed[good]])
-    kept = pareto.front(costs, Chosen(judged.frame, good))
-    return judged.frame.take(good[kept]), costs[kept]
+    frame = judged.frame.take(good)
+    kept = pareto.front(costs, frame)
+    return frame.take(kept), costs[kept]
 
 
 def _recommended(

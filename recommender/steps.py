@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.model.frame import Frame
-from iojoule.recommender.pareto import Takes, simplest_first_of
+from iojoule.recommender.pareto import simplest_first_of
 from iojoule.recommender.screen import DEMAND, Judge, Judged
-from iojoule.recommender.screening import Block
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -81,7 +80,7 @@ class Steps:
         """The least objective under the bounds as they are; None where nothing keeps them."""
         return self.least.get(("", "now"))
 
-    def see(self, judged: Judged | Block) -> None:
+    def see(self, judged: Judged) -> None:
         """Take a block of judged candidates into account."""
         # one bound after the other, as they lie in memory
         missed = [judged.violations[:, column] > 0 for column in range(len(self.limits))]
@@ -123,7 +122,7 @@ class Steps:
     def _offer(
         self,
         key: tuple[str, Way],
-        frame: Takes,
+        frame: Frame,
         rows: Rows,
         preferred: Floats | None,
         objective: Floats,
@@ -144,7 +143,7 @@ class Steps:
         self.least[key] = Least(missed, value, frame.take(slice(row, row + 1)))
 
     def _come_close(
-        self, name: str, judged: Judged | Block, rows: Rows, ratio: Floats, column: int
+        self, name: str, judged: Judged, rows: Rows, ratio: Floats, column: int
     ) -> None:
         known = self.nearest.get(name)
         least = ratio.min()

@@ -1,8 +1,7 @@
 #!/bin/sh
-# Compiles the native parts, the simulator's core and the recommender's kernel, with the tools in
-# .venv, and nothing when they are up to date.
+# Compiles the simulator's core with the tools in .venv, and nothing when it is up to date.
 #
-#   build_core.sh            the extensions, into sim/ and recommender/
+#   build_core.sh            the extension, into sim/
 #   build_core.sh sanitize   the same with AddressSanitizer and UBSan, into build/core-sanitize
 #   build_core.sh fuzz       the fuzzers of tests/fuzz, into build/core-fuzz (needs clang++)
 set -eu
@@ -32,15 +31,15 @@ stamp=$build/built.stamp
 # folder is newer when a file was added to it or removed.
 up_to_date() {
     [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$key" ] && built &&
-        [ -z "$(find CMakeLists.txt sim/core recommender/kernel measure/lab/CMakeLists.txt measure/lab/disk measure/lab/preload tests/fuzz -newer "$stamp" 2>/dev/null | head -n 1)" ]
+        [ -z "$(find CMakeLists.txt sim/core measure/lab/CMakeLists.txt measure/lab/disk measure/lab/preload tests/fuzz -newer "$stamp" 2>/dev/null | head -n 1)" ]
 }
 
 built() {
     case $kind in
-    core) set -- sim/_core.*.so recommender/_kernel.*.so ;;
-    sanitize) set -- "$build"/_core.*.so "$build"/_kernel.*.so ;;
+    core) set -- sim/_core.*.so ;;
+    sanitize) set -- "$build"/_core.*.so ;;
     esac
-    [ "$kind" = fuzz ] || { [ -e "$1" ] && [ -e "$2" ]; }
+    [ "$kind" = fuzz ] || [ -e "$1" ]
 }
 
 if up_to_date; then exit 0; fi

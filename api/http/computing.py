@@ -28,8 +28,6 @@ from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.state.errors import UnavailableError
 from iojoule.api.state.place import Place, State
 from iojoule.api.state.profiles import ProfileVersion
-from iojoule.recommender import screening
-from iojoule.sim.workers import cores
 
 PROCESSES = 2
 """Questions computed at the same time; each holds the arrays of all its candidates."""
@@ -74,7 +72,7 @@ class Computing:
     ) -> ProcessPoolExecutor:
         pool = ProcessPoolExecutor(
             self._processes, multiprocessing.get_context(how), initializer=_begin,
-            initargs=(self._place, self._processes, os.getpid(), inherited),
+            initargs=(self._place, os.getpid(), inherited),
         )  # fmt: skip
         pool.submit(_nothing)  # forks all of them, now
         return pool
@@ -127,7 +125,7 @@ _own_profiles = ServedProfiles()
 _own_state: State
 
 
-def _begin(place: Place, processes: int, parent: int, inherited: Sequence[socket.socket]) -> None:
+def _begin(place: Place, parent: int, inherited: Sequence[socket.socket]) -> None:
     """Prepare a process that computes."""
     global _own_state
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -137,7 +135,6 @@ def _begin(place: Place, processes: int, parent: int, inherited: Sequence[socket
         one.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the service, which then ends these
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    screening.THREADS = max(1, min(screening.THREADS, cores() // processes))
     _own_state = State(place)
     _own_profiles.load_all()
     gc.freeze()
