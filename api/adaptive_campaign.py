@@ -132,10 +132,12 @@ def _asked(workload: Workload, question: WorkloadProfile) -> bool:
 
 
 def _allowed(configuration: Configuration, question: WorkloadProfile) -> bool:
-    most = question.max_concurrency
-    if most is not None and configuration.queue_depth * configuration.jobs > most:
-        return False
     useful = question.workload.useful_request_bytes
+    most = question.concurrency_max
+    in_flight = configuration.queue_depth * configuration.jobs
+    merged = configuration.request_bytes / useful if useful else 1.0
+    if isinstance(most, int) and in_flight * merged > most:
+        return False
     if useful is not None and configuration.request_bytes < useful:
         return False
     free = question.free

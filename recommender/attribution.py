@@ -41,7 +41,7 @@ MOST_PLAYERS = 8
 ROUTE = ("engine", "completion", "submission_polling", "scheduler")
 CONCURRENCY = ("queue_depth", "jobs")
 
-TOO_MANY = "more requests in flight than max_concurrency"
+TOO_MANY = "more requests in flight than the application has"
 UNKNOWN = "a path through the host that the profile does not know"
 
 
@@ -68,13 +68,20 @@ class Between:
     impossible: dict[str, int]
 
 
-def between(today: Frame, best: Frame, paths: HostPaths, max_concurrency: int | None) -> Between:
-    """Lay out what lies between two configurations, each a frame of one row; they differ."""
+def between(today: Frame, best: Frame, paths: HostPaths, most_bytes: float) -> Between:
+    """Lay out what lies between two configurations, each a frame of one row; they differ.
+
+    Args:
+        today: The one; `best` the other.
+        best: The other.
+        paths: Paths through the host that the profile knows.
+        most_bytes: Useful bytes that the application can have in flight.
+    """
     differs = (knobs(today) != knobs(best))[0]
     changed = [name for name, by in zip(Free.model_fields, differs, strict=True) if by]
     for players in _groupings(changed):
         frame = _mixed(today, best, players)
-        reasons = _reasons(frame, paths, max_concurrency)
+        reasons = _reasons(frame, paths, most_bytes)
         reasons[0] = reasons[-1] = ""
         exists = np.array([not reason for reason in reasons])
         found = fair_weights(len(players), exists)
@@ -118,7 +125,7 @@ def _mixed(today: Frame, best: Frame, players: Sequence[tuple[str, ...]]) -> Fra
     return replace(rows, host=host, **taken)
 
 
-def _reasons(frame: Frame, paths: HostPaths, max_concurrency: int | None) -> list[str]:
+def _reasons(frame: Frame, paths: HostPaths, most_bytes: float) -> list[str]:
     """Why each row cannot exist; empty where it can."""
     codes = code_of(frame)
     found = []
@@ -135,7 +142,7 @@ def _reasons(frame: Frame, paths: HostPaths, max_concurrency: int | None) -> lis
             found.append(why[1].split(";")[0].split(":")[0])
         elif not paths.keys[codes[row]]:
             found.append(UNKNOWN)
-        elif max_concurrency is not None and depth * jobs > max_concurrency:
+        elif depth * jobs * float(frame.request_bytes[row]) > most_bytes:
             found.append(TOO_MANY)
         else:
             found.append("")

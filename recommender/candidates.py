@@ -103,10 +103,13 @@ def build_candidates(
         [(p.engine, p.completion, p.submission_polling, p.scheduler) for p in routes],
         dtype=np.intp,
     )
-    combos = _combos(workload, table, np.array(depths), np.array(jobs), len(hosts))
-    dropped = total - len(combos) * len(sizes) * len(states)
+    combos = _combos(
+        table, np.array(depths), np.array(jobs), len(hosts), np.array(sizes),
+        workload.most_bytes_in_flight(current),
+    )  # fmt: skip
+    dropped = total - len(combos) * len(states)
     return Candidates(
-        combos, table, hosts, np.array(sizes, dtype=np.intp), np.array(states, dtype=np.intp),
+        combos, table, hosts, np.array(states, dtype=np.intp),
         current, used,
         {
             "impossible_paths": impossible_routes,
@@ -176,13 +179,14 @@ def _check_current(
             + ", ".join(key for key in paths.keys if key.endswith("/none")),
             field="current.engine",
         )
-    limit = workload.max_concurrency
-    if limit is not None and current.queue_depth * current.jobs > limit:
+    limit = workload.concurrency_max
+    in_flight = current.queue_depth * current.jobs * current.request_bytes
+    if workload.has_current and in_flight > workload.most_bytes_in_flight(current):
         raise InputError(
-            f"max_concurrency: {limit} is less than the {current.queue_depth} x {current.jobs} "
+            f"concurrency_max: {limit} is less than the {current.queue_depth} x {current.jobs} "
             "requests that the current configuration keeps in flight; raise it, or correct "
             "current.queue_depth or current.jobs",
-            field="max_concurrency",
+            field="concurrency_max",
         )
 
 
@@ -293,23 +297,28 @@ def _hosts(profile: DeviceProfile, free: Free, current: Configuration) -> Floats
 
 
 def _combos(
-    workload: WorkloadProfile, routes: Codes, depths: Codes, jobs: Codes, hosts: int
+    routes: Codes, depths: Codes, jobs: Codes, hosts: int, sizes: Codes, most_bytes: float
 ) -> Codes:
-    route, depth, job, host = (
+    """Rows of `Candidates.combos`: what can exist, with at most `most_bytes` in flight."""
+    route, depth, job, host, size = (
         axis.ravel()
-        for axis in np.indices((len(routes), len(depths), len(jobs), hosts), dtype=np.intp)
+        for axis in np.indices(
+            (len(routes), len(depths), len(jobs), hosts, len(sizes)), dtype=np.intp
+        )
     )  # fmt: skip
-    queue_depth, workers = depths[depth], jobs[job]
+    queue_depth, workers, request_bytes = depths[depth], jobs[job], sizes[size]
     keep = (routes[route, 0] != ENGINES.index(Engine.PSYNC)) | (queue_depth == 1)
-    if workload.max_concurrency is not None:
-        keep &= queue_depth * workers <= workload.max_concurrency
+    keep &= queue_depth * workers * request_bytes <= most_bytes
     if not keep.any():
         raise InputError(
-            "free: no candidate is left: all of them exceed max_concurrency or are too deep for "
-            "psync; list smaller values for queue_depth and jobs",
+            "free: no candidate is left: all of them need more requests in flight than the "
+            "application has, or are too deep for psync; list smaller values for queue_depth and "
+            "jobs, or raise concurrency_max",
             field="free",
         )
-    return np.stack([route[keep], queue_depth[keep], workers[keep], host[keep]], axis=1)
+    return np.stack(
+        [route[keep], queue_depth[keep], workers[keep], host[keep], request_bytes[keep]], axis=1
+    )
 
 
 def _facts(workload: WorkloadProfile) -> tuple[float, int, float, float]:

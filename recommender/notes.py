@@ -162,7 +162,7 @@ def _change(current: Row, recommended: Row) -> list[str]:
     if new.queue_depth * new.jobs > old.queue_depth * old.jobs:
         notes.append(
             f"the application must keep {new.queue_depth} x {new.jobs} requests in flight, today "
-            f"it keeps {old.queue_depth} x {old.jobs}; set max_concurrency if it cannot"
+            f"it keeps {old.queue_depth} x {old.jobs}; set concurrency_max if it cannot"
         )
     if new.completion is Completion.POLLED and old.completion is not Completion.POLLED:
         notes.append(

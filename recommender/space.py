@@ -48,11 +48,10 @@ class Candidates:
     The power state varies fastest: `states` consecutive rows differ in nothing else.
 
     Attributes:
-        combos: Route, queue depth, jobs and host settings of every combination that can exist,
-            shape (c, 4); routes and settings as rows of `routes` and `hosts`.
+        combos: Route, queue depth, jobs, host settings and request bytes of every combination that
+            can exist, shape (c, 5); routes and settings as rows of `routes` and `hosts`.
         routes: Codes of engine, completion, submission polling and scheduler, shape (r, 4).
         hosts: Settings of the host as in `model.host_settings`, shape (h, 6).
-        sizes: Request sizes in bytes.
         states: Power states.
         current: The current configuration with every default filled in.
         defaults_used: What was left out, and the default it took.
@@ -66,7 +65,6 @@ class Candidates:
     combos: Codes
     routes: Codes
     hosts: Floats
-    sizes: Codes
     states: Codes
     current: Configuration
     defaults_used: dict[str, Any]
@@ -83,29 +81,15 @@ class Candidates:
     @property
     def count(self) -> int:
         """Number of candidates."""
-        return len(self.combos) * len(self.sizes) * len(self.states)
+        return len(self.combos) * len(self.states)
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Frame]:
         """The candidates in order, about `rows` at a time, in whole runs of power states."""
-        run = len(self.sizes) * len(self.states)
+        run = len(self.states)
         step = max(1, rows // run)
         for start in range(0, len(self.combos), step):
             part = self.combos[start : start + step]
-            yield self._frame(
-                np.repeat(part, run, axis=0).T,
-                np.tile(np.repeat(self.sizes, len(self.states)), len(part)),
-                np.tile(self.states, len(part) * len(self.sizes)),
-            )
-
-    def take(self, rows: Codes) -> Frame:
-        """Some of the candidates, by their places in the order of `blocks`."""
-        point, state = np.divmod(rows, len(self.states))
-        combo, size = np.divmod(point, len(self.sizes))
-        return self._frame(self.combos[combo].T, self.sizes[size], self.states[state])
-
-    def by_state(self) -> Frame:
-        """The first combination and size in every power state."""
-        return self.take(np.arange(len(self.states)))
+            yield self._frame(np.repeat(part, run, axis=0).T, np.tile(self.states, len(part)))
 
     def current_frame(self) -> Frame:
         """The current configuration as one row."""
@@ -117,19 +101,22 @@ class Candidates:
             hosts=row_of(self.current.model_dump())[None, :],
         )
         return alone._frame(
-            np.array([[0], [self.current.queue_depth], [self.current.jobs], [0]], dtype=np.intp),
-            np.array([self.current.request_bytes]),
+            np.array(
+                [[0], [self.current.queue_depth], [self.current.jobs], [0],
+                 [self.current.request_bytes]],
+                dtype=np.intp,
+            ),
             np.array([self.current.power_state or 0]),
         )
 
-    def _frame(self, combos: Codes, sizes: Codes, states: Codes) -> Frame:
-        rows = len(sizes)
+    def _frame(self, combos: Codes, states: Codes) -> Frame:
+        rows = len(states)
         engine, completion, polling, scheduler = self.routes.T[:, combos[0]]
         fraction, pattern, collecting, written = self.facts
         return Frame(
             read_fraction=np.full(rows, fraction),
             pattern=np.full(rows, pattern, dtype=np.intp),
-            request_bytes=sizes.astype(float),
+            request_bytes=combos[4].astype(float),
             queue_depth=combos[1].astype(float),
             jobs=combos[2].astype(float),
             engine=engine,

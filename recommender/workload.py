@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import (
+    Configuration,
     Count,
     Depth,
     HostSettings,
@@ -118,7 +120,8 @@ class WorkloadProfile(Section):
         name: How the answer calls the workload.
         workload: What the application does, demand included; absent demand means as fast as
             possible.
-        current: What runs today.
+        current: What runs today; empty where nothing was said. A saving is stated only against a
+            stated one.
         free: What may change; None takes a default set (see `candidates.DEFAULT_FREE`).
         sla: What must hold; fields, or a text as in `recommender.sla_text`.
         state: State of the drive, a fact for writes.
@@ -126,7 +129,9 @@ class WorkloadProfile(Section):
         objective: What is made small; None means watts where a demand is stated, else joules per
             useful GB.
         factors: What energy and wear cost, for objectives and savings in money and CO2.
-        max_concurrency: Most requests the application can keep in flight (depth x jobs).
+        concurrency_max: Most requests of the application (`useful_request_bytes` each) that it can
+            keep in flight, or "unbounded". Left out: as many as `current` keeps in flight; without
+            `current` nothing is excluded and each row says how many it needs.
         write_amplification: Flash bytes per host byte where known.
         percentage_used: Rated endurance already used, percent.
         least_saving_percent: What a change must save of the objective; for less, today's
@@ -143,11 +148,21 @@ class WorkloadProfile(Section):
     scope: Scope = Scope.DEVICE_CPU
     objective: Objective | None = None
     factors: Factors = Factors()
-    max_concurrency: PositiveInt | None = None
+    concurrency_max: PositiveInt | Literal["unbounded"] | None = None
     write_amplification: Positive | None = None
     percentage_used: NonNegative | None = None
     least_saving_percent: Annotated[float, Field(ge=0, lt=100), number] = LEAST_SAVING_PERCENT
     notes: tuple[str, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _former_names(cls, data: Any) -> Any:
+        """Profiles of the first version call `concurrency_max` `max_concurrency`."""
+        if isinstance(data, dict) and "max_concurrency" in data:
+            data = dict(data)
+            limit = data.pop("max_concurrency")
+            data.setdefault("concurrency_max", limit)
+        return data
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -200,6 +215,28 @@ class WorkloadProfile(Section):
                 f"{by_operations * size:g} bytes a second, but throughput_bytes_per_second_min "
                 f"says {by_bytes:g}; state one of the two"
             )
+
+    @property
+    def has_current(self) -> bool:
+        """Whether anything was said about what runs today."""
+        return bool(self.current.model_dump(exclude_none=True))
+
+    def most_bytes_in_flight(self, current: Configuration) -> float:
+        """Useful bytes that the application can have in flight; infinite where nothing was said.
+
+        Counted in bytes, so that merging requests invents no clients.
+
+        Args:
+            current: What runs today, every default filled in.
+        """
+        if self.concurrency_max == "unbounded":
+            return math.inf
+        if self.concurrency_max is not None:
+            useful = self.workload.useful_request_bytes or current.request_bytes
+            return float(self.concurrency_max * useful)
+        if self.has_current:
+            return float(current.queue_depth * current.jobs * current.request_bytes)
+        return math.inf
 
     @property
     def as_fast_as_possible(self) -> bool:

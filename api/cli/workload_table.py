@@ -21,8 +21,8 @@ def parts(profile: WorkloadProfile, summary: IoSummary | None) -> list[Any]:
         stated = getattr(profile, section).model_dump(mode="json", exclude_none=True)
         for name, value in stated.items():
             table.add_row(f"{section}.{name}", _shown(name, value))
-    if profile.max_concurrency is not None:
-        table.add_row("max_concurrency", str(profile.max_concurrency))
+    if profile.concurrency_max is not None:
+        table.add_row("concurrency_max", str(profile.concurrency_max))
     found: list[Any] = [table]
     if summary is not None:
         found += _seen(summary.pooled())

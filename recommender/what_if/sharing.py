@@ -74,6 +74,6 @@ def part_of(workload: WorkloadProfile, profile: DeviceProfile, drives: int) -> W
         elif name in POWER_MAXIMA:
             scope = name.removesuffix("_power_watts_max")
             found[f"sla.{name}"] = watts_of_one(profile, scope, limit, drives)
-    if workload.max_concurrency is not None:
-        found["max_concurrency"] = max(1, workload.max_concurrency // drives)
+    if isinstance(workload.concurrency_max, int):
+        found["concurrency_max"] = max(1, workload.concurrency_max // drives)
     return with_fields(workload, found, f"the part of one of {drives} drives")

@@ -177,7 +177,7 @@ def _current(summary: IoSummary, seen: IoWindow, notes: list[str]) -> dict[str, 
         notes.append(
             f"{depth:.2f} requests in flight in the mean while there are any, "
             f"{max(seen.in_flight)} at most; taken as one job of that depth: state the engine, "
-            "jobs and depth that run today in [current], and max_concurrency where the application "
+            "jobs and depth that run today in [current], and concurrency_max where the application "
             "cannot keep more in flight"
         )
     if summary.scheduler in list(Scheduler):

@@ -40,7 +40,7 @@ def _fields(situation: Situation, values: Mapping[str, Any], profile_of: Profile
 MIX = Kind(("mix",), "share of reads: mix=0.5", one_by_one(_mix))
 SIZE = Kind(("size",), "useful bytes of a request: size=16384", one_by_one(_size))
 FIELD = Kind(
-    ("workload.", "current.", "free.", "state.", "max_concurrency", "scope", "objective"),
+    ("workload.", "current.", "free.", "state.", "concurrency_max", "scope", "objective"),
     "a field of the workload profile: workload.pattern=sequential",
     _fields,
 )
