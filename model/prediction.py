@@ -59,6 +59,14 @@ class Prediction:
     def __getitem__(self, name: str) -> Band:
         return self.bands[name]
 
+    def take(self, rows: Any, names: Iterable[str]) -> Prediction:
+        """Some rows of some quantities; the activity is left as it is."""
+        bands = {
+            name: Band(*(getattr(self.bands[name], part.name)[rows] for part in fields(Band)))
+            for name in {*names, "latency_mean_ns"}
+        }
+        return Prediction(bands, self.evidence[rows], self.activity)
+
     def evidence_words(self, name: str | None = None) -> list[str]:
         """Evidence as words; of throughput and latency where no quantity is named."""
         codes = self.evidence if name is None else self.bands[name].evidence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from iojoule.datasets.schema import Configuration, Section
-from iojoule.recommender.estimate import Estimate
+from iojoule.recommender.estimate import Ending, Estimate
 from iojoule.recommender.factors import Factors
 from iojoule.recommender.objective import Objective
 from iojoule.recommender.power_cut import DurabilityAnswer
@@ -13,12 +13,23 @@ from iojoule.recommender.reasons import Attribution, BoundSlack, MeasureNext, Re
 from iojoule.recommender.sla import Sla
 from iojoule.recommender.workload import Scope
 
-Verdict = Literal["proven", "not proven", "costs more", "stay"]
-"""`proven`: half the saving's interval is at most half the saving; `not proven`: it is wider, so
-that the saving has to be measured first; `costs more`: all of the interval lies below zero; `stay`:
-today's configuration is recommended."""
+Verdict = Literal["proven", "expected", "measure first", "costs more", "no change"]
+"""`proven`: it saves with a probability of 0.9, and both configurations were measured, or lie
+between measured neighbours, on this drive model and this kind of host; `expected`: it saves with
+that probability, on weaker evidence; `measure first`: it saves in expectation only; `costs more`:
+it takes more, to keep the bounds; `no change`: today's configuration stays."""
 
-ANSWER_VERSION = 2
+Action = Literal["change", "no change", "ranking", "none"]
+"""`change`: replace today's configuration; `no change`: it stays; `ranking`: nothing was said about
+today, so the first row is the one of the lowest expected objective; `none`: nothing is recommended,
+for the reason in `reason_code`."""
+
+ReasonCode = Literal["not_shown_to_hold", "demand_exceeds_capacity", "infeasible"]
+"""Why nothing is recommended. `not_shown_to_hold`: some bound depends on something that nobody
+knows, or holds only in expectation; `demand_exceeds_capacity`: no candidate can serve the demand,
+not even in expectation; `infeasible`: no candidate keeps every bound, not even in expectation."""
+
+ANSWER_VERSION = 3
 """Version of the answer's JSON layout."""
 
 
@@ -30,8 +41,11 @@ class Row(Section):
         throughput_bytes_per_second: Useful bytes served.
         capacity_bytes_per_second: Useful bytes that it could serve at full speed.
         iops: Requests served.
+        concurrency: Requests of the application in flight that it needs.
         busy_share: Share of the time in which it serves, 0 to 1.
-        latency_mean_ns: While serving with the stated depth in flight; likewise the percentiles.
+        latency_mean_ns: From the arrival of a request at the demanded rate; as fast as possible,
+            with the queue full. Unbounded where the demand may exceed the capacity. Likewise the
+            percentiles.
         device_power_watts: Mean power of the drive over busy time and gaps; likewise the others.
         device_cpu_power_watts: Drive and CPU together.
         joules_per_useful_gb: Energy of the answer's scope for 10^9 useful bytes.
@@ -49,6 +63,7 @@ class Row(Section):
     throughput_bytes_per_second: Estimate
     capacity_bytes_per_second: Estimate
     iops: Estimate
+    concurrency: int
     busy_share: float
     latency_mean_ns: Estimate
     latency_p50_ns: Estimate | None
@@ -70,17 +85,20 @@ class Row(Section):
 class Saving(Section):
     """What the recommended configuration saves against today's; negative means it costs more.
 
+    Both do the same work in the same time; where one of them is faster, it draws idle power for the
+    rest of that time, for nothing would switch it off.
+
     Attributes:
-        watts: Difference of mean power; where no demand is stated, of the running drives.
+        watts: Difference of mean power at the demanded rate, or at today's where none is stated.
         joules_per_useful_gb: Difference of the energy for 10^9 useful bytes.
-        kwh_per_year: For the work of a year (8766 h) at the demanded rate; where no demand is
-            stated, for what today's configuration does in a year.
+        kwh_per_year: For the work of a year (8766 h) at that rate.
         cost_per_year: Of the same work in the factors' currency, overhead and wear included; None
             where no price is stated. `co2_kilograms_per_year` likewise.
-        percent: Share of today's energy for the same work.
-        verdict: How sure it is that anything is saved: of energy, or of money or CO2 where that is
-            the objective.
-        reason: The verdict in words.
+        percent: Share of what today's configuration draws for this work (`percent_of`).
+        percent_of: What the percentage is a share of.
+        probability: That anything is saved: of energy, or of money or CO2 where that is the
+            objective.
+        verdict: What that and the evidence amount to.
     """
 
     watts: Estimate
@@ -89,12 +107,13 @@ class Saving(Section):
     cost_per_year: Estimate | None = None
     co2_kilograms_per_year: Estimate | None = None
     percent: Estimate
+    percent_of: str
+    probability: float
     verdict: Verdict
-    reason: str
 
 
 class NotTaken(Section):
-    """The best candidate, where it saves too little for a change.
+    """The best candidate in expectation, where no change is recommended.
 
     Attributes:
         row: The candidate.
@@ -127,7 +146,7 @@ class Endurance(Section):
 
     Attributes:
         host_bytes_per_year: Written by the host in a year of this work.
-        change_host_bytes_per_year: Against today's configuration.
+        change_host_bytes_per_year: Against today's configuration; None where none is stated.
         nand_bytes_per_year: Written to flash; None where no write amplification is known.
         years_left: Until the rated endurance is used up; None where the profile has no rating.
         cost_per_year: Share of the drive's price that a year's writes use up, in the factors'
@@ -137,7 +156,7 @@ class Endurance(Section):
     """
 
     host_bytes_per_year: float
-    change_host_bytes_per_year: float
+    change_host_bytes_per_year: float | None
     nand_bytes_per_year: float | None
     years_left: float | None
     cost_per_year: float | None = None
@@ -157,14 +176,17 @@ class Shortfall(Section):
         missed_by: Absolute amount, in the unit of the bound.
         missed_by_percent: Relative to the bound.
         preferred: Whether the bound is only preferred.
+        unknown: Whether nobody knows if it holds, for it depends on something without a value, as
+            the cost of a flush; `reached` then leaves that out.
     """
 
     bound: str
     limit: float
-    reached: float
-    missed_by: float
-    missed_by_percent: float
+    reached: Ending
+    missed_by: Ending
+    missed_by_percent: Ending
     preferred: bool = False
+    unknown: bool = False
 
 
 class Miss(Section):
@@ -200,10 +222,14 @@ class Recommendation(Section):
         factors: What energy and wear cost, as stated.
         demand_bytes_per_second: Useful bytes a second demanded, None for as fast as possible.
         sla: The bounds.
-        recommended: The configuration to use; None where nothing is feasible.
-        current: Today's configuration.
+        action: What to do.
+        reason_code: Why nothing is recommended; None where something is.
+        recommended: The configuration to use: today's where it stays; None where no candidate is
+            shown to keep every bound.
+        current: Today's configuration; None where nothing was said about it.
         current_place: Of today's configuration beside the Pareto set.
-        saving: Of `recommended` against `current`; None without power or without an answer.
+        saving: Of `recommended` against `current`; None without power, without an answer and
+            without a stated configuration of today.
         attribution: Which changed knob brings how much of the saving; None without one.
         least_saving_percent: What a change must save of the objective to be recommended.
         not_taken: The best candidate, where it saves less than that; None where it was taken.
@@ -239,9 +265,11 @@ class Recommendation(Section):
     factors: Factors
     demand_bytes_per_second: float | None
     sla: Sla
+    action: Action
+    reason_code: ReasonCode | None
     recommended: Row | None
-    current: Row
-    current_place: Place
+    current: Row | None
+    current_place: Place | None
     saving: Saving | None
     attribution: Attribution | None
     least_saving_percent: float

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from iojoule.datasets.profile import DeviceProfile
+from iojoule.model.served_latency import Flush
 from iojoule.recommender.answer import Row
 from iojoule.recommender.power_cut import DurabilityAnswer, PowerCut, Weaker
 from iojoule.recommender.workload import WorkloadProfile
@@ -20,19 +23,33 @@ FURTHER_APART = (10, 100)
 ALLOW = "allow weaker durability"
 """What an SLA must say."""
 
+PROTECTED_FLUSH_NS = (20_000.0, 0.7)
+"""Time of a flush by a drive with power-loss protection, ns, and its log sd: an assumption, a command
+that finds nothing to do takes 5 to 80 us."""
 
-def flush_wait(profile: DeviceProfile, workload: WorkloadProfile) -> tuple[float, float]:
-    """How long a job stands still for flushes, ns a request, and the log sd of that; 0 unknown."""
-    every = workload.workload.flush_every_writes
-    if not every or profile.flush is None or workload.read_fraction == 1.0:
-        return 0.0, 0.0
-    seconds = profile.flush.seconds
-    return 1e9 * seconds.value * (1.0 - workload.read_fraction) / every, seconds.sd
+
+def flush_of(profile: DeviceProfile, workload: WorkloadProfile) -> Flush | None:
+    """What waiting for flushes, or for forced writes, costs; None where the work waits for none.
+
+    A drive whose cache survives a power cut has nothing to write back: a flush is a command.
+    """
+    stated = workload.workload
+    every = 1 if stated.force_unit_access else stated.flush_every_writes
+    share = 1.0 - workload.read_fraction
+    if not every or share == 0.0:
+        return None
+    if profile.flush is not None and not stated.force_unit_access:
+        seconds = profile.flush.seconds
+        return Flush(share / every, 1e9 * seconds.value, seconds.sd)
+    if profile.valid_for.power_loss_protection:
+        return Flush(share / every, *PROTECTED_FLUSH_NS)
+    return Flush(share / every, np.nan)
 
 
 def ladder(profile: DeviceProfile, workload: WorkloadProfile) -> list[WorkloadProfile]:
     """The question as it is, then with ever weaker durability of which the effect is known."""
-    if not workload.sla.allow_weaker_durability or flush_wait(profile, workload)[0] == 0.0:
+    flush = flush_of(profile, workload)
+    if not workload.sla.allow_weaker_durability or flush is None or not flush.is_known:
         return [workload]
     return [workload, *_weaker(workload)]
 
@@ -59,7 +76,7 @@ def durability_of(
     profile: DeviceProfile,
     asked: WorkloadProfile,
     chosen: WorkloadProfile,
-    current: Row,
+    current: Row | None,
     recommended: Row,
 ) -> DurabilityAnswer | None:
     """What a power cut takes, today and as recommended; None for a workload that only reads.
@@ -68,7 +85,7 @@ def durability_of(
         profile: Of the drive.
         asked: The question as it was.
         chosen: The step of `ladder` that is recommended.
-        current: Today's configuration.
+        current: Today's configuration; None where nothing was said about it.
         recommended: The configuration to use.
     """
     if asked.read_fraction == 1.0:
@@ -88,7 +105,7 @@ def durability_of(
         weakened=every != today,
         flush_every_writes=every,
         power_cut=_power_cut(profile, chosen, recommended),
-        power_cut_today=_power_cut(profile, asked, current),
+        power_cut_today=None if current is None else _power_cut(profile, asked, current),
         options=[*options, *_beside_flushes(profile, asked)],
         reason=_reason(profile, asked, every),
     )
@@ -164,11 +181,12 @@ def _reason(profile: DeviceProfile, asked: WorkloadProfile, every: int | None) -
         said += ", for nothing that is known of weaker ones is worth it"
     else:
         said += f"; nothing weaker was considered, the SLA does not say '{ALLOW}'"
-    if today and profile.flush is None:
+    flush = flush_of(profile, asked)
+    if flush is not None and not flush.is_known:
         said += (
-            f"; speeds and watts leave the wait for flushes out, the profile of "
-            f"{profile.model_name} has no cost of one: measure with and without "
-            "(flush_every_writes in a plan) and fit"
+            f"; no bound on throughput or latency is shown to hold: the profile of "
+            f"{profile.model_name} has no cost of a flush or forced write. Measure with and "
+            "without (flush_every_writes in a plan) and fit"
         )
     if profile.valid_for.power_loss_protection:
         said += "; the drive's cache survives a power cut"

@@ -9,7 +9,7 @@ from iojoule.recommender.workload import WorkloadProfile
 
 
 def endurance_of(
-    profile: DeviceProfile, workload: WorkloadProfile, recommended: Row, current: Row
+    profile: DeviceProfile, workload: WorkloadProfile, recommended: Row, current: Row | None
 ) -> Endurance | None:
     """Host and flash bytes a year; None for a workload that does not write.
 
@@ -19,7 +19,9 @@ def endurance_of(
     if workload.read_fraction == 1.0:
         return None
     yearly = recommended.host_bytes_written_per_second * SECONDS_A_YEAR
-    before = current.host_bytes_written_per_second * SECONDS_A_YEAR
+    change = None
+    if current is not None:
+        change = yearly - current.host_bytes_written_per_second * SECONDS_A_YEAR
     money = _spread(profile, workload.factors.drive_price, "drive_price")
     carbon = _spread(profile, workload.factors.drive_carbon_kilograms, "drive_carbon_kilograms")
     amplification = workload.write_amplification
@@ -37,13 +39,13 @@ def endurance_of(
         parts.append("an unused drive is assumed; state percentage_used")
     return Endurance(
         host_bytes_per_year=yearly,
-        change_host_bytes_per_year=yearly - before,
+        change_host_bytes_per_year=change,
         nand_bytes_per_year=None if amplification is None else yearly * amplification,
         years_left=years,
         cost_per_year=None if money is None else yearly * money,
-        change_cost_per_year=None if money is None else (yearly - before) * money,
+        change_cost_per_year=None if money is None or change is None else change * money,
         co2_kilograms_per_year=None if carbon is None else yearly * carbon,
-        change_co2_kilograms_per_year=None if carbon is None else (yearly - before) * carbon,
+        change_co2_kilograms_per_year=None if carbon is None or change is None else change * carbon,
         reason="; ".join(parts) or "from the rating, the share used and the host bytes a year",
     )
 

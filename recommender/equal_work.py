@@ -6,12 +6,11 @@ byte). So the work is held equal: with u the busy share,
     P = u P_active + (1 - u) P_gap,    P_gap = r P_idle + (1 - r) P_awake,
 
 plus the energy of the background work that written bytes cause later. r is the share of the
-gaps that is long enough to rest. It is 1, the plain formula of equal work, where the work
-comes in bursts or nothing is said. Where requests arrive evenly or by chance it is
-exp(-t x requests a second), t the time that the drive stays awake after a request (0.1 s where its
-profile has none: it does not come to rest within 30 ms and does within 100 ms, 000, 5.9 F13); the
-CPU then pays for its average load instead of a share of its full load. A host that polls without
-pause draws its active power all the time.
+gaps that is long enough to rest. Requests that arrive evenly or by chance leave
+r = exp(-t x requests a second), t the time that the drive stays awake after a request (0.1 s where
+its profile has none: it does not come to rest within 30 ms and does within 100 ms, 000, 5.9 F13).
+In bursts, and as fast as possible, r is 1. The CPU works at the rate that is served
+(`model.host_work`).
 
 Where bursts are stated (`burst_bytes`, or a demand and `idle_gap_seconds_p50`) the drive's gap is
 one of `model.idle_gaps`: awake until it settles, kept from settling by the background work of the
@@ -36,6 +35,7 @@ from iojoule.model import host_power, idle_gaps, linear_law, system_power
 from iojoule.model.device_state import DeviceState
 from iojoule.model.frame import COMPLETIONS, Frame
 from iojoule.model.predictor import NORMAL_90, Prediction
+from iojoule.model.served_latency import Arrivals, Flush, ServedLatency
 from iojoule.recommender.candidates import useful_limit
 from iojoule.recommender.workload import WorkloadProfile
 
@@ -44,8 +44,11 @@ Floats = NDArray[np.float64]
 REST_SECONDS = idle_gaps.REST_SECONDS
 """A gap as long as this lets the drive rest, where its profile does not say (000, 5.9 F13)."""
 
-EVEN_ARRIVALS = frozenset({"linear", "poisson", "steady", "even", "open", "constant"})
-"""Arrival processes without bursts, fio's `rate_process` among them."""
+POISSON_ARRIVALS = frozenset({"poisson", "open"})
+"""Arrival processes whose requests come by chance, one by one; fio's `rate_process=poisson`."""
+
+EVEN_ARRIVALS = frozenset({"linear", "steady", "even", "constant"})
+"""Arrival processes whose requests come at equal intervals; fio's `rate_process=linear`."""
 
 BURSTY_ARRIVALS = frozenset({"burst", "bursts", "bursty", "batch", "batches", "on_off"})
 """Arrival processes whose gaps let the drive rest."""
@@ -61,25 +64,23 @@ class Demand:
         useful_limit: Most useful bytes of one request.
         think_ns: Pause between a completion and the next request of the same slot.
         rest: Share of the gaps that is long enough to rest, 0 to 1.
-        rest_assumed: Whether `rest` is an assumption; `rest_if_even` is its alternative.
-        rest_if_even: Share where requests arrive one by one.
+        arrivals: How requests come.
+        arrivals_assumed: Whether nothing was said about that.
         burst_bytes: Useful bytes between two gaps, where stated.
         gap_seconds: Length of a gap, where stated.
-        flush_ns: Time for which a job stands still for a flush, a request; one value, or one a
-            row. `flush_log_sd` is how unsure it is.
+        flush: What flushes cost; None where the work has none.
     """
 
     bytes_per_second: float | None
     useful_bytes: float
     useful_limit: float
-    think_ns: float
-    rest: float
-    rest_assumed: bool
-    rest_if_even: float
+    think_ns: float = 0.0
+    rest: float = 1.0
+    arrivals: Arrivals = Arrivals.CLOSED
+    arrivals_assumed: bool = False
     burst_bytes: float | None = None
     gap_seconds: float | None = None
-    flush_ns: float | Floats = 0.0
-    flush_log_sd: float = 0.0
+    flush: Flush | None = None
 
 
 def demand_of(workload: WorkloadProfile, current_bytes: int) -> Demand:
@@ -89,20 +90,30 @@ def demand_of(workload: WorkloadProfile, current_bytes: int) -> Demand:
     rate = stated.demand_bytes_per_second
     if stated.demand_operations_per_second is not None:
         rate = stated.demand_operations_per_second * useful
-    even = float(np.exp(-REST_SECONDS * rate / useful)) if rate else 1.0
-    rest, assumed = 1.0, rate is not None
-    process = (stated.arrival_process or "").lower()
+    arrivals, assumed = _arrivals(workload, rate)
+    rest = 1.0
     if stated.idle_gap_seconds_p50 is not None:
-        rest, assumed = float(stated.idle_gap_seconds_p50 >= REST_SECONDS), False
-    elif process in EVEN_ARRIVALS:
-        rest, assumed = even, False
-    elif process in BURSTY_ARRIVALS or stated.burst_bytes is not None:
-        assumed = False
-    think = stated.think_time_ns or 0.0
+        rest = float(stated.idle_gap_seconds_p50 >= REST_SECONDS)
+    elif rate and arrivals in (Arrivals.POISSON, Arrivals.EVEN):
+        rest = float(np.exp(-REST_SECONDS * rate / useful))
     return Demand(
-        rate, float(useful), float(limit), think, rest, assumed, even,
+        rate, float(useful), float(limit), stated.think_time_ns or 0.0, rest, arrivals, assumed,
         stated.burst_bytes or None, stated.idle_gap_seconds_p50 or None,
     )  # fmt: skip
+
+
+def _arrivals(workload: WorkloadProfile, rate: float | None) -> tuple[Arrivals, bool]:
+    """How requests come, and whether that is assumed: by chance, where nothing was said."""
+    stated = workload.workload
+    process = (stated.arrival_process or "").lower()
+    gaps = stated.idle_gap_seconds_p50 is not None or stated.burst_bytes is not None
+    if rate is None:
+        return Arrivals.CLOSED, False
+    if gaps or process in BURSTY_ARRIVALS:
+        return Arrivals.BURSTS, False
+    if process in EVEN_ARRIVALS:
+        return Arrivals.EVEN, False
+    return Arrivals.POISSON, process not in POISSON_ARRIVALS
 
 
 @dataclass(frozen=True)
@@ -127,6 +138,7 @@ class Work:
         gap_seconds: Gap after each burst, NaN where the work does not come in stated bursts.
         burst_requests: Requests of a burst, NaN likewise.
         flushing: Share of the time in which jobs stand still for flushes, which is no rest.
+        latencies: At the rate that is demanded.
     """
 
     capacity_bytes: Floats
@@ -144,10 +156,21 @@ class Work:
     gap_seconds: Floats
     burst_requests: Floats
     flushing: Floats
+    latencies: ServedLatency
 
 
-def work_of(frame: Frame, prediction: Prediction, demand: Demand) -> Work:
-    """How busy each configuration is with the demanded work."""
+def work_of(
+    frame: Frame, prediction: Prediction, demand: Demand, alone: Prediction | None = None
+) -> Work:
+    """How busy each configuration is with the demanded work, and how late it answers.
+
+    Args:
+        frame: The configurations.
+        prediction: At full speed.
+        demand: The work.
+        alone: The same configurations with a single request in flight; needed where requests
+            arrive in an open loop.
+    """
     iops = prediction["iops"]
     useful = np.minimum(frame.request_bytes, demand.useful_limit)
     full = iops.value * useful
@@ -155,19 +178,23 @@ def work_of(frame: Frame, prediction: Prediction, demand: Demand) -> Work:
     slower = np.log(iops.value / iops.low)
     latency = prediction["latency_mean_ns"].value
     # every slot of a job stands still while the job waits for a flush
-    flush = np.asarray(demand.flush_ns * frame.queue_depth)
+    flush, flush_log_sd = np.zeros(len(full)), 0.0
+    if demand.flush is not None:
+        flush = np.asarray(demand.flush.mean_ns * frame.queue_depth)
+        flush_log_sd = demand.flush.log_sd
     if demand.think_ns > 0 or flush.any():  # interactive response-time law: X = N / (R + Z)
         elastic = latency / (latency + demand.think_ns + flush)
         capacity = full * elastic
-        slower = np.hypot(slower, NORMAL_90 * demand.flush_log_sd * flush / latency)
+        slower = np.hypot(slower, NORMAL_90 * flush_log_sd * flush / latency)
     burst, gap = demand.burst_bytes, demand.gap_seconds
     if burst is not None and gap is not None and demand.bytes_per_second is None:
         # a burst at full speed, then the gap: its share of the cycle follows the speed
         share = 1.0 / (1.0 + gap * full / burst)
         capacity, elastic = capacity * share, elastic * share
     served, carried = capacity, elastic
-    if demand.bytes_per_second is not None:
-        served = np.minimum(capacity, demand.bytes_per_second)
+    asked, up = demand.bytes_per_second, np.log(iops.high / iops.value)
+    if asked is not None:
+        served = np.minimum(capacity, asked)
         elastic = np.where(served < capacity, 0.0, elastic)
     requests = served / useful
     writes = requests * (1.0 - frame.read_fraction) * frame.request_bytes
@@ -175,7 +202,7 @@ def work_of(frame: Frame, prediction: Prediction, demand: Demand) -> Work:
     return Work(
         capacity_bytes=capacity,
         log_capacity_half=slower,
-        log_capacity_up=np.log(iops.high / iops.value),
+        log_capacity_up=up,
         capacity_elasticity=carried,
         busy=served / full,
         elasticity=elastic,
@@ -188,6 +215,17 @@ def work_of(frame: Frame, prediction: Prediction, demand: Demand) -> Work:
         gap_seconds=gaps,
         burst_requests=bursts,
         flushing=flush / latency * served / full,
+        latencies=ServedLatency(
+            full=prediction,
+            alone=alone,
+            arrivals=demand.arrivals,
+            rate=(served if asked is None else asked) / useful,
+            capacity=capacity / useful,
+            log_down=carried * slower,
+            log_up=carried * up,
+            in_flight=frame.queue_depth * frame.jobs,
+            flush=demand.flush,
+        ),
     )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 import numpy as np
 
@@ -19,8 +20,8 @@ from iojoule.model.predictor import NORMAL_90
 from iojoule.recommender.adaptive.normal import Normal
 from iojoule.recommender.answer import Saving
 from iojoule.recommender.reasons import MeasureNext, Runs
-from iojoule.recommender.rows import Details
-from iojoule.recommender.sensitivity import relative_errors
+from iojoule.recommender.rows import LIKELY, Details
+from iojoule.recommender.sensitivity import Gradients, relative_errors
 from iojoule.recommender.space import configuration_of, knobs
 from iojoule.recommender.workload import Scope
 
@@ -40,6 +41,9 @@ which a rival has to be better than measuring what is compared: those need no mo
 _CAUTION = (1.0, 1.0 + WORTH_IT)
 """Factor on what is hoped of measuring what is compared, and of a rival."""
 
+SURE_SDS = NormalDist().inv_cdf(LIKELY)
+"""Standard deviations that a saving must be away from none."""
+
 PLAN = "next.toml"
 
 
@@ -57,12 +61,12 @@ def measure_next(
         writes: Whether the runs write.
     """
     scope = details.question.scope
-    if any(scope.value not in every for every in details.gradients):
+    if details.power is None:
         return None
     setting = knobs(details.judged.frame)
     taken = {tuple(setting[row]) for row in (today, other)}
     others = [row for row in rivals if tuple(setting[row]) not in taken][:MOST_RIVALS]
-    known = _Known.of(details, [today, other, *others])
+    known = _Known.of(details, [today, other, *others], details.power)
     runs: list[Runs] = []
     after = known
     for place in _best(known):
@@ -73,7 +77,7 @@ def measure_next(
                 role=("today", "candidate")[place] if place < 2 else "rival",
                 alone_half_percent=known.measuring(place).half_percent,
                 half_percent=after.half_percent,
-                proves=after.half_percent <= saving.percent.value / 2.0,
+                proves=after.half_percent <= saving.percent.value * NORMAL_90 / SURE_SDS,
             )
         )
     return MeasureNext(
@@ -92,40 +96,33 @@ class _Known:
 
     Attributes:
         rows: Places among the judged rows.
-        ratios: Energy of the second row over that of the first, for each kind of arrival.
-        errors: Relative errors of the rows, likewise.
+        ratio: Energy of the second row over that of the first.
+        errors: Relative errors of the rows.
     """
 
     rows: list[int]
-    ratios: list[float]
-    errors: list[Normal]
+    ratio: float
+    errors: Normal
 
     @classmethod
-    def of(cls, details: Details, rows: list[int]) -> _Known:
-        scope, work = details.question.scope.value, details.judged.work
-        ratios, errors = [], []
-        for every in details.gradients:
-            energy = every[scope].watts[rows[:2]] / work.served_bytes[rows[:2]]
-            ratios.append(float(energy[1] / energy[0]))
-            covariance = relative_errors(details.layout, every[scope], work, rows)
-            nothing = np.zeros((1, len(rows)))
-            errors.append(Normal(np.array(rows, dtype=np.intp), nothing, covariance[None]))
-        return cls(rows, ratios, errors)
+    def of(cls, details: Details, rows: list[int], power: Gradients) -> _Known:
+        energy = power.watts[rows[:2]] / details.judged.work.served_bytes[rows[:2]]
+        covariance = relative_errors(details.layout, power, details.judged.work, rows)
+        nothing = np.zeros((1, len(rows)))
+        errors = Normal(np.array(rows, dtype=np.intp), nothing, covariance[None])
+        return cls(rows, float(energy[1] / energy[0]), errors)
 
     def measuring(self, place: int) -> _Known:
         """What would be known after the runs of one row."""
         noise = np.array([RUN_RELATIVE_SD / np.sqrt(REPEATS)])
-        return replace(self, errors=[one.after(place, noise) for one in self.errors])
+        return replace(self, errors=self.errors.after(place, noise))
 
     @property
     def half_percent(self) -> float:
-        """Half the interval of the saving over all kinds of arrival, percent of today's energy."""
-        ends: list[float] = []
-        for ratio, joint in zip(self.ratios, self.errors, strict=True):
-            (first, both), (_, second) = joint.covariances[0, :2, :2].tolist()
-            half = NORMAL_90 * ratio * max(first - 2.0 * both + second, 0.0) ** 0.5
-            ends += [1.0 - ratio - half, 1.0 - ratio + half]
-        return 50.0 * (max(ends) - min(ends))
+        """Half the interval of the saving, percent of today's energy."""
+        (first, both), (_, second) = self.errors.covariances[0, :2, :2].tolist()
+        spread = max(first - 2.0 * both + second, 0.0) ** 0.5
+        return float(100.0 * NORMAL_90 * self.ratio * spread)
 
 
 def _best(known: _Known) -> list[int]:

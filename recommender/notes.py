@@ -8,9 +8,11 @@ from iojoule.datasets.profile import FACTS_RECIPE, DeviceProfile
 from iojoule.datasets.schema import State
 from iojoule.datasets.vocabulary import Completion, Engine, MixDispatch, Operation
 from iojoule.model.host_settings import HOST
-from iojoule.recommender.answer import Row, Saving
+from iojoule.model.served_latency import Arrivals
+from iojoule.recommender.answer import Row
 from iojoule.recommender.candidates import DEFAULT_ENGINES
 from iojoule.recommender.screen import Question
+from iojoule.recommender.select import Choice
 from iojoule.recommender.space import Candidates
 from iojoule.recommender.workload import UNMODELLED, Scope, WorkloadProfile
 
@@ -23,20 +25,32 @@ def write(
     workload: WorkloadProfile,
     question: Question,
     candidates: Candidates,
-    current: Row,
+    current: Row | None,
     recommended: Row | None,
-    saving: Saving | None,
+    choice: Choice,
 ) -> list[str]:
     """Notes of an answer, most important first."""
     notes = [profile.gaps[0]] if profile.recipe == FACTS_RECIPE else []
-    if saving is not None and saving.verdict == "not proven":
+    if choice.passed is not None:
         notes.append(
-            "the saving is not proven: measure first what measure_next lists, or prove it with "
-            "iojoule verify"
+            "no change: no candidate saves with a probability of at least 0.9; measure_next lists "
+            "what to measure, iojoule verify proves a saving in pairs of runs"
+        )
+    if choice.action == "ranking":
+        notes.append(
+            "nothing was said about what runs today ([current]), so no saving is stated: rows are "
+            "ranked, the first has the lowest expected objective"
+        )
+    flush = question.demand.flush
+    if flush is not None and not flush.is_known:
+        notes.append(
+            "what a flush or forced write costs on this drive is not known, so bounds on "
+            "throughput and latency are not shown to hold: measure with and without "
+            "(flush_every_writes in a plan) and fit"
         )
     notes += _energy(profile, workload, question)
-    notes += _current(workload, current, saving)
-    if recommended is not None:
+    notes += _current(workload, current)
+    if recommended is not None and current is not None:
         notes += _change(current, recommended)
     if workload.free is None:
         engines = ", ".join(engine.value for engine in DEFAULT_ENGINES)
@@ -120,50 +134,61 @@ def _energy(profile: DeviceProfile, workload: WorkloadProfile, question: Questio
             "different amounts of work; compare joules per useful GB"
         )
         return notes
+    if demand.arrivals is Arrivals.BURSTS:
+        notes.append(
+            "bursts: the queue is full while one lasts, and latencies count from when a request "
+            "can be issued"
+        )
+        return notes
+    assumed = " (assumed; state arrival_process = bursts or steady)" * demand.arrivals_assumed
+    process = "at equal intervals" if demand.arrivals is Arrivals.EVEN else "by chance (Poisson)"
     notes.append(
-        "latencies are those with the stated depth full; at the demanded rate it is full only for "
-        "the busy share of the time, so they are upper figures"
+        f"requests arrive {process}{assumed}: latencies count from arrival and include the wait "
+        "for a slot"
     )
-    if demand.rest_assumed:
-        notes.append(
-            "gaps are taken for long enough to rest, as if the work came in bursts; intervals "
-            "reach to what evenly spread requests would draw. State arrival_process (bursts or "
-            "poisson) or idle_gap_seconds_p50 to narrow them"
-        )
-    elif demand.rest < 0.5:
-        notes.append(
-            "requests arrive one by one: between them the drive stays awake and the CPU pays for "
-            "its average load, so a deeper queue or a faster path saves little by idling"
-        )
     return notes
 
 
-def _current(workload: WorkloadProfile, current: Row, saving: Saving | None) -> list[str]:
-    if current.meets_sla:
+def _current(workload: WorkloadProfile, current: Row | None) -> list[str]:
+    if current is None or current.meets_sla:
         return []
     if current.busy_share >= 1.0 and not workload.as_fast_as_possible:
-        full = (
-            "today's configuration cannot carry the demand: it is full at "
+        return [
+            "today's configuration cannot serve the demand: it is full at "
             f"{current.throughput_bytes_per_second.value:.4g} useful bytes a second, so its watts "
             "are for less work; compare joules per useful GB"
-        )
-        return [full]
-    costs = saving is not None and saving.percent.value < 0
-    missed = (
-        "today's configuration may not keep the SLA: a bound does not hold at the confidence of "
-        f"{workload.sla.confidence:g}{'; keeping it costs energy' if costs else ''}"
-    )
-    return [missed]
+        ]
+    return [
+        "today's configuration is not shown to keep the SLA: a bound does not hold at the "
+        f"confidence of {workload.sla.confidence:g}"
+    ]
+
+
+def _latency_paid(current: Row, recommended: Row) -> list[str]:
+    """Where power is bought with latency: both, with intervals."""
+    before, after = current.latency_p99_ns, recommended.latency_p99_ns
+    if before is None or after is None or after.value <= before.value * 1.01:
+        return []
+    ends = [
+        f"{one.value / 1e3:.4g} us [{one.low / 1e3:.4g}, "
+        + ("unbounded]" if np.isinf(one.high) else f"{one.high / 1e3:.4g}]")
+        for one in (before, after)
+    ]
+    return [f"power is bought with latency: p99 rises from {ends[0]} to {ends[1]}"]
 
 
 def _change(current: Row, recommended: Row) -> list[str]:
     new, old = recommended.configuration, current.configuration
     notes = []
-    if new.queue_depth * new.jobs > old.queue_depth * old.jobs:
+    if recommended.concurrency > current.concurrency:
         notes.append(
-            f"the application must keep {new.queue_depth} x {new.jobs} requests in flight, today "
-            f"it keeps {old.queue_depth} x {old.jobs}; set concurrency_max if it cannot"
+            f"the application must keep {recommended.concurrency} requests in flight, today it "
+            f"keeps {current.concurrency}"
         )
+    if new.power_state != old.power_state or new.queue_depth * new.jobs < (
+        old.queue_depth * old.jobs
+    ):
+        notes += _latency_paid(current, recommended)
     if new.completion is Completion.POLLED and old.completion is not Completion.POLLED:
         notes.append(
             "polled completions need poll queues (nvme.poll_queues) and direct I/O"

@@ -40,7 +40,8 @@ class DurabilityAnswer(Section):
         weaker_allowed: Whether the SLA says so.
         weakened: Whether the recommended configuration needs it.
         flush_every_writes: With the recommended configuration, as the workload profile counts it.
-        power_cut: What a power cut takes then; `power_cut_today` what it takes today.
+        power_cut: What a power cut takes then; `power_cut_today` what it takes
+            today, None where nothing was said about today.
         options: Weaker settings: not considered, or considered and what came of it.
         reason: All that in words.
     """
@@ -49,6 +50,6 @@ class DurabilityAnswer(Section):
     weakened: bool
     flush_every_writes: int | None
     power_cut: PowerCut
-    power_cut_today: PowerCut
+    power_cut_today: PowerCut | None
     options: list[Weaker]
     reason: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from iojoule.datasets.schema import Configuration, Section
-from iojoule.recommender.estimate import Estimate
+from iojoule.recommender.estimate import Ending, Estimate
 
 
 class KnobEffect(Section):
@@ -110,8 +110,8 @@ class Relaxation(Section):
 
     bound: str
     limit: float
-    needed: float
-    by_percent: float
+    needed: Ending
+    by_percent: Ending
     configuration: Configuration
 
 
@@ -124,7 +124,7 @@ class Runs(Section):
         alone_half_percent: Half the interval of the saving, in percent of today's energy, that is
             expected after measuring this one only.
         half_percent: After measuring this one and those before it.
-        proves: Whether the saving is then proven, if it turns out as expected.
+        proves: Whether it then saves with a probability of 0.9, if it turns out as expected.
     """
 
     configuration: Configuration

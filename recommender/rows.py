@@ -3,37 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.evidence import EVIDENCE
+from iojoule.model.evidence import EVIDENCE, INTERPOLATED
 from iojoule.model.predictor import NORMAL_90
 from iojoule.recommender.answer import Miss, Row, Saving, Shortfall, Verdict
-from iojoule.recommender.equal_work import most_device_watts, watts_of
+from iojoule.recommender.equal_work import most_device_watts
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import JOULES_A_KWH, YEARLY
 from iojoule.recommender.objective import Objective
-from iojoule.recommender.screen import DEMAND, Judged, Question, rests
+from iojoule.recommender.screen import DEMAND, OF_LATENCY, Judged, Question
 from iojoule.recommender.selection import rivals, widening
 from iojoule.recommender.sensitivity import (
-    Contrast,
+    Energies,
     Gradients,
     Layout,
     Sums,
     all_gradients,
     contrast,
+    energies,
     energy_sd,
+    idle_gradients,
     sums,
 )
 from iojoule.recommender.space import configuration_of
+from iojoule.recommender.workload import Scope
 
 Floats = NDArray[np.float64]
 Triple = tuple[Floats, Floats, Floats, NDArray[np.intp]]
 
-CPU_EVIDENCE = EVIDENCE.index(Evidence.PUBLISHED.value)
+LIKELY = 0.9
+"""Probability of a saving from which on a change is recommended."""
+
+RESTS_ON = {
+    "device": ("device_power_watts",),
+    "cpu": ("cpu_power_watts",),
+    "device_cpu": ("device_power_watts", "cpu_power_watts"),
+    "system": ("device_power_watts", "cpu_power_watts", "system_power_watts"),
+}
+"""Scope -> quantities whose evidence its power has."""
 
 
 class Details:
@@ -58,37 +71,41 @@ class Details:
         self.question = question
         self.judged = judged
         self._feasible = judged.feasible
-        self.gradients: list[dict[str, Gradients]] = [
-            all_gradients(
-                layout, judged.frame, judged.prediction, judged.work,
-                watts_of(layout.profile, judged.frame, judged.prediction, judged.work, rest), rest,
-            )
-            for rest in rests(question.demand)
-        ]  # fmt: skip
+        frame, prediction, work = judged.frame, judged.prediction, judged.work
+        rest = question.demand.rest
+        self.gradients = all_gradients(layout, frame, prediction, work, judged.watts, rest)
+        self._idle = idle_gradients(layout, frame, prediction, work)
         if chosen is not None:
             self._know_of_the_choice(*chosen)
         self.estimates = {name: _estimates(column) for name, column in self._columns().items()}
 
+    @property
+    def power(self) -> Gradients | None:
+        """The power of the question's scope; None where it is unknown."""
+        return self.gradients.get(self.question.scope.value)
+
+    def energies(self, today: int) -> Energies | None:
+        """Energies for equal work above today's idle power; None where power is unknown."""
+        if self.power is None:
+            return None
+        idle = self._idle[self.question.scope.value]
+        return energies(self.layout, self.power, idle, self.judged.work, today)
+
     def _know_of_the_choice(self, chosen: int, objectives: Floats) -> None:
         """Widen what the chosen row errs by itself, in every scope."""
-        scope = self.question.scope.value
-        place = int(np.argmin(np.abs(objectives - self.judged.costs[chosen, 0])))
-        for every in self.gradients:
-            if scope not in every:
-                continue
-            power = every[scope]
-            own = np.hypot(power.own_speed, power.own_fit)[chosen] / power.watts[chosen]
-            factor = widening(rivals(objectives, own * objectives, place))
-            for part in every.values():
-                part.own_speed[chosen] *= factor
-                part.own_fit[chosen] *= factor
+        if self.power is None:
+            return
+        factor = choice_widening(self.power, chosen, objectives, self.judged.costs[chosen, 0])
+        for part in self.gradients.values():
+            part.own_speed[chosen] *= factor
+            part.own_fit[chosen] *= factor
 
     def _columns(self) -> dict[str, Triple | None]:
         judged, prediction = self.judged, self.judged.prediction
         columns: dict[str, Triple | None] = {}
-        for name in ("mean", "p50", "p99", "p999"):
-            band = prediction[f"latency_{name}_ns"]
-            columns[f"latency_{name}_ns"] = (band.value, band.low, band.high, band.evidence)
+        for name in OF_LATENCY:
+            band = judged.work.latencies.band(name)
+            columns[name] = (band.value, band.low, band.high, band.evidence)
         work, code = judged.work, prediction["iops"].evidence
         down, up = work.log_capacity_half, work.log_capacity_up
         carried, held = work.capacity_elasticity, work.elasticity
@@ -110,37 +127,27 @@ class Details:
 
     def evidence_codes(self, scope: str) -> NDArray[np.intp]:
         """Weakest evidence of a scope's power, by row."""
-        prediction = self.judged.prediction
-        code = np.full(len(self.judged.frame), CPU_EVIDENCE, dtype=np.intp)
-        if scope == "cpu":
-            return np.maximum(code, prediction["cpu_power_watts"].evidence)
-        device = prediction["device_power_watts"].evidence
-        return device if scope == "device" else np.maximum(code, device)
+        return np.maximum.reduce(
+            [self.judged.prediction[name].evidence for name in RESTS_ON[scope]]
+        )
 
     def _power(self, scope: str) -> Triple | None:
-        """Value by the first kind of arrival, interval over both where one is assumed."""
-        low = high = value = None
-        for every in self.gradients:
-            if scope not in every:
-                return None
-            power = every[scope]
-            half = NORMAL_90 * power.sd(self.layout)
-            value = power.watts if value is None else value
-            low = power.watts - half if low is None else np.minimum(low, power.watts - half)
-            high = power.watts + half if high is None else np.maximum(high, power.watts + half)
-        if value is None or low is None or high is None:
+        if scope not in self.gradients:
             return None
+        power = self.gradients[scope]
+        half = NORMAL_90 * power.sd(self.layout)
+        low, high = np.maximum(power.watts - half, 0.0), power.watts + half
         if scope == "device":
             most = most_device_watts(self.layout.profile, self.judged.frame, self.judged.work)
-            high = high if most is None else np.minimum(high, np.maximum(most, value))
-        return value, np.maximum(low, 0.0), high, self.evidence_codes(scope)
+            high = high if most is None else np.minimum(high, np.maximum(most, power.watts))
+        return power.watts, low, high, self.evidence_codes(scope)
 
     def _energy(self) -> tuple[Triple | None, Triple | None]:
         scope, work = self.question.scope.value, self.judged.work
         power = self._power(scope)
         if power is None:
             return None, None
-        gradients = self.gradients[0][scope]
+        gradients = self.gradients[scope]
         per_gb = 1e9 / work.served_bytes
         half = NORMAL_90 * energy_sd(self.layout, gradients, work)
         value = gradients.watts * per_gb
@@ -148,15 +155,11 @@ class Details:
         low = np.where(moved, value * np.exp(-half), power[1] * per_gb)
         high = np.where(moved, value * np.exp(half), power[2] * per_gb)
         energy = (value, low, high, power[3])
-        latency = self.judged.prediction["latency_mean_ns"]
-        scale = self.question.demand.useful_bytes * 1e-9 * latency.value * 1e-9
-        log_half = np.hypot(np.log(high / value), np.log(latency.high / latency.value))
-        down = np.hypot(
-            np.log(value / np.maximum(low, 1e-3 * value)), np.log(latency.value / latency.low)
-        )
-        edp = value * scale
-        code = np.maximum(power[3], latency.evidence)
-        return energy, (edp, edp * np.exp(-down), edp * np.exp(log_half), code)
+        latency = work.latencies.band("latency_mean_ns")
+        scale = self.question.demand.useful_bytes * 1e-9 * 1e-9
+        edp = (value * latency.value * scale, low * latency.low * scale,
+               high * latency.high * scale, np.maximum(power[3], latency.evidence))  # fmt: skip
+        return energy, edp
 
     def _yearly(self, energy: Triple | None) -> dict[str, Triple | None]:
         """A year of the work in kWh, money and CO2; what is written for it is not unsure."""
@@ -178,11 +181,18 @@ class Details:
         }
         known |= {
             "configuration": configuration_of(judged.frame, index),
+            "concurrency": self._concurrency(index),
             "busy_share": judged.work.busy[index],
             "host_bytes_written_per_second": judged.work.host_writes[index],
             "meets_sla": bool(self._feasible[index]),
         }
         return Row.model_validate(known)
+
+    def _concurrency(self, index: int) -> int:
+        """Requests of the application in flight that a row needs."""
+        frame, useful = self.judged.frame, self.question.demand.useful_bytes
+        merged = max(1.0, frame.request_bytes[index] / useful)
+        return int(np.ceil(frame.queue_depth[index] * frame.jobs[index] * merged))
 
     def miss(self, index: int) -> Miss:
         """A row and what it misses."""
@@ -199,54 +209,73 @@ class Details:
                 missed_by=abs(limits[name] - float(judged.reached[index, column])),
                 missed_by_percent=100.0
                 * abs(limits[name] - float(judged.reached[index, column])) / limits[name],
-                preferred=bool(judged.soft[column]),
+                preferred=bool(judged.soft[column]), unknown=bool(judged.unknown[column]),
             )
             for column, name in enumerate(judged.bounds)
             if judged.violations[index, column] > 0
         ]  # fmt: skip
 
-    def sums(self, weights: Floats, base: int) -> list[Sums] | None:
-        """Weighted sums of the rows' energies, for each kind of arrival; None without power."""
-        scope = self.question.scope.value
-        if any(scope not in every for every in self.gradients):
-            return None
-        return [
-            sums(self.layout, every[scope], self.judged.work, weights, base)
-            for every in self.gradients
-        ]
+    def sums(self, weights: Floats, base: int) -> Sums | None:
+        """Weighted sums of the rows' energies; None without power."""
+        found = self.energies(base)
+        return None if found is None else sums(self.layout, found, weights, base)
 
     def saving(self, today: int, other: int, *, same: bool) -> Saving | None:
         """What `other` saves against `today`; None where the scope's power is unknown."""
-        scope, work = self.question.scope.value, self.judged.work
-        if any(scope not in every for every in self.gradients):
+        found, year = self.energies(today), self.question.year
+        if found is None or year is None:
             return None
-        found = [
-            contrast(self.layout, every[scope], work, (today, other), same=same)
-            for every in self.gradients
-        ]
-        codes = self.evidence_codes(scope)[[today, other]]
+        every = contrast(self.layout, found, today, [other])
+        factor = 0.0 if same else 1.0
+        codes = self.evidence_codes(self.question.scope.value)[[today, other]]
         word = Evidence(EVIDENCE[int(codes.max())])
-        year = self.question.year
-        assert year is not None  # whoever asks for a saving says what a year's work is
         written = _written_per_byte(self.judged)
-        spared = 0.0 if same else float(written[today] - written[other])
+        spared = factor * float(written[today] - written[other])
+        joules = _one(every.joules_per_byte, 1.0, word, factor)
         yearly = {
-            YEARLY[one]: _over(
-                found, "joules_per_byte", year.useful_bytes * rate.per_kwh / JOULES_A_KWH, word,
-                year.useful_bytes * rate.per_written_byte * spared,
+            YEARLY[one]: _one(
+                every.joules_per_byte, year.useful_bytes * rate.per_kwh / JOULES_A_KWH, word,
+                factor, year.useful_bytes * rate.per_written_byte * spared,
             )
             for one, rate in year.rates.items()
         }  # fmt: skip
-        percent = _over(found, "percent", 1.0, word)
-        aim, what = percent, "energy"
+        percent = _one(every.percent, 1.0, word, factor)
+        percent = percent.model_copy(update={"high": min(percent.high, 100.0)})
+        aim = joules
         if self.question.objective in (Objective.COST, Objective.CO2):
-            aim, what = yearly[YEARLY[self.question.objective]], str(self.question.objective.value)
-        verdict, reason = _verdict(aim, same=same, what=what)
+            aim = yearly[YEARLY[self.question.objective]]
+        likely = 0.0 if same else probability_above_zero(aim)
         return Saving(
-            watts=_over(found, "watts", 1.0, word),
-            joules_per_useful_gb=_over(found, "joules_per_byte", 1e9, word),
-            **yearly, percent=percent, verdict=verdict, reason=reason,
+            watts=_one(every.watts, 1.0, word, factor),
+            joules_per_useful_gb=_one(every.joules_per_byte, 1e9, word, factor),
+            **yearly, percent=percent, percent_of=PERCENT_OF[self.question.scope],
+            probability=likely,
+            verdict=verdict(aim, likely, same=same, measured=self._is_measured(today, other)),
         )  # fmt: skip
+
+    def _is_measured(self, *rows: int) -> bool:
+        """Whether speeds and power of rows were measured, or lie between measured neighbours."""
+        places = list(rows)
+        power = self.evidence_codes(self.question.scope.value)[places]
+        speed = self.judged.prediction["iops"].evidence[places]
+        return bool((np.maximum(power, speed) <= INTERPOLATED).all())
+
+
+PERCENT_OF = {
+    Scope.DEVICE: "power of the drive at this work, idle power included",
+    Scope.DEVICE_CPU: "power of drive + CPU at this work, idle power included",
+    Scope.SYSTEM: "power of the whole system at this work, idle power included",
+}
+"""What a percentage is a share of."""
+
+
+def choice_widening(
+    power: Gradients, chosen: int, objectives: Floats, objective: float
+) -> float:
+    """Factor on what the chosen row errs by itself, for it was the best of many."""
+    place = int(np.argmin(np.abs(objectives - objective)))
+    own = np.hypot(power.own_speed, power.own_fit)[chosen] / power.watts[chosen]
+    return widening(rivals(objectives, own * objectives, place))
 
 
 def _written_per_byte(judged: Judged) -> Floats:
@@ -254,43 +283,49 @@ def _written_per_byte(judged: Judged) -> Floats:
     return np.asarray(judged.work.host_writes / judged.work.served_bytes)
 
 
-def _over(
-    found: list[Contrast], name: str, scale: float, evidence: Evidence, sure: float = 0.0
-) -> Estimate:
-    """Value of the first contrast, interval over all of them; `sure` is added to each."""
-    pairs = [getattr(one, name) for one in found]
+def _one(
+    found: tuple[Floats, Floats], scale: float, evidence: Evidence, factor: float,
+    sure: float = 0.0,
+) -> Estimate:  # fmt: skip
+    """A difference with its interval; `sure` is added, and `factor` 0 says that nothing differs."""
+    value, half = (float(part[0]) * scale * factor for part in found)
+    half *= NORMAL_90
     return Estimate(
-        value=pairs[0][0] * scale + sure,
-        low=min(value - NORMAL_90 * sd for value, sd in pairs) * scale + sure,
-        high=max(value + NORMAL_90 * sd for value, sd in pairs) * scale + sure,
-        evidence=evidence,
+        value=value + sure, low=value - half + sure, high=value + half + sure, evidence=evidence
     )
 
 
 def over(
-    found: Sequence[Sums], name: str, scale: float, evidence: Sequence[Evidence]
+    found: Sums, name: str, scale: float, evidence: Sequence[Evidence]
 ) -> list[Estimate]:
-    """Sums for the first kind of arrival, with intervals over all of them."""
-    ends = [(getattr(one, name), NORMAL_90 * getattr(one, f"{name}_sd")) for one in found]
-    value = ends[0][0] * scale
-    low = np.min([middle - half for middle, half in ends], axis=0) * scale
-    high = np.max([middle + half for middle, half in ends], axis=0) * scale
+    """Sums with their intervals."""
+    value, half = getattr(found, name) * scale, NORMAL_90 * getattr(found, f"{name}_sd") * scale
     return [
-        Estimate(value=value[place], low=low[place], high=high[place], evidence=word)
+        Estimate(
+            value=value[place], low=value[place] - half[place], high=value[place] + half[place],
+            evidence=word,
+        )
         for place, word in enumerate(evidence)
-    ]
+    ]  # fmt: skip
 
 
-def _verdict(saved: Estimate, *, same: bool, what: str) -> tuple[Verdict, str]:
+def probability_above_zero(found: Estimate) -> float:
+    """Probability that a normal quantity is above zero."""
+    sd = (found.high - found.low) / (2.0 * NORMAL_90)
+    if sd == 0.0:
+        return float(found.value > 0.0)
+    return NormalDist().cdf(found.value / sd)
+
+
+def verdict(saved: Estimate, likely: float, *, same: bool, measured: bool) -> Verdict:
+    """What may be said of a saving (see `recommender.answer.Verdict`)."""
     if same:
-        return "stay", "today's configuration is the best of the candidates: nothing to save"
-    if saved.high < 0:
-        return "costs more", f"it takes more {what} than today's configuration, to keep the bounds"
-    if saved.low <= 0:
-        return "not proven", "the interval includes no saving at all: measure this first"
-    if saved.high - saved.low <= saved.value:
-        return "proven", "the interval excludes zero by far: half of it is at most half the saving"
-    return "not proven", "half the interval is wider than half the saving: measure this first"
+        return "no change"
+    if saved.value < 0.0:
+        return "costs more"
+    if likely < LIKELY:
+        return "measure first"
+    return "proven" if measured else "expected"
 
 
 def _spread(value: Floats, down: Floats, up: Floats, code: NDArray[np.intp]) -> Triple:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.model import system_power
 from iojoule.model.frame import Frame
 from iojoule.model.predictor import DEVICE_VALUE, NORMAL_90, Prediction, Predictor
+from iojoule.model.served_latency import Arrivals
 from iojoule.recommender.equal_work import Demand, Watts, Work, watts_of, work_of
 from iojoule.recommender.factors import SECONDS_A_YEAR, YEARLY, Year
 from iojoule.recommender.objective import Objective
@@ -19,10 +21,12 @@ from iojoule.recommender.sensitivity import Gradients, Layout, all_gradients
 from iojoule.recommender.sla import (
     ENDURANCE,
     LATENCY_MAXIMA,
+    MINIMA,
     POWER_MAXIMA,
     Sla,
     confidence_scale,
 )
+from iojoule.recommender.space import Candidates
 from iojoule.recommender.workload import Scope
 
 Floats = NDArray[np.float64]
@@ -65,9 +69,12 @@ class Judged:
         watts: Mean power at that work.
         costs: Columns of the Pareto set, all to be minimised; the first is the objective.
         bounds: Names of what is judged, the columns of the next two.
-        reached: The interval bound held against each limit, shape (n, bounds).
-        violations: Relative amount by which it is missed, 0 where it holds.
+        reached: The end of the interval that is compared with each limit, shape (n, bounds);
+            infinite where it is unbounded.
+        violations: Relative amount by which it is missed, 0 where it holds; infinite where nobody
+            knows whether it holds.
         soft: Which bounds are only preferred, shape (bounds,).
+        unknown: Which bounds depend on something that nobody knows, shape (bounds,).
     """
 
     frame: Frame
@@ -79,6 +86,7 @@ class Judged:
     reached: Floats
     violations: Floats
     soft: NDArray[np.bool_]
+    unknown: NDArray[np.bool_]
 
     @property
     def feasible(self) -> NDArray[np.bool_]:
@@ -102,6 +110,10 @@ class Judge:
         sla = question.sla
         self.scales = {name: confidence_scale(sla.confidence_of(name)) for name in self.limits}
         self.soft = np.array([name in sla.soft for name in self.limits], dtype=bool)
+        # what waits for flushes of unknown cost holds no promise
+        flush = question.demand.flush
+        waits = flush is not None and not flush.is_known
+        self.unknown = np.array([waits and name in WAITING for name in self.limits], dtype=bool)
 
     def _limits(self) -> dict[str, float]:
         question = self.question
@@ -110,23 +122,45 @@ class Judge:
             limits = {DEMAND: question.demand.bytes_per_second, **limits}
         return limits
 
-    def screen(self, frame: Frame, runs: int) -> Judged:
-        """Evaluate what the search needs, in runs of rows that differ in power state only."""
-        only = {DEVICE_VALUE, self.question.tail}
-        only |= {quantity for name, quantity in LATENCY_MAXIMA.items() if name in self.limits}
-        return self.judge(frame, self.predictor.predict(frame, runs=runs, only=only))
+    @property
+    def _latencies(self) -> set[str]:
+        """Latencies that the search needs beside the mean."""
+        needed = {quantity for name, quantity in LATENCY_MAXIMA.items() if name in self.limits}
+        return needed | {self.question.tail}
 
-    def judge(self, frame: Frame, prediction: Prediction | None = None) -> Judged:
+    def search(self, candidates: Candidates) -> Iterator[Judged]:
+        """Evaluate what the search needs of every candidate, block by block."""
+        only, alone = self._latencies | {DEVICE_VALUE}, None
+        if self._is_open:
+            alone, place = candidates.alone()
+            found = self.predictor.predict(alone, only=self._latencies)
+        for rows, frame in candidates.blocks():
+            prediction = self.predictor.predict(frame, runs=len(candidates.states), only=only)
+            single = None if alone is None else found.take(place[rows], self._latencies)
+            yield self.judge(frame, prediction, single)
+
+    def judge_lightly(self, frame: Frame) -> Judged:
+        """As `judge`, of the quantities that the search needs."""
+        return self.judge(
+            frame, self.predictor.predict(frame, only=self._latencies | {DEVICE_VALUE})
+        )
+
+    def judge(
+        self, frame: Frame, prediction: Prediction | None = None, alone: Prediction | None = None
+    ) -> Judged:
         """Evaluate a frame.
 
         Args:
             frame: The candidates.
             prediction: At full speed, where it is known already.
+            alone: With a single request in flight, likewise.
         """
         if prediction is None:
             prediction = self.predictor.predict(frame)
+        if alone is None and self._is_open:
+            alone = self.predictor.predict(alone_of(frame), only=OF_LATENCY)
         question = self.question
-        work = work_of(frame, prediction, question.demand)
+        work = work_of(frame, prediction, question.demand, alone)
         watts = watts_of(self.predictor.profile, frame, prediction, work, question.demand.rest)
         reached = np.empty((len(frame), len(self.limits)))
         violations = np.empty_like(reached)
@@ -134,22 +168,24 @@ class Judge:
         for column, (name, limit) in enumerate(self.limits.items()):
             if name in POWER_MAXIMA and not powers:
                 powers = self._power_bounds(frame, prediction, work)
-            value = self._reached(name, prediction, work, powers)
+            value = self._reached(name, work, powers)
             reached[:, column] = value
             missed = value / limit - 1.0 if name.endswith("_max") else limit / value - 1.0
             violations[:, column] = np.maximum(missed, 0.0)
+        violations[:, self.unknown] = np.inf
         return Judged(
-            frame, prediction, work, watts, self._costs(prediction, work, watts),
-            tuple(self.limits), reached, violations, self.soft,
+            frame, prediction, work, watts, self._costs(work, watts),
+            tuple(self.limits), reached, violations, self.soft, self.unknown,
         )  # fmt: skip
 
-    def _reached(
-        self, name: str, prediction: Prediction, work: Work, powers: dict[str, Floats]
-    ) -> Floats:
+    @property
+    def _is_open(self) -> bool:
+        return self.question.demand.arrivals in (Arrivals.POISSON, Arrivals.EVEN)
+
+    def _reached(self, name: str, work: Work, powers: dict[str, Floats]) -> Floats:
         scale = self.scales[name]
         if name in LATENCY_MAXIMA:
-            band = prediction[LATENCY_MAXIMA[name]]
-            return band.value * (band.high / band.value) ** scale
+            return work.latencies.at(LATENCY_MAXIMA[name], scale)
         if name in POWER_MAXIMA:
             return powers[name]
         if name == ENDURANCE:
@@ -169,29 +205,43 @@ class Judge:
             return left / (bytes_per_second * SECONDS_A_YEAR)
 
     def _power_bounds(self, frame: Frame, prediction: Prediction, work: Work) -> dict[str, Floats]:
-        """Upper bound of each mean power; of both kinds of arrival where that is assumed."""
-        demand = self.question.demand
+        """Upper bound of each mean power."""
+        rest = self.question.demand.rest
+        watts = watts_of(self.predictor.profile, frame, prediction, work, rest)
+        every = all_gradients(self.layout, frame, prediction, work, watts, rest)
         found: dict[str, Floats] = {}
-        for rest in rests(demand):
-            watts = watts_of(self.predictor.profile, frame, prediction, work, rest)
-            every = all_gradients(self.layout, frame, prediction, work, watts, rest)
-            for name in self.limits.keys() & POWER_MAXIMA.keys():
-                power: Gradients = every[name.removesuffix("_power_watts_max")]
-                high = power.watts + self.scales[name] * NORMAL_90 * power.sd(self.layout)
-                found[name] = np.maximum(found.get(name, high), high)
+        for name in self.limits.keys() & POWER_MAXIMA.keys():
+            power: Gradients = every[name.removesuffix("_power_watts_max")]
+            found[name] = power.watts + self.scales[name] * NORMAL_90 * power.sd(self.layout)
         return found
 
-    def _costs(self, prediction: Prediction, work: Work, watts: Watts) -> Floats:
-        tail = prediction[self.question.tail].value
-        objective = objective_values(self.question, prediction, work, watts)
+    def _costs(self, work: Work, watts: Watts) -> Floats:
+        tail = work.latencies.at(self.question.tail)
+        objective = objective_values(self.question, work, watts)
         return np.stack([objective, -work.capacity_bytes, tail], axis=1)
 
 
-def rests(demand: Demand) -> tuple[float, ...]:
-    """The share of restful gaps, and its alternative where nothing was said about arrivals."""
-    if demand.rest_assumed and demand.rest_if_even != demand.rest:
-        return demand.rest, demand.rest_if_even
-    return (demand.rest,)
+def is_powered(profile: DeviceProfile, scope: Scope) -> bool:
+    """Whether the power of a scope is known."""
+    if profile.device_power is None:
+        return False
+    if scope is Scope.DEVICE:
+        return True
+    return profile.host_power is not None and (
+        scope is not Scope.SYSTEM or profile.system_power is not None
+    )
+
+
+OF_LATENCY = tuple(LATENCY_MAXIMA.values())
+
+WAITING = frozenset({DEMAND, *MINIMA, *LATENCY_MAXIMA})
+"""Bounds that depend on what a flush costs."""
+
+
+def alone_of(frame: Frame) -> Frame:
+    """The same configurations with a single request in flight."""
+    one = np.ones(len(frame))
+    return replace(frame, queue_depth=one, jobs=one)
 
 
 def scope_watts(watts: Watts, scope: Scope) -> Floats | None:
@@ -203,39 +253,28 @@ def scope_watts(watts: Watts, scope: Scope) -> Floats | None:
     return None if watts.cpu is None else watts.device + watts.cpu
 
 
-def objective_values(
-    question: Question, prediction: Prediction, work: Work, watts: Watts
-) -> Floats:
+def objective_values(question: Question, work: Work, watts: Watts) -> Floats:
     """What is made small: W, J per useful GB, J s, kWh, money or kg a year.
 
     Without power a demanded rate is ranked by tail latency (s), full speed by capacity (s a GB).
     """
-    return objective_of(
-        question, scope_watts(watts, question.scope), work.capacity_bytes, work.served_bytes,
-        work.host_writes, prediction["latency_mean_ns"].value, prediction[question.tail].value,
-    )  # fmt: skip
-
-
-def objective_of(
-    question: Question, power: Floats | None, capacity_bytes: Floats, served_bytes: Floats,
-    host_writes: Floats, latency_mean_ns: Floats, tail_ns: Floats,
-) -> Floats:  # fmt: skip
-    """As `objective_values`, from the power of the scope (None where unknown) and what is done."""
+    power = scope_watts(watts, question.scope)
     if question.objective is None or power is None:
         if question.demand.bytes_per_second is None:
-            return 1e9 / capacity_bytes
-        return tail_ns * 1e-9
+            return 1e9 / work.capacity_bytes
+        return work.latencies.at(question.tail) * 1e-9
     if question.objective is Objective.WATTS:
         return power
-    energy = power / served_bytes
+    energy = power / work.served_bytes
     if question.objective is Objective.JOULES_PER_USEFUL_GB:
         return energy * 1e9
     if question.objective in YEARLY:
         assert question.year is not None
         # wear that no configuration spares would only hide what they differ in
-        more = host_writes / served_bytes - question.year.written_by_the_work
+        more = work.host_writes / work.served_bytes - question.year.written_by_the_work
         return question.year.cost(question.objective, energy, more)
-    return energy * question.demand.useful_bytes * (latency_mean_ns * 1e-9)
+    mean = work.latencies.at("latency_mean_ns")
+    return energy * question.demand.useful_bytes * (mean * 1e-9)
 
 
 def check_answerable(question: Question, layout: Layout, sample: Prediction) -> None:

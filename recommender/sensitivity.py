@@ -15,7 +15,7 @@ cancel only against the same configuration.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,14 @@ from iojoule.model import host_power, linear_law, system_power
 from iojoule.model.device_state import DeviceState
 from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
 from iojoule.model.predictor import NORMAL_90, Prediction
-from iojoule.recommender.equal_work import Watts, Work, cpu_regressors, cpu_slope, gap_levels
+from iojoule.recommender.equal_work import (
+    Watts,
+    Work,
+    cpu_regressors,
+    cpu_slope,
+    gap_levels,
+    watts_of,
+)
 
 Floats = NDArray[np.float64]
 
@@ -230,65 +237,119 @@ def all_gradients(
     return found
 
 
+def idle_gradients(
+    layout: Layout, frame: Frame, prediction: Prediction, work: Work
+) -> dict[str, Gradients]:
+    """Gradients by scope of what is drawn without any work."""
+    zero = np.zeros(len(frame))
+    nothing = replace(
+        work, busy=zero, elasticity=zero, requests=zero, host_writes=zero, background=zero,
+        gap_seconds=zero, flushing=zero,
+    )  # fmt: skip
+    watts = watts_of(layout.profile, frame, prediction, nothing, 1.0)
+    return all_gradients(layout, frame, prediction, nothing, watts, 1.0)
+
+
 @dataclass(frozen=True)
-class Contrast:
-    """Today's configuration against another: differences of power and of energy for equal work.
+class Energies:
+    """Energy of n configurations for a useful byte, above what is drawn without work.
+
+    Of two configurations that do the same work in the same time, the faster one has time left,
+    in which it draws idle power that nothing switches off. So energies are compared above today's
+    idle power; where the demand sets the rate, that is the difference of the powers.
 
     Attributes:
-        watts: Power of the first minus that of the second, W, and its sd.
-        joules_per_byte: Energy per useful byte likewise.
-        percent: Share of the first's energy that the second saves.
+        joules_per_byte: (P - P_idle) / served, shape (n,).
+        common: Their gradients by the common parameters, shape (n, layout.size).
+        speed: By the own part of the log speed, times its sd.
+        fit: Lack of fit of the power law.
+        served: Useful bytes a second.
+        idle: Idle power that is taken off, W.
+        gross: P / served, idle power included.
+        gross_common: Relative gradients of that; `gross_speed` and `gross_fit` likewise.
+        gross_speed: By the own part of the log speed.
+        gross_fit: Lack of fit.
     """
 
-    watts: tuple[float, float]
-    joules_per_byte: tuple[float, float]
-    percent: tuple[float, float]
+    joules_per_byte: Floats
+    common: Floats
+    speed: Floats
+    fit: Floats
+    served: Floats
+    idle: float
+    gross: Floats
+    gross_common: Floats
+    gross_speed: Floats
+    gross_fit: Floats
 
 
-def contrast(
-    layout: Layout, power: Gradients, work: Work, rows: tuple[int, int], *, same: bool
-) -> Contrast:
-    """Compare row `rows[0]` (today) with `rows[1]`.
+def energies(
+    layout: Layout, power: Gradients, idle: Gradients, work: Work, today: int
+) -> Energies:
+    """Energies of rows above the idle power of the row `today`.
 
     Args:
         layout: The common parameters.
         power: Gradients of the scope's power.
+        idle: Gradients of what is drawn without work.
         work: What the rows do.
-        rows: Today's row and the other one.
-        same: Whether both rows are one configuration: then nothing differs.
+        today: The row whose idle power counts.
     """
-    if same:
-        return Contrast((0.0, 0.0), (0.0, 0.0), (0.0, 0.0))
-    a, b = rows
-    watts = power.watts
-    energy = watts / work.served_bytes
-    common, speed, fit = _relative(layout, power, work)
-
-    def sd(weight_a: float, weight_b: float, parts: tuple[Floats, Floats, Floats]) -> float:
-        shared, alone, lack = parts
-        difference = weight_a * shared[a] - weight_b * shared[b]
-        variance = max(float(difference @ layout.covariance @ difference), 0.0)
-        for own in (alone, lack):
-            variance += (weight_a * own[a]) ** 2 + (weight_b * own[b]) ** 2
-        return float(np.sqrt(variance))
-
-    absolute = (power.common, power.own_speed, power.own_fit)
-    relative = (common, speed, fit)
-    ratio = float(energy[b] / energy[a])
-    return Contrast(
-        (float(watts[a] - watts[b]), sd(1.0, 1.0, absolute)),
-        (float(energy[a] - energy[b]), sd(float(energy[a]), float(energy[b]), relative)),
-        (100.0 * (1.0 - ratio), 100.0 * sd(ratio, ratio, relative)),
-    )
-
-
-def _relative(layout: Layout, power: Gradients, work: Work) -> tuple[Floats, Floats, Floats]:
-    """Relative gradients of the energy per byte, P / served."""
     between = layout.profile.between_drives_relative_sd.value
-    common = power.common / power.watts[:, None]
-    common[:, layout.at["speed"]] -= work.elasticity[:, None] * _shared_log_sd(work, between)
-    speed = power.own_speed / power.watts - _own_log_sd(work, between) * work.elasticity
-    return common, speed, power.own_fit / power.watts
+    served, floor = work.served_bytes, float(idle.watts[today])
+    net = (power.watts - floor) / served
+    shared = work.elasticity[:, None] * _shared_log_sd(work, between)
+    common = (power.common - idle.common[today]) / served[:, None]
+    common[:, layout.at["speed"]] -= net[:, None] * shared
+    speed = power.own_speed / served - net * _own_log_sd(work, between) * work.elasticity
+    return Energies(
+        net, common, speed, power.own_fit / served, served, floor, power.watts / served,
+        *_relative(layout, power, work),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A configuration against others for equal work; shape (m,) each, values and their sds.
+
+    Attributes:
+        joules_per_byte: Energy for a useful byte of the first less that of the others.
+        watts: The same at the rate of the first.
+        percent: The same as a share of what the first draws, idle power included.
+    """
+
+    joules_per_byte: tuple[Floats, Floats]
+    watts: tuple[Floats, Floats]
+    percent: tuple[Floats, Floats]
+
+
+def contrast(
+    layout: Layout, found: Energies, today: int, others: Sequence[int], widening: float = 1.0
+) -> Contrast:
+    """Compare row `today` with others.
+
+    Args:
+        layout: The common parameters.
+        found: Energies of the rows.
+        today: The one.
+        others: The others.
+        widening: Factor on what the others err by themselves (`recommender.selection`).
+    """
+    rows = np.asarray(others, dtype=np.intp)
+    weights = np.zeros((len(rows), len(found.served)))
+    weights[:, today] = 1.0
+    weights[np.arange(len(rows)), rows] -= 1.0
+    own = np.where(np.arange(len(found.served)) == today, 1.0, widening)
+    sums = _sums(layout, found, weights, today, own)
+    # the faster one's time that is left counts as idle on both sides
+    left = np.maximum(1.0 / found.served[rows] - 1.0 / found.served[today], 0.0)
+    scale = found.gross[today] / (found.gross[today] + found.idle * left)
+    rate = found.served[today]
+    return Contrast(
+        (sums.joules_per_byte, sums.joules_per_byte_sd),
+        (sums.joules_per_byte * rate, sums.joules_per_byte_sd * rate),
+        (sums.percent * scale, sums.percent_sd * scale),
+    )
 
 
 @dataclass(frozen=True)
@@ -298,7 +359,7 @@ class Sums:
     Attributes:
         joules_per_byte: The sums.
         joules_per_byte_sd: What they err.
-        percent: As shares of the energy of a row, percent.
+        percent: As shares of the energy of a row, idle power included, percent.
         percent_sd: What these err.
     """
 
@@ -308,29 +369,42 @@ class Sums:
     percent_sd: Floats
 
 
-def sums(layout: Layout, power: Gradients, work: Work, weights: Floats, base: int) -> Sums:
+def sums(layout: Layout, found: Energies, weights: Floats, base: int) -> Sums:
     """Sum the rows' energies per useful byte; what rows err in common cancels as it should.
 
     Args:
         layout: The common parameters.
-        power: Gradients of the scope's power.
-        work: What the rows do.
-        weights: Shape (m, n).
+        found: Energies of the rows.
+        weights: Shape (m, n); each row adds up to zero.
         base: The row of whose energy the sums are shares.
     """
-    energy = power.watts / work.served_bytes
-    common, speed, fit = _relative(layout, power, work)
-    own = speed**2 + fit**2
+    return _sums(layout, found, weights, base, np.ones(len(found.served)))
 
-    def sd(relative: Floats) -> Floats:
-        spread = np.maximum(layout.variances(relative @ common), 0.0)
-        return np.asarray(np.sqrt(spread + relative**2 @ own))
 
-    absolute = weights * energy
-    value = absolute.sum(axis=1)
-    share = absolute / energy[base]
-    share[:, base] -= value / energy[base]  # the base errs too
-    return Sums(value, sd(absolute), 100.0 * value / energy[base], 100.0 * sd(share))
+def _sums(layout: Layout, found: Energies, weights: Floats, base: int, own: Floats) -> Sums:
+    value = weights @ found.joules_per_byte
+    share = value / found.gross[base]
+
+    def sd(common: Floats, speed: Floats, fit: Floats) -> Floats:
+        spread = np.maximum(layout.variances(common), 0.0)
+        return np.asarray(np.sqrt(spread + ((speed**2 + fit**2) * own**2).sum(axis=1)))
+
+    absolute = (weights @ found.common, weights * found.speed, weights * found.fit)
+    relative = [part / found.gross[base] for part in absolute]
+    # the base errs too
+    relative[0] = relative[0] - share[:, None] * found.gross_common[base]
+    relative[1][:, base] -= share * found.gross_speed[base]
+    relative[2][:, base] -= share * found.gross_fit[base]
+    return Sums(value, sd(*absolute), 100.0 * share, 100.0 * sd(*relative))
+
+
+def _relative(layout: Layout, power: Gradients, work: Work) -> tuple[Floats, Floats, Floats]:
+    """Relative gradients of the energy per byte, P / served."""
+    between = layout.profile.between_drives_relative_sd.value
+    common = power.common / power.watts[:, None]
+    common[:, layout.at["speed"]] -= work.elasticity[:, None] * _shared_log_sd(work, between)
+    speed = power.own_speed / power.watts - _own_log_sd(work, between) * work.elasticity
+    return common, speed, power.own_fit / power.watts
 
 
 def relative_errors(layout: Layout, power: Gradients, work: Work, rows: Sequence[int]) -> Floats:

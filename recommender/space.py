@@ -83,13 +83,33 @@ class Candidates:
         """Number of candidates."""
         return len(self.combos) * len(self.states)
 
-    def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[Frame]:
-        """The candidates in order, about `rows` at a time, in whole runs of power states."""
+    def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[tuple[slice, Frame]]:
+        """The candidates in order, about `rows` at a time, in whole runs of power states.
+
+        Each block comes with its places among all candidates.
+        """
         run = len(self.states)
         step = max(1, rows // run)
         for start in range(0, len(self.combos), step):
             part = self.combos[start : start + step]
-            yield self._frame(np.repeat(part, run, axis=0).T, np.tile(self.states, len(part)))
+            at = slice(start * run, (start + len(part)) * run)
+            yield at, self._frame(np.repeat(part, run, axis=0).T, np.tile(self.states, len(part)))
+
+    def alone(self) -> tuple[Frame, Codes]:
+        """Every different configuration with a single request in flight, and by candidate which.
+
+        Most candidates differ in depth and jobs only, so these are few.
+        """
+        single = self.combos.copy()
+        single[:, 1:3] = 1
+        size = np.unique(single[:, 4], return_inverse=True)[1]
+        key = (single[:, 0] * len(self.hosts) + single[:, 3]) * (size.max() + 1) + size
+        _, first, which = np.unique(key, return_index=True, return_inverse=True)
+        run = len(self.states)
+        frame = self._frame(
+            np.repeat(single[first], run, axis=0).T, np.tile(self.states, len(first))
+        )
+        return frame, (which[:, None] * run + np.arange(run)).ravel()
 
     def current_frame(self) -> Frame:
         """The current configuration as one row."""

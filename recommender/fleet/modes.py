@@ -212,9 +212,8 @@ class DriveModel:
         candidates = build_candidates(self.profile, self.predictor.performance.paths, asked)
         judge = self._judge(asked, candidates.current.request_bytes)
         kept: list[tuple[Frame, Floats]] = []
-        for frame in candidates.blocks():
-            judged = judge.screen(frame, len(candidates.states))
-            good = np.flatnonzero(judged.feasible)
+        for judged in judge.search(candidates):
+            frame, good = judged.frame, np.flatnonzero(judged.feasible)
             costs = self._costs(judged, judge.question.demand.rest)[good]
             best = pareto.non_dominated(costs)
             if best.any():
@@ -297,7 +296,7 @@ class DriveModel:
 
     def _full_speed(self, judged: Judged) -> _Draw:
         """The same rows as fast as they can: what they draw at a moment when all is in flight."""
-        demand = Demand(None, 1.0, np.inf, 0.0, rest=0.0, rest_assumed=False, rest_if_even=0.0)
+        demand = Demand(None, 1.0, np.inf, rest=0.0)
         work = work_of(judged.frame, judged.prediction, demand)
         watts = watts_of(self.profile, judged.frame, judged.prediction, work, demand.rest)
         return self._draw(replace(judged, work=work, watts=watts), demand.rest)

@@ -6,8 +6,7 @@ widths of the two intervals,
 
     own_k^2 = (h_k / 1.645)^2 - g_k' C g_k,    var = (g_2 - g_1)' C (g_2 - g_1) + own_1^2 + own_2^2,
 
-and of one configuration of one drive the own errors are one error too: (own_2 - own_1)^2. Where
-nothing is said about arrivals, h holds both kinds, and the change is told as less sure than it is.
+and of one configuration of one drive the own errors are one error too: (own_2 - own_1)^2.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from iojoule.recommender.candidates import build_candidates
 from iojoule.recommender.equal_work import demand_of, watts_of, work_of
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.screen import rests
 from iojoule.recommender.sensitivity import Layout, all_gradients
 from iojoule.recommender.shared_surface import with_shared_surface
 from iojoule.recommender.workload import Current, WorkloadProfile
@@ -67,17 +65,14 @@ def power_change(
     same &= before.row.configuration == after.row.configuration
     names = _shared(before.recommender.layout, after.recommender.layout)
     covariance = _block(before.recommender.layout, names)
-    half = 0.0
-    for one, other in zip(
-        _gradients(before, scope, names), _gradients(after, scope, names), strict=False
-    ):
-        own = [
-            weight * np.sqrt(max(_sd(told) ** 2 - _variance(gradient, covariance), 0.0))
-            for weight, told, gradient in zip(weights, watts, (one, other), strict=True)
-        ]
-        variance = (own[1] - own[0]) ** 2 if same else own[0] ** 2 + own[1] ** 2
-        variance += _variance(weights[1] * other - weights[0] * one, covariance)
-        half = max(half, NORMAL_90 * float(np.sqrt(variance)))
+    one, other = _gradient(before, scope, names), _gradient(after, scope, names)
+    own = [
+        weight * np.sqrt(max(_sd(told) ** 2 - _variance(gradient, covariance), 0.0))
+        for weight, told, gradient in zip(weights, watts, (one, other), strict=True)
+    ]
+    variance = (own[1] - own[0]) ** 2 if same else own[0] ** 2 + own[1] ** 2
+    variance += _variance(weights[1] * other - weights[0] * one, covariance)
+    half = NORMAL_90 * float(np.sqrt(variance))
     evidence = weaker(base.evidence, changed.evidence)
     return Estimate(value=value, low=value - half, high=value + half, evidence=evidence)
 
@@ -116,11 +111,13 @@ def _variance(gradient: Floats, covariance: Floats) -> float:
     return max(float(gradient @ covariance @ gradient), 0.0)
 
 
-def _gradients(serving: Serving, scope: str, names: list[str]) -> list[Floats]:
-    """Gradients of the power of all drives, for each kind of arrival that is assumed."""
+def _gradient(serving: Serving, scope: str, names: list[str]) -> Floats:
+    """Gradient of the power of all drives by the shared parameters."""
     recommender, row = serving.recommender, serving.row
     chosen = {name: getattr(row.configuration, name) for name in Current.model_fields}
-    asked = serving.workload.model_copy(update={"current": Current.model_validate(chosen)})
+    asked = serving.workload.model_copy(
+        update={"current": Current.model_validate(chosen), "concurrency_max": "unbounded"}
+    )
     predictor = recommender.predictor
     candidates = build_candidates(recommender.profile, predictor.performance.paths, asked)
     frame = candidates.current_frame()
@@ -128,12 +125,9 @@ def _gradients(serving: Serving, scope: str, names: list[str]) -> list[Floats]:
     prediction = predictor.predict(frame)
     work = work_of(frame, prediction, demand)
     work = with_shared_surface(predictor, frame, prediction, work)
-    found = []
-    for rest in rests(demand):
-        watts = watts_of(recommender.profile, frame, prediction, work, rest)
-        every = all_gradients(recommender.layout, frame, prediction, work, watts, rest)
-        common = serving.drives * every[scope].common[0]
-        if scope == "device_cpu":  # the host's power without work counts once
-            common[recommender.layout.at["cpu"].start] += 1 - serving.drives
-        found.append(common[_places(recommender.layout, names)])
-    return found
+    watts = watts_of(recommender.profile, frame, prediction, work, demand.rest)
+    every = all_gradients(recommender.layout, frame, prediction, work, watts, demand.rest)
+    common = serving.drives * every[scope].common[0]
+    if scope == "device_cpu":  # the host's power without work counts once
+        common[recommender.layout.at["cpu"].start] += 1 - serving.drives
+    return np.asarray(common[_places(recommender.layout, names)])

@@ -1,0 +1,167 @@
+"""Latencies at the rate that is served, counted from the arrival of a request.
+
+As fast as possible (a closed loop) they are those of the full queue. In an open loop requests come
+by a process of their own and wait for a slot: `model.open_loop`. In bursts the queue is full while
+a burst lasts, and a burst may have to wait for the one before it: bursts as large as the queue
+that come by chance wait as in an M/D/1 queue (Pollaczek and Khinchine),
+
+    mean wait = rho / (2 (1 - rho)) N / X,    P(wait > t) = rho exp(-2 (1 - rho) t X / N),
+
+which is the least that larger bursts wait. Requests that wait for a flush take as much longer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.model.band import NORMAL_90, Band
+from iojoule.model.open_loop import ClosedLoop, error_log_sd, sojourn
+from iojoule.model.prediction import Prediction
+
+Floats = NDArray[np.float64]
+
+PERCENTILES = {"latency_p50_ns": 0.5, "latency_p99_ns": 0.99, "latency_p999_ns": 0.999}
+"""Percentiles of the latency, as shares."""
+
+
+class Arrivals(StrEnum):
+    """How requests come.
+
+    As fast as possible (a closed loop: each completion lets the next request in), or in an open
+    loop: by chance, at equal intervals, or in bursts that keep the queue full while they last.
+    """
+
+    CLOSED = "closed"
+    POISSON = "poisson"
+    EVEN = "even"
+    BURSTS = "bursts"
+
+
+@dataclass(frozen=True)
+class Flush:
+    """Flushes, or writes with forced unit access, of a workload.
+
+    Attributes:
+        share: Share of the requests that wait for one; a value, or one a row.
+        wait_ns: How long; NaN where nobody knows what one costs.
+        log_sd: How unsure that is.
+    """
+
+    share: float | Floats
+    wait_ns: float
+    log_sd: float = 0.0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its cost is known."""
+        return not np.isnan(self.wait_ns)
+
+    @property
+    def mean_ns(self) -> float | Floats:
+        """Mean wait of a request, ns; 0 where it is not known."""
+        return self.share * self.wait_ns if self.is_known else 0.0
+
+    def of(self, name: str, scale: float) -> float | Floats:
+        """What it adds to a mean or a percentile, `scale` half intervals up; 0 if not known."""
+        if not self.is_known:
+            return 0.0
+        wait = self.wait_ns * float(np.exp(scale * NORMAL_90 * self.log_sd))
+        if name not in PERCENTILES:
+            return self.share * wait
+        return wait * np.asarray(self.share > 1.0 - PERCENTILES[name], dtype=float)
+
+
+@dataclass(frozen=True)
+class ServedLatency:
+    """Latencies of n configurations at the rate that they serve.
+
+    Attributes:
+        full: Predicted with the queue full.
+        alone: Predicted with a single request in flight; None in a closed loop.
+        arrivals: How requests come.
+        rate: Arrivals a second, shape (n,); more than the capacity in what cannot serve them.
+        capacity: Requests a second with the queue full.
+        log_down: From the capacity to the lower end of its 90 % interval, log units.
+        log_up: Likewise to the upper end.
+        in_flight: Requests that the queue holds.
+        flush: What flushes add; None where the work has none.
+    """
+
+    full: Prediction
+    alone: Prediction | None
+    arrivals: Arrivals
+    rate: Floats
+    capacity: Floats
+    log_down: Floats
+    log_up: Floats
+    in_flight: Floats
+    flush: Flush | None = None
+    _known: dict[tuple[str, float], Floats] = field(default_factory=dict, compare=False)
+
+    def at(self, name: str, scale: float = 0.0) -> Floats:
+        """A mean or percentile, ns, infinite where the work cannot be served; shape (n,).
+
+        Args:
+            name: The quantity, as `latency_p99_ns`.
+            scale: Half widths of the 90 % interval above the value: 1 is its upper end.
+        """
+        if (name, scale) not in self._known:
+            self._known[name, scale] = self._at(name, scale)
+        return self._known[name, scale]
+
+    def band(self, name: str) -> Band:
+        """A mean or percentile with its interval; unbounded (infinite) above where the demand lies
+        within the interval of the capacity."""
+        value = self.at(name)
+        evidence = self.full[name].evidence
+        return Band(value, np.minimum(self.at(name, -1.0), value), self.at(name, 1.0), evidence)
+
+    def _at(self, name: str, scale: float) -> Floats:
+        added = self.flush.of(name, scale) if self.flush is not None else 0.0
+        full = _end(self.full[name], scale)
+        if self.arrivals is Arrivals.CLOSED:
+            return full + added
+        shift = self.log_down if scale > 0.0 else self.log_up
+        capacity = self.capacity * np.exp(-scale * shift) if scale else self.capacity
+        load = self.rate / capacity
+        if self.arrivals is Arrivals.BURSTS:
+            found = full + _burst_wait(name, load, 1e9 * self.in_flight / capacity)
+        else:
+            found = self._open(name, scale, capacity, full)
+        if scale and self.arrivals is not Arrivals.BURSTS:
+            found = found * np.exp(scale * NORMAL_90 * error_log_sd(np.minimum(load, 1.0), name))
+        return np.where(load < 1.0, found + added, np.inf)
+
+    def _open(self, name: str, scale: float, capacity: Floats, full: Floats) -> Floats:
+        assert self.alone is not None
+        mean = "latency_mean_ns"
+        loop = ClosedLoop(
+            capacity_per_second=capacity,
+            in_flight=self.in_flight,
+            alone={one: _end(self.alone[one], scale) for one in {mean, name}},
+            full={mean: _end(self.full[mean], scale), name: full},
+        )
+        variability = 0.0 if self.arrivals is Arrivals.EVEN else 1.0
+        return sojourn(loop, self.rate, variability, (name,))[name]
+
+
+def _end(band: Band, scale: float) -> Floats:
+    if scale == 0.0:
+        return band.value
+    end = band.high if scale > 0.0 else band.low
+    if abs(scale) == 1.0:
+        return end
+    return np.asarray(band.value * (end / band.value) ** abs(scale))
+
+
+def _burst_wait(name: str, load: Floats, service_ns: Floats) -> Floats:
+    """Wait of a burst for those before it, ns; `service_ns` is what one takes."""
+    left = np.maximum(1.0 - load, 1e-12)
+    if name not in PERCENTILES:
+        return np.asarray(load / (2.0 * left) * service_ns)
+    tail = 1.0 - PERCENTILES[name]
+    return np.asarray(np.log(np.maximum(load / tail, 1.0)) * service_ns / (2.0 * left))

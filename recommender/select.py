@@ -1,0 +1,215 @@
+"""Choosing: the configuration to use, or that nothing changes, or that nothing can be recommended.
+
+Where today's configuration is stated and keeps every bound, a change is recommended only if it
+saves with a probability of at least 0.9; of those that do, the one of the least expected objective.
+Where today's breaks a bound, the least objective among those that are shown to keep all of them.
+Where nothing was said about today, there is nothing to save against: the least expected objective.
+
+With the drive's energy alone in scope, a watt of the drive is not bought with more than a watt of
+the CPU, and where CPU power is unknown nothing starts to poll.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.model.frame import COMPLETIONS, Frame
+from iojoule.model.normal import NORMAL_90
+from iojoule.recommender.answer import Action, ReasonCode
+from iojoule.recommender.factors import JOULES_A_KWH
+from iojoule.recommender.objective import Objective
+from iojoule.recommender.pareto import TIE, simplest_first_of
+from iojoule.recommender.rows import LIKELY, choice_widening
+from iojoule.recommender.screen import DEMAND, Judge, Judged
+from iojoule.recommender.search import Found
+from iojoule.recommender.sensitivity import (
+    Contrast,
+    all_gradients,
+    contrast,
+    energies,
+    idle_gradients,
+)
+from iojoule.recommender.sla import LATENCY_MAXIMA
+from iojoule.recommender.space import join, knobs
+from iojoule.recommender.steps import AS_GOOD
+from iojoule.recommender.workload import Scope
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What to do.
+
+    Attributes:
+        action: As in the answer.
+        reason_code: Why nothing is recommended; None where something is.
+        frame: The configuration to use, as a frame of one; None where there is none.
+        passed: The best in expectation, where today's configuration stays though something may
+            save; None otherwise.
+    """
+
+    action: Action
+    reason_code: ReasonCode | None
+    frame: Frame | None
+    passed: Frame | None = None
+
+
+def choose(
+    judge: Judge, found: Found, reference: Judged, least_saving: float, *, stated: bool
+) -> Choice:
+    """Choose among what a search found.
+
+    Args:
+        judge: What judged it.
+        found: The feasible candidates of the least objectives, or the nearest misses.
+        reference: Today's configuration, or the profile's default one where nothing was said.
+        least_saving: Share of today's objective that a change must save.
+        stated: Whether `reference` is what runs today.
+    """
+    here = bool(reference.feasible[0])
+    keeps = stated and here and bool(reference.preferred_missed[0] <= found.missed + AS_GOOD)
+    if not len(found.pool):
+        if stated and here:
+            return Choice("no change", None, reference.frame)
+        return Choice("none", _reason(judge, found), None)
+    compared = _Compared(judge, reference, found)
+    usable = compared.fair
+    if keeps:
+        today = float(reference.costs[0, 0])
+        worth = compared.objective <= (1.0 - least_saving) * today
+        usable = usable & worth & (compared.probability >= LIKELY)
+        if not usable.any():
+            best = int(compared.objective.argmin())
+            passed = compared.frame(best) if compared.objective[best] < today else None
+            return Choice("no change", None, reference.frame, passed)
+    elif not usable.any():
+        usable = np.ones_like(usable)
+    row = _least(judge, compared, np.flatnonzero(usable))
+    return Choice("change" if stated else "ranking", None, compared.frame(row))
+
+
+class _Compared:
+    """The pool beside the reference.
+
+    Attributes:
+        objective: Of each row of the pool.
+        probability: That it saves against the reference; 0 where power is unknown.
+        fair: Whether its drive's saving is not bought with more of the CPU.
+    """
+
+    def __init__(self, judge: Judge, reference: Judged, found: Found) -> None:
+        self._pool = found.pool
+        frame = join([reference.frame, found.pool])
+        judged = judge.judge_lightly(frame)
+        self.objective: Floats = judged.costs[1:, 0]
+        question, layout = judge.question, judge.layout
+        prediction, work = judged.prediction, judged.work
+        rest = question.demand.rest
+        power = all_gradients(layout, frame, prediction, work, judged.watts, rest)
+        idle = idle_gradients(layout, frame, prediction, work)
+        others = np.arange(1, len(frame))
+        self.probability = np.zeros(len(others))
+        scope = question.scope.value
+        if scope in power and question.objective is not None:
+            best = 1 + int(self.objective.argmin())
+            factor = choice_widening(power[scope], best, found.near, float(self.objective.min()))
+            every = energies(layout, power[scope], idle[scope], work, 0)
+            saved = contrast(layout, every, 0, others.tolist(), factor)
+            self.probability = _probability(judge, judged, saved)
+        self.fair = np.ones(len(others), dtype=bool)
+        if question.scope is Scope.DEVICE:
+            self.fair = _polls_no_more(frame)
+            if "cpu" in power and "device" in power:
+                drive, cpu = (
+                    energies(layout, power[name], idle[name], work, 0).joules_per_byte
+                    for name in ("device", "cpu")
+                )
+                self.fair = cpu[1:] - cpu[0] <= np.maximum(drive[0] - drive[1:], 0.0)
+        same = (knobs(found.pool) == knobs(reference.frame)[0]).all(axis=1)
+        self.probability[same] = 0.0
+        self.fair |= same
+
+    def frame(self, row: int) -> Frame:
+        """One row of the pool."""
+        return self._pool.take(slice(row, row + 1))
+
+    def frames(self, rows: Rows) -> Frame:
+        """Some rows of the pool."""
+        return self._pool.take(rows)
+
+
+def _polls_no_more(frame: Frame) -> Flags:
+    """Which rows after the first poll only where the first one does."""
+    polls = (frame.completion == COMPLETIONS.index("polled")) | frame.submission_polling
+    return ~polls[1:] | polls[0]
+
+
+def _probability(judge: Judge, judged: Judged, saved: Contrast) -> Floats:
+    """Probability that each row takes less of the objective than the first one."""
+    question = judge.question
+    value, sd = saved.joules_per_byte
+    if question.objective in (Objective.COST, Objective.CO2):
+        assert question.year is not None
+        rate = question.year.rates[question.objective]
+        written = judged.work.host_writes / judged.work.served_bytes
+        value = value * rate.per_kwh / JOULES_A_KWH
+        value = value + rate.per_written_byte * (written[0] - written[1:])
+        sd = sd * rate.per_kwh / JOULES_A_KWH
+    elif question.objective is Objective.EDP:
+        share, share_sd = (part / 100.0 for part in saved.percent)
+        late = judged.work.latencies.band("latency_mean_ns")
+        value = -np.log1p(-np.minimum(share, 1.0 - 1e-9)) + np.log(late.value[0] / late.value[1:])
+        unsure = np.log(late.high / late.value) / NORMAL_90
+        sd = np.sqrt((share_sd / (1.0 - share)) ** 2 + unsure[0] ** 2 + unsure[1:] ** 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _normal_share(np.where(sd > 0.0, value / sd, np.sign(value) * np.inf))
+
+
+def _normal_share(z: Floats) -> Floats:
+    """Share of a standard normal distribution below z, within 5e-4 (Abramowitz, Stegun 26.2.19)."""
+    x = np.minimum(np.abs(z), 8.0)
+    poly = 1.0 + x * (0.0498673470 + x * (0.0211410061 + x * (0.0032776263 + x * (
+        0.0000380036 + x * (0.0000488906 + x * 0.0000053830)))))  # fmt: skip
+    upper = 0.5 * poly**-16
+    return np.where(z >= 0.0, 1.0 - upper, upper)
+
+
+def _least(judge: Judge, compared: _Compared, rows: Rows) -> int:
+    """The least objective; within `TIE` of it the strongest evidence, then the simplest."""
+    objective = compared.objective[rows]
+    best = objective.min()
+    near = rows[objective <= best + TIE * abs(best)]
+    if len(near) > 1:
+        codes = judge.predictor.predict(compared.frames(near), only=()).evidence
+        near = near[codes == codes.min()]
+        near = near[simplest_first_of(compared.frames(near), np.arange(len(near)))]
+    return int(near[0])
+
+
+def _reason(judge: Judge, found: Found) -> ReasonCode:
+    """Why nothing is recommended, from the nearest misses."""
+    assert found.misses is not None
+    judged = judge.judge_lightly(found.misses)
+    if judge.unknown.any():
+        return "not_shown_to_hold"
+    rate = judge.question.demand.bytes_per_second
+    serves = np.ones(len(found.misses), dtype=bool)
+    if rate is not None:
+        serves = judged.work.capacity_bytes >= rate
+        if not serves.any():
+            return "demand_exceeds_capacity"
+    holds = serves.copy()
+    for column, name in enumerate(judge.limits):
+        if name == DEMAND or judge.soft[column]:
+            continue
+        missed = judged.violations[:, column] > 0
+        if name in LATENCY_MAXIMA:
+            missed = judged.work.latencies.at(LATENCY_MAXIMA[name]) > judge.limits[name]
+        holds &= ~missed
+    return "not_shown_to_hold" if holds.any() else "infeasible"
