@@ -127,9 +127,8 @@ class Details:
 
     def evidence_codes(self, scope: str) -> NDArray[np.intp]:
         """Weakest evidence of a scope's power, by row."""
-        return np.maximum.reduce(
-            [self.judged.prediction[name].evidence for name in RESTS_ON[scope]]
-        )
+        codes = [self.judged.prediction[name].evidence for name in RESTS_ON[scope]]
+        return np.asarray(np.maximum.reduce(codes))
 
     def _power(self, scope: str) -> Triple | None:
         if scope not in self.gradients:

@@ -147,7 +147,7 @@ class _Compared:
 def _polls_no_more(frame: Frame) -> Flags:
     """Which rows after the first poll only where the first one does."""
     polls = (frame.completion == COMPLETIONS.index("polled")) | frame.submission_polling
-    return ~polls[1:] | polls[0]
+    return np.asarray(~polls[1:] | polls[0])
 
 
 def _probability(judge: Judge, judged: Judged, saved: Contrast) -> Floats:

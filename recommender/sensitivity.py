@@ -336,19 +336,32 @@ def contrast(
         widening: Factor on what the others err by themselves (`recommender.selection`).
     """
     rows = np.asarray(others, dtype=np.intp)
-    weights = np.zeros((len(rows), len(found.served)))
-    weights[:, today] = 1.0
-    weights[np.arange(len(rows)), rows] -= 1.0
-    own = np.where(np.arange(len(found.served)) == today, 1.0, widening)
-    sums = _sums(layout, found, weights, today, own)
+    value = found.joules_per_byte[today] - found.joules_per_byte[rows]
+    gross = found.gross[today]
+    share = value / gross
+    common = found.common[today] - found.common[rows]
+    relative = common / gross - share[:, None] * found.gross_common[today]
+
+    def sd(common: Floats, first: tuple[Floats, Floats], scale: float) -> Floats:
+        """From the common parameters, and what the first and the others err by themselves."""
+        spread = np.maximum(layout.variances(common), 0.0)
+        own = (found.speed[rows] ** 2 + found.fit[rows] ** 2) * (widening * scale) ** 2
+        return np.asarray(np.sqrt(spread + own + first[0] ** 2 + first[1] ** 2))
+
+    ones = np.ones(len(rows))
+    alone = (found.speed[today] * ones, found.fit[today] * ones)
+    # today's energy is also what the percentage is a share of
+    beside = (
+        found.speed[today] / gross - share * found.gross_speed[today],
+        found.fit[today] / gross - share * found.gross_fit[today],
+    )
+    value_sd, share_sd = sd(common, alone, 1.0), sd(relative, beside, 1.0 / gross)
     # the faster one's time that is left counts as idle on both sides
     left = np.maximum(1.0 / found.served[rows] - 1.0 / found.served[today], 0.0)
-    scale = found.gross[today] / (found.gross[today] + found.idle * left)
+    scale = 100.0 * gross / (gross + found.idle * left)
     rate = found.served[today]
     return Contrast(
-        (sums.joules_per_byte, sums.joules_per_byte_sd),
-        (sums.joules_per_byte * rate, sums.joules_per_byte_sd * rate),
-        (sums.percent * scale, sums.percent_sd * scale),
+        (value, value_sd), (value * rate, value_sd * rate), (share * scale, share_sd * scale)
     )
 
 
@@ -378,16 +391,12 @@ def sums(layout: Layout, found: Energies, weights: Floats, base: int) -> Sums:
         weights: Shape (m, n); each row adds up to zero.
         base: The row of whose energy the sums are shares.
     """
-    return _sums(layout, found, weights, base, np.ones(len(found.served)))
-
-
-def _sums(layout: Layout, found: Energies, weights: Floats, base: int, own: Floats) -> Sums:
     value = weights @ found.joules_per_byte
     share = value / found.gross[base]
 
     def sd(common: Floats, speed: Floats, fit: Floats) -> Floats:
         spread = np.maximum(layout.variances(common), 0.0)
-        return np.asarray(np.sqrt(spread + ((speed**2 + fit**2) * own**2).sum(axis=1)))
+        return np.asarray(np.sqrt(spread + (speed**2 + fit**2).sum(axis=1)))
 
     absolute = (weights @ found.common, weights * found.speed, weights * found.fit)
     relative = [part / found.gross[base] for part in absolute]

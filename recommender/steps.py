@@ -32,8 +32,8 @@ AS_GOOD = 1e-3
 
 Way = Literal["now", "looser", "tighter", "without"]
 
-WAYS: dict[Way, float] = {"looser": 1.0 / STEP, "tighter": STEP, "without": 0.0}
-"""Factor on reached over limit (limit over reached for a minimum): at most 1 where it holds."""
+WAYS: dict[Way, float] = {"looser": STEP, "tighter": 1.0 / STEP, "without": np.inf}
+"""The most that reached over limit (limit over reached for a minimum) may be."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Steps:
 
     def __init__(self, judge: Judge) -> None:
         self.limits = judge.limits
-        self.soft = judge.soft
+        self.soft, self.unknown = judge.soft, judge.unknown
         self.least: dict[tuple[str, Way], Least] = {}
         self.nearest: dict[str, Nearest] = {}
 
@@ -97,7 +97,7 @@ class Steps:
             rows = whole if soft else np.flatnonzero(wrong == missed[column])
             if not len(rows):
                 continue
-            ratio = self._ratio(name, judged.reached[:, column][rows])
+            ratio = self._ratio(column, judged.reached[:, column][rows])
             if not soft:
                 self._come_close(name, judged, rows, ratio, column)
             if name == DEMAND:
@@ -106,17 +106,20 @@ class Steps:
             if others is not None and soft:
                 others = others - judged.violations[:, column][rows]
             values = objective[rows]
-            for way, factor in WAYS.items():
+            for way, most in WAYS.items():
                 if others is not None and soft:
-                    total = others + np.maximum(ratio * factor - 1.0, 0.0)
+                    total = others + np.maximum(ratio / most - 1.0, 0.0)
                     self._offer((name, way), judged.frame, rows, total, values)
                     continue
-                kept = np.flatnonzero(ratio * factor <= 1.0)
+                kept = np.flatnonzero(ratio <= most)
                 now = None if others is None else others[kept]
                 self._offer((name, way), judged.frame, rows[kept], now, values[kept])
 
-    def _ratio(self, name: str, reached: Floats) -> Floats:
-        limit = self.limits[name]
+    def _ratio(self, column: int, reached: Floats) -> Floats:
+        """Reached over limit; infinite, however loose the bound, where nobody knows if it holds."""
+        name, limit = list(self.limits.items())[column]
+        if self.unknown[column]:
+            return np.full(len(reached), np.inf)
         return reached / limit if name.endswith("_max") else limit / reached
 
     def _offer(

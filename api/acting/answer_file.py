@@ -48,7 +48,6 @@ class ExpectedSaving(_Lenient):
 
     percent: Estimate
     verdict: str
-    reason: str
 
 
 class Answer(_Lenient):

@@ -167,7 +167,7 @@ def _parts(
         percent = saving.percent
         yield (
             f"expected saving {percent.value:.3g} % [{percent.low:.3g}, {percent.high:.3g}], "
-            f"{saving.verdict}: {saving.reason}"
+            f"{saving.verdict}"
         )
     yield ""
     if steps:

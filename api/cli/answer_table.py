@@ -11,7 +11,7 @@ from iojoule.api.words import reasons, sentences
 from iojoule.api.words.configurations import KNOBS, SCOPE_POWER, knob, setting
 from iojoule.api.words.quantities import quantity
 from iojoule.api.words.rows import HEADINGS, evidence, shown, split_knobs, target
-from iojoule.recommender.answer import Miss, Recommendation, Row, Saving
+from iojoule.recommender.answer import Miss, Recommendation, Row
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import YEARLY
 from iojoule.recommender.reasons import MeasureNext
@@ -30,7 +30,7 @@ def parts(found: Recommendation, rows: int) -> Iterator[Any]:
     yield _table(found, rows)
     yield ""
     yield from _verdict(found)
-    if found.attribution is not None and found.recommended is not None:
+    if found.attribution is not None and found.recommended and found.current:
         yield ""
         best = found.recommended.configuration
         today = found.current.configuration
@@ -104,20 +104,28 @@ def _estimate(row: Row, name: str) -> str:
 
 def _verdict(found: Recommendation) -> Iterator[str]:
     if found.recommended is None:
-        yield "No configuration meets the SLA."
+        yield sentences.why_nothing(found)
         return
-    yield f"Recommended: {setting(found.recommended.configuration)}{_in_doubt(found.saving)}"
+    best = setting(found.recommended.configuration)
+    if found.action == "no change":
+        yield f"No change:   {best} stays"
+    elif found.action == "ranking":
+        yield f"Lowest expected {target(found)}: {best}"
+    else:
+        yield f"Recommended: {best}"
     if found.not_taken is not None:
         yield f"Not taken:   {setting(found.not_taken.row.configuration)}"
-    elif found.pareto and found.recommended.configuration != found.pareto[0].configuration:
-        yield (
-            "             level with row 1 (within 1 %, which no profile tells apart): "
-            "today's, else the better known, else the simpler one is taken"
-        )
+        if found.not_taken.saving is not None:
+            yield from _labelled("", sentences.saving(found.not_taken.saving, found.factors))
     for one in found.preferred_missed:
         yield f"Preferred:   not kept by anything: {sentences.short(one)}"
-    yield f"Today:       {setting(found.current.configuration)}; {sentences.place(found)}"
-    if found.saving is None:
+    if found.current is None:
+        yield "Today:       not stated, so no saving is stated"
+    else:
+        yield f"Today:       {setting(found.current.configuration)}; {sentences.place(found)}"
+    if found.action != "change":
+        pass
+    elif found.saving is None:
         yield "Saving:      unknown, the profile has no power for this scope"
     else:
         yield from _labelled("Saving:", sentences.saving(found.saving, found.factors))
@@ -140,12 +148,6 @@ def _labelled(label: str, lines: Iterable[str]) -> Iterator[str]:
         label = ""
 
 
-def _in_doubt(saving: Saving | None) -> str:
-    if saving is None or saving.verdict in ("proven", "costs more"):
-        return ""
-    return "  (today's: stay)" if saving.verdict == "stay" else "  (not proven: measure this first)"
-
-
 def _misses(misses: Sequence[Miss]) -> Iterator[str]:
     yield "Nearest misses"
     for miss in misses:
@@ -166,7 +168,8 @@ def emit_csv(found: Recommendation) -> None:
     rows = [("recommended", found.recommended)] if found.recommended else []
     rows += [("pareto", row) for row in found.pareto]
     rows += [("nearest_miss", miss.row) for miss in found.nearest_misses]
-    rows.append(("current", found.current))
+    if found.current is not None:
+        rows.append(("current", found.current))
     quantities = [name for name in Row.model_fields if name not in _PLAIN]
     header = ["role", *KNOBS, *_PLAIN[1:]]
     for name in quantities:
@@ -174,12 +177,12 @@ def emit_csv(found: Recommendation) -> None:
     console.emit_csv(header, (_flat(role, row, quantities) for role, row in rows))
 
 
-_PLAIN = ("configuration", "busy_share", "host_bytes_written_per_second", "meets_sla")
+_PLAIN = ("configuration", "concurrency", "busy_share", "host_bytes_written_per_second", "meets_sla")
 
 
 def _flat(role: str, row: Row, quantities: Sequence[str]) -> list[Any]:
     cells: list[Any] = [role, *(getattr(row.configuration, name) for name in KNOBS)]
-    cells += [row.busy_share, row.host_bytes_written_per_second, row.meets_sla]
+    cells += [row.concurrency, row.busy_share, row.host_bytes_written_per_second, row.meets_sla]
     for name in quantities:
         one: Estimate | None = getattr(row, name)
         cells += [None] * 4 if one is None else [one.value, one.low, one.high, one.evidence]

@@ -137,7 +137,8 @@ class Measure:
 def measures(found: Recommendation) -> tuple[Measure, Measure]:
     """What the two axes of the front show."""
     tail = Measure("latency_p99_ns", "p99 latency")
-    if found.current.latency_p99_ns is None:
+    rows = [*found.pareto, *(miss.row for miss in found.nearest_misses)]
+    if rows and rows[0].latency_p99_ns is None:
         tail = Measure("latency_mean_ns", "mean latency")
     power, scope = SCOPE_POWER[found.scope]
     if found.ranked_by == "performance":
@@ -163,18 +164,20 @@ def _draw(axes: Axes, found: Recommendation) -> None:
     for row in rows:
         _bars(axes, row, x, y, colour=GREY, alpha=0.2)
     _points(axes, rows, x, y)
-    same = found.recommended is not None and same_setting(found.recommended, found.current)
-    if not same:
-        _highlight(axes, found.current, x, y, VERMILION, "today")
+    best, today = found.recommended, found.current
+    same = best is not None and today is not None and same_setting(best, today)
+    if today is not None and not same:
+        _highlight(axes, today, x, y, VERMILION, "today")
     if found.recommended is not None:
         name = "recommended, and today" if same else "recommended"
+        name = "lowest expected" if found.action == "ranking" else name
         _highlight(axes, found.recommended, x, y, BLUE, name)
     _bounds(axes, found, x, y)
     _room_below(axes, y)
     for measure, axis in ((x, axes.xaxis), (y, axes.yaxis)):
         _ticks(measure, axis)
     _title(axes, found)
-    _legend(axes, [*rows, found.current])
+    _legend(axes, rows if today is None else [*rows, today])
 
 
 def _scales(axes: Axes, x: Measure, y: Measure) -> None:
@@ -290,7 +293,7 @@ def _title(axes: Axes, found: Recommendation) -> None:
         demand = f"{quantity('bytes_per_second', found.demand_bytes_per_second)} of useful work"
     lines = [f"{found.workload} on {found.model_name}: {demand}"]
     if found.recommended is None:
-        lines.append("nothing meets the SLA; the nearest misses are shown")
+        lines.append("nothing is shown to meet the SLA; the nearest misses are shown")
     elif found.saving is not None:
         first = "watts" if found.ranked_by == "watts" else "joules_per_useful_gb"
         told = (
@@ -298,7 +301,8 @@ def _title(axes: Axes, found: Recommendation) -> None:
             for name in (first, "percent")
             for one in [getattr(found.saving, name)]
         )
-        lines.append(f"saves {' or '.join(told)}; {found.saving.verdict}")
+        saved = "no change" if found.action == "no change" else f"saves {' or '.join(told)}"
+        lines.append(f"{saved}; {found.saving.verdict}" if found.action == "change" else saved)
     axes.set_title("\n".join(lines), loc="left", fontsize=10.5, linespacing=1.4)
 
 

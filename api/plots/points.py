@@ -59,7 +59,8 @@ def front_points(found: Recommendation, measures: Sequence[Measure]) -> Points:
     fields = dict.fromkeys([*(one.field for one in measures), "capacity_bytes_per_second"])
     rows = [("front", row) for row in found.pareto]
     rows += [("nearest miss", miss.row) for miss in found.nearest_misses]
-    rows.append(("today", found.current))
+    if found.current is not None:
+        rows.append(("today", found.current))
     if found.recommended is not None:
         rows.append(("recommended", found.recommended))
     header = ["role", *KNOBS, *(f"{name}{end}" for name in fields for end in _ENDS)]

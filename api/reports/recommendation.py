@@ -47,10 +47,19 @@ def report(found: RecommendationAnswer, asked: Asked) -> Document:
     )
 
 
+HEADS = {
+    "change": "Recommended",
+    "no change": "No change",
+    "ranking": "Lowest expected",
+    "none": "Nothing recommended",
+}
+"""What stands before the configuration, by action."""
+
+
 def _lead(found: RecommendationAnswer, asked: Asked) -> Iterator[tuple[str, str]]:
     best = found.recommended
-    told = "nothing meets the SLA" if best is None else setting(best.configuration)
-    yield "Recommended", told
+    told = sentences.why_nothing(found) if best is None else setting(best.configuration)
+    yield HEADS[found.action], told
     if found.saving is not None:
         one = found.saving.percent
         yield "Saves of today's energy", quantity("percent", one.value, one.low, one.high)
@@ -72,17 +81,22 @@ def answer(found: Recommendation, heading: str = "The answer") -> Section:
 
 
 def _answer(found: Recommendation) -> Iterator[Block]:
-    today = f"{setting(found.current.configuration)}; {sentences.place(found)}"
+    today = "not stated"
+    if found.current is not None:
+        today = f"{setting(found.current.configuration)}; {sentences.place(found)}"
     if found.recommended is None:
-        yield Text("No configuration meets the SLA. The nearest misses:")
+        yield Text(f"{sentences.why_nothing(found)} The nearest misses:")
         yield Points(tuple(map(_missed, found.nearest_misses)))
         yield Points(tuple(reasons.relaxations(found.relaxations)))
         yield Table.of(("what", "is"), [("today", today)])
         return
-    rows = [("recommended", setting(found.recommended.configuration)), ("today", today)]
+    rows = [(HEADS[found.action].lower(), setting(found.recommended.configuration))]
+    rows.append(("today", today))
     if found.not_taken is not None:
         rows.append(("not taken", setting(found.not_taken.row.configuration)))
-    if found.saving is None:
+    if found.current is None:
+        rows.append(("saving", "none is stated: nothing was said about what runs today"))
+    elif found.saving is None:
         rows.append(("saving", "unknown: the profile has no power for this scope"))
     else:
         *saved, sure = sentences.saving(found.saving, found.factors)
@@ -141,7 +155,7 @@ def front_section(found: Recommendation) -> Section:
 
 
 def _reasons(found: Recommendation) -> Iterator[Section]:
-    if found.attribution is not None and found.recommended is not None:
+    if found.attribution is not None and found.recommended and found.current:
         today, best = found.current.configuration, found.recommended.configuration
         behind = tuple(reasons.of_knobs(found.attribution))
         yield Section(

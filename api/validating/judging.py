@@ -81,7 +81,7 @@ def judge(recommender: Recommender, asked: Asked, picker: Picker) -> Outcome:
 
 def _saving(asked: Asked, answer: Recommendation, row: int) -> dict[str, Any]:
     said = answer.saving
-    if said is None or said.verdict == "stay":
+    if said is None or answer.current is None or said.verdict == "no change":
         return {}
     energy = asked.energy()
     true = float(

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from iojoule.recommender.estimate import UNBOUNDED
+
 Scale = tuple[float, str]
 
 _NANOSECONDS: tuple[Scale, ...] = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
@@ -53,6 +55,8 @@ def quantity(field: str, value: float | None, low: float | None = None,
     """
     if value is None or math.isnan(value):
         return "-"
+    if math.isinf(value):
+        return UNBOUNDED
     scales = _scales(field)
     if scales is None:
         return f"{value:g}"
@@ -60,7 +64,8 @@ def quantity(field: str, value: float | None, low: float | None = None,
     said = f"{digits(value / factor)} {unit}".rstrip()
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return said
-    return f"{said} [{digits(low / factor)}, {digits(high / factor)}]"
+    above = UNBOUNDED if math.isinf(high) else digits(high / factor)
+    return f"{said} [{digits(low / factor)}, {above}]"
 
 
 def scale_of(field: str, value: float) -> tuple[float, str]:

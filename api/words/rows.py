@@ -36,9 +36,11 @@ def shown(found: Recommendation, most: int) -> list[tuple[str, Row]]:
     head = every[:most]
     if best is not None and not any(row is best for _, row in head):
         head = [*every[: most - 1], *(one for one in every if one[1] is best)]
-    marked = [(f"{place} recommended" if row is best else str(place), row) for place, row in head]
-    if best is None or not same_setting(found.current, best):
-        marked.append(("today" if found.current.meets_sla else "today, misses SLA", found.current))
+    word = "lowest expected" if found.action == "ranking" else "recommended"
+    marked = [(f"{place} {word}" if row is best else str(place), row) for place, row in head]
+    today = found.current
+    if today is not None and (best is None or not same_setting(today, best)):
+        marked.append(("today" if today.meets_sla else "today, misses SLA", today))
     return marked
 
 

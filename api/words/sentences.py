@@ -19,7 +19,8 @@ def durability(found: DurabilityAnswer | None) -> Iterator[str]:
         yield "untouched; file systems stay as they are"
         return
     yield found.reason
-    today = f"; today {_power_cut(found.power_cut_today)}" if found.weakened else ""
+    before = found.power_cut_today
+    today = f"; today {_power_cut(before)}" if found.weakened and before is not None else ""
     yield f"a power cut takes at most {_power_cut(found.power_cut)}{today}"
     for one in found.options if found.weaker_allowed else ():
         yield f"{one.setting}: at most {_power_cut(one.loses)}; known: {one.known}"
@@ -41,10 +42,12 @@ def _power_cut(found: PowerCut) -> str:
 def wear(found: Endurance, factors: Factors) -> Iterator[str]:
     """What is written in a year, how long the drive lasts at that, and what that costs."""
     change = found.change_host_bytes_per_year
-    more = quantity("host_bytes_per_year", abs(change))
-    than = f"{more} {'more' if change > 0 else 'less'} than" if change else "as much as"
     yearly = quantity("host_bytes_per_year", found.host_bytes_per_year)
-    told = f"the host writes {yearly} a year, {than} today"
+    told = f"the host writes {yearly} a year"
+    if change is not None:
+        more = quantity("host_bytes_per_year", abs(change))
+        than = f"{more} {'more' if change > 0 else 'less'} than" if change else "as much as"
+        told += f", {than} today"
     if found.years_left is not None:
         told += f"; the rated endurance lasts {found.years_left:.2g} years"
     yield f"{told}; {found.reason}"
@@ -62,7 +65,9 @@ def wear(found: Endurance, factors: Factors) -> Iterator[str]:
 
 def place(found: Recommendation) -> str:
     """Where today's configuration stands."""
-    stands = found.current_place
+    stands, today = found.current_place, found.current
+    if stands is None or today is None:
+        return "not stated"
     if stands.on_front:
         return "on the front"
     beaten = "no row of the front beats it in everything"
@@ -76,7 +81,7 @@ def place(found: Recommendation) -> str:
         rows = f"row{'' if stands.beaten_by == 1 else 's'}"
         beaten = f"beaten in everything by {stands.beaten_by} {rows} of the front"
         beaten += f" ({', '.join(ranks)})" if ranks else ""
-    return beaten if found.current.meets_sla else f"misses the SLA; {beaten}"
+    return beaten if today.meets_sla else f"not shown to keep the SLA; {beaten}"
 
 
 def saving(saving: Saving, factors: Factors) -> Iterator[str]:
@@ -102,12 +107,45 @@ def saving(saving: Saving, factors: Factors) -> Iterator[str]:
     ]
     if billed:
         yield f"{'; '.join(billed)}"
-    yield f"{saving.verdict}: {saving.reason}"
+    yield verdict(saving)
+
+
+VERDICTS = {
+    "proven": "both configurations were measured on this drive model and this kind of host",
+    "expected": "predicted, not measured: measure_next says what to measure",
+    "measure first": "in expectation only: measure before acting on it",
+    "costs more": "it takes more than today's configuration, to keep the bounds",
+    "no change": "today's configuration stays",
+}
+"""What each verdict says."""
+
+
+def verdict(saving: Saving) -> str:
+    """How sure the saving is."""
+    said = f"{saving.verdict}: {VERDICTS[saving.verdict]}"
+    if saving.verdict in ("no change", "costs more"):
+        return said
+    return f"{said}; it saves with a probability of {saving.probability:.3g}"
+
+
+REASONS = {
+    "not_shown_to_hold": "No configuration is shown to keep every bound.",
+    "demand_exceeds_capacity": "No configuration can serve the demand.",
+    "infeasible": "No configuration keeps every bound.",
+}
+"""Why nothing is recommended, by reason code."""
+
+
+def why_nothing(found: Recommendation) -> str:
+    """Why nothing is recommended; empty where something is."""
+    return "" if found.reason_code is None else REASONS[found.reason_code]
 
 
 def short(one: Shortfall) -> str:
     """By how much a bound is missed."""
     name = one.bound.removesuffix("_min").removesuffix("_max")
+    if one.unknown:
+        return f"{plain_name(name)}: not shown to hold, for the cost of a flush is not known"
     return (
         f"{plain_name(name)}: reaches {quantity(name, one.reached)}, bound "
         f"{quantity(name, one.limit)}, missed by {quantity(name, one.missed_by)} "

@@ -25,7 +25,7 @@ from iojoule.recommender.shared_surface import with_shared_surface
 Floats = NDArray[np.float64]
 Point = dict[str, Any]
 
-FULL_SPEED = Demand(None, np.inf, np.inf, 0.0, 1.0, False, 1.0)
+FULL_SPEED = Demand(None, np.inf, np.inf)
 """Closed loop, as fast as possible."""
 
 CORE_TIME_SD = 0.25

@@ -9,8 +9,9 @@ const cents = format(",.2f");
 
 export type Unit = "W" | "J/GB" | "B/s" | "IOPS" | "ns" | "J s" | "kWh" | "%" | "bytes" | "years";
 
-/** A value with its unit. */
-export function quantity(value: number, unit: Unit): string {
+/** A value with its unit; what nothing bounds comes as a word. */
+export function quantity(value: number | "unbounded", unit: Unit): string {
+  if (value === "unbounded") return value;
   switch (unit) {
     case "ns":
       return duration(value);
@@ -41,6 +42,11 @@ export function duration(ns: number): string {
 export function size(bytes: number): string {
   if (bytes >= 1 << 20) return `${bytes / (1 << 20)} MiB`;
   return bytes >= 1024 ? `${bytes / 1024} KiB` : `${bytes} B`;
+}
+
+/** A value as a number; infinite where nothing bounds it. */
+export function amount(value: number | "unbounded"): number {
+  return value === "unbounded" ? Number.POSITIVE_INFINITY : value;
 }
 
 /** The interval of an estimate. */

@@ -50,10 +50,19 @@ export function AnswerView({ answer, question }: { answer: Answer; question: Que
 function Headline({ answer }: { answer: Answer }) {
   const { recommended, saving } = answer;
   if (!recommended) return <Infeasible answer={answer} />;
+  const head = {
+    change: "",
+    "no change": "No change: ",
+    ranking: "Lowest expected power: ",
+    none: "",
+  };
   return (
     <section class="headline" aria-labelledby="headline">
-      <h2 id="headline">{describe(recommended.configuration)}</h2>
-      {saving && (
+      <h2 id="headline">
+        {head[answer.action]}
+        {describe(recommended.configuration)}
+      </h2>
+      {saving && answer.action === "change" && (
         <p>
           <strong class="saving">{quantity(saving.percent.value, "%")}</strong> less energy than
           today for the same work (90 % interval: {interval(saving.percent, "%")});{" "}
@@ -62,17 +71,23 @@ function Headline({ answer }: { answer: Answer }) {
       )}
       {saving && (
         <p class={`verdict ${saving.verdict}`}>
-          <b>{saving.verdict}</b>: {saving.reason}
+          <b>{saving.verdict}</b>
+          {answer.action === "change" &&
+            `: saves with a probability of ${saving.probability.toFixed(2)}`}
         </p>
       )}
       {answer.not_taken && (
         <p class="hint">
           not taken: {describe(answer.not_taken.row.configuration)}, which saves{" "}
-          {quantity(answer.not_taken.objective_saved_percent, "%")}, less than the{" "}
-          {quantity(answer.least_saving_percent, "%")} for which a change is made
+          {quantity(answer.not_taken.objective_saved_percent, "%")} in expectation
+          {answer.not_taken.saving &&
+            `, with a probability of ${answer.not_taken.saving.probability.toFixed(2)}`}
         </p>
       )}
-      <p class="hint">today: {describe(answer.current.configuration)}</p>
+      <p class="hint">
+        today:{" "}
+        {answer.current ? describe(answer.current.configuration) : "not stated, so no saving"}
+      </p>
     </section>
   );
 }
@@ -80,7 +95,11 @@ function Headline({ answer }: { answer: Answer }) {
 function Infeasible({ answer }: { answer: Answer }) {
   return (
     <section class="headline" aria-labelledby="headline">
-      <h2 id="headline">No configuration keeps this SLA</h2>
+      <h2 id="headline">
+        {answer.reason_code === "not_shown_to_hold"
+          ? "No configuration is shown to keep this SLA"
+          : "No configuration keeps this SLA"}
+      </h2>
       <p>The nearest misses:</p>
       <ul>
         {answer.nearest_misses.map((miss) => (
@@ -121,7 +140,7 @@ function FrontTable({ answer }: { answer: Answer }) {
 function FrontRows({ answer }: { answer: Answer }) {
   const columns = [scopePower(answer), ENERGY, CAPACITY, TAIL];
   const rows: [string, Row][] = answer.pareto.map((row, index) => [`${index + 1}`, row]);
-  rows.unshift(["today", answer.current]);
+  if (answer.current) rows.unshift(["today", answer.current]);
   return (
     <section class="scroll" tabIndex={0} aria-label="The Pareto front">
       <table>

@@ -8,7 +8,10 @@ import type { Question } from "./question";
 /** Commands to copy, and what they would change. */
 export function Commands({ answer, question }: { answer: Answer; question: Question }) {
   const changed = answer.recommended
-    ? differences(answer.current.configuration, answer.recommended.configuration)
+    ? differences(
+        answer.current?.configuration ?? answer.recommended.configuration,
+        answer.recommended.configuration,
+      )
     : [];
   const file = fileName(answer.workload || "workload", "json");
   const asked = { device: question.device, workload_profile: question.profile };

@@ -4,7 +4,7 @@ import type { Answer, Configuration, Evidence, Row } from "../api/types";
 import { Axes, FRAME, scaleOver } from "../charts/axes";
 import { EvidenceLegend, marker } from "../charts/evidence";
 import { columnsOf, type Points, TakeAlong } from "../charts/take_along";
-import { interval, quantity } from "../format";
+import { amount, interval, quantity } from "../format";
 import { describe } from "./configuration";
 import { CAPACITY, ENERGY, estimate, MEAN, type Quantity, scopePower, TAIL } from "./quantities";
 
@@ -18,7 +18,8 @@ interface Point {
 /** One chart of an answer, its axes chosen by the reader. */
 export function FrontChart({ answer }: { answer: Answer }) {
   const across = [scopePower(answer), ENERGY];
-  const upwards = [TAIL, MEAN, CAPACITY].filter((one) => estimate(answer.current, one));
+  const first = answer.current ?? answer.recommended ?? answer.pareto[0];
+  const upwards = [TAIL, MEAN, CAPACITY].filter((one) => first && estimate(first, one));
   const [xKey, setX] = useState<string>(across[0]?.key ?? "");
   const [yKey, setY] = useState<string>(TAIL.key);
   const xOf = across.find((one) => one.key === xKey) ?? scopePower(answer);
@@ -80,12 +81,13 @@ function evidenceOf(row: Row, quantity: Quantity): Evidence {
 
 function pointsOf(answer: Answer, xOf: Quantity, yOf: Quantity): Point[] {
   const rows: [Row, Point["role"]][] = answer.pareto.map((row) => [row, "front"]);
-  rows.push([answer.current, "today"]);
+  if (answer.current) rows.push([answer.current, "today"]);
   if (answer.recommended) rows.push([answer.recommended, "recommended"]);
   return rows.flatMap(([row, role]) => {
     const x = estimate(row, xOf);
     const y = estimate(row, yOf);
-    return x && y ? [{ row, role, x: x.value, y: y.value }] : [];
+    const point = { row, role, x: amount(x?.value ?? 0), y: amount(y?.value ?? 0) };
+    return x && y && Number.isFinite(point.x) && Number.isFinite(point.y) ? [point] : [];
   });
 }
 
@@ -126,7 +128,7 @@ function Drawing({ answer, points, xOf, yOf }: DrawingProps) {
   const ends = (of: Quantity) =>
     points.flatMap(({ row }) => {
       const found = estimate(row, of);
-      return found ? [found.low, found.high] : [];
+      return found ? [found.low, found.high].map(amount).filter(Number.isFinite) : [];
     });
   const x = scaleOver(ends(xOf), [frame.left, frame.width - frame.right]);
   const y = scaleOver(
@@ -174,8 +176,8 @@ function Drawing({ answer, points, xOf, yOf }: DrawingProps) {
             >
               {bars[0] && (
                 <line
-                  x1={x(bars[0].low)}
-                  x2={x(bars[0].high)}
+                  x1={x(amount(bars[0].low))}
+                  x2={x(inside(x, bars[0].high))}
                   y1={y(point.y)}
                   y2={y(point.y)}
                   class="bar"
@@ -185,8 +187,8 @@ function Drawing({ answer, points, xOf, yOf }: DrawingProps) {
                 <line
                   x1={x(point.x)}
                   x2={x(point.x)}
-                  y1={y(bars[1].low)}
-                  y2={y(bars[1].high)}
+                  y1={y(amount(bars[1].low))}
+                  y2={y(inside(y, bars[1].high))}
                   class="bar"
                 />
               )}
@@ -204,6 +206,11 @@ function Drawing({ answer, points, xOf, yOf }: DrawingProps) {
       </p>
     </>
   );
+}
+
+/** An end of an interval; what nothing bounds ends at the edge of the drawing. */
+function inside(scale: { domain(): number[] }, end: number | "unbounded"): number {
+  return end === "unbounded" ? Math.max(...scale.domain()) : end;
 }
 
 function readout(point: Point, xOf: Quantity, yOf: Quantity): string {

@@ -35,7 +35,7 @@ export function Reasons({ answer }: { answer: Answer }) {
 }
 
 function Knobs({ effects }: { effects: KnobEffect[] }) {
-  const most = Math.max(...effects.map((one) => Math.abs(one.share_percent.value)), 1e-9);
+  const most = Math.max(...effects.map((one) => Math.abs(amount(one.share_percent.value))), 1e-9);
   return (
     <section aria-labelledby="why">
       <h2 id="why">Why this one</h2>
@@ -47,7 +47,7 @@ function Knobs({ effects }: { effects: KnobEffect[] }) {
             <td>{Object.values(one.after).map(String).join(", ")}</td>
             <td>
               <svg class="share" viewBox="0 0 100 8" aria-hidden="true">
-                <rect width={(100 * Math.abs(one.share_percent.value)) / most} height="8" />
+                <rect width={(100 * Math.abs(amount(one.share_percent.value))) / most} height="8" />
               </svg>
               {quantity(one.share_percent.value, "%")}{" "}
               <small>{interval(one.share_percent, "%")}</small>
