@@ -1,7 +1,7 @@
 // Why this answer: what each knob brings, what each bound costs, and what would make it surer.
 
 import type { Answer, BoundSlack, BoundStep, KnobEffect } from "../api/types";
-import { interval, plain, quantity } from "../format";
+import { amount, interval, plain, quantity } from "../format";
 import { Copyable } from "../parts/copy";
 import { Table } from "../parts/table";
 import { describe, word } from "./configuration";
