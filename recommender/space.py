@@ -83,13 +83,13 @@ class Candidates:
         """Number of candidates."""
         return len(self.combos) * len(self.states)
 
-    def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[tuple[slice, Frame]]:
-        """The candidates in order, about `rows` at a time, in whole runs of power states.
+    def blocks(self, rows: int | None = None) -> Iterator[tuple[slice, Frame]]:
+        """The candidates in order, about `rows` (`BLOCK_ROWS`) at a time, in runs of power states.
 
         Each block comes with its places among all candidates.
         """
         run = len(self.states)
-        step = max(1, rows // run)
+        step = max(1, (rows or BLOCK_ROWS) // run)
         for start in range(0, len(self.combos), step):
             part = self.combos[start : start + step]
             at = slice(start * run, (start + len(part)) * run)

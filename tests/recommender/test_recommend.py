@@ -50,7 +50,8 @@ def test_a_configuration_saves_nothing_against_itself(recommender: Recommender, 
         assert answer.recommended == answer.current
         for estimate in (saving.watts, saving.joules_per_useful_gb, saving.kwh_per_year):
             assert (estimate.value, estimate.low, estimate.high) == (0.0, 0.0, 0.0)
-        assert saving.verdict == "stay"
+        assert answer.action == saving.verdict == "no change"
+        assert saving.probability == 0.0
 
 
 def test_the_front_is_what_brute_force_finds(recommender: Recommender, ask: Ask) -> None:
@@ -63,7 +64,7 @@ def test_the_front_is_what_brute_force_finds(recommender: Recommender, ask: Ask)
         recommender.profile, recommender.predictor.performance.paths,
         ask(workload, current=TODAY, free=SMALL, sla=sla),
     )  # fmt: skip
-    for frame in candidates.blocks():
+    for _, frame in candidates.blocks():
         for index in range(len(frame)):
             today = space.configuration_of(frame, index).model_dump(exclude_none=True)
             rows.append(
@@ -88,7 +89,6 @@ def test_blocks_do_not_change_the_answer(
     question = ask({"demand_operations_per_second": 3e4}, current=TODAY, free=EVERYTHING)
     whole = recommender.recommend(question)
     monkeypatch.setattr(space, "BLOCK_ROWS", 100)
-    monkeypatch.setattr(space.Candidates.blocks, "__defaults__", (100,))
     assert recommender.recommend(question) == whole
 
 
@@ -214,8 +214,9 @@ def test_a_profile_without_power_says_so_and_ranks_by_performance(
         answer = blind.recommend(ask(demand, current=TODAY, free=EVERYTHING))
         assert answer.ranked_by == "performance"
         assert answer.saving is None
-        assert answer.recommended is not None
-        assert "ranked by performance" in answer.notes[0]
+        # without power nothing is known to save, so nothing changes
+        assert answer.action == "no change"
+        assert answer.current is not None
         for row in [*answer.pareto, answer.current]:
             assert row.device_power_watts is None
             assert row.device_cpu_power_watts is None
@@ -238,10 +239,16 @@ def test_scopes_without_their_power_are_unknown_and_the_others_are_not(
 
 def test_a_demand_beyond_today_is_said(recommender: Recommender, ask: Ask) -> None:
     answer = recommender.recommend(
-        ask({"demand_operations_per_second": 1e5}, current={"queue_depth": 1})
-    )
+        ask(
+            {"demand_operations_per_second": 1e5}, current={"queue_depth": 1},
+            concurrency_max="unbounded",
+        )
+    )  # fmt: skip
+    assert answer.current is not None
     assert not answer.current.meets_sla
-    assert any("cannot carry the demand" in note for note in answer.notes)
+    assert answer.current.busy_share == 1.0
+    assert answer.current.latency_p99_ns is not None
+    assert np.isinf(answer.current.latency_p99_ns.value)
     assert answer.recommended is not None
     assert answer.recommended.capacity_bytes_per_second.low >= 1e5 * 4096 * 0.99
 
@@ -255,17 +262,41 @@ def test_kwh_a_year_is_the_saved_power_over_8766_hours(recommender: Recommender,
     assert answer.recommended is not None
     assert saving.kwh_per_year.value == pytest.approx(saving.watts.value * 8.766)
     assert saving.kwh_per_year.low == pytest.approx(saving.watts.low * 8.766)
+    assert answer.current is not None
     today, new = objective(answer.current), objective(answer.recommended)
     assert saving.watts.value == pytest.approx(today - new)
     assert saving.percent.value == pytest.approx(100 * (1 - new / today))
     assert saving.watts.low <= saving.watts.value <= saving.watts.high
 
 
-def test_max_concurrency_is_respected(recommender: Recommender, ask: Ask) -> None:
-    answer = recommender.recommend(ask(current={"queue_depth": 4}, max_concurrency=8))
-    assert answer.counts.excluded["concurrency"] > 0
-    for row in answer.pareto:
-        assert row.configuration.queue_depth * row.configuration.jobs <= 8
+def test_nobody_invents_clients(recommender: Recommender, ask: Ask) -> None:
+    """Requests in flight stay at most today's unless more are stated; merging invents none."""
+    merging = {"useful_request_bytes": 4096, "request_bytes_coalescible": 65536}
+    for limit, most in ((None, 4), (8, 8)):
+        answer = recommender.recommend(
+            ask(merging, current={"queue_depth": 4}, free=EVERYTHING, concurrency_max=limit)
+        )
+        assert answer.counts.excluded["concurrency"] > 0
+        for row in answer.pareto:
+            one = row.configuration
+            assert one.queue_depth * one.jobs * one.request_bytes <= most * 4096
+            assert row.concurrency <= most
+    unbounded = recommender.recommend(
+        ask(merging, current={"queue_depth": 4}, concurrency_max="unbounded")
+    )
+    assert unbounded.counts.excluded["concurrency"] == 0
+    former = ask(merging, current={"queue_depth": 4}, max_concurrency=8)
+    assert former.concurrency_max == 8
+
+
+def test_without_a_stated_today_nothing_is_saved(recommender: Recommender, ask: Ask) -> None:
+    answer = recommender.recommend(ask({"demand_operations_per_second": 1e4}, current={}))
+    assert answer.action == "ranking"
+    assert answer.current is answer.saving is answer.current_place is None
+    assert answer.recommended is not None
+    least = min(objective(row) for row in answer.pareto)
+    assert objective(answer.recommended) <= 1.01 * least
+    assert all(row.concurrency >= 1 for row in answer.pareto)
 
 
 def test_writes_carry_their_endurance(recommender: Recommender, ask: Ask) -> None:
@@ -287,7 +318,7 @@ def test_an_answer_survives_json(recommender: Recommender, ask: Ask) -> None:
     text = answer.model_dump_json()
     assert "NaN" not in text
     assert Recommendation.model_validate_json(text) == answer
-    assert json.loads(text)["answer_version"] == 2
+    assert json.loads(text)["answer_version"] == 3
 
 
 def test_defaults_are_named(recommender: Recommender, ask: Ask) -> None:
@@ -304,7 +335,7 @@ def test_defaults_are_named(recommender: Recommender, ask: Ask) -> None:
         ({"free": {"power_state": [0, 4]}}, "free.power_state"),
         ({"free": {"engine": ["posixaio"]}}, "free.engine"),
         ({"free": {"request_bytes": [8192]}}, "free.request_bytes"),
-        ({"current": {"queue_depth": 8}, "max_concurrency": 4}, "max_concurrency"),
+        ({"current": {"queue_depth": 8}, "concurrency_max": 4}, "concurrency_max"),
         ({"free": {"queue_depth": list(range(1, 3001)), "jobs": list(range(1, 2001))}}, "free"),
         ({"free": {"engine": "psync", "queue_depth": [2, 4]}}, "free"),
         ({"sla": {"device_power_watts_max": 1.0}}, "sla.device_power_watts_max"),
