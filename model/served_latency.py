@@ -115,7 +115,8 @@ class ServedLatency:
 
     def band(self, name: str) -> Band:
         """A mean or percentile with its interval; unbounded (infinite) above where the demand lies
-        within the interval of the capacity."""
+        within the interval of the capacity.
+        """
         value = self.at(name)
         evidence = self.full[name].evidence
         return Band(value, np.minimum(self.at(name, -1.0), value), self.at(name, 1.0), evidence)

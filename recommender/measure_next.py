@@ -1,6 +1,6 @@
 """What to measure to be surer of a saving, and how sure one would be then.
 
-The energies of the rows err together, by the gradients of `recommender.sensitivity`, so they are
+The energies of the rows err together, by the gradients of `model.sensitivity`, so they are
 jointly normal: the relative errors have the covariance R C R' + diag(own^2). A measurement of a
 row's energy at the same work says what that row errs, up to its own noise, and by the covariance
 part of what the others err; the distribution after it follows in closed form and does not depend on
@@ -17,11 +17,11 @@ from statistics import NormalDist
 import numpy as np
 
 from iojoule.model.predictor import NORMAL_90
+from iojoule.model.sensitivity import Gradients, relative_errors
 from iojoule.recommender.adaptive.normal import Normal
 from iojoule.recommender.answer import Saving
 from iojoule.recommender.reasons import MeasureNext, Runs
 from iojoule.recommender.rows import LIKELY, Details
-from iojoule.recommender.sensitivity import Gradients, relative_errors
 from iojoule.recommender.space import configuration_of, knobs
 from iojoule.recommender.workload import Scope
 

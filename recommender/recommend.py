@@ -8,14 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
+from iojoule.model.equal_work import work_of
 from iojoule.model.frame import Frame
 from iojoule.model.predictor import Predictor
+from iojoule.model.sensitivity import Layout
+from iojoule.model.shared_surface import with_shared_surface
 from iojoule.recommender import bounds, durability, notes, pareto, racing
 from iojoule.recommender.answer import Counts, NotTaken, Place, Recommendation, Row
 from iojoule.recommender.attribution import between
 from iojoule.recommender.candidates import build_candidates
+from iojoule.recommender.demand import demand_of
 from iojoule.recommender.endurance import endurance_of
-from iojoule.recommender.equal_work import demand_of, work_of
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import SECONDS_A_YEAR, Year, rates_of
 from iojoule.recommender.measure_next import measure_next
@@ -24,8 +27,6 @@ from iojoule.recommender.rows import Details
 from iojoule.recommender.screen import Judge, Judged, Question, check_answerable, is_powered
 from iojoule.recommender.search import Found, search
 from iojoule.recommender.select import choose
-from iojoule.recommender.sensitivity import Layout
-from iojoule.recommender.shared_surface import with_shared_surface
 from iojoule.recommender.space import Candidates, join, knobs
 from iojoule.recommender.steps import AS_GOOD, Steps
 from iojoule.recommender.why import attribution

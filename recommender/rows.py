@@ -10,16 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.equal_work import most_device_watts
 from iojoule.model.evidence import EVIDENCE, INTERPOLATED
 from iojoule.model.predictor import NORMAL_90
-from iojoule.recommender.answer import Miss, Row, Saving, Shortfall, Verdict
-from iojoule.recommender.equal_work import most_device_watts
-from iojoule.recommender.estimate import Estimate
-from iojoule.recommender.factors import JOULES_A_KWH, YEARLY
-from iojoule.recommender.objective import Objective
-from iojoule.recommender.screen import DEMAND, OF_LATENCY, Judged, Question
-from iojoule.recommender.selection import rivals, widening
-from iojoule.recommender.sensitivity import (
+from iojoule.model.sensitivity import (
     Energies,
     Gradients,
     Layout,
@@ -31,6 +25,12 @@ from iojoule.recommender.sensitivity import (
     idle_gradients,
     sums,
 )
+from iojoule.recommender.answer import Miss, Row, Saving, Shortfall, Verdict
+from iojoule.recommender.estimate import Estimate
+from iojoule.recommender.factors import JOULES_A_KWH, YEARLY
+from iojoule.recommender.objective import Objective
+from iojoule.recommender.screen import DEMAND, OF_LATENCY, Judged, Question
+from iojoule.recommender.selection import rivals, widening
 from iojoule.recommender.space import configuration_of
 from iojoule.recommender.workload import Scope
 
@@ -268,9 +268,7 @@ PERCENT_OF = {
 """What a percentage is a share of."""
 
 
-def choice_widening(
-    power: Gradients, chosen: int, objectives: Floats, objective: float
-) -> float:
+def choice_widening(power: Gradients, chosen: int, objectives: Floats, objective: float) -> float:
     """Factor on what the chosen row errs by itself, for it was the best of many."""
     place = int(np.argmin(np.abs(objectives - objective)))
     own = np.hypot(power.own_speed, power.own_fit)[chosen] / power.watts[chosen]
@@ -294,9 +292,7 @@ def _one(
     )
 
 
-def over(
-    found: Sums, name: str, scale: float, evidence: Sequence[Evidence]
-) -> list[Estimate]:
+def over(found: Sums, name: str, scale: float, evidence: Sequence[Evidence]) -> list[Estimate]:
     """Sums with their intervals."""
     value, half = getattr(found, name) * scale, NORMAL_90 * getattr(found, f"{name}_sd") * scale
     return [

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model import system_power
+from iojoule.model.equal_work import Demand, Watts, Work, watts_of, work_of
 from iojoule.model.frame import Frame
 from iojoule.model.predictor import DEVICE_VALUE, NORMAL_90, Prediction, Predictor
+from iojoule.model.sensitivity import Gradients, Layout, all_gradients
 from iojoule.model.served_latency import Arrivals
-from iojoule.recommender.equal_work import Demand, Watts, Work, watts_of, work_of
 from iojoule.recommender.factors import SECONDS_A_YEAR, YEARLY, Year
 from iojoule.recommender.objective import Objective
-from iojoule.recommender.sensitivity import Gradients, Layout, all_gradients
 from iojoule.recommender.sla import (
     ENDURANCE,
     LATENCY_MAXIMA,

@@ -18,6 +18,13 @@ from numpy.typing import NDArray
 
 from iojoule.model.frame import COMPLETIONS, Frame
 from iojoule.model.normal import NORMAL_90
+from iojoule.model.sensitivity import (
+    Contrast,
+    all_gradients,
+    contrast,
+    energies,
+    idle_gradients,
+)
 from iojoule.recommender.answer import Action, ReasonCode
 from iojoule.recommender.factors import JOULES_A_KWH
 from iojoule.recommender.objective import Objective
@@ -25,13 +32,6 @@ from iojoule.recommender.pareto import TIE, simplest_first_of
 from iojoule.recommender.rows import LIKELY, choice_widening
 from iojoule.recommender.screen import DEMAND, Judge, Judged
 from iojoule.recommender.search import Found
-from iojoule.recommender.sensitivity import (
-    Contrast,
-    all_gradients,
-    contrast,
-    energies,
-    idle_gradients,
-)
 from iojoule.recommender.sla import LATENCY_MAXIMA
 from iojoule.recommender.space import join, knobs
 from iojoule.recommender.steps import AS_GOOD

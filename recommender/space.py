@@ -122,8 +122,13 @@ class Candidates:
         )
         return alone._frame(
             np.array(
-                [[0], [self.current.queue_depth], [self.current.jobs], [0],
-                 [self.current.request_bytes]],
+                [
+                    [0],
+                    [self.current.queue_depth],
+                    [self.current.jobs],
+                    [0],
+                    [self.current.request_bytes],
+                ],
                 dtype=np.intp,
             ),
             np.array([self.current.power_state or 0]),

@@ -177,7 +177,13 @@ def emit_csv(found: Recommendation) -> None:
     console.emit_csv(header, (_flat(role, row, quantities) for role, row in rows))
 
 
-_PLAIN = ("configuration", "concurrency", "busy_share", "host_bytes_written_per_second", "meets_sla")
+_PLAIN = (
+    "configuration",
+    "concurrency",
+    "busy_share",
+    "host_bytes_written_per_second",
+    "meets_sla",
+)
 
 
 def _flat(role: str, row: Row, quantities: Sequence[str]) -> list[Any]:

@@ -1,7 +1,7 @@
 """A quantity at one setting: its value, and how its logarithm follows what settings share.
 
 Numerator and denominator of a ratio share the drive, the host, the power laws, the engine and,
-where it rests on few figures, the surface (`recommender.sensitivity`). With gradients g of the
+where it rests on few figures, the surface (`model.sensitivity`). With gradients g of the
 logarithms by the shared parameters (covariance C) and an own part each,
 
     var(log a/b) = (g_a - g_b)' C (g_a - g_b) + own_a^2 + own_b^2.
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.model.predictor import NORMAL_90
+from iojoule.model.sensitivity import Layout
 from iojoule.recommender.findings.judge import Spread
-from iojoule.recommender.sensitivity import Layout
 
 Floats = NDArray[np.float64]
 

@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import FACTS_RECIPE, DeviceProfile
+from iojoule.model.equal_work import Demand, Work, watts_of, work_of
 from iojoule.model.evidence import EXTRAPOLATED, PUBLISHED
 from iojoule.model.frame import COMPLETIONS, USED, Frame, make_frame, used_columns
 from iojoule.model.performance import WAKEUP_EXPONENT
 from iojoule.model.predictor import NORMAL_90, QUANTITIES, Prediction, Predictor
 from iojoule.model.prior.facts import SATA_BYTES_PER_SECOND
 from iojoule.model.prior.large_requests import large_write_loss
-from iojoule.recommender.equal_work import Demand, Work, watts_of, work_of
+from iojoule.model.sensitivity import Gradients, Layout, all_gradients
+from iojoule.model.shared_surface import with_shared_surface
 from iojoule.recommender.findings import reported, said
 from iojoule.recommender.findings.estimate import Estimate
-from iojoule.recommender.sensitivity import Gradients, Layout, all_gradients
-from iojoule.recommender.shared_surface import with_shared_surface
 
 Floats = NDArray[np.float64]
 Point = dict[str, Any]

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.model import host_power
+from iojoule.model.equal_work import Demand
 from iojoule.model.page_cache import as_flushed, awake_share, copy_cores
 from iojoule.model.predictor import Activity, Band, Prediction
-from iojoule.recommender.equal_work import Demand
 
 Floats = NDArray[np.float64]
 Point = Mapping[str, Any]

@@ -6,7 +6,7 @@ a second draws
     P(L) = P_gap + (P_at - P_gap) L / L_at,
 
 exact at L_at: its capacity, or the share of a class that it must serve. Of the drive this is the
-law of equal work (`recommender.equal_work`); a CPU's watts rise faster at first, so that one drive
+law of equal work (`model.equal_work`); a CPU's watts rise faster at first, so that one drive
 of a class that serves only what the others leave over is taken for a little too cheap. Watts are
 those of the drive and, where the fleet's scope says so, those that serving it adds to a host's CPU
 at rest. What is planned with are one-sided bounds at the fleet's confidence: all drives of a model
@@ -25,23 +25,17 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model import idle_gaps
+from iojoule.model.equal_work import Demand, cpu_watts, watts_of, work_of
 from iojoule.model.evidence import EVIDENCE
 from iojoule.model.frame import Frame
 from iojoule.model.predictor import NORMAL_90, Predictor
+from iojoule.model.sensitivity import Gradients, Layout, all_gradients
 from iojoule.recommender import pareto
 from iojoule.recommender.candidates import build_candidates
-from iojoule.recommender.equal_work import (
-    BURSTY_ARRIVALS,
-    Demand,
-    cpu_watts,
-    demand_of,
-    watts_of,
-    work_of,
-)
+from iojoule.recommender.demand import BURSTY_ARRIVALS, demand_of
 from iojoule.recommender.fleet.plan import Part
 from iojoule.recommender.objective import Objective
 from iojoule.recommender.screen import Judge, Judged, Question
-from iojoule.recommender.sensitivity import Gradients, Layout, all_gradients
 from iojoule.recommender.sla import confidence_scale
 from iojoule.recommender.space import configuration_of, join
 from iojoule.recommender.workload import Scope, WorkloadProfile

@@ -17,14 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.equal_work import watts_of, work_of
 from iojoule.model.predictor import NORMAL_90
+from iojoule.model.sensitivity import Layout, all_gradients
+from iojoule.model.shared_surface import with_shared_surface
 from iojoule.recommender.answer import Row
 from iojoule.recommender.candidates import build_candidates
-from iojoule.recommender.equal_work import demand_of, watts_of, work_of
+from iojoule.recommender.demand import demand_of
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.sensitivity import Layout, all_gradients
-from iojoule.recommender.shared_surface import with_shared_surface
 from iojoule.recommender.workload import Current, WorkloadProfile
 
 Floats = NDArray[np.float64]

@@ -61,7 +61,7 @@ def test_each_point_of_the_question_is_a_candidate_once(runs: tuple[Run, ...]) -
 
 def test_what_the_question_does_not_leave_free_is_no_candidate(runs: tuple[Run, ...]) -> None:
     reads = {"operation": "read"}
-    assert len(found(runs, reads, max_concurrency=8)) == 3 * 3
+    assert len(found(runs, reads, concurrency_max=8)) == 3 * 3
     assert len(found(runs, reads | {"useful_request_bytes": 16384})) == 2 * 6
     assert len(found(runs, reads, free={"queue_depth": [1, 8], "jobs": "all"})) == 3 * 2 * 2
     assert len(found(runs, reads, current={"jobs": 4}, free={"queue_depth": "all"})) == 3 * 3

@@ -182,7 +182,7 @@ def test_orders_do_not_lead_through_what_the_application_cannot_keep_in_flight(
     """From 4 x 4 to 16 x 1 with at most 16 in flight: fewer jobs first."""
     answer = explained(
         recommender,
-        ask({"demand_operations_per_second": 1e4}, max_concurrency=16, scope="device",
+        ask({"demand_operations_per_second": 1e4}, concurrency_max=16, scope="device",
             current={"queue_depth": 4, "jobs": 4}, free={"queue_depth": [16], "jobs": [1],
                                                          "power_state": [2]}),
     )  # fmt: skip

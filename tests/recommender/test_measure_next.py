@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from iojoule.model.equal_work import Demand, watts_of, work_of
 from iojoule.model.frame import make_frame
 from iojoule.model.predictor import NORMAL_90, Predictor
+from iojoule.model.sensitivity import Layout, all_gradients, contrast, relative_errors
 from iojoule.recommender.answer import Recommendation
-from iojoule.recommender.equal_work import Demand, watts_of, work_of
 from iojoule.recommender.reasons import MeasureNext
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.sensitivity import Layout, all_gradients, contrast, relative_errors
 from iojoule.recommender.workload import WorkloadProfile
 from tests.recommender.conftest import MakeProfile
 

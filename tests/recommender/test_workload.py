@@ -81,7 +81,7 @@ def test_today_is_described_in_the_words_of_the_schema() -> None:
             "sla.iops_min",
         ),
         ({"scope": "rack"}, "scope"),
-        ({"max_concurrency": 0}, "max_concurrency"),
+        ({"concurrency_max": 0}, "concurrency_max"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(change: dict[str, Any], field: str) -> None:
@@ -116,7 +116,7 @@ def test_a_workload_profile_survives_json(tmp_path: Path) -> None:
             "name": "x", "workload": {**READ, "useful_request_bytes": 4096},
             "current": {"engine": "io_uring", "queue_depth": 4},
             "free": {"queue_depth": "all", "engine": ["libaio"]},
-            "sla": {"latency_p99_ns_max": 1e6}, "max_concurrency": 64,
+            "sla": {"latency_p99_ns_max": 1e6}, "concurrency_max": 64,
         }
     )  # fmt: skip
     path = tmp_path / "question.json"

@@ -23,7 +23,7 @@ def situation(
     work = {"operation": "mixed", "read_fraction": 0.4, "demand_operations_per_second": 6e4,
             "arrival_process": "poisson"}  # fmt: skip
     free = {"queue_depth": "all", "jobs": "all", "power_state": "all"}
-    asked = ask(work, sla="p99 < 3 ms", factors=FACTORS, max_concurrency=256, free=free)
+    asked = ask(work, sla="p99 < 3 ms", factors=FACTORS, concurrency_max=256, free=free)
     return Situation(make_profile(), asked)
 
 

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
+from iojoule.model.equal_work import Work
 from iojoule.model.frame import PATTERNS, Frame
 from iojoule.model.host_paths import code_of
 from iojoule.model.loaded_surface import BORROWED_SD
 from iojoule.model.predictor import NORMAL_90, Prediction, Predictor
-from iojoule.recommender.equal_work import Work
 
 Floats = NDArray[np.float64]
 

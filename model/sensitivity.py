@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model import host_power, linear_law, system_power
 from iojoule.model.device_state import DeviceState
-from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
-from iojoule.model.predictor import NORMAL_90, Prediction
-from iojoule.recommender.equal_work import (
+from iojoule.model.equal_work import (
     Watts,
     Work,
     cpu_regressors,
@@ -33,6 +31,8 @@ from iojoule.recommender.equal_work import (
     gap_levels,
     watts_of,
 )
+from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
+from iojoule.model.predictor import NORMAL_90, Prediction
 
 Floats = NDArray[np.float64]
 
@@ -283,9 +283,7 @@ class Energies:
     gross_fit: Floats
 
 
-def energies(
-    layout: Layout, power: Gradients, idle: Gradients, work: Work, today: int
-) -> Energies:
+def energies(layout: Layout, power: Gradients, idle: Gradients, work: Work, today: int) -> Energies:
     """Energies of rows above the idle power of the row `today`.
 
     Args:

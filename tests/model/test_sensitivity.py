@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.profile import DeviceProfile
+from iojoule.model.equal_work import Demand, Watts, Work, watts_of, work_of
 from iojoule.model.frame import Frame, make_frame
 from iojoule.model.predictor import Prediction, Predictor
-from iojoule.recommender.equal_work import Demand, Watts, Work, watts_of, work_of
-from iojoule.recommender.sensitivity import Layout, all_gradients, contrast
-from iojoule.recommender.shared_surface import with_shared_surface
+from iojoule.model.sensitivity import Layout, all_gradients, contrast
+from iojoule.model.shared_surface import with_shared_surface
 
 COLUMNS: dict[str, Any] = {
     "operation": ["read", "mixed", "write", "mixed"],
