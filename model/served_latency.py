@@ -114,8 +114,9 @@ class ServedLatency:
         return self._known[name, scale]
 
     def band(self, name: str) -> Band:
-        """A mean or percentile with its interval; unbounded (infinite) above where the demand lies
-        within the interval of the capacity.
+        """A mean or percentile with its interval.
+
+        Its upper end is infinite where the demand lies within the interval of the capacity.
         """
         value = self.at(name)
         evidence = self.full[name].evidence

@@ -24,8 +24,8 @@ ALLOW = "allow weaker durability"
 """What an SLA must say."""
 
 PROTECTED_FLUSH_NS = (20_000.0, 0.7)
-"""Time of a flush by a drive with power-loss protection, ns, and its log sd: an assumption, a command
-that finds nothing to do takes 5 to 80 us."""
+"""Time of a flush by a drive with power-loss protection, ns, and its log sd: an assumption, a
+command that finds nothing to do takes 5 to 80 us."""
 
 
 def flush_of(profile: DeviceProfile, workload: WorkloadProfile) -> Flush | None:

@@ -153,15 +153,17 @@ def _current(workload: WorkloadProfile, current: Row | None) -> list[str]:
     if current is None or current.meets_sla:
         return []
     if current.busy_share >= 1.0 and not workload.as_fast_as_possible:
-        return [
+        full = (
             "today's configuration cannot serve the demand: it is full at "
             f"{current.throughput_bytes_per_second.value:.4g} useful bytes a second, so its watts "
             "are for less work; compare joules per useful GB"
-        ]
-    return [
+        )
+        return [full]
+    missed = (
         "today's configuration is not shown to keep the SLA: a bound does not hold at the "
         f"confidence of {workload.sla.confidence:g}"
-    ]
+    )
+    return [missed]
 
 
 def _latency_paid(current: Row, recommended: Row) -> list[str]:
