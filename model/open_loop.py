@@ -1,0 +1,344 @@
+"""Latency under a demanded rate: an open loop through the closed-loop curve of the drive.
+
+A profile predicts closed loops: N requests in flight, always. Under a demand, requests arrive on
+their own, wait for one of N slots, and meet in the drive as many others as the rate keeps there.
+The reference for the mean is the load-dependent server (flow-equivalent service centre: Chandy,
+Herzog and Woo, "Parametric analysis of queuing networks", IBM J. Res. Dev. 19, 1975): a birth-death
+chain with arrivals at rate l and departures at X(min(n, N)), X the closed-loop throughput. Here is
+a closed form of it, with what the chain leaves out: service that varies less or more than an
+exponential, batches, percentiles and write buffers.
+
+C is the capacity, R(1) and R(N) = N / C the mean latencies alone and with all slots taken,
+r = l / C the load, s = R(1) / R(N) (1: the slots bind; near 0: the drive is saturated long before
+N), and m = N s = C R(1) the knee.
+
+* Inside the drive. R(n)^q = R(1)^q + (a (n - 1))^q is a curve through both ends. A Poisson arrival
+  sees the time average, so its mean latency T solves the curve at n - 1 = l T (Little's law):
+  T = R(1) (1 - (a l)^q)^(-1/q), at most R(N), with (a l)^q = (1 - s^q) r^q but for a factor
+  N / (N - 1). With q = 1 this is exact for an open product-form network of balanced stations, such
+  as dies chosen at random. q lies between 1 and the profile's sharpness: the number in flight
+  fluctuates, and below the knee the curve is straight.
+* Waiting: P(wait) v / (C (1 - r)) with P(wait) = r^(sqrt(2 (servers + 1)) - 1) (Sakasegawa, "An
+  approximation formula L_q = a r^b / (1 - r)", Ann. Inst. Statist. Math. 29, 1977; exact for M/M/1)
+  and v = (c_a^2 + c_s^2) / 2 (Allen and Cunneen; exact for M/G/1 by Pollaczek and Khinchine,
+  batches included). There are two such queues, weighted by the share of either bottleneck: for the
+  N slots, and for the m servers that the drive amounts to where its curve bends sharply.
+* Percentiles: the one of a request alone; plus collisions inside the drive, which grow with the
+  square root of the mean delay and with the delay itself; plus the exponential tail of the wait
+  (Kingman's heavy-traffic limit). The two delays are joined as if independent.
+* A write buffer answers requests that the flash has yet to take. What the closed loop shows beyond
+  the knee is then the buffer's back pressure, which an open loop meets only once it is full.
+
+Constants without a theory are fitted; tests/end_to_end/test_open_loop.py is the study that fitted
+them, and states its drives. They are assumptions about any other drive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.model.columns import Floats
+from iojoule.model.normal import NORMAL_90
+
+SOFTENING = 0.4
+"""How far 1/q is drawn from the inverse sharpness to 1 (fitted, see the module)."""
+
+SPREAD, DRIFT = 2.1, 1.1
+"""p99 of the delay inside the drive: SPREAD sqrt(delay x latency alone) + DRIFT delay (fitted)."""
+
+BUFFER_RELIEF = 0.2
+"""Share of the load inside the drive that a write buffer takes off (fitted)."""
+
+FRONT_END = 0.03
+"""Mean delay at full load of buffered writes that overlap in the front end, as a share of their
+latency alone (fitted)."""
+
+_SHARPEST = 0.02
+"""Least 1/q: beyond it the bend is a corner."""
+_MOST_VARIABLE = 4.0
+"""Largest squared coefficient of variation of service that is read off percentiles."""
+_BLOCK = 8192
+"""Rows at a time: the temporaries of a block stay in the cache."""
+
+LOG_ODDS: Mapping[str, float] = {
+    "p50": float(np.log(2.0)),
+    "p99": float(np.log(100.0)),
+    "p999": float(np.log(1000.0)),
+}
+"""-log of the share of requests that exceed a percentile."""
+
+
+@dataclass(frozen=True)
+class ClosedLoop:
+    """What the profile's closed-loop curve says of n rows; every array has shape (n,).
+
+    Attributes:
+        capacity_per_second: Requests a second with the queue full.
+        in_flight: N, the requests that may be in flight (queue depth x jobs).
+        alone: Latency in ns with one request in flight in total, by quantity: "latency" (the
+            mean), "p50", "p99", "p999". Of writes that alone fill the drive, with pauses.
+        full: The same percentiles with N in flight. The mean is N / capacity by Little's law and
+            is not read.
+        sharpness: k of the profile's curve R(N)^k = R0^k + (N / Xmax)^k (`model.curve`).
+        buffer_requests: Requests that the drive answers before the flash takes them; 0: none, or
+            unknown, which is the cautious choice.
+        buffered_share: Share of the requests that the buffer may answer: of the writes in a mix.
+    """
+
+    capacity_per_second: Floats
+    in_flight: Floats
+    alone: Mapping[str, Floats]
+    full: Mapping[str, Floats]
+    sharpness: Floats | float = 1.5
+    buffer_requests: Floats | float = 0.0
+    buffered_share: Floats | float = 1.0
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """An arrival process; arrays of shape (n,) or one value for all rows.
+
+    Attributes:
+        per_second: Requests a second.
+        burst_requests: Requests that arrive at the same time.
+        variability: Squared coefficient of variation of the times between bursts: 1 is Poisson, 0
+            is periodic (fio's `rate_process=linear`).
+    """
+
+    per_second: Floats | float
+    burst_requests: Floats | float = 1.0
+    variability: Floats | float = 1.0
+
+
+def sojourn(
+    loop: ClosedLoop, arrivals: Arrivals, names: Sequence[str] = ("latency", "p99")
+) -> dict[str, Floats]:
+    """Latency of requests from their arrival, the wait for a slot included.
+
+    Args:
+        loop: The closed loop. `alone` needs "latency" and each of `names`, `full` each of `names`
+            but "latency". A "p99" in `full` also tells how variable service is; without it service
+            counts as exponential.
+        arrivals: How requests arrive.
+        names: The quantities wanted.
+
+    Returns:
+        ns by name, shape (n,). Infinite where the rate is the capacity or more. Percentiles that
+        are wanted together are ordered.
+    """
+    rows = len(loop.capacity_per_second)
+    found = {name: np.empty(rows) for name in names}
+    for start in range(0, rows, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        for name, value in _block(_rows(loop, part), _arriving(arrivals, part), names).items():
+            found[name][part] = value
+    return found
+
+
+_ERRORS: Mapping[tuple[str, bool], tuple[float, float]] = {
+    ("latency", False): (0.02, 0.25),
+    ("p50", False): (0.13, 0.15),
+    ("p99", False): (0.12, 0.15),
+    ("p999", False): (0.15, 0.13),
+    ("latency", True): (0.12, 0.16),
+    ("p50", True): (0.10, 0.15),
+    ("p99", True): (0.40, 0.27),
+    ("p999", True): (0.35, 0.30),
+}
+"""Log half width of 90 % by quantity and whether there is a write buffer: at no load, and for each
+unit of -log(1 - load). As wide as 90 % of the study's points need in each range of the load."""
+
+
+def error_log_sd(
+    load: Floats | float, name: str, buffered: NDArray[np.bool_] | bool = False
+) -> Floats:
+    """The model's own error, beside that of the closed loop that it is given.
+
+    Args:
+        load: Rate over capacity, below 1; broadcasts with `buffered`.
+        name: "latency", "p50", "p99" or "p999".
+        buffered: Whether `ClosedLoop.buffer_requests` is above 0.
+
+    Returns:
+        Log sd. Rows of writes whose buffer is left out are overestimated, by up to a factor of ten
+        near capacity; no interval says so.
+    """
+    plain, relieved = _ERRORS[name, False], _ERRORS[name, True]
+    grown = -np.log1p(-np.minimum(load, 0.999))
+    half = np.where(buffered, relieved[0] + relieved[1] * grown, plain[0] + plain[1] * grown)
+    return np.asarray(half / NORMAL_90)
+
+
+def _cut(value: Floats | float, part: slice) -> Floats | float:
+    return value[part] if isinstance(value, np.ndarray) and value.ndim else value
+
+
+def _rows(loop: ClosedLoop, part: slice) -> ClosedLoop:
+    return ClosedLoop(
+        loop.capacity_per_second[part],
+        loop.in_flight[part],
+        {name: value[part] for name, value in loop.alone.items()},
+        {name: value[part] for name, value in loop.full.items()},
+        _cut(loop.sharpness, part),
+        _cut(loop.buffer_requests, part),
+        _cut(loop.buffered_share, part),
+    )
+
+
+def _arriving(arrivals: Arrivals, part: slice) -> Arrivals:
+    return Arrivals(
+        _cut(arrivals.per_second, part),
+        _cut(arrivals.burst_requests, part),
+        _cut(arrivals.variability, part),
+    )
+
+
+@dataclass(frozen=True)
+class _Queues:
+    """Terms of a block that do not depend on the quantity; arrays of shape (n,), times in ns.
+
+    Attributes:
+        alone: Mean latency with one request in flight.
+        full: The same with all slots taken.
+        inside: Mean time inside the drive.
+        waiting: Mean wait before it.
+        tails: Log of P(wait) and the mean of a wait that happens, of each queue.
+        late: Wait of the last request of a burst that has more than there are slots.
+        relieved: How far a write buffer takes off the back pressure, 0 to 1.
+        overloaded: Rows whose rate is the capacity or more.
+    """
+
+    alone: Floats
+    full: Floats
+    inside: Floats
+    waiting: Floats
+    tails: Sequence[tuple[Floats, Floats]]
+    late: Floats | float
+    relieved: Floats | float
+    overloaded: NDArray[np.bool_]
+
+
+@np.errstate(divide="ignore")  # no load and no wait have logs of minus infinity
+def _block(loop: ClosedLoop, arrivals: Arrivals, names: Sequence[str]) -> dict[str, Floats]:
+    """`sojourn` of rows that fit the cache."""
+    queues = _queues(loop, arrivals)
+    mean = queues.inside + queues.waiting
+    found = {"latency": mean} if "latency" in names else {}
+    if len(found) < len(names):
+        delay = np.maximum(queues.inside - queues.alone, 0.0)
+        spread = _collisions(delay, queues.alone)
+        # the closed loop's own spread says how much worse than collisions this drive is
+        against = _collisions(queues.full - queues.alone, queues.alone)
+    below: Floats | None = None
+    for name, odds in LOG_ODDS.items():
+        if name not in names:
+            continue
+        part = odds / LOG_ODDS["p99"]
+        worse = loop.full[name] / (queues.alone + part * against)
+        if np.ndim(queues.relieved):
+            worse = worse ** (1.0 - queues.relieved)
+        drive = loop.alone[name] + worse * part * spread
+        wait = queues.late
+        for log_share, scale in queues.tails:
+            wait = np.maximum(wait, queues.late + scale * np.maximum(log_share + odds, 0.0))
+        value = drive + wait
+        if name != "p50":
+            value = mean + np.hypot(
+                np.maximum(drive - queues.inside, 0.0), np.maximum(wait - queues.waiting, 0.0)
+            )
+        below = value if below is None else np.maximum(value, below)
+        found[name] = below
+    if queues.overloaded.any():
+        for value in found.values():
+            value[queues.overloaded] = np.inf
+    return found
+
+
+def _collisions(delay: Floats, alone: Floats) -> Floats:
+    """p99 of the delay inside the drive over that of a request alone."""
+    return SPREAD * np.sqrt(delay * alone) + DRIFT * delay
+
+
+def _queues(loop: ClosedLoop, arrivals: Arrivals) -> _Queues:
+    slots, alone, burst = loop.in_flight, loop.alone["latency"], arrivals.burst_requests
+    each = 1e9 / loop.capacity_per_second
+    load = arrivals.per_second / loop.capacity_per_second
+    overloaded = load >= 1.0
+    if overloaded.any():
+        load = np.where(overloaded, 0.5, load)
+    full = np.maximum(slots * each, alone)
+    share = alone / full
+    knee = np.maximum(slots * share, 1.0)
+    log_load, log_share = np.log(load), np.log(share)
+    relieved: Floats | float = 0.0
+    if np.any(loop.buffer_requests):
+        relieved = loop.buffer_requests / (loop.buffer_requests + knee)
+        relieved = relieved * np.cbrt(loop.buffered_share)
+
+    corner = 1.0 - np.clip((1.0 - 1.0 / knee) / loop.sharpness, _SHARPEST, 1.0)
+    flat = 1.0 - corner * (1.0 - SOFTENING * (1.0 - relieved)) * (1.0 - share * (1.0 - relieved))
+    bend = 1.0 / flat
+    crowd = np.exp(bend * log_load) - np.exp(bend * (log_load + log_share))
+    inside: Floats = alone
+    late: Floats | float = 0.0
+    varies = 0.5 * (arrivals.variability * burst + _service_variability(loop, full))
+    # Sakasegawa's exponents of P(wait), less 1
+    for_slot = np.sqrt(2.0 * (slots + 1.0) / share) - 2.0
+    for_drive = np.sqrt(2.0 * (knee + 1.0)) - 2.0
+    if np.ndim(burst) or burst != 1.0:
+        inside = _among_its_burst(full, slots, np.exp(bend * log_share), flat, burst)
+        late = np.maximum(burst - slots, 0.0) * each
+        # what is in flight varies as much as so many more servers would
+        for_slot, for_drive = for_slot / np.sqrt(burst), for_drive / np.sqrt(burst)
+    if np.ndim(relieved):
+        crowd = crowd * (1.0 - BUFFER_RELIEF * relieved)
+        inside = inside + FRONT_END * alone * relieved * load
+    inside = np.minimum(inside * np.exp(-flat * np.log1p(-crowd)), full)
+
+    at_knee = corner * (1.0 - share)
+    scale = varies * each / (1.0 - load)
+    in_drive = at_knee * np.exp((for_drive + 1.0) * log_load)
+    if np.ndim(relieved):
+        in_drive = in_drive * np.exp(relieved * loop.buffer_requests / varies * log_load)
+        # a slot is held for what the drive takes, not for the buffer's back pressure
+        held = 1.0 - relieved * (1.0 - inside / full)
+        in_slot = (1.0 - at_knee) * np.exp((for_slot + 1.0) * (log_load + np.log(held)))
+        held_scale = varies * each * held / (1.0 - load * held)
+        waiting = held_scale * in_slot + scale * in_drive
+        tails = [(np.log(in_slot), held_scale), (np.log(in_drive), scale)]
+    else:
+        waits = in_drive + (1.0 - at_knee) * np.exp((for_slot + 1.0) * log_load)
+        waiting = scale * waits
+        tails = [(np.log(waits), scale)]
+    if np.ndim(late):
+        waiting = waiting + late * (late + each) / (2.0 * each * burst)
+    return _Queues(alone, full, inside, waiting, tails, late, relieved, overloaded)
+
+
+def _service_variability(loop: ClosedLoop, full: Floats) -> Floats | float:
+    """Squared coefficient of variation of service, read off p99 over the mean of the closed loop.
+
+    p99 lies 2.33 sd above the mean where service hardly varies (normal), and 3.6 where it is
+    exponential; the divisor goes through both.
+    """
+    if "p99" not in loop.full:
+        return 1.0
+    above = np.maximum(loop.full["p99"] / full - 1.0, 0.0)
+    varies = above / (2.33 + 0.35 * above)
+    return np.minimum(varies * varies, _MOST_VARIABLE)
+
+
+def _among_its_burst(
+    full: Floats, slots: Floats, at_one: Floats, flat: Floats, burst: Floats | float
+) -> Floats:
+    """Mean latency of the requests of one burst on an idle drive.
+
+    A request finds half of the others before it: the curve at 1 + (b - 1) / 2. `at_one` is
+    (R(1) / R(N))^q.
+    """
+    others = np.minimum(0.5 * (burst - 1.0) / np.maximum(slots - 1.0, 1.0), 1.0)
+    return full * np.exp(flat * np.log(at_one + (1.0 - at_one) * others ** (1.0 / flat)))
