@@ -18,14 +18,25 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from iojoule.model import open_loop
 from iojoule.model.band import NORMAL_90, Band
-from iojoule.model.open_loop import ClosedLoop, error_log_sd, sojourn
 from iojoule.model.prediction import Prediction
 
 Floats = NDArray[np.float64]
 
 PERCENTILES = {"latency_p50_ns": 0.5, "latency_p99_ns": 0.99, "latency_p999_ns": 0.999}
 """Percentiles of the latency, as shares."""
+
+
+MEAN = "latency_mean_ns"
+
+QUANTITIES = {
+    MEAN: "latency",
+    "latency_p50_ns": "p50",
+    "latency_p99_ns": "p99",
+    "latency_p999_ns": "p999",
+}
+"""Names of the open-loop model."""
 
 
 class Arrivals(StrEnum):
@@ -132,23 +143,26 @@ class ServedLatency:
         load = self.rate / capacity
         if self.arrivals is Arrivals.BURSTS:
             found = full + _burst_wait(name, load, 1e9 * self.in_flight / capacity)
-        else:
-            found = self._open(name, scale, capacity, full)
-        if scale and self.arrivals is not Arrivals.BURSTS:
-            found = found * np.exp(scale * NORMAL_90 * error_log_sd(np.minimum(load, 1.0), name))
-        return np.where(load < 1.0, found + added, np.inf)
+            return np.where(load < 1.0, found + added, np.inf)
+        found = self._open(name, scale, capacity, full)
+        if scale:
+            sd = open_loop.error_log_sd(load, QUANTITIES[name])
+            found = found * np.exp(scale * NORMAL_90 * sd)
+        return found + added
 
     def _open(self, name: str, scale: float, capacity: Floats, full: Floats) -> Floats:
         assert self.alone is not None
-        mean = "latency_mean_ns"
-        loop = ClosedLoop(
-            capacity_per_second=capacity,
-            in_flight=self.in_flight,
-            alone={one: _end(self.alone[one], scale) for one in {mean, name}},
-            full={mean: _end(self.full[mean], scale), name: full},
-        )
+        wanted = QUANTITIES[name]
+        alone = {wanted: _end(self.alone[name], scale)}
+        alone.setdefault("latency", _end(self.alone[MEAN], scale))
+        tails = {} if name == MEAN else {wanted: full}
+        spread = self.full.bands.get("latency_p99_ns")
+        if "p99" not in tails and spread is not None and not np.isnan(spread.value).any():
+            tails["p99"] = _end(spread, scale)
+        loop = open_loop.ClosedLoop(capacity, self.in_flight, alone, tails)
         variability = 0.0 if self.arrivals is Arrivals.EVEN else 1.0
-        return sojourn(loop, self.rate, variability, (name,))[name]
+        arriving = open_loop.Arrivals(self.rate, variability=variability)
+        return open_loop.sojourn(loop, arriving, (wanted,))[wanted]
 
 
 def _end(band: Band, scale: float) -> Floats:
