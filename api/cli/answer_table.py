@@ -24,6 +24,7 @@ _BREAK = re.compile(r" (\[|recommended|misses|/ )")
 
 def parts(found: Recommendation, rows: int) -> Iterator[Any]:
     """What goes to the terminal, from top to bottom: lines and tables."""
+    yield sentences.headline(found, target(found))
     yield f"{found.workload} on {found.model_name} (profile version {found.profile_version})"
     yield from _asked(found)
     yield ""
@@ -104,15 +105,7 @@ def _estimate(row: Row, name: str) -> str:
 
 def _verdict(found: Recommendation) -> Iterator[str]:
     if found.recommended is None:
-        yield sentences.why_nothing(found)
         return
-    best = setting(found.recommended.configuration)
-    if found.action == "no change":
-        yield f"No change:   {best} stays"
-    elif found.action == "ranking":
-        yield f"Lowest expected {target(found)}: {best}"
-    else:
-        yield f"Recommended: {best}"
     if found.not_taken is not None:
         yield f"Not taken:   {setting(found.not_taken.row.configuration)}"
         if found.not_taken.saving is not None:
@@ -123,11 +116,9 @@ def _verdict(found: Recommendation) -> Iterator[str]:
         yield "Today:       not stated, so no saving is stated"
     else:
         yield f"Today:       {setting(found.current.configuration)}; {sentences.place(found)}"
-    if found.action != "change":
-        pass
-    elif found.saving is None:
+    if found.action == "change" and found.saving is None:
         yield "Saving:      unknown, the profile has no power for this scope"
-    else:
+    elif found.action == "change" and found.saving is not None:
         yield from _labelled("Saving:", sentences.saving(found.saving, found.factors))
     if found.endurance is not None:
         yield from _labelled("Wear:", sentences.wear(found.endurance, found.factors))

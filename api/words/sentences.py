@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iojoule.api.words.configurations import bound, plain_name, same_setting
+from iojoule.api.words.configurations import bound, plain_name, same_setting, setting
 from iojoule.api.words.quantities import digits, quantity, size
 from iojoule.api.words.rows import ranked
 from iojoule.recommender.answer import Endurance, Recommendation, Saving, Shortfall
@@ -134,6 +134,26 @@ REASONS = {
     "infeasible": "No configuration keeps every bound.",
 }
 """Why nothing is recommended, by reason code."""
+
+
+def headline(found: Recommendation, target: str) -> str:
+    """What to do, in one line; `target` is what rows are ranked by, in words."""
+    best = found.recommended
+    if best is None:
+        return why_nothing(found)
+    configuration = setting(best.configuration)
+    if found.action == "no change":
+        return f"No change: {configuration} stays."
+    if found.action == "ranking":
+        return f"Lowest expected {target}: {configuration}."
+    if found.saving is None:
+        return f"Change to {configuration}."
+    percent = found.saving.percent
+    saved = quantity("percent", abs(percent.value))
+    if percent.value < 0.0:
+        return f"Change to {configuration}: it keeps the bounds and costs {saved} more."
+    sure = f"with a probability of {found.saving.probability:.3g}"
+    return f"Change to {configuration}: {found.saving.verdict} to save {saved}, {sure}."
 
 
 def why_nothing(found: Recommendation) -> str:
