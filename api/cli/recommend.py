@@ -114,7 +114,8 @@ def recommend(
 ) -> None:
     """Rank the configurations that meet the SLA for the least energy.
 
-    Leaves with exit code 7 where no configuration meets the SLA; the nearest misses are shown.
+    Leaves with exit code 7 where nothing is recommended (`reason_code`); the nearest misses are
+    shown.
     """
     if plot is not None:
         from iojoule.api.plots.front import check_target
@@ -167,9 +168,11 @@ def recommend(
     if measure_plan is not None:
         _write_plan(found, question, measure_plan)
     if found.recommended is None:
+        from iojoule.api.words import sentences
+
         raise InfeasibleError(
-            "no configuration meets the SLA at this confidence; the nearest misses are listed: "
-            "relax a bound, free more knobs, or lower the confidence"
+            f"{sentences.why_nothing(found)} The nearest misses are listed: relax a bound, free "
+            "more knobs, lower the confidence, or measure what is not known"
         )
 
 
