@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iojoule.datasets.profile import DeviceProfile, FactUsed, Parameter, path_key
-from iojoule.model.frame import COMPLETIONS, ENGINES, PATTERNS, SCHEDULERS, Frame
+from iojoule.model.frame import COMPLETIONS, ENGINES, PATTERNS, Frame
 
 _DRIVE = ("device_power_watts", "system_power_watts")
 _CPU = ("cpu_power_watts", "cpu_joules_per_operation", "system_power_watts")
@@ -24,7 +24,7 @@ def carrying_facts(profile: DeviceProfile, frame: Frame, quantity: str) -> list[
     if quantity in _DRIVE:
         found += _numbers(_drive_parameters(profile, frame))
     if quantity in _CPU:
-        found += _numbers(_cpu_parameters(profile, frame))
+        found += _numbers(_cpu_parameters(profile))
     if quantity == "system_power_watts" and profile.system_power is not None:
         found += _numbers(iter([profile.system_power.floor_watts, profile.system_power.slope]))
     if quantity in _HOST or quantity in _CPU:
@@ -80,18 +80,11 @@ def _drive_parameters(profile: DeviceProfile, frame: Frame) -> Iterator[Paramete
             yield one
 
 
-def _cpu_parameters(profile: DeviceProfile, frame: Frame) -> Iterator[Parameter]:
+def _cpu_parameters(profile: DeviceProfile) -> Iterator[Parameter]:
     power = profile.host_power
     if power is None:
         return
     yield from power.parameters
-    engine, completion = ENGINES[int(frame.engine[0])], COMPLETIONS[int(frame.completion[0])]
-    for table, name in (
-        (power.engine_factors, f"{engine}/{completion}"),
-        (power.scheduler_factors, SCHEDULERS[int(frame.scheduler[0])]),
-    ):
-        if name in table:
-            yield table[name]
 
 
 def _path(profile: DeviceProfile, frame: Frame) -> Iterator[FactUsed]:

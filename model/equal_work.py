@@ -25,15 +25,17 @@ together. A demand with gaps is answered by the better of the two (`race_or_pace
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model import host_power, idle_gaps, linear_law, system_power
+from iojoule.model import host_power, host_work, idle_gaps, system_power
 from iojoule.model.device_state import DeviceState
-from iojoule.model.frame import COMPLETIONS, Frame
+from iojoule.model.frame import Frame
+from iojoule.model.host_power import Drawn
+from iojoule.model.operating_point import Load
 from iojoule.model.predictor import NORMAL_90, Prediction
 from iojoule.model.served_latency import Arrivals, Flush, ServedLatency
 
@@ -41,6 +43,9 @@ Floats = NDArray[np.float64]
 
 REST_SECONDS = idle_gaps.REST_SECONDS
 """A gap as long as this lets the drive rest, where its profile does not say (000, 5.9 F13)."""
+
+SPEED_STEP = 0.02
+"""Step of the log capacity in derivatives of the CPU's power."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +217,7 @@ def watts_of(
 ) -> Watts:
     """Mean power of drive, CPU and whole system while they do the work."""
     device = device_watts(profile, frame, prediction, work, rest)
-    cpu = cpu_watts(profile, frame, prediction, work, rest)
+    cpu = cpu_watts(profile, frame, prediction, work)
     system = None
     if profile.system_power is not None and device is not None and cpu is not None:
         parts = device + cpu + dram_watts(profile, frame, work)
@@ -354,61 +359,44 @@ def most_device_watts(profile: DeviceProfile, frame: Frame, work: Work) -> Float
     return np.asarray(cap + charged_watts(profile, frame, work))
 
 
-def cpu_regressors(frame: Frame, prediction: Prediction, work: Work, rest: float) -> Floats:
-    """Regressors of mean CPU power, shape (n, 5).
+def host_load(
+    profile: DeviceProfile, frame: Frame, prediction: Prediction, work: Work, faster: float = 0.0
+) -> tuple[Load, Drawn]:
+    """What the host does at the served rate.
 
-    The law is linear in its parameters, so averaging over busy and idle time averages these.
+    Args:
+        profile: Whose host.
+        frame: The configurations.
+        prediction: Of them, at full speed.
+        work: What they do.
+        faster: Log of how much faster the drive is: it serves more where the drive sets the rate.
     """
-    activity = prediction.activity
-    factor, cores, active = activity.factor, activity.busy_cores, activity.active_cores
-    polled = (frame.completion == COMPLETIONS.index("polled")) | frame.submission_polling
-    always = activity.always_on | frame.submission_polling
-    parts: list[Floats] = []
-    if rest > 0.0:
-        burst = host_power.regressors(cores, active, factor, activity.drawn)
-        burst[:, 1:] *= np.where(always, 1.0, work.busy)[:, None]
-        parts.append(rest * burst)
-    if rest < 1.0:
-        # evenly spread: the cores' average load; whoever polls spins while anything is in flight
-        spinning = np.minimum(1.0, work.busy * frame.queue_depth)
-        share = np.where(always, 1.0, np.where(polled, spinning, work.busy))
-        drawn = replace(
-            activity.drawn, wakeups_per_second=share * activity.drawn.wakeups_per_second
-        )
-        parts.append((1.0 - rest) * host_power.regressors(share * cores, active, factor, drawn))
-    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+    latency = prediction["latency_mean_ns"].value
+    requests = work.requests
+    if faster != 0.0:
+        latency = latency * np.exp(-faster)
+        requests = requests * np.exp(faster * work.elasticity)
+    return host_work.at_rate(profile, frame, prediction.activity.costs, requests, latency)
 
 
-def cpu_slope(frame: Frame, prediction: Prediction, work: Work, rest: float) -> Floats:
-    """Derivative of `cpu_regressors` by log capacity, shape (n, 5).
-
-    In bursts twice as fast is half as long busy, while the interrupt-driven core time of a
-    request stays; evenly spread the average load stays.
-    """
-    activity = prediction.activity
-    polled = (frame.completion == COMPLETIONS.index("polled")) | frame.submission_polling
-    always = activity.always_on | frame.submission_polling
-    full = host_power.regressors(
-        activity.busy_cores, activity.active_cores, activity.factor, activity.drawn
-    )
-    shrink = np.where(always, 0.0, work.busy * (work.elasticity - 1.0))
-    slope = shrink[:, None] * full
-    slope[:, 0] = 0.0
-    growing = np.where(polled, 0.0, work.busy)
-    ratio = activity.busy_cores / host_power.WAKE_CORES
-    awake = activity.factor * activity.drawn.uncore_scale
-    slope[:, 1] += growing * awake * ratio * np.exp(-ratio)
-    slope[:, 2] += growing * full[:, 2]
-    slope[:, 4] += growing * full[:, 4]
-    return rest * slope
+def cpu_by_speed(
+    profile: DeviceProfile, frame: Frame, prediction: Prediction, work: Work
+) -> Floats:
+    """Derivative of mean CPU power by log capacity, W, shape (n,): a finite difference."""
+    assert profile.host_power is not None
+    if not prediction.activity.costs.polled.any() and not work.elasticity.any():
+        return np.zeros(len(frame))  # the demand sets the rate, and nobody spins meanwhile
+    ends = [
+        host_power.value(profile.host_power, *host_load(profile, frame, prediction, work, faster))
+        for faster in (-SPEED_STEP, SPEED_STEP)
+    ]
+    return np.asarray((ends[1] - ends[0]) / (2.0 * SPEED_STEP))
 
 
 def cpu_watts(
-    profile: DeviceProfile, frame: Frame, prediction: Prediction, work: Work, rest: float
+    profile: DeviceProfile, frame: Frame, prediction: Prediction, work: Work
 ) -> Floats | None:
     """Mean power of the CPU packages (and of DRAM where the profile's scope includes it)."""
     if profile.host_power is None:
         return None
-    x = cpu_regressors(frame, prediction, work, rest)
-    law = linear_law.values(x, host_power.theta(profile.host_power))
-    return np.asarray(law + prediction.activity.drawn.floor_watts)
+    return host_power.value(profile.host_power, *host_load(profile, frame, prediction, work))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.datasets.profile import DeviceProfile, HostPath, Parameter, path_key
+from iojoule.datasets.profile import DeviceProfile, HostPath, path_key
 from iojoule.datasets.vocabulary import BYPASSING_ENGINES, Engine, Evidence
 from iojoule.model.columns import Codes
 from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
@@ -27,8 +27,6 @@ class HostPaths:
         relative_sd: Uncertainty of these, log units.
         measured: Whether this drive was measured on this path.
         keys: Name of the path (`path_key`), empty where impossible.
-        power_factor: Relative dynamic CPU power.
-        power_factor_sd: Its standard deviation.
     """
 
     added_latency_ns: Floats
@@ -38,8 +36,6 @@ class HostPaths:
     relative_sd: Floats
     measured: NDArray[np.bool_]
     keys: list[str]
-    power_factor: Floats
-    power_factor_sd: Floats
 
 
 def code_of(frame: Frame) -> Codes:
@@ -55,9 +51,6 @@ def host_paths(profile: DeviceProfile) -> HostPaths:
     cost = np.full((5, size), np.nan)
     measured = np.zeros(size, dtype=bool)
     keys = [""] * size
-    factor = np.ones((2, size))
-    factor[1] = 0.3
-    power = profile.host_power
     schedulers = {cost.scheduler.value: cost for cost in profile.host.schedulers}
     for path in profile.host.paths:
         for name in SCHEDULERS:
@@ -76,10 +69,6 @@ def host_paths(profile: DeviceProfile) -> HostPaths:
                 sd = float(np.hypot(sd, extra.relative_sd))
                 measured[code] &= extra.evidence == Evidence.MEASURED
             cost[:, code] = added, core, path.wakeup_ns, serial, sd
-            if power is not None:
-                factor[:, code] = _power_factor(
-                    path, name, power.engine_factors, power.scheduler_factors
-                )
     return HostPaths(
         added_latency_ns=cost[0],
         core_ns=cost[1],
@@ -88,8 +77,6 @@ def host_paths(profile: DeviceProfile) -> HostPaths:
         relative_sd=cost[4],
         measured=measured,
         keys=keys,
-        power_factor=factor[0],
-        power_factor_sd=factor[1],
     )
 
 
@@ -99,19 +86,3 @@ def _code(path: HostPath, scheduler: str) -> int:
     return ((engine * 2 + completion) * 2 + int(path.submission_polling)) * len(
         SCHEDULERS
     ) + SCHEDULERS.index(scheduler)
-
-
-def _power_factor(
-    path: HostPath,
-    scheduler: str,
-    engines: dict[str, Parameter],
-    schedulers: dict[str, Parameter],
-) -> tuple[float, float]:
-    key = f"{path.engine.value}/{path.completion.value}"
-    engine = engines.get(key)
-    extra = schedulers.get(scheduler)
-    value = (engine.value if engine else 1.0) * (extra.value if extra else 1.0)
-    relative = np.hypot(
-        engine.sd / engine.value if engine else 0.3, extra.sd / extra.value if extra else 0.0
-    )
-    return value, float(value * relative)

@@ -1,14 +1,14 @@
 """Watts of the CPU packages and DRAM that serve I/O.
 
-    P = idle + f (u uncore awake + s (core busy + job active)) + wake-up wake-ups/s + floor,
-    awake = 1 - exp(-busy / 0.1)
+P = idle + p awake + u active + s core busy + s awake-core awake cores + wake-up wake-ups/s + floor
 
-busy: cores' worth of time spent on I/O; active: cores woken; f: what engine, completion and
-scheduler do to the dynamic part; s, u: what the frequency does to a busy core and to an awake
-package; floor: what sleep
-states and NUMA add (`model.operating_point`). The first core time costs most, because it keeps the
-package out of its sleep states; after that a busy core adds little. Linear in (idle, uncore, core,
-job, wake-up). Profiles without a wake-up term have none.
+awake: share of the time that some core is out of its deep sleep state, which keeps every package
+out of its own; active: share of the time in which no core has slept for long enough to let caches
+and mesh slow down; busy: cores' worth of time spent on I/O (`host_work.activity` finds all of them
+from the rate). s, p, u: what the frequency does to cores and packages; floor: what sleep states
+and NUMA add (`model.operating_point`). Linear in its first six parameters; the last two are the
+gaps from which a core sleeps (`host_work.load_of`). What an engine changes is core time, wake-ups
+and what spins; the power of an awake package is that of the host.
 """
 
 from __future__ import annotations
@@ -20,18 +20,41 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.profile import HostPower
 from iojoule.model import linear_law
+from iojoule.model.operating_point import Load
 
 Floats = NDArray[np.float64]
 
-PARAMETERS = ("idle_watts", "uncore_watts", "core_watts", "job_watts", "wakeup_joules")
-"""Order of the parameters and of the regressors."""
+LINEAR = (
+    "idle_watts", "package_watts", "uncore_watts", "core_watts", "awake_core_watts",
+    "wakeup_joules",
+)  # fmt: skip
+"""Parameters in which the law is linear, in the order of the regressors."""
 
-UNITS = ("W", "W", "W", "W", "J")
+THRESHOLDS = ("deep_gap_seconds", "shallow_gap_seconds")
+"""Idle gaps from which a core enters its deep, and its shallow, sleep state."""
 
-WAKE_CORES = 0.1
-"""Cores' worth of work that keeps a package awake: one core busy a tenth of the time reaches
-63 % of the uncore power. Chosen so that the published 46 W (4 MiB requests, about 0.05 cores)
-and 61 W (1 KiB requests, about 0.4 cores) of one host fit one law (000, 5.2)."""
+PARAMETERS = (*LINEAR, *THRESHOLDS)
+"""Order of the parameters and of their gradients."""
+
+UNITS = ("W", "W", "W", "W", "W", "J", "s", "s")
+
+IOWAIT_FACTOR = 11.0
+"""Linux' menu governor enters a sleep state only if its exit latency is at most the expected gap
+over 1 + 10 x the tasks of this CPU that wait for I/O (`performance_multiplier` in
+drivers/cpuidle/governors/menu.c until "cpuidle: menu: Remove iowait influence", Linux 6.12)."""
+
+DEEP_EXIT_SECONDS = 133e-6
+"""Exit latency of C6: Linux, drivers/idle/intel_idle.c, skx_cstates."""
+
+SHALLOW_EXIT_SECONDS = 10e-6
+"""Exit latency of C1E, likewise."""
+
+GAPS = (IOWAIT_FACTOR * DEEP_EXIT_SECONDS, IOWAIT_FACTOR * SHALLOW_EXIT_SECONDS)
+"""The thresholds where a profile says nothing: 1.5 ms and 0.11 ms. Kernels without that factor
+sleep from the residency on (0.6 ms), hence `GAP_LOG_SD`."""
+
+GAP_LOG_SD = 0.4
+"""Log sd of `GAPS`: governors and kernels differ by a factor of two."""
 
 MEMORY_TRANSFERS = 2.0
 """An I/O byte crosses the memory bus at least twice: the drive writes it, the application reads
@@ -40,10 +63,9 @@ it, or the other way round."""
 
 @dataclass(frozen=True)
 class Drawn:
-    """What drives the law beyond cores and engine; shape (n,) or a number.
+    """What the host's settings do to the law; shape (n,) or a number.
 
     Attributes:
-        wakeups_per_second: How often a sleeping core is woken.
         scale: Power of a busy core, relative to the reference frequency.
         scale_sd: Relative sd of `scale`.
         uncore_scale: Power of an awake package likewise.
@@ -52,7 +74,6 @@ class Drawn:
         floor_sd: Sd of `floor_watts`, W.
     """
 
-    wakeups_per_second: Floats | float = 0.0
     scale: Floats | float = 1.0
     scale_sd: Floats | float = 0.0
     uncore_scale: Floats | float = 1.0
@@ -62,78 +83,86 @@ class Drawn:
 
 
 PLAIN = Drawn()
-"""No wake-ups, at the reference frequency."""
+"""At the reference frequency."""
 
 
-def awake_share(busy_cores: Floats) -> Floats:
-    """Share of the time that a package is kept awake."""
-    return np.asarray(-np.expm1(-busy_cores / WAKE_CORES))
+def regressors(load: Load, drawn: Drawn = PLAIN) -> Floats:
+    """Stack the regressors of the linear parameters, shape (n, 6)."""
+    x = np.empty((len(load.busy_cores), len(LINEAR)))
+    x[:, 0] = 1.0
+    x[:, 1] = drawn.uncore_scale * load.package_awake
+    x[:, 2] = drawn.uncore_scale * load.package_active
+    x[:, 3] = drawn.scale * load.busy_cores
+    x[:, 4] = drawn.scale * load.awake_cores
+    x[:, 5] = load.wakeups_per_second
+    return x
 
 
-def regressors(
-    busy_cores: Floats, active_cores: Floats, factor: Floats, drawn: Drawn = PLAIN
-) -> Floats:
-    """Stack the regressors, shape (n, 5); `factor` multiplies the dynamic part."""
-    scaled = factor * drawn.scale
-    return np.stack(
-        [
-            np.ones_like(busy_cores),
-            factor * drawn.uncore_scale * awake_share(busy_cores),
-            scaled * busy_cores,
-            scaled * active_cores,
-            np.zeros_like(busy_cores) + drawn.wakeups_per_second,
-        ]
-    ).T
+def gaps(power: HostPower | None) -> tuple[float, float]:
+    """The thresholds of a host, seconds; `GAPS` where it states none."""
+    stated = {} if power is None else {one.name: one.value for one in power.parameters}
+    deep, shallow = (stated.get(name, usual) for name, usual in zip(THRESHOLDS, GAPS, strict=True))
+    return deep, shallow
 
 
 def theta(power: HostPower) -> Floats:
-    """The parameters in their order, shape (5,); what a profile leaves out is zero."""
-    values = [parameter.value for parameter in power.parameters]
-    return np.array(values + [0.0] * (len(PARAMETERS) - len(values)))
+    """The linear parameters in their order, shape (6,); what a profile leaves out is zero."""
+    stated = {one.name: one.value for one in power.parameters}
+    return np.array([stated.get(name, 0.0) for name in LINEAR])
 
 
 def covariance(power: HostPower) -> Floats:
-    """Covariance of the parameters, shape (5, 5)."""
-    stated = np.array(power.covariance)
+    """Covariance of all parameters, shape (8, 8); unstated thresholds have their usual sd."""
+    places = [PARAMETERS.index(one.name) for one in power.parameters]
     full = np.zeros((len(PARAMETERS), len(PARAMETERS)))
-    full[: len(stated), : len(stated)] = stated
+    for place, usual in zip((6, 7), GAPS, strict=True):
+        full[place, place] = (GAP_LOG_SD * usual) ** 2
+    full[np.ix_(places, places)] = np.array(power.covariance)
     return full
 
 
-def watts(
-    power: HostPower,
-    busy_cores: Floats,
-    active_cores: Floats,
-    factor: Floats,
-    factor_sd: Floats,
-    drawn: Drawn = PLAIN,
-) -> tuple[Floats, Floats]:
-    """Mean power and its standard deviation, shape (n,).
+def gradients(power: HostPower, load: Load, drawn: Drawn = PLAIN) -> Floats:
+    """Derivatives of the power by all parameters, shape (n, 8)."""
+    values, (deep, shallow) = theta(power), gaps(power)
+    found = np.empty((len(load.busy_cores), len(PARAMETERS)))
+    found[:, : len(LINEAR)] = regressors(load, drawn)
+    found[:, 6] = (
+        values[1] * drawn.uncore_scale * load.package_awake_slope
+        + values[4] * drawn.scale * load.awake_cores_slope
+    ) / deep
+    found[:, 7] = values[2] * drawn.uncore_scale * load.package_active_slope / shallow
+    return found
+
+
+def value(power: HostPower, load: Load, drawn: Drawn = PLAIN) -> Floats:
+    """Mean power, W, shape (n,)."""
+    law = linear_law.values(regressors(load, drawn), theta(power))
+    return np.asarray(law + drawn.floor_watts)
+
+
+def watts(power: HostPower, load: Load, drawn: Drawn = PLAIN) -> tuple[Floats, Floats]:
+    """Mean power and its standard deviation, W, shape (n,)."""
+    slopes = gradients(power, load, drawn)
+    total = linear_law.values(slopes[:, : len(LINEAR)], theta(power)) + drawn.floor_watts
+    variance = linear_law.variances(slopes, covariance(power))
+    return total, np.sqrt(variance + own_sd(power, slopes, total, drawn) ** 2)
+
+
+def own_sd(power: HostPower, slopes: Floats, total: Floats, drawn: Drawn) -> Floats:
+    """Sd of the power of one configuration that no parameter explains, W, shape (n,).
 
     Args:
         power: The fitted law.
-        busy_cores: Cores' worth of time spent on I/O.
-        active_cores: Cores woken for it.
-        factor: Relative dynamic power of engine, completion and scheduler.
-        factor_sd: Standard deviation of `factor`.
-        drawn: Wake-ups, frequency and floor.
+        slopes: Of `gradients`.
+        total: The power, W.
+        drawn: What the host's settings do.
     """
     parameters = theta(power)
-    x = regressors(busy_cores, active_cores, factor, drawn)
-    value = linear_law.values(x, parameters)
-    variance = linear_law.variances(x, covariance(power))
-    woken = x[:, 4] * parameters[4]
-    dynamic = (value - parameters[0] - woken) / np.maximum(factor, 1e-9)
-    total = value + drawn.floor_watts
-    variance = variance + (dynamic * factor_sd) ** 2 + clock_sd(x, parameters, drawn) ** 2
-    variance = variance + np.square(drawn.floor_sd) + (power.relative_sd * total) ** 2
-    return total, np.sqrt(variance)
-
-
-def clock_sd(x: Floats, parameters: Floats, drawn: Drawn) -> Floats:
-    """Sd of the power by what the frequency's effect leaves open, W, shape (n,)."""
-    cores = (x[:, 2] * parameters[2] + x[:, 3] * parameters[3]) * drawn.scale_sd
-    return np.asarray(np.hypot(cores, x[:, 1] * parameters[1] * drawn.uncore_scale_sd))
+    cores = (slopes[:, 3] * parameters[3] + slopes[:, 4] * parameters[4]) * drawn.scale_sd
+    package = slopes[:, 1] * parameters[1] + slopes[:, 2] * parameters[2]
+    clocked = np.hypot(cores, package * drawn.uncore_scale_sd)
+    variance = (power.relative_sd * total) ** 2 + clocked**2 + np.square(drawn.floor_sd)
+    return np.asarray(np.sqrt(variance))
 
 
 def dram_watts(power: HostPower, bytes_per_second: Floats) -> tuple[Floats, Floats] | None:

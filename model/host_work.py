@@ -1,18 +1,21 @@
-"""What the requests make of the host: cores busy and woken, switches, and the ceiling of a core."""
+"""What the requests make of the host at any rate: cores busy, awake and woken; a core's ceiling."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.datasets.profile import DeviceProfile, HostPower, SystemPower
-from iojoule.datasets.vocabulary import Completion, Evidence
+from iojoule.datasets.profile import DeviceProfile, HostPerformance, HostPower, SystemPower
+from iojoule.datasets.vocabulary import Completion, Engine, Evidence
 from iojoule.model import host_power
 from iojoule.model.columns import Codes
 from iojoule.model.direction import Direction
 from iojoule.model.evidence import EVIDENCE, INTERPOLATED
-from iojoule.model.frame import COMPLETIONS, Frame
-from iojoule.model.operating_point import NORMAL_90, Load, OperatingPoint, wake_share
+from iojoule.model.frame import COMPLETIONS, ENGINES, Frame
+from iojoule.model.operating_point import NORMAL_90, Load, OperatingPoint, operating_point
+from iojoule.model.page_cache import awake_share
 from iojoule.model.surface import Points
 
 Floats = NDArray[np.float64]
@@ -20,60 +23,251 @@ Floats = NDArray[np.float64]
 PAGE_BYTES = 4096.0
 """Core time a byte counts from here on: the first page is part of the request's own."""
 
+SUBMISSION_IDLE_SECONDS = 1.0
+"""How long the kernel thread of submission polling spins without a request before it sleeps: the
+default of `sq_thread_idle` (io_uring/sqpoll.c, io_sq_offload_create: one second)."""
 
-def load(
-    profile: DeviceProfile,
-    frame: Frame,
-    iops: Floats,
-    request_ns: Floats,
-    wakeup_ns: Floats,
-) -> Load:
-    """Cores busy and woken at so many requests a second.
+GAP_SHAPE = 4
+"""Idle gaps of a core are gamma distributed with this shape: their sd is half their mean, between
+the regular gaps of a closed loop and those of arrivals at random. Of 1 to 8, the CPU power of
+sequential writes (000, 5.4 a) is fitted better the larger it is, from 2 on by little."""
 
-    A request costs its own core time, that of its bytes, and a wake-up if it finds the core
-    asleep. Which share do follows from how busy the core is (`operating_point.wake_share`), and
-    that from the wake-ups: rho = x (c + w (1 - rho d)), x requests a second and core, d = 0 at
-    depth 1 and 1 beyond, is linear in rho.
+
+@dataclass(frozen=True)
+class HostCosts:
+    """What a request of each row costs the host, whatever the rate; every array has shape (n,).
+
+    Attributes:
+        request_ns: Core time of a request, its bytes included, without a wake-up.
+        wakeup_ns: Core time of a wake-up.
+        copy_ns: Core time of a request spent in long stretches (`page_cache`).
+        jobs: Jobs that serve.
+        cores: Cores that they may use.
+        depth: Requests in flight of a job.
+        polled: Whether a job spins while it has a request in flight.
+        submission_polling: Whether a kernel thread spins for each job.
+        always: Whether a job spins although it has no request.
+    """
+
+    request_ns: Floats
+    wakeup_ns: Floats
+    copy_ns: Floats
+    jobs: Floats
+    cores: Floats
+    depth: Floats
+    polled: NDArray[np.bool_]
+    submission_polling: NDArray[np.bool_]
+    always: NDArray[np.bool_]
+
+
+def costs(profile: DeviceProfile, frame: Frame, request_ns: Floats, wakeup_ns: Floats) -> HostCosts:
+    """The costs of the rows of a frame.
 
     Args:
         profile: Whose cores and bytes.
         frame: The questions.
-        iops: Requests a second.
-        request_ns: Core time of a request, without a wake-up.
+        request_ns: Core time of a request, without its bytes and without a wake-up.
         wakeup_ns: Core time of a wake-up.
     """
-    polled = frame.completion == COMPLETIONS.index(Completion.POLLED)
-    cores = np.minimum(frame.cores, profile.host.cpu_cores)
-    active = np.minimum(frame.jobs, cores)
-    each_ns = request_ns + bytes_ns(profile, frame.request_bytes)
-    rate = iops * 1e-9 / active
-    deep = np.clip(frame.queue_depth - 1.0, 0.0, 1.0)
-    share = rate * (each_ns + wakeup_ns) / (1.0 + rate * wakeup_ns * deep)
-    spent = active * np.minimum(share, 1.0)
-    busy = np.where(polled, active, spent) + frame.submission_polling * active
-    busy = np.minimum(busy, cores)
-    woken = iops * wake_share(spent, active, frame.queue_depth, polled)
-    return Load(busy, active, woken, host_power.awake_share(busy))
+    return HostCosts(
+        request_ns=request_ns + bytes_ns(profile.host, frame.request_bytes),
+        wakeup_ns=wakeup_ns,
+        copy_ns=np.zeros(len(frame)),
+        jobs=np.asarray(frame.jobs, dtype=float),
+        cores=np.minimum(frame.cores, profile.host.cpu_cores).astype(float),
+        depth=np.asarray(frame.queue_depth, dtype=float),
+        polled=np.asarray(frame.completion == COMPLETIONS.index(Completion.POLLED)),
+        submission_polling=np.asarray(frame.submission_polling, dtype=bool),
+        always=np.asarray(frame.engine == ENGINES.index(Engine.SPDK)),
+    )
 
 
-def bytes_ns(profile: DeviceProfile, request_bytes: Floats) -> Floats:
+def activity(
+    costs: HostCosts,
+    iops: Floats,
+    latency_ns: Floats | None = None,
+    gaps: tuple[float, float] = host_power.GAPS,
+) -> Load:
+    """What the host does at so many requests a second: at full speed, or at the demanded rate.
+
+    A request costs its own core time, that of its bytes, and a wake-up if it finds the core
+    asleep. At depth 1 that is always so; deeper, completions find it asleep for the share of the
+    time that it is not busy. With rho the busy share of a core, x requests a second and core, c
+    the core time of a request, w that of a wake-up, and d = 0 at depth 1 and 1 beyond,
+
+        rho = x (c + w (1 - rho d)),    wake-ups = x (1 - rho d)
+
+    is linear in rho. On the host of the 980 PRO sweeps this says 0.72, 0.33 and 0 wake-ups a
+    request at depths 4, 16 and 64 (4 KiB); the context switches of those runs 0.65, 0.27 and 0.
+
+    A job that polls completions spins while it has a request in flight. By Little's law each of
+    its q slots is occupied for the share p = x R / q, x its requests a second and R their mean
+    latency, so it spins for the share 1 - (1 - p)^q: p at depth 1, 1 - exp(-x R) at many slots and
+    low load, 1 at full speed. The thread of submission polling spins until
+    `SUBMISSION_IDLE_SECONDS` have passed without a request.
+
+    Args:
+        costs: What a request costs.
+        iops: Requests a second.
+        latency_ns: Mean latency at that rate; None: at full speed.
+        gaps: Idle gaps of deep and shallow sleep, seconds (`host_power.gaps`).
+    """
+    serving = np.minimum(costs.jobs, costs.cores)
+    rate = iops * 1e-9 / serving
+    deep = np.clip(costs.depth - 1.0, 0.0, 1.0)
+    each = costs.request_ns + costs.wakeup_ns
+    share = np.minimum(rate * each / (1.0 + rate * costs.wakeup_ns * deep), 1.0)
+    woken = iops * (1.0 - share * deep)
+    if costs.polled.any():
+        spins = _spinning(costs, iops, latency_ns, serving)
+        share = np.where(costs.polled, np.maximum(share, spins), share)
+        woken = np.where(costs.polled, iops * (1.0 - spins), woken)
+    found = load_of(serving * share, serving, woken, gaps)
+    if costs.submission_polling.any():
+        found = _with_threads(found, costs, iops)
+    return _with_copies(found, iops * 1e-9 * costs.copy_ns) if costs.copy_ns.any() else found
+
+
+def _spinning(costs: HostCosts, iops: Floats, latency_ns: Floats | None, serving: Floats) -> Floats:
+    """Share of the time for which a core spins that serves jobs which poll."""
+    if latency_ns is None:
+        return np.ones(len(iops))
+    slots = costs.jobs * costs.depth
+    occupied = np.minimum(iops * latency_ns * 1e-9 / slots, 1.0)
+    return np.where(costs.always, 1.0, 1.0 - (1.0 - occupied) ** (slots / serving))
+
+
+def load_of(
+    busy_cores: Floats,
+    serving_cores: Floats,
+    wakeups_per_second: Floats,
+    gaps: tuple[float, float] = host_power.GAPS,
+) -> Load:
+    """How long cores and packages are awake, from how busy and how often woken they are.
+
+    A core whose share rho is busy sleeps in gaps of the mean g. It enters a sleep state where the
+    gap is longer than a threshold t, so that with gamma distributed gaps (`GAP_SHAPE` k, u = t / g)
+
+        asleep = (1 - rho) exp(-k u) sum over j <= k of (k u)^j / j!
+
+    of its time: 1 at rest, and none far below the threshold. Each wake-up out of deep sleep takes
+    the exit latency, during which the package is awake too. Packages sleep while all cores do.
+
+    Args:
+        busy_cores: Cores' worth of time spent.
+        serving_cores: Cores among which work and wake-ups are spread evenly.
+        wakeups_per_second: Of all of them.
+        gaps: Thresholds of deep and shallow sleep, seconds.
+    """
+    serving = np.maximum(serving_cores, 1e-9)
+    idle = 1.0 - np.minimum(busy_cores / serving, 1.0)
+    woken = wakeups_per_second / serving
+    often = woken / np.maximum(idle, 1e-9)
+    deep, deep_slope = _in_gaps_beyond(gaps[0] * often)
+    shallow, shallow_slope = _in_gaps_beyond(gaps[1] * often)
+    leaving = idle * np.exp(-woken * host_power.DEEP_EXIT_SECONDS)
+    deep, deep_slope = leaving * deep, leaving * deep_slope
+    shallow, shallow_slope = idle * shallow, idle * shallow_slope
+    asleep, idling = deep**serving_cores, shallow**serving_cores
+    with np.errstate(divide="ignore", invalid="ignore"):
+        by_deep = np.where(deep > 0, serving_cores * asleep * deep_slope / deep, 0.0)
+        by_shallow = np.where(shallow > 0, serving_cores * idling * shallow_slope / shallow, 0.0)
+    return Load(
+        busy_cores=busy_cores,
+        serving_cores=serving_cores,
+        awake_cores=serving_cores * (1.0 - deep),
+        wakeups_per_second=wakeups_per_second,
+        package_awake=1.0 - asleep,
+        package_active=1.0 - idling,
+        awake_cores_slope=serving_cores * deep_slope,
+        package_awake_slope=by_deep,
+        package_active_slope=by_shallow,
+    )
+
+
+def _in_gaps_beyond(ratio: Floats) -> tuple[Floats, Floats]:
+    """Share of the idle time in gaps longer than `ratio` mean gaps, and its fall by log(ratio)."""
+    scaled = np.minimum(GAP_SHAPE * ratio, 700.0)
+    term = np.exp(-scaled)
+    total = term.copy()
+    for order in range(1, GAP_SHAPE + 1):
+        term = term * scaled / order
+        total += term
+    return total, scaled * term
+
+
+def _with_threads(load: Load, costs: HostCosts, iops: Floats) -> Load:
+    """The load with the kernel threads that poll for submissions, one for each job."""
+    each = -np.expm1(-iops / costs.jobs * SUBMISSION_IDLE_SECONDS)
+    each = np.where(costs.submission_polling, each, 0.0)
+    threads = np.where(costs.submission_polling, costs.jobs, 0.0)
+    room = costs.cores
+    sleeping = (1.0 - each) ** threads
+    return Load(
+        busy_cores=np.minimum(load.busy_cores + threads * each, room),
+        serving_cores=np.minimum(load.serving_cores + threads, room),
+        awake_cores=np.minimum(load.awake_cores + threads * each, room),
+        wakeups_per_second=load.wakeups_per_second,
+        package_awake=1.0 - (1.0 - load.package_awake) * sleeping,
+        package_active=1.0 - (1.0 - load.package_active) * sleeping,
+        awake_cores_slope=load.awake_cores_slope,
+        package_awake_slope=load.package_awake_slope * sleeping,
+        package_active_slope=load.package_active_slope * sleeping,
+    )
+
+
+def _with_copies(load: Load, copies: Floats) -> Load:
+    """The load with core time in long stretches, `copies` cores' worth (`page_cache`)."""
+    rest = 1.0 - np.minimum(copies, 1.0)
+    return Load(
+        busy_cores=load.busy_cores + copies,
+        serving_cores=load.serving_cores + np.ceil(copies),
+        awake_cores=load.awake_cores + copies,
+        wakeups_per_second=load.wakeups_per_second,
+        package_awake=awake_share(load.package_awake, copies),
+        package_active=awake_share(load.package_active, copies),
+        awake_cores_slope=load.awake_cores_slope,
+        package_awake_slope=load.package_awake_slope * rest,
+        package_active_slope=load.package_active_slope * rest,
+    )
+
+
+def at_rate(
+    profile: DeviceProfile, frame: Frame, costs: HostCosts, iops: Floats, latency_ns: Floats | None
+) -> tuple[Load, host_power.Drawn]:
+    """Load and settings' effect at a rate; governors and sleep states follow that load.
+
+    Args:
+        profile: Whose host.
+        frame: The questions.
+        costs: Their costs, for instance `Prediction.activity.costs`.
+        iops: Requests a second.
+        latency_ns: Their mean latency at that rate; None: at full speed.
+    """
+    load = activity(costs, iops, latency_ns, host_power.gaps(profile.host_power))
+    operating = operating_point(profile.host_operation, frame.host)
+    if operating is not None and operating.follows_load:
+        operating = operating.at_load(load)
+    return load, drawn(profile, load, operating)
+
+
+def bytes_ns(host: HostPerformance, request_bytes: Floats) -> Floats:
     """Core time that the bytes of a request cost beyond its first page."""
-    each = profile.host.core_seconds_per_byte
+    each = host.core_seconds_per_byte
     if each is None:
         return np.zeros(len(request_bytes))
     return each.value * 1e9 * np.maximum(request_bytes - PAGE_BYTES, 0.0)
 
 
 def drawn(profile: DeviceProfile, load: Load, operating: OperatingPoint | None) -> host_power.Drawn:
-    """What drives CPU power beyond cores and engine."""
-    rows = len(load.wakeups_per_second)
+    """What the settings do to CPU power."""
+    rows = len(load.busy_cores)
     zero, one = np.zeros(rows), np.ones(rows)
     if operating is None:
-        return host_power.Drawn(load.wakeups_per_second, one, zero, one, zero, zero, zero)
+        return host_power.Drawn(one, zero, one, zero, zero, zero)
     floor, floor_sd = operating.floor_watts(load, profile.host.cpu_cores)
     uncore, uncore_sd = operating.uncore_factor()
     return host_power.Drawn(
-        load.wakeups_per_second,
         one * operating.busy_watts_factor,
         one * operating.busy_watts_sd,
         one * uncore,

@@ -100,7 +100,7 @@ class OperatingPoint:
         clock = self.operation.clock
         dynamic = _dynamic(self.operation, self.settings)
         if clock is not None and dynamic.any():
-            share = np.clip(load.busy_cores / np.maximum(load.active_cores, 1e-9), 0.0, 1.0)
+            share = np.clip(load.busy_cores / np.maximum(load.serving_cores, 1e-9), 0.0, 1.0)
             least = np.minimum(clock.minimum_hertz.value, self.hertz)
             settled = np.clip(share / TARGET_BUSY * self.hertz, least, self.hertz)
             # waiting for I/O may count as load or not: anything between is possible
@@ -150,8 +150,8 @@ class OperatingPoint:
             deepest = _limit(self, len(states))
             free = _depth(states, load.gap_ns, np.full(len(value), len(states) - 1))
             held = _depth(states, load.gap_ns, deepest)
-            idle = np.maximum(cores - load.active_cores, 0.0)
-            waiting = np.maximum(load.active_cores - load.busy_cores, 0.0)
+            idle = np.maximum(cores - load.serving_cores, 0.0)
+            waiting = np.maximum(load.serving_cores - load.busy_cores, 0.0)
             value += idle * watts[deepest] + waiting * (watts[held] - watts[free])
             moved = np.where(deepest < len(states) - 1, idle, 0.0)
             variance += (moved * sds[deepest]) ** 2 + (
@@ -159,7 +159,7 @@ class OperatingPoint:
             ) ** 2
         numa = self.operation.numa
         if numa is not None and self.remote.any():
-            awake = load.awake * self.remote
+            awake = load.package_awake * self.remote
             value += numa.awake_watts.value * awake
             guess = np.where(self.remote == 0.5, numa.awake_watts.value * awake, 0.0)
             variance += (numa.awake_watts.sd * awake) ** 2 + guess**2
@@ -171,36 +171,32 @@ class Load:
     """What the requests make of the cores; every array has shape (n,).
 
     Attributes:
-        busy_cores: Cores' worth of time spent on I/O.
-        active_cores: Cores woken for it.
+        busy_cores: Cores' worth of time spent on I/O, spinning included.
+        serving_cores: Cores that serve jobs, and those of the kernel's polling threads.
+        awake_cores: Cores out of their deep sleep state, in the mean.
         wakeups_per_second: How often a sleeping core is woken.
-        awake: Share of the time that a package is awake, 0 to 1.
+        package_awake: Share of the time in which at least one core is out of deep sleep.
+        package_active: Share of the time in which some core is not even in shallow sleep.
+        awake_cores_slope: Derivative of `awake_cores` by the log of the gap that deep sleep needs.
+        package_awake_slope: Of `package_awake`, likewise.
+        package_active_slope: Of `package_active`, by the log of the gap of shallow sleep.
     """
 
     busy_cores: Floats
-    active_cores: Floats
+    serving_cores: Floats
+    awake_cores: Floats
     wakeups_per_second: Floats
-    awake: Floats
+    package_awake: Floats
+    package_active: Floats
+    awake_cores_slope: Floats
+    package_awake_slope: Floats
+    package_active_slope: Floats
 
     @property
     def gap_ns(self) -> Floats:
         """Time that a serving core sleeps at a stretch."""
-        asleep = np.maximum(self.active_cores - self.busy_cores, 0.0)
+        asleep = np.maximum(self.serving_cores - self.busy_cores, 0.0)
         return np.asarray(asleep * 1e9 / np.maximum(self.wakeups_per_second, 1e-3))
-
-
-def wake_share(
-    busy_cores: Floats, active_cores: Floats, depth: Floats, polled: NDArray[np.bool_]
-) -> Floats:
-    """Share of the requests whose completion wakes a sleeping core.
-
-    At depth 1 the core sleeps until the only request is done. Deeper, completions find it asleep
-    for the share of the time that it is not busy: 1 - busy share. On the 980 PRO host this says
-    0.72, 0.33 and 0 at depths 4, 16 and 64 (4 KiB), 0.74 at 64 KiB and depth 256; the context
-    switches of those runs 0.65, 0.27, 0 and 0.73.
-    """
-    share = np.clip(busy_cores / np.maximum(active_cores, 1e-9), 0.0, 1.0)
-    return np.where(polled, 0.0, 1.0 - share * np.clip(depth - 1.0, 0.0, 1.0))
 
 
 def operating_point(operation: HostOperation | None, settings: Floats) -> OperatingPoint | None:

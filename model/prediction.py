@@ -13,6 +13,8 @@ from iojoule.model.band import Band
 from iojoule.model.columns import Codes, Floats
 from iojoule.model.evidence import EVIDENCE
 from iojoule.model.host_power import Drawn
+from iojoule.model.host_work import HostCosts
+from iojoule.model.operating_point import Load
 from iojoule.model.quantities import GAP_QUANTITIES as GAP_QUANTITIES
 from iojoule.model.quantities import QUANTITIES as QUANTITIES
 
@@ -22,28 +24,23 @@ DEVICE_VALUE = "device_power_watts without interval"
 
 @dataclass(frozen=True)
 class Activity:
-    """What the drive and the host do at full speed, and idle; each array has shape (n,).
+    """What the drive and the host do at full speed; each array has shape (n,).
 
     Attributes:
         device_x: Regressors of the device-power law, shape (n, 6).
-        busy_cores: Cores' worth of time spent on I/O.
-        active_cores: Cores woken for it.
-        factor: Relative dynamic CPU power, and its sd.
-        factor_sd: Standard deviation of `factor`.
-        always_on: True where the host keeps polling although no request is in flight.
-        drawn: What else drives the law of CPU power.
+        load: What the host does for it.
+        drawn: What the host's settings do to the law of CPU power.
+        costs: What a request costs the host; with it `host_work.activity` finds the load at any
+            other rate.
         watts_factor: Drive's power over what its law says, where runs in several power states
             showed it; else 1.
         watts_factor_sd: Log standard deviation of that; NaN where the law stands alone.
     """
 
     device_x: Floats
-    busy_cores: Floats
-    active_cores: Floats
-    factor: Floats
-    factor_sd: Floats
-    always_on: NDArray[np.bool_]
+    load: Load
     drawn: Drawn
+    costs: HostCosts
     watts_factor: Floats
     watts_factor_sd: Floats
 

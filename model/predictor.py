@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.datasets.vocabulary import Engine
 from iojoule.model import (
     aftermath,
     device_power,
+    host_power,
     host_work,
     idle_gaps,
 )
@@ -20,9 +20,9 @@ from iojoule.model.band import NORMAL_90, Band
 from iojoule.model.columns import Codes
 from iojoule.model.direction import Direction, merge
 from iojoule.model.evidence import DATASHEET, INTERPOLATED, PUBLISHED, SIMULATED
-from iojoule.model.frame import ENGINES, Frame, make_frame
+from iojoule.model.frame import Frame, make_frame
 from iojoule.model.mixing import mix
-from iojoule.model.operating_point import Load, OperatingPoint, operating_point
+from iojoule.model.operating_point import OperatingPoint, operating_point
 from iojoule.model.performance import PerformanceModel
 from iojoule.model.prediction import (
     DEVICE_VALUE,
@@ -72,6 +72,7 @@ class Predictor:
         self.performance = PerformanceModel(profile)
         self.power = PowerModel(profile, self.performance)
         self._between = profile.between_drives_relative_sd.value
+        self._gaps = host_power.gaps(profile.host_power)
 
     def predict_columns(
         self, columns: Mapping[str, Any], rows: int
@@ -140,8 +141,8 @@ class Predictor:
         if not set(_HOST_WORK).isdisjoint(only):
             found = host_work.bands(
                 points,
-                activity.busy_cores,
-                np.asarray(activity.drawn.wakeups_per_second),
+                activity.load.busy_cores,
+                activity.load.wakeups_per_second,
                 half / NORMAL_90,
                 self.performance.paths.relative_sd[code],
             )
@@ -175,17 +176,18 @@ class Predictor:
         points, code = self.performance.points(frame, point)
         mixed, _ = self.directions(frame, points, code, ("latency",), runs)
         iops = np.exp(points.log_requests - mixed.log_value["latency"]) * 1e9
-        return point.at_load(self._load(frame, code, iops, point))
+        costs = self._costs(frame, code, point)
+        return point.at_load(host_work.activity(costs, iops, None, self._gaps))
 
-    def _load(
-        self, frame: Frame, code: Codes, iops: Floats, operating: OperatingPoint | None
-    ) -> Load:
-        """Cores busy and woken."""
+    def _costs(
+        self, frame: Frame, code: Codes, operating: OperatingPoint | None
+    ) -> host_work.HostCosts:
+        """What a request costs the host."""
         paths = self.performance.paths
         request, woken = paths.core_ns[code], paths.wakeup_ns[code]
         if operating is not None:
             request, woken = operating.core_ns(request), woken * operating.core_factor
-        return host_work.load(self.profile, frame, iops, request, woken)
+        return host_work.costs(self.profile, frame, request, woken)
 
     def log_link_ns(self, request_bytes: Floats, read_fraction: Floats | float) -> Floats:
         """Log of the least time that the link takes for a request: no bytes pass faster than it."""
@@ -238,8 +240,8 @@ class Predictor:
         fraction: Floats,
         operating: OperatingPoint | None,
     ) -> Activity:
-        paths = self.performance.paths
-        load = self._load(frame, code, iops, operating)
+        costs = self._costs(frame, code, operating)
+        load = host_work.activity(costs, iops, None, self._gaps)
         commands = iops * points.commands
         x = device_power.regressors(
             iops * fraction * frame.request_bytes,
@@ -250,12 +252,9 @@ class Predictor:
         )
         return Activity(
             x,
-            load.busy_cores,
-            load.active_cores,
-            paths.power_factor[code],
-            paths.power_factor_sd[code],
-            frame.engine == ENGINES.index(Engine.SPDK),
+            load,
             host_work.drawn(self.profile, load, operating),
+            costs,
             *self.power.beside_the_law(frame, points, code, x),
         )
 

@@ -7,7 +7,7 @@ the sum of their errors: with gradients g1, g2 by the common parameters (covaria
 
 Common are the parameters of the power laws, idle power and the behaviour under a cap by power
 state, what this specimen of the drive does differently, a performance surface that rests on one
-published figure, the dynamic CPU power of an engine and of a scheduler, and the supply's losses.
+published figure, and the supply's losses.
 A configuration's own are the error of its throughput and the lack of fit of the power law; they
 cancel only against the same configuration.
 """
@@ -26,12 +26,12 @@ from iojoule.model.device_state import DeviceState
 from iojoule.model.equal_work import (
     Watts,
     Work,
-    cpu_regressors,
-    cpu_slope,
+    cpu_by_speed,
     gap_levels,
+    host_load,
     watts_of,
 )
-from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
+from iojoule.model.frame import Frame
 from iojoule.model.predictor import NORMAL_90, Prediction
 
 Floats = NDArray[np.float64]
@@ -41,9 +41,6 @@ MOST_RELATIVE_SD = 0.35
 
 CAP_RELATIVE_SD = 0.12
 """As in `model.device_power`: how far a power state's cap is from what the drive draws."""
-
-ENGINE_SD = 0.3
-"""As in `model.host_paths`: relative sd of an engine whose power was never published."""
 
 FEW_ROWS = 128
 
@@ -56,11 +53,9 @@ class Layout:
         self.state = DeviceState(profile)
         device, host, system = profile.device_power, profile.host_power, profile.system_power
         self.states = len(device.idle_watts) if device else 0
-        self.engines = len(ENGINES) * len(COMPLETIONS)
         sizes = {
             "device": 6, "idle": self.states, "cap": self.states, "specimen": 1,
-            "background": 1, "speed": 3, "cpu": len(host_power.PARAMETERS), "engine": self.engines,
-            "scheduler": len(SCHEDULERS), "system": 4,
+            "background": 1, "speed": 3, "cpu": len(host_power.PARAMETERS), "system": 4,
         }  # fmt: skip
         ends = np.cumsum(list(sizes.values()))
         self.at = {
@@ -78,7 +73,6 @@ class Layout:
             block = np.eye(4)
             block[:3, :3] = system_power.covariance(system)
             self._set("system", block)
-        self.engine_sd, self.scheduler_sd = _factor_sds(profile)
 
     def block(self, name: str) -> Floats:
         """Covariance of one group of parameters."""
@@ -92,22 +86,6 @@ class Layout:
 
     def _set(self, name: str, block: Floats) -> None:
         self.covariance[self.at[name], self.at[name]] = block
-
-
-def _factor_sds(profile: DeviceProfile) -> tuple[Floats, Floats]:
-    """Relative sd of dynamic CPU power by engine and completion, and by scheduler."""
-    engine = np.full(len(ENGINES) * len(COMPLETIONS), ENGINE_SD)
-    scheduler = np.zeros(len(SCHEDULERS))
-    if profile.host_power is None:
-        return engine, scheduler
-    for key, parameter in profile.host_power.engine_factors.items():
-        name, completion = key.split("/")
-        engine[ENGINES.index(name) * len(COMPLETIONS) + COMPLETIONS.index(completion)] = (
-            parameter.sd / parameter.value
-        )
-    for key, parameter in profile.host_power.scheduler_factors.items():
-        scheduler[SCHEDULERS.index(key)] = parameter.sd / parameter.value
-    return engine, scheduler
 
 
 @dataclass(frozen=True)
@@ -179,29 +157,20 @@ def device_gradients(
 
 
 def cpu_gradients(
-    layout: Layout, frame: Frame, prediction: Prediction, work: Work, watts: Watts, rest: float
+    layout: Layout, frame: Frame, prediction: Prediction, work: Work, watts: Watts
 ) -> Gradients | None:
     """Gradients of mean CPU power."""
     power = layout.profile.host_power
     if power is None or watts.cpu is None:
         return None
-    rows = np.arange(len(frame))
-    theta = host_power.theta(power)
-    x = cpu_regressors(frame, prediction, work, rest)
-    dynamic = linear_law.values(x, theta) - theta[0] - x[:, 4] * theta[4]
+    load, drawn = host_load(layout.profile, frame, prediction, work)
     common = np.zeros((len(frame), layout.size))
-    common[:, layout.at["cpu"]] = x
-    engine = frame.engine * len(COMPLETIONS) + frame.completion
-    common[rows, layout.at["engine"].start + engine] = dynamic * layout.engine_sd[engine]
-    common[rows, layout.at["scheduler"].start + frame.scheduler] = (
-        dynamic * layout.scheduler_sd[frame.scheduler]
-    )
+    slopes = host_power.gradients(power, load, drawn)
+    common[:, layout.at["cpu"]] = slopes
     between = layout.profile.between_drives_relative_sd.value
-    by_speed = linear_law.values(cpu_slope(frame, prediction, work, rest), theta)
+    by_speed = cpu_by_speed(layout.profile, frame, prediction, work)
     common[:, layout.at["speed"]] = by_speed[:, None] * _shared_log_sd(work, between)
-    drawn = prediction.activity.drawn
-    clocked = host_power.clock_sd(x, theta, drawn)
-    lack = np.sqrt((power.relative_sd * watts.cpu) ** 2 + clocked**2 + np.square(drawn.floor_sd))
+    lack = host_power.own_sd(power, slopes, watts.cpu, drawn)
     return Gradients(watts.cpu, common, by_speed * _own_log_sd(work, between), lack)
 
 
@@ -224,7 +193,7 @@ def all_gradients(
     """Gradients by scope, of the scopes whose power is known."""
     found: dict[str, Gradients] = {}
     device = device_gradients(layout, frame, prediction, work, watts, rest)
-    cpu = cpu_gradients(layout, frame, prediction, work, watts, rest)
+    cpu = cpu_gradients(layout, frame, prediction, work, watts)
     if device is not None:
         found["device"] = device
     if cpu is not None:

@@ -61,10 +61,9 @@ def _cpu(profile: DeviceProfile) -> list[Block]:
     law = profile.host_power
     if law is None:
         return [Text("Watts of the CPU are not known, so none are answered.")]
-    factors = [*law.engine_factors.values(), *law.scheduler_factors.values()]
     return [
         Text(f"Watts of the CPU: {law.scope}; host {law.host_id}, {law.cpu_cores} cores."),
-        _parameters([*law.parameters, *factors]),
+        _parameters(law.parameters),
     ]
 
 

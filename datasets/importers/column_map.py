@@ -41,6 +41,11 @@ Every feature once (units: see `importers/units.py`):
     where = [{ column = "dir", equals = "read" }, { column = "rw", matches = "write" }]
     exclude = "readers beside a writer"    # kept in the provenance with this reason
 
+    [long]                        # only where a row states one quantity of a run, by its name
+    quantity = "quantity"         # column with the name, which becomes a column of `value`s
+    value = "value"
+    by = ["size", "depth"]        # rows that agree in these columns are one measurement
+
     [gate]                        # only where Little's law cannot hold; needs a reason
     littles_law = "skip"
     reason = "latencies were read off a plot"
@@ -182,6 +187,14 @@ class RowRule(_Part):
         return self
 
 
+class LongForm(_Part):
+    """A table that states one quantity a row: which rows are one measurement."""
+
+    quantity: str
+    value: str
+    by: tuple[str, ...] = Field(min_length=1)
+
+
 class Gate(_Part):
     """Whether Little's law is asked of the rows."""
 
@@ -205,6 +218,7 @@ class ColumnMap(_Part):
     constants: dict[str, Word] = {}
     columns: dict[str, ColumnRule]
     rows: tuple[RowRule, ...] = ()
+    long: LongForm | None = None
     gate: Gate = Gate()
 
     @field_validator("columns", mode="before")

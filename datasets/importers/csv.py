@@ -20,6 +20,7 @@ from iojoule.datasets.importers.column_map import (
     ColumnMap,
     ColumnRule,
     Factor,
+    LongForm,
     RowRule,
     factor_unit,
     load_column_map,
@@ -72,9 +73,13 @@ def import_csv(path: Path | str, column_map: ColumnMap | Path | str) -> Dataset:
     if not isinstance(column_map, ColumnMap):
         column_map = load_column_map(column_map)
     table = _read(path, column_map)
+    if column_map.long is not None:
+        table = _with_quantities(table, column_map.long)
     _check_columns(table, column_map)
     reasons = [_reason(table, row, column_map.rows) for row in range(len(table.rows))]
     kept = [row for row, reason in enumerate(reasons) if reason is None]
+    if column_map.long is not None:
+        kept = _joined(table, column_map.long, kept)
     source = SourceFile.of(path, **column_map.source.model_dump())
     provenance = Provenance(
         importer=f"csv (map {column_map.name})",
@@ -155,6 +160,48 @@ def _read(path: Path, column_map: ColumnMap) -> _Table:
         raise InputError(f"{path}, line 1: column {twice[0]!r} is named twice; rename one")
     places = {name: index for index, name in enumerate(header)}
     return _Table(path, places, rows, lines, frozenset(column_map.csv.missing))
+
+
+def _with_quantities(table: _Table, long: LongForm) -> _Table:
+    """The table with a column for each quantity, filled in the rows that state it.
+
+    Raises:
+        InputError: It lacks a column that `long` names.
+    """
+    for name in (long.quantity, long.value, *long.by):
+        if name not in table.header:
+            raise InputError(
+                f"{table.path}: no column {name!r}, which long names"
+                f"{close_names(name, table.header)} The file has: {', '.join(table.header)}",
+                field="long",
+            )
+    told = [table.cell(row, long.quantity) for row in range(len(table.rows))]
+    names = [name for name in dict.fromkeys(told) if name not in table.header]
+    header = {**table.header, **{n: len(table.header) + i for i, n in enumerate(names)}}
+    rows = [
+        [*cells, *(table.cell(row, long.value) if name == told[row] else "" for name in names)]
+        for row, cells in enumerate(table.rows)
+    ]
+    return _Table(table.path, header, rows, table.lines, table.missing)
+
+
+def _joined(table: _Table, long: LongForm, kept: list[int]) -> list[int]:
+    """Put the quantities of one measurement into its first row; in place. Returns those rows.
+
+    Raises:
+        InputError: Two rows of one measurement state the same quantity.
+    """
+    firsts: dict[tuple[str, ...], int] = {}
+    for row in kept:
+        first = firsts.setdefault(tuple(table.cell(row, name) for name in long.by), row)
+        place = table.header[table.cell(row, long.quantity)]
+        if first != row and table.rows[first][place]:
+            raise InputError(
+                f"{table.where(row, long.quantity)}: line {table.lines[first]} states the same "
+                f"quantity of the same run; name the column that tells them apart in long.by"
+            )
+        table.rows[first][place] = table.rows[row][place]
+    return list(firsts.values())
 
 
 def _check_columns(table: _Table, column_map: ColumnMap) -> None:

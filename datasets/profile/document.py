@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from pydantic import model_validator
+
 from iojoule.datasets.profile.assessment import Assessment
 from iojoule.datasets.profile.drive import DevicePower, FlushCost, IdleBehaviour, WriteState
 from iojoule.datasets.profile.evidence import Ladder
@@ -10,6 +14,7 @@ from iojoule.datasets.profile.host import (
     HostPerformance,
     HostPower,
     SystemPower,
+    carried_over,
 )
 from iojoule.datasets.profile.numbers import Parameter
 from iojoule.datasets.profile.performance import MixedEffect, PowerStateEffect, Surface
@@ -85,6 +90,11 @@ class DeviceProfile(Section):
     rebuilt: Rebuilt | None = None
     flush: FlushCost | None = None
     gaps: list[str]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _earlier_host(cls, data: Any) -> Any:
+        return carried_over(data, "host_power", "system_power")
 
     def surface(self, operation: Operation | str, pattern: Pattern | str) -> Surface | None:
         """Return the surface of one operation and pattern, or None where nothing is known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -127,16 +127,14 @@ class DramPower(Section):
 class HostPower(Section):
     """Watts of the CPU packages (and of DRAM where `scope` says so and `dram` is None).
 
-    Parameters in the order of `model.host_power.PARAMETERS`; the last ones may be left out and
-    are then zero.
+    Parameters by the names of `model.host_power.PARAMETERS`, idle power first; a linear one that
+    is left out is zero, a threshold has its usual value.
     """
 
     host_id: str
     scope: str
     parameters: list[Parameter]
     covariance: list[list[float]]
-    engine_factors: dict[str, Parameter]
-    scheduler_factors: dict[str, Parameter]
     cpu_cores: int
     relative_sd: Annotated[float, Field(ge=0)] = 0.0
     dram: DramPower | None = None
@@ -161,3 +159,50 @@ def path_key(engine: str, completion: str, submission_polling: bool, scheduler: 
     """Name a host path in tables, for example `io_uring/interrupt/kyber`."""
     polling = "/sqpoll" if submission_polling else ""
     return f"{engine}/{completion}{polling}/{scheduler}"
+
+
+_EARLIER_NAMES = {"uncore_watts": "package_watts", "job_watts": "awake_core_watts"}
+
+EARLIER_LAW = (
+    "CPU power: fitted by an earlier version, whose factors by engine and scheduler are no longer "
+    "used and whose wall slope was raised to 1 where it was below; fit or measure it again"
+)
+"""The gap of a document whose host was carried over."""
+
+
+def carried_over(data: Any, power: str, system: str) -> Any:
+    """A document of an earlier version with its host as the law is now; others are left as is.
+
+    The earlier law had factors by engine and scheduler, an awake package (`uncore_watts`) and a
+    core for each job (`job_watts`); its wall could save less than the parts behind it.
+
+    Args:
+        data: The document as read from JSON.
+        power: Field of the CPU's power.
+        system: Field of the wall's power.
+    """
+    law = data.get(power) if isinstance(data, dict) else None
+    if not isinstance(law, dict) or "engine_factors" not in law:
+        return data
+    kept = {
+        name: one
+        for name, one in law.items()
+        if name not in ("engine_factors", "scheduler_factors")
+    }
+    kept["parameters"] = [
+        {**one, "name": _EARLIER_NAMES.get(one["name"], one["name"])} for one in law["parameters"]
+    ]
+    wall = data.get(system)
+    if isinstance(wall, dict) and wall["slope"]["value"] < 1.0:
+        idle = law["parameters"][0]["value"]
+        missing = 1.0 - wall["slope"]["value"]
+        floor = wall["floor_watts"]["value"] - missing * idle
+        wall = {
+            **wall,
+            "slope": {**wall["slope"], "value": 1.0, "sd": max(wall["slope"]["sd"], missing / 2)},
+            "floor_watts": {**wall["floor_watts"], "value": max(floor, 0.0)},
+            "quadratic": None,
+            "covariance": None,
+        }
+    gaps = [*data.get("gaps", []), EARLIER_LAW]
+    return {**data, power: kept, system: wall, "gaps": gaps}

@@ -7,7 +7,9 @@ are then those of the user's own machine.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import model_validator
 
 from iojoule.datasets.profile.files import document_bytes, parse_document, write_document
 from iojoule.datasets.profile.host import (
@@ -15,6 +17,7 @@ from iojoule.datasets.profile.host import (
     HostPerformance,
     HostPower,
     SystemPower,
+    carried_over,
 )
 from iojoule.datasets.schema import Section
 
@@ -54,6 +57,11 @@ class HostProfile(Section):
     runs: int
     others_busy_cores: float
     gaps: list[str]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _earlier_law(cls, data: Any) -> Any:
+        return carried_over(data, "power", "system")
 
 
 def write_host_profile(profile: HostProfile, path: Path) -> None:

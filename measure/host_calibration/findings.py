@@ -138,11 +138,12 @@ def _power(found: Findings, readings: Sequence[Reading], wall_only: bool) -> Hos
         cpu_cores=found.cpus,
         priors={
             "idle_watts": idle,
-            "uncore_watts": _figure(0.3 * span, 0.4 * span, "W", "share of the measured range"),
+            "package_watts": _figure(0.2 * span, 0.3 * span, "W", "share of the measured range"),
+            "uncore_watts": _figure(0.1 * span, 0.3 * span, "W", "share of the measured range"),
             "core_watts": _figure(
                 span / found.cpus, span / found.cpus, "W", "the measured range over all cores"
             ),
-            "job_watts": _figure(
+            "awake_core_watts": _figure(
                 0.1 * span / found.cpus, 0.2 * span / found.cpus, "W", "a core that is not asleep"
             ),
             "wakeup_joules": _figure(
@@ -150,12 +151,6 @@ def _power(found: Findings, readings: Sequence[Reading], wall_only: bool) -> Hos
             ),
         },
         anchors=anchors,
-        engine_factors={
-            f"{engine}/{completion}": _figure(1.0, 0.15, "1", "measured CPU time says it all")
-            for engine in Engine
-            for completion in Completion
-        },
-        scheduler_factors={},
         dram_idle_watts=dram[0] if dram else None,
         dram_joules_per_byte=dram[1] if dram else None,
     )
@@ -168,8 +163,9 @@ def _anchor(one: Reading) -> HostAnchor | None:
     step = one.step
     return HostAnchor(
         busy_cores=one.busy_cores,
-        active_cores=min(step.cpus + one.others_cores, one.busy_cores + step.cpus),
-        engine=step.engine,
+        serving_cores=max(
+            min(step.cpus + one.others_cores, one.busy_cores + step.cpus), one.busy_cores
+        ),
         wakeups_per_second=one.done.wakeups_per_second,
         frequency_hertz=one.hertz if step.hertz is not None and one.hertz else step.hertz,
         cstate_limit=step.sleep_limit,

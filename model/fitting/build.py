@@ -33,7 +33,7 @@ from iojoule.model.fitting.generic_power import (
     host_power_recipe,
     system_power_recipe,
 )
-from iojoule.model.fitting.host_power import fit_host, fit_system_power
+from iojoule.model.fitting.host_power import fit_host, fit_system_power, meters_disagree
 from iojoule.model.fitting.idle import fit_idle
 from iojoule.model.fitting.memory import SurfaceMemory
 from iojoule.model.fitting.power import (
@@ -45,7 +45,6 @@ from iojoule.model.fitting.predicted_twins import with_predicted_twins
 from iojoule.model.fitting.recipe import (
     MeasurementFile,
     Recipe,
-    pooled,
 )
 from iojoule.model.fitting.state_effects import exported_effects, power_state_recipes
 from iojoule.model.fitting.surfaces import (
@@ -120,10 +119,27 @@ def fit_profile(
         if memory is not None:
             return _fit_profile(recipe, measurements, sources, memory, priors_of)[0]
         profile, fits = _fit_profile(recipe, measurements, sources, SurfaceMemory(), priors_of)
-        points = power_rows(measurements, recipe.max_transfer_bytes, profile.write_state)
+        own = drive_rows(recipe, measurements)
+        points = power_rows(own, recipe.max_transfer_bytes, profile.write_state)
         held = [(fit.rows, fit.without) for fit in fits]
         found = assess(profile, [fit.recipe for fit in fits], held, points)
         return profile.model_copy(update={"assessment": found})
+
+
+def drive_rows(recipe: Recipe, measurements: list[Measurement]) -> list[Measurement]:
+    """The measurements that tell of the drive: all but those of the recipe's host sessions."""
+    sessions = _host_sessions(recipe)
+    return [one for one in measurements if one.conditions.session_id not in sessions]
+
+
+def host_rows(recipe: Recipe, measurements: list[Measurement]) -> list[Measurement]:
+    """The measurements of the recipe's host sessions: they tell of its CPU power alone."""
+    sessions = _host_sessions(recipe)
+    return [one for one in measurements if one.conditions.session_id in sessions]
+
+
+def _host_sessions(recipe: Recipe) -> frozenset[str]:
+    return frozenset() if recipe.host_power is None else frozenset(recipe.host_power.sessions)
 
 
 def _exported(fit: SurfaceFit, beside: list[SurfaceFit], memory: SurfaceMemory) -> Surface:
@@ -144,7 +160,9 @@ def _fit_profile(
     memory: SurfaceMemory,
     priors_of: PriorsOf,
 ) -> tuple[DeviceProfile, list[SurfaceFit]]:
-    recipe = pooled(complete(recipe, measurements))
+    runs = host_rows(recipe, measurements)
+    measurements = drive_rows(recipe, measurements)
+    recipe = complete(recipe, measurements)
     state = fit_write_state(write_series(measurements), recipe)
     fits = fit_surfaces(recipe, measurements, state, memory, priors_of)
     power = (
@@ -152,7 +170,16 @@ def _fit_profile(
         if recipe.device_power is not None
         else None
     )
-    host_power, operation = fit_host(recipe)
+    host = _host(recipe, fits[0]).model_copy(
+        update={"core_seconds_per_byte": core_seconds_per_byte(measurements)}
+    )
+    host_power, operation = fit_host(recipe, host, runs)
+    system_power = fit_system_power(recipe.system_power) if recipe.system_power else None
+    disagreement = (
+        meters_disagree(recipe.system_power, system_power)
+        if recipe.system_power and system_power
+        else None
+    )
     surfaces = [_exported(fit, fit.beside(fits), memory) for fit in fits]
     profile = DeviceProfile(
         schema_version=PROFILE_SCHEMA_VERSION,
@@ -181,9 +208,7 @@ def _fit_profile(
             "between_drives_relative_sd", between_drives(measurements, recipe.between_drives)
         ),
         surfaces=sorted(surfaces, key=_surface_order),
-        host=_host(recipe, fits[0]).model_copy(
-            update={"core_seconds_per_byte": core_seconds_per_byte(measurements)}
-        ),
+        host=host,
         power_state_effects=exported_effects(recipe.power_states),
         mixed=[
             MixedEffect(
@@ -196,10 +221,10 @@ def _fit_profile(
         device_power=power,
         write_state=state,
         host_power=host_power,
-        system_power=fit_system_power(recipe.system_power) if recipe.system_power else None,
+        system_power=system_power,
         idle=fit_idle(recipe),
         host_operation=operation,
-        gaps=list(recipe.gaps),
+        gaps=[*recipe.gaps, *([disagreement] if disagreement else [])],
     )
     return with_predicted_twins(profile, recipe, measurements), fits
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.schema import Measurement
-from iojoule.datasets.vocabulary import Completion, Engine, Evidence, Operation
+from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model.fitting.power import fit_linear
 from iojoule.model.fitting.recipe import (
     ClockRecipe,
@@ -141,28 +141,24 @@ def host_power_recipe(measurements: list[Measurement], cpu_cores: int) -> HostPo
     watts = np.array([one.observations.cpu_power_watts for one in rows], dtype=float)
     low = float(watts.min())
     dram_idle, dram_each = _dram(measurements)
-    paths = {
-        f"{engine}/{completion}": _assumed(1.0, 0.1, "1", "measured CPU time says it all")
-        for engine in Engine
-        for completion in Completion
-    }
     return HostPowerRecipe(
         host_id=rows[0].conditions.host_id or "the host that measured",
         scope="CPU as the sensor reports it",
         cpu_cores=cpu_cores,
         priors={
             "idle_watts": _assumed(0.9 * low, 0.3 * low, "W", "the lightest run"),
-            "uncore_watts": _assumed(0.2 * low, 0.3 * low, "W", "package awake"),
+            "package_watts": _assumed(0.15 * low, 0.25 * low, "W", "package awake"),
+            "uncore_watts": _assumed(0.1 * low, 0.2 * low, "W", "caches and mesh at work"),
             "core_watts": _assumed(2.0, 2.0, "W", "a busy core"),
-            "job_watts": _assumed(0.5, 0.5, "W", "a core out of its sleep state"),
+            "awake_core_watts": _assumed(0.5, 0.5, "W", "a core out of its sleep state"),
             "wakeup_joules": _assumed(2e-5, 4e-5, "J", "tens of microseconds of a core's power"),
         },
         anchors=[
             HostAnchor(
                 busy_cores=one.observations.cpu_utilisation or 0.0,
-                active_cores=min(one.configuration.jobs, cpu_cores),
-                engine=one.configuration.engine or Engine.IO_URING,
-                completion=one.configuration.completion or Completion.INTERRUPT,
+                serving_cores=max(
+                    min(one.configuration.jobs, cpu_cores), one.observations.cpu_utilisation or 0.0
+                ),
                 wakeups_per_second=one.observations.context_switches_per_second or 0.0,
                 frequency_hertz=one.configuration.cpu_frequency_max_hertz,
                 cstate_limit=one.configuration.cstate_limit,
@@ -173,8 +169,6 @@ def host_power_recipe(measurements: list[Measurement], cpu_cores: int) -> HostPo
             )
             for one in rows
         ],
-        engine_factors=paths,
-        scheduler_factors={},
         dram_idle_watts=dram_idle,
         dram_joules_per_byte=dram_each,
     )

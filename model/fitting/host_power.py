@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,14 +13,16 @@ from iojoule.datasets.profile import (
     Clock,
     DramPower,
     HostOperation,
+    HostPerformance,
     HostPower,
     IdleState,
     NumaCost,
     Parameter,
     SystemPower,
 )
-from iojoule.datasets.vocabulary import Evidence
-from iojoule.model import host_power, system_power
+from iojoule.datasets.schema import Measurement
+from iojoule.datasets.vocabulary import Completion, Engine, Evidence
+from iojoule.model import host_power, host_work, system_power
 from iojoule.model.fitting.export import rounded
 from iojoule.model.fitting.power import fit_linear, parameter
 from iojoule.model.fitting.recipe import (
@@ -48,11 +51,31 @@ def _unstated(value: float, sd: float, unit: str) -> Figure:
 
 UNSTATED = {
     "idle_watts": _unstated(40.0, 25.0, "W"),
-    "uncore_watts": _unstated(15.0, 10.0, "W"),
+    "package_watts": _unstated(10.0, 8.0, "W"),
+    "uncore_watts": _unstated(5.0, 5.0, "W"),
     "core_watts": _unstated(2.0, 2.0, "W"),
-    "job_watts": _unstated(0.5, 0.5, "W"),
+    "awake_core_watts": _unstated(0.5, 0.5, "W"),
+} | {
+    name: Figure(
+        value=usual,
+        sd=host_power.GAP_LOG_SD * usual,
+        unit="s",
+        source="intel_idle.c, skx_cstates: exit latency, 11 times for a task that waits for I/O "
+        "(menu governor)",
+        evidence=Evidence.DATASHEET,
+    )
+    for name, usual in zip(host_power.THRESHOLDS, host_power.GAPS, strict=True)
 }
 """Priors of the parameters that every law has, where a recipe does not say."""
+
+SESSION_SD = Figure(
+    value=1.0,
+    sd=0.0,
+    unit="W",
+    source="assumption: CPU watts of one run",
+    evidence=Evidence.DATASHEET,
+)
+"""What a run of a host session errs where the recipe does not say."""
 
 
 def named(name: str, value: float, sd: float, unit: str, about: tuple[Evidence, str]) -> Parameter:
@@ -91,12 +114,78 @@ def expected_operation(recipe: HostOperationRecipe | None) -> HostOperation | No
     )
 
 
-def fit_host(recipe: Recipe) -> tuple[HostPower | None, HostOperation | None]:
-    """CPU power and the effect of the host's settings, as far as a recipe knows of them."""
+def fit_host(
+    recipe: Recipe, host: HostPerformance, runs: Sequence[Measurement] = ()
+) -> tuple[HostPower | None, HostOperation | None]:
+    """CPU power and the effect of the host's settings, as far as a recipe knows of them.
+
+    Args:
+        recipe: Of the drive.
+        host: Core time of the paths.
+        runs: Of the recipe's host sessions (`HostPowerRecipe.sessions`).
+    """
     operation = expected_operation(recipe.host_operation)
-    if recipe.host_power is None:
+    stated = recipe.host_power
+    if stated is None:
         return None, operation
-    return fit_host_power(recipe.host_power, operation)
+    sd = (stated.session_sd or SESSION_SD).value
+    anchors = [*stated.anchors, *anchors_of(runs, host, stated.cpu_cores, sd)]
+    return fit_host_power(stated.model_copy(update={"anchors": anchors}), operation)
+
+
+def anchors_of(
+    runs: Sequence[Measurement], host: HostPerformance, cores: int, sd: float
+) -> list[HostAnchor]:
+    """CPU power of runs with what the host did at the rate that was measured.
+
+    Args:
+        runs: Of one host; those without CPU power and rate are left out.
+        host: Core time of the paths.
+        cores: Of the host.
+        sd: Of one run, W.
+    """
+    paths = {(p.engine, p.completion, p.submission_polling): p for p in host.paths}
+    found = []
+    for one in runs:
+        how, seen = one.configuration, one.observations
+        path = paths.get(
+            (
+                how.engine or Engine.IO_URING,
+                how.completion or Completion.INTERRUPT,
+                bool(how.submission_polling),
+            )
+        )
+        iops = seen.iops or (seen.throughput_bytes_per_second or 0.0) / how.request_bytes
+        if path is None or seen.cpu_power_watts is None or iops <= 0:
+            continue
+        bytes_ns = host_work.bytes_ns(host, np.array([float(how.request_bytes)]))
+        load = host_work.activity(
+            host_work.HostCosts(
+                request_ns=path.core_time_ns + bytes_ns,
+                wakeup_ns=np.array([path.wakeup_ns]),
+                copy_ns=np.zeros(1),
+                jobs=np.array([float(how.jobs)]),
+                cores=np.array([float(cores)]),
+                depth=np.array([float(how.queue_depth)]),
+                polled=np.array([how.completion is Completion.POLLED]),
+                submission_polling=np.array([bool(how.submission_polling)]),
+                always=np.array([how.engine is Engine.SPDK]),
+            ),
+            np.array([iops]),
+        )
+        found.append(
+            HostAnchor(
+                busy_cores=float(load.busy_cores[0]),
+                serving_cores=float(load.serving_cores[0]),
+                wakeups_per_second=float(load.wakeups_per_second[0]),
+                frequency_hertz=how.cpu_frequency_max_hertz,
+                cstate_limit=how.cstate_limit,
+                watts=seen.cpu_power_watts,
+                sd=sd,
+                source=f"{one.conditions.session_id}: CPU power by request size and power state",
+            )
+        )
+    return found
 
 
 def fit_host_power(
@@ -104,9 +193,9 @@ def fit_host_power(
 ) -> tuple[HostPower, HostOperation | None]:
     """Fit the CPU-power law, and with it what frequency and sleep states do where they varied.
 
-    The law is linear in its own parameters; static share, voltage floor and the watts of the sleep
-    states are not, so all are fitted together (least squares, bounded, priors as further
-    observations).
+    The law is linear in its watts; the gaps from which cores sleep, static share, voltage floor
+    and the watts of the sleep states are not, so all are fitted together (least squares, bounded,
+    priors as further observations).
 
     Args:
         recipe: Anchors, published or measured, and priors; without a prior of the wake-ups' energy
@@ -119,20 +208,25 @@ def fit_host_power(
     if measured:
         source = f"least squares over {len(measured)} runs of this host"
     else:
-        source = "; ".join(anchor.source for anchor in recipe.anchors) or "priors only"
+        told = dict.fromkeys(anchor.source for anchor in recipe.anchors)
+        source = "; ".join(told) or "priors only"
     count = len(fit.names)
     power = HostPower(
         host_id=recipe.host_id,
         scope=recipe.scope,
         parameters=[
-            named(name, fit.values[i], fit.sds[i], host_power.UNITS[i], (evidence, source))
+            named(
+                name,
+                fit.values[i],
+                fit.sds[i],
+                host_power.UNITS[host_power.PARAMETERS.index(name)],
+                (evidence, source),
+            )
             for i, name in enumerate(fit.names)
         ],
         covariance=[rounded(row) for row in fit.covariance[:count, :count]],
-        engine_factors=_factors(recipe, fit),
-        scheduler_factors={k: parameter(k, f) for k, f in sorted(recipe.scheduler_factors.items())},
         cpu_cores=recipe.cpu_cores,
-        relative_sd=rounded(fit.misfit)[0] if measured else 0.0,
+        relative_sd=rounded(fit.misfit)[0] if recipe.anchors else 0.0,
         dram=_dram(recipe),
     )
     return power, fit.operation(operation, (evidence, source))
@@ -148,30 +242,6 @@ def _dram(recipe: HostPowerRecipe) -> DramPower | None:
     )
 
 
-def _factors(recipe: HostPowerRecipe, fit: _Solved) -> dict[str, Parameter]:
-    """Relative dynamic power of the paths: what the anchors say over what the law does."""
-    found = {key: parameter(key, figure) for key, figure in sorted(recipe.engine_factors.items())}
-    rows: dict[str, list[tuple[float, float, float]]] = {}
-    for anchor, dynamic, predicted in zip(
-        recipe.anchors, fit.dynamic_watts, fit.predicted, strict=True
-    ):
-        if anchor.evidence is Evidence.MEASURED and anchor.engine is not None and dynamic > 0:
-            other = predicted - _factor(anchor, recipe) * dynamic
-            rows.setdefault(f"{anchor.engine}/{anchor.completion}", []).append(
-                (dynamic, anchor.watts - other, anchor.sd)
-            )
-    for key, seen in sorted(rows.items()):
-        prior = recipe.engine_factors.get(key)
-        centre, sd = (prior.value, max(prior.sd, 1e-3)) if prior else (1.0, 0.3)
-        dynamic, watts, noise = (np.array(column) for column in zip(*seen, strict=True))
-        noise = np.hypot(noise, fit.misfit * watts)
-        precision = float((dynamic**2 / noise**2).sum()) + sd**-2
-        value = (float((dynamic * watts / noise**2).sum()) + centre / sd**2) / precision
-        about = (Evidence.MEASURED, f"{len(seen)} runs of this host")
-        found[key] = named(key, max(value, 0.05), precision**-0.5, "1", about)
-    return found
-
-
 @dataclass(frozen=True)
 class _Solved:
     """The fitted vector: the law's parameters, then static share, voltage floor, sleep states."""
@@ -181,8 +251,6 @@ class _Solved:
     covariance: Floats
     sds: Floats
     misfit: float
-    dynamic_watts: Floats
-    predicted: Floats
     clocked: bool
     states: int
 
@@ -218,20 +286,6 @@ class _Solved:
         return before.model_copy(update=changed)
 
 
-def _factor(anchor: HostAnchor, recipe: HostPowerRecipe) -> float:
-    if anchor.engine is None:
-        return 1.0
-    known = recipe.engine_factors.get(f"{anchor.engine}/{anchor.completion}")
-    return known.value if known else 1.0
-
-
-def _factor_sd(anchor: HostAnchor, recipe: HostPowerRecipe) -> float:
-    if anchor.engine is None:
-        return 0.0
-    known = recipe.engine_factors.get(f"{anchor.engine}/{anchor.completion}")
-    return known.sd if known else 0.3
-
-
 class _LawFit:
     """The law at the anchors, as residuals of one vector of parameters."""
 
@@ -240,17 +294,12 @@ class _LawFit:
         anchors = recipe.anchors
         priors = UNSTATED | recipe.priors
         self.names = tuple(name for name in host_power.PARAMETERS if name in priors)
+        self.linear = [i for i, name in enumerate(host_power.LINEAR) if name in priors]
         self.busy = np.array([a.busy_cores for a in anchors])
-        self.active = np.array([a.active_cores for a in anchors])
+        self.serving = np.array([a.serving_cores for a in anchors])
         self.woken = np.array([a.wakeups_per_second for a in anchors])
-        self.factor = np.array([_factor(a, recipe) for a in anchors])
         self.watts = np.array([a.watts for a in anchors])
         self.noise = np.array([a.sd for a in anchors])
-        if any(a.engine is None for a in anchors):
-            # plain loads tell the law; what an engine does beyond it is found afterwards
-            unsure = np.array([_factor_sd(a, recipe) for a in anchors])
-            above = self.watts - self.watts.min()
-            self.noise = np.hypot(self.noise, unsure * above)
         clock = operation.clock if operation else None
         hertz = [a.frequency_hertz for a in anchors]
         self.clock = clock if any(hertz) else None
@@ -270,17 +319,17 @@ class _LawFit:
 
     def solve(self) -> _Solved:
         """The most likely parameters and their covariance."""
-        if self.clock is None and not self.states:
-            x = self.regressors(self.prior)
-            fit = fit_linear(x, self.watts, self.noise, self.prior, self.prior_sd)
-            return self.solved(fit.theta, fit.covariance)
         high = np.full(len(self.prior), np.inf)
         at = len(self.names)
         if self.clock is not None:
             high[at : at + len(CLOCKED)] = 0.98
-        start = np.clip(self.prior, 1e-9, np.minimum(high, 1e9) * 0.999)
+        low = np.zeros(len(self.prior))
+        for place, name in enumerate(self.names):
+            if name in host_power.THRESHOLDS:  # a gap of no time has no logarithm
+                low[place] = 0.05 * self.prior[place]
+        start = np.clip(self.prior, low + 1e-12, np.minimum(high, 1e9) * 0.999)
         found = least_squares(
-            self.residuals, start, bounds=(0.0, high), x_scale=self.prior_sd, max_nfev=400
+            self.residuals, start, bounds=(low, high), x_scale=self.prior_sd, max_nfev=400
         )
         # columns differ by orders of magnitude: invert them in units of their priors
         slopes = np.asarray(found.jac) * self.prior_sd
@@ -292,27 +341,34 @@ class _LawFit:
         predicted = self.predict(values)
         gap = self.watts - predicted
         spare = max(len(gap) - len(values), 1)
-        misfit = float(np.sqrt(np.sum((gap / np.maximum(predicted, 1e-9)) ** 2) / spare))
+        misfit = 0.0
+        if len(gap):  # the surest anchors tell most of the lack of fit
+            weight = self.noise**-2.0 / np.sum(self.noise**-2.0)
+            relative = np.sum(weight * (gap / np.maximum(predicted, 1e-9)) ** 2)
+            misfit = float(np.sqrt(relative * len(gap) / spare))
         measured = any(one.evidence is Evidence.MEASURED for one in self.recipe.anchors)
         if measured and len(gap):
             chi = float(np.sum((gap / self.noise) ** 2) / spare)
             covariance = covariance * max(chi, 1.0)
-        theta = values[: len(self.names)]
-        plain = self.regressors(values)[:, 1:4] / self.factor[:, None]
+        if self.recipe.meter_scale_sd is not None:
+            # one error of the meter moves all watts beyond idle alike
+            rising = np.zeros(len(values))
+            for place, name in enumerate(self.names):
+                if name in host_power.LINEAR[1:]:
+                    rising[place] = values[place]
+            covariance = covariance + self.recipe.meter_scale_sd.value**2 * np.outer(rising, rising)
         return _Solved(
             names=self.names,
             values=values,
             covariance=covariance,
             sds=np.sqrt(np.maximum(np.diag(covariance), 0.0)),
             misfit=misfit,
-            dynamic_watts=plain @ theta[1:4],
-            predicted=predicted,
             clocked=self.clock is not None,
             states=self.states,
         )
 
     def regressors(self, values: Floats) -> Floats:
-        """Regressors of the law's own parameters, shape (n, k)."""
+        """Regressors of the law's linear parameters, shape (n, k)."""
         scale = uncore = np.ones(len(self.busy))
         if self.clock is not None:
             at = len(self.names)
@@ -326,13 +382,14 @@ class _LawFit:
             )
             scale, _ = busy_watts_factor(moved, self.ratio)
             uncore = 1.0 + moved.uncore_share.value * (scale - 1.0)
-        drawn = host_power.Drawn(wakeups_per_second=self.woken, scale=scale, uncore_scale=uncore)
-        full = host_power.regressors(self.busy, self.active, self.factor, drawn)
-        return full[:, [host_power.PARAMETERS.index(name) for name in self.names]]
+        drawn = host_power.Drawn(scale=scale, uncore_scale=uncore)
+        deep, shallow = (values[self.names.index(name)] for name in host_power.THRESHOLDS)
+        load = host_work.load_of(self.busy, self.serving, self.woken, (deep, shallow))
+        return host_power.regressors(load, drawn)[:, self.linear]
 
     def predict(self, values: Floats) -> Floats:
         """Watts at the anchors."""
-        watts = self.regressors(values) @ values[: len(self.names)]
+        watts = self.regressors(values) @ values[: len(self.linear)]
         if self.states:
             shallow = np.append(values[len(values) - self.states :], 0.0)
             watts = watts + self.sleeping * shallow[np.minimum(self.limit, self.states)]
@@ -348,37 +405,83 @@ class _LawFit:
         )
 
 
-def fit_system_power(recipe: SystemPowerRecipe) -> SystemPower:
-    """Fit wall power over the parts: floor, slope and, with its prior, the square."""
+LEAST_SLOPE = 1.0
+"""What is saved behind a supply is saved at its wall, and more: no fitted slope is below."""
+
+
+def meters_disagree(recipe: SystemPowerRecipe, found: SystemPower) -> str | None:
+    """The gap of a host whose wall meter sees less than the watts behind the supply; else None."""
+    free = _free_slope(recipe)
+    if free is None or free >= LEAST_SLOPE:
+        return None
+    return (
+        f"CPU and wall power of {recipe.host_id}: two meters disagree; where CPU and drive draw "
+        f"1 W more, the wall meter shows {free:.2f} W more, and a supply cannot give more than it "
+        f"takes. The law takes {found.slope.value:.2f} +- {found.slope.sd:.2f}, so savings at the "
+        "wall are that unsure; a calibrated meter would tell (iojoule measure host)"
+    )
+
+
+def _free_slope(recipe: SystemPowerRecipe) -> float | None:
+    """Slope of the anchors alone, weighted by their precision; None where they have none."""
     parts = np.array([anchor.parts_watts for anchor in recipe.anchors])
     wall = np.array([anchor.wall_watts for anchor in recipe.anchors])
+    weight = np.array([anchor.sd**-2.0 for anchor in recipe.anchors])
+    if len(parts) < 2:
+        return None
+    away = parts - np.average(parts, weights=weight)
+    spread = float(np.sum(weight * away**2))
+    return float(np.sum(weight * away * wall)) / spread if spread > 0 else None
+
+
+def fit_system_power(recipe: SystemPowerRecipe) -> SystemPower:
+    """Fit wall power over the parts: floor, slope and, with its prior, the square.
+
+    The slope is at least 1, for a supply gives no more than it takes. Where the anchors alone say
+    less, the meters behind and before the supply disagree: of two observations that are d apart,
+    each as good as the other, the mean errs by d / 2, and so does the slope. It turns about the
+    middle of the anchors.
+    """
+    parts = np.array([anchor.parts_watts for anchor in recipe.anchors])
+    wall = np.array([anchor.wall_watts for anchor in recipe.anchors])
+    noise = np.array([anchor.sd for anchor in recipe.anchors])
     priors = [recipe.floor_prior or FLOOR_PRIOR, recipe.slope_prior]
     if recipe.quadratic_prior is not None:
         priors.append(recipe.quadratic_prior)
-    fit = fit_linear(
-        system_power.regressors(parts)[:, : len(priors)],
-        wall,
-        np.array([anchor.sd for anchor in recipe.anchors]),
-        np.array([prior.value for prior in priors]),
-        np.array([prior.sd for prior in priors]),
-    )
+    centres = np.array([prior.value for prior in priors])
+    sds = np.array([prior.sd for prior in priors])
+    x = system_power.regressors(parts)[:, : len(priors)]
+    fit = fit_linear(x, wall, noise, centres, sds)
+    theta, relative_sd = fit.theta, recipe.relative_sd
+    covariance = np.zeros((3, 3))
+    covariance[: len(priors), : len(priors)] = fit.covariance
+    free = _free_slope(recipe)
+    if free is not None and free < LEAST_SLOPE:
+        slope = max(float(centres[1]), LEAST_SLOPE)
+        middle = float(np.average(parts, weights=noise**-2.0))
+        floor = float(np.average(wall, weights=noise**-2.0)) - slope * middle
+        theta = np.array([max(floor, 0.0), slope, 0.0])[: len(priors)]
+        half = 0.5 * (slope - free)
+        turn = np.array([-middle, 1.0, 0.0])
+        covariance = half**2 * np.outer(turn, turn)
+        covariance[0, 0] += float(np.sum(noise**-2.0)) ** -1
+        gap = wall - x @ theta
+        relative_sd = max(relative_sd, float(np.sqrt(np.mean((gap / wall) ** 2))))
     evidence = Evidence.MEASURED
     if any(anchor.evidence is not Evidence.MEASURED for anchor in recipe.anchors):
         evidence = Evidence.PUBLISHED
     source = "; ".join(dict.fromkeys(anchor.source for anchor in recipe.anchors)) or "priors only"
-    covariance = np.zeros((3, 3))
-    covariance[: len(priors), : len(priors)] = fit.covariance
-    floor, slope, *bend = (
-        named(name, fit.theta[i], float(np.sqrt(fit.covariance[i, i])), unit, (evidence, source))
+    floor_watts, slope_of, *bend = (
+        named(name, theta[i], float(np.sqrt(covariance[i, i])), unit, (evidence, source))
         for i, (name, unit) in enumerate(
             (("floor_watts", "W"), ("slope", "1"), ("quadratic", "1/W"))[: len(priors)]
         )
     )
     return SystemPower(
         host_id=recipe.host_id,
-        floor_watts=floor,
-        slope=slope,
-        relative_sd=recipe.relative_sd,
+        floor_watts=floor_watts,
+        slope=slope_of,
+        relative_sd=rounded(relative_sd)[0],
         quadratic=bend[0] if bend else None,
         covariance=[rounded(row) for row in covariance],
     )

@@ -20,7 +20,7 @@ from iojoule.model.fitting.backtest import (
     leave_out,
     outside_as_one,
 )
-from iojoule.model.fitting.build import load_measurements
+from iojoule.model.fitting.build import drive_rows, load_measurements
 from iojoule.model.fitting.performance import fit_surface
 from iojoule.model.fitting.power import fit_device_power, power_rows
 from iojoule.model.fitting.power_checks import (
@@ -89,7 +89,7 @@ def _tables(name: str, folder: Path) -> tuple[list[Table], list[Outcome]]:
     """The tables of one drive, and every outcome behind them."""
     tables: list[Table] = []
     recipe = load_recipe(name)
-    measurements, _ = load_measurements(recipe, folder)
+    measurements = drive_rows(recipe, load_measurements(recipe, folder)[0])
     series = write_series(measurements)
     state = fit_write_state(series, recipe)
     fits = fit_surfaces(recipe, measurements, state)

@@ -32,7 +32,8 @@ waits for memory and gains nothing (`model.operating_point`): 0.25 + 0.75 x 3 / 
 
 CPU = (
     ("idle_watts", 6.0, 3.0, "W", "packages of 80 W asleep draw 3 to 10 W"),
-    ("uncore_watts", 8.0, 4.0, "W", "a package of 80 W awake: caches, ring and memory controller"),
+    ("package_watts", 5.0, 3.0, "W", "a package of 80 W out of deep sleep: ring and memory"),
+    ("uncore_watts", 3.0, 2.0, "W", "caches and ring at the cores' clock"),
     (
         "core_watts",
         11.0,
@@ -40,16 +41,16 @@ CPU = (
         "W",
         "(80 W - 8 W) / 4 cores is 18 W with vector units; I/O has none",
     ),
-    ("job_watts", 0.8, 0.5, "W", "a core out of its sleep state"),
+    ("awake_core_watts", 0.8, 0.5, "W", "a core out of its sleep state"),
     (
         "wakeup_joules",
-        1e-4,
-        1e-4,
+        1e-5,
+        1e-5,
         "J",
-        "10 us out of C1E to 33 us out of C3 (Haswell in Linux' intel_idle) at half a core's power",
+        "10 us out of C1E (Haswell in Linux' intel_idle) at a tenth of a core's power",
     ),
 )
-"""Parameters in the order of `model.host_power.PARAMETERS`: value, sd, unit and reason."""
+"""Parameters by the names of `model.host_power.PARAMETERS`: value, sd, unit and reason."""
 
 FLOOR_WATTS = (20.0, 7.0)
 """Board, memory, fans and what a small supply takes without load."""
@@ -83,8 +84,6 @@ def expected_cpu() -> HostPower:
         scope="CPU packages",
         parameters=[_assumed(*one) for one in CPU],
         covariance=np.diag([sd**2 for _, _, sd, _, _ in CPU]).tolist(),
-        engine_factors={},
-        scheduler_factors={},
         cpu_cores=CORES,
         relative_sd=0.02,
     )

@@ -158,7 +158,7 @@ class Estimator:
         gaps = bool(np.isfinite(frame.gap_seconds).any())
         wanted = (*QUANTITIES, "cycle_power_watts") if gaps else QUANTITIES
         drive = self.predictor.predict(frame, only=wanted)
-        prediction = said.with_host_work(drive, points, self.write_loss[0])
+        prediction = said.with_host_work(self.profile, drive, points, self.write_loss[0])
         work = _equal_work(frame, prediction, said.demand(points, FULL_SPEED))
         # what is written costs more later; a run's mean power does not hold that
         work = replace(work, background=np.zeros(len(frame)))
@@ -262,7 +262,7 @@ class Estimator:
         completion is an interrupt.
         """
         seconds = float(point.get("elapsed_seconds", 1.0))
-        busy = float(bench.prediction.activity.busy_cores[row])
+        busy = float(bench.prediction.activity.load.busy_cores[row])
         iops = float(bench.prediction["iops"].value[row])
         polled = bool(bench.frame.completion[row] == COMPLETIONS.index("polled"))
         wakeups = 0.0 if polled else float(bench.frame.queue_depth[row] ** -WAKEUP_EXPONENT)
@@ -276,23 +276,11 @@ class Estimator:
             "merged_share": said.merged_share(point),
         }.get(quantity)
         if value is None:
-            value = self._clock(float(bench.prediction.activity.factor[row]))
+            raise UnansweredError(quantity)
         rate = 1.0 if quantity in BY_RATE else 0.0
         own = float(np.hypot(CORE_TIME_SD, rate * bench.own_speed[row]))
         shared = self._by_speed(bench, row, rate)
         return Estimate(value, shared, own, EXTRAPOLATED, self.layout)
-
-    def _clock(self, factor: float) -> float:
-        """Clock of the busy cores, Hz, from what they draw for the same work.
-
-        The power that switches goes with f V^2, and V nearly with f: an engine whose dynamic power
-        at the same core time is lower lets the governor clock lower.
-        """
-        operation = self.profile.host_operation
-        clock = operation.clock if operation is not None else None
-        if clock is None:
-            raise UnansweredError("clock of the host")
-        return float(clock.reference_hertz.value * factor ** (1.0 / CLOCK_EXPONENT))
 
     def _beside_cpu(self, bench: _Bench, row: int) -> Estimate:
         """What the wall draws beside the processors: the system's power less the CPU's."""

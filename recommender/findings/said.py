@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.model import host_power
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.model import host_power, host_work
 from iojoule.model.equal_work import Demand
-from iojoule.model.page_cache import as_flushed, awake_share, copy_cores
-from iojoule.model.predictor import Activity, Band, Prediction
+from iojoule.model.page_cache import as_flushed, copy_cores
+from iojoule.model.predictor import Band, Prediction
 
 Floats = NDArray[np.float64]
 Point = Mapping[str, Any]
@@ -98,11 +99,15 @@ def as_columns(point: Point) -> dict[str, Any]:
 
 
 def with_host_work(
-    prediction: Prediction, points: Sequence[Point], large_write_loss: float = 0.0
+    profile: DeviceProfile,
+    prediction: Prediction,
+    points: Sequence[Point],
+    large_write_loss: float = 0.0,
 ) -> Prediction:
     """The prediction with copies of the page cache and the cost of unaligned and large requests.
 
     Args:
+        profile: Whose host.
         prediction: Of the points' columns.
         points: What the finding says.
         large_write_loss: Log of what writes of several commands lose.
@@ -113,7 +118,11 @@ def with_host_work(
     speed *= np.exp([-large_write_loss * _is_large_write(p) for p in points])
     if not copies.any() and (speed == 1.0).all():
         return prediction
-    activity = _with_copies(prediction.activity, speed, copies)
+    iops = prediction["iops"].value * speed
+    known = prediction.activity
+    costs = replace(known.costs, copy_ns=copies / iops * 1e9)
+    gaps = host_power.gaps(profile.host_power)
+    activity = replace(known, costs=costs, load=host_work.activity(costs, iops, None, gaps))
     bands = dict(prediction.bands)
     for name, exponent in (
         ("iops", 1),
@@ -122,15 +131,6 @@ def with_host_work(
     ):
         bands[name] = _scaled(bands[name], speed**exponent)
     return replace(prediction, bands=bands, activity=activity)
-
-
-def _with_copies(activity: Activity, speed: Floats, copies: Floats) -> Activity:
-    """Activity at another speed, and with core time of copies (`page_cache.awake_share`)."""
-    requests = activity.busy_cores * speed
-    busy = requests + copies
-    awake = awake_share(host_power.awake_share(requests), copies)
-    scale = activity.drawn.uncore_scale * awake / host_power.awake_share(busy)
-    return replace(activity, busy_cores=busy, drawn=replace(activity.drawn, uncore_scale=scale))
 
 
 def merged_share(point: Point) -> float:

@@ -246,9 +246,9 @@ class DriveModel:
         gap = at.idle if rest > 0.0 else at.awake
         if not self.with_cpu:
             return _Draw(judged.watts.device, gap, nothing, nothing)
-        idle = replace(judged.work, busy=nothing)
+        idle = replace(judged.work, busy=nothing, requests=nothing)
         busy, waiting = (
-            cpu_watts(self.profile, judged.frame, judged.prediction, work, rest)
+            cpu_watts(self.profile, judged.frame, judged.prediction, work)
             for work in (judged.work, idle)
         )
         assert busy is not None

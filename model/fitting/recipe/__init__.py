@@ -48,7 +48,7 @@ from iojoule.model.fitting.recipe.performance import (
     PublishedPoint,
     SurfaceRecipe,
 )
-from iojoule.model.fitting.recipe.pooling import pool, pooled
+from iojoule.model.fitting.recipe.pooling import pool
 from iojoule.model.fitting.recipe.sourced import (
     Figure,
     Sourced,
@@ -92,7 +92,6 @@ __all__ = [
     "load_recipe",
     "parse_recipe",
     "pool",
-    "pooled",
     "shipped_recipes",
     "without",
 ]

@@ -34,8 +34,7 @@ class Recipe(Section):
 
     `cap_watts` holds the declared caps of the operational power states, for drives whose power
     laws have no recipe: they are then fitted to whatever power was measured. `idle_watts` holds
-    idle power by state where it was measured for itself; it wins over what runs report. `further`
-    holds more estimates of the dynamic CPU power of an engine, from findings of their own.
+    idle power by state where it was measured for itself; it wins over what runs report.
     """
 
     schema_version: Literal[1]
@@ -67,5 +66,4 @@ class Recipe(Section):
     host_operation: HostOperationRecipe | None = None
     valid_for: ValidFor
     gaps: list[str] = Field(default_factory=list)
-    further: dict[str, list[Figure]] = Field(default_factory=dict)
     fallback: Fallback = Field(default_factory=Fallback)

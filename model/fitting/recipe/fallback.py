@@ -9,7 +9,7 @@ from iojoule.model.fitting.recipe.sourced import Figure
 
 
 class Fallback(Section):
-    """Stand-ins by the path of the field (`host_power.engine_factors`), engine or scheduler.
+    """Stand-ins by the path of the field (`host_power.priors`), engine or scheduler.
 
     Attributes:
         figures: A number with a wide deviation.

@@ -34,15 +34,13 @@ class SchedulerRecipe(Sourced):
 
 
 class HostAnchor(Sourced):
-    """A CPU power and what the host did meanwhile: cores busy and woken, path, settings.
+    """A CPU power and what the host did meanwhile: cores busy and serving, wake-ups, settings.
 
-    `engine` None: a load without I/O. `frequency_hertz` and `cstate_limit` None: as the reference.
+    `frequency_hertz` and `cstate_limit` None: as the reference.
     """
 
     busy_cores: float
-    active_cores: float
-    engine: Engine | None = Engine.IO_URING
-    completion: Completion = Completion.INTERRUPT
+    serving_cores: float
     wakeups_per_second: float = 0.0
     frequency_hertz: float | None = None
     cstate_limit: int | None = None
@@ -52,15 +50,23 @@ class HostAnchor(Sourced):
 
 
 class HostPowerRecipe(Section):
-    """CPU and DRAM power of a reference host."""
+    """CPU and DRAM power of a reference host.
+
+    Attributes:
+        sessions: Sessions of measurements that tell of this host's CPU power, and of nothing else.
+        session_sd: What one of their runs errs, W.
+        meter_scale_sd: Relative sd of what the meter says of the power beyond idle: an error that
+            all configurations share.
+    """
 
     host_id: str
     scope: str
     cpu_cores: int
     priors: dict[str, Figure]
     anchors: list[HostAnchor] = Field(default_factory=list)
-    engine_factors: dict[str, Figure]
-    scheduler_factors: dict[str, Figure]
+    sessions: list[str] = Field(default_factory=list)
+    session_sd: Figure | None = None
+    meter_scale_sd: Figure | None = None
     dram_idle_watts: Figure | None = None
     dram_joules_per_byte: Figure | None = None
 

@@ -1,8 +1,7 @@
 """One number from several findings: each by itself, so that any one of them can be left out.
 
-A recipe's own figure and the further ones of the same number are weighted by their precision,
-as independent estimates. The figures of one paper share its host and its methods, so the mean is
-never surer than the surest of them.
+Figures of the same number are weighted by their precision, as independent estimates. The figures
+of one paper share its host and its methods, so the mean is never surer than the surest of them.
 """
 
 from __future__ import annotations
@@ -11,29 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from iojoule.datasets.errors import InputError
-from iojoule.model.fitting.recipe.document import Recipe
 from iojoule.model.fitting.recipe.sourced import Figure
-
-
-def pooled(recipe: Recipe) -> Recipe:
-    """The recipe with its further figures worked in.
-
-    Raises:
-        InputError: A further figure belongs to no number of the recipe.
-    """
-    host = recipe.host_power
-    if not recipe.further:
-        return recipe
-    if host is None:
-        raise InputError(f"recipe {recipe.device}: further figures, but no host_power")
-    factors = dict(host.engine_factors)
-    for path, figures in recipe.further.items():
-        if path not in factors:
-            raise InputError(f"recipe {recipe.device}: further: no engine factor named {path}")
-        factors[path] = pool([factors[path], *figures])
-    changed = host.model_copy(update={"engine_factors": factors})
-    return recipe.model_copy(update={"host_power": changed, "further": {}})
 
 
 def pool(figures: Sequence[Figure]) -> Figure:

@@ -29,7 +29,6 @@ DROPPED = frozenset(
         "idle.apst_seen",
         "host_power.anchors",
         "system_power.anchors",
-        "further",
     }
 )
 """Lists whose entries a fit can do without."""
