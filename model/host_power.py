@@ -140,15 +140,30 @@ def value(power: HostPower, load: Load, drawn: Drawn = PLAIN) -> Floats:
     return np.asarray(law + drawn.floor_watts)
 
 
-def watts(power: HostPower, load: Load, drawn: Drawn = PLAIN) -> tuple[Floats, Floats]:
-    """Mean power and its standard deviation, W, shape (n,)."""
+def watts(
+    power: HostPower, load: Load, drawn: Drawn = PLAIN, busy_log_sd: Floats | float = 0.0
+) -> tuple[Floats, Floats]:
+    """Mean power and its standard deviation, W, shape (n,).
+
+    Args:
+        power: The fitted law.
+        load: What the host does.
+        drawn: What its settings do.
+        busy_log_sd: Log sd of the cores' busy time.
+    """
     slopes = gradients(power, load, drawn)
     total = linear_law.values(slopes[:, : len(LINEAR)], theta(power)) + drawn.floor_watts
     variance = linear_law.variances(slopes, covariance(power))
-    return total, np.sqrt(variance + own_sd(power, slopes, total, drawn) ** 2)
+    return total, np.sqrt(variance + own_sd(power, slopes, total, drawn, busy_log_sd) ** 2)
 
 
-def own_sd(power: HostPower, slopes: Floats, total: Floats, drawn: Drawn) -> Floats:
+def own_sd(
+    power: HostPower,
+    slopes: Floats,
+    total: Floats,
+    drawn: Drawn,
+    busy_log_sd: Floats | float,
+) -> Floats:
     """Sd of the power of one configuration that no parameter explains, W, shape (n,).
 
     Args:
@@ -156,12 +171,14 @@ def own_sd(power: HostPower, slopes: Floats, total: Floats, drawn: Drawn) -> Flo
         slopes: Of `gradients`.
         total: The power, W.
         drawn: What the host's settings do.
+        busy_log_sd: Log sd of the cores' busy time.
     """
     parameters = theta(power)
+    work = slopes[:, 3] * parameters[3] * busy_log_sd
     cores = (slopes[:, 3] * parameters[3] + slopes[:, 4] * parameters[4]) * drawn.scale_sd
     package = slopes[:, 1] * parameters[1] + slopes[:, 2] * parameters[2]
     clocked = np.hypot(cores, package * drawn.uncore_scale_sd)
-    variance = (power.relative_sd * total) ** 2 + clocked**2 + np.square(drawn.floor_sd)
+    variance = (power.relative_sd * total) ** 2 + work**2 + clocked**2 + np.square(drawn.floor_sd)
     return np.asarray(np.sqrt(variance))
 
 

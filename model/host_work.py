@@ -33,6 +33,11 @@ the regular gaps of a closed loop and those of arrivals at random. Of 1 to 8, th
 sequential writes (000, 5.4 a) is fitted better the larger it is, from 2 on by little."""
 
 
+CORE_TIME_SD = 0.2
+"""Log sd of the core time of a measured path: how far the terms of request, wake-up and bytes are
+from the CPU columns of the 980 PRO sweeps."""
+
+
 @dataclass(frozen=True)
 class HostCosts:
     """What a request of each row costs the host, whatever the rate; every array has shape (n,).
@@ -47,6 +52,7 @@ class HostCosts:
         polled: Whether a job spins while it has a request in flight.
         submission_polling: Whether a kernel thread spins for each job.
         always: Whether a job spins although it has no request.
+        busy_log_sd: Log sd of the core time of the path; 0 where spinning hides it.
     """
 
     request_ns: Floats
@@ -58,9 +64,12 @@ class HostCosts:
     polled: NDArray[np.bool_]
     submission_polling: NDArray[np.bool_]
     always: NDArray[np.bool_]
+    busy_log_sd: Floats
 
 
-def costs(profile: DeviceProfile, frame: Frame, request_ns: Floats, wakeup_ns: Floats) -> HostCosts:
+def costs(
+    profile: DeviceProfile, frame: Frame, request_ns: Floats, wakeup_ns: Floats, path_sd: Floats
+) -> HostCosts:
     """The costs of the rows of a frame.
 
     Args:
@@ -68,7 +77,9 @@ def costs(profile: DeviceProfile, frame: Frame, request_ns: Floats, wakeup_ns: F
         frame: The questions.
         request_ns: Core time of a request, without its bytes and without a wake-up.
         wakeup_ns: Core time of a wake-up.
+        path_sd: Log sd of the host path's costs.
     """
+    polled = np.asarray(frame.completion == COMPLETIONS.index(Completion.POLLED))
     return HostCosts(
         request_ns=request_ns + bytes_ns(profile.host, frame.request_bytes),
         wakeup_ns=wakeup_ns,
@@ -76,9 +87,10 @@ def costs(profile: DeviceProfile, frame: Frame, request_ns: Floats, wakeup_ns: F
         jobs=np.asarray(frame.jobs, dtype=float),
         cores=np.minimum(frame.cores, profile.host.cpu_cores).astype(float),
         depth=np.asarray(frame.queue_depth, dtype=float),
-        polled=np.asarray(frame.completion == COMPLETIONS.index(Completion.POLLED)),
+        polled=polled,
         submission_polling=np.asarray(frame.submission_polling, dtype=bool),
         always=np.asarray(frame.engine == ENGINES.index(Engine.SPDK)),
+        busy_log_sd=np.where(polled, 0.0, np.hypot(path_sd, CORE_TIME_SD)),
     )
 
 
@@ -291,10 +303,6 @@ def unsure(mixed: Direction, frame: Frame, points: Points, operating: OperatingP
         mixed.half_width[name] = np.hypot(mixed.half_width[name], sd)
     mixed.evidence[:] = np.maximum(mixed.evidence, operating.evidence)
 
-
-CORE_TIME_SD = 0.2
-"""Log sd of the core time of a measured path: how far the terms of request, wake-up and bytes are
-from the CPU columns of the 980 PRO sweeps."""
 
 SWITCHES_SD = 0.25
 """Log sd of the share of requests that wake a core, from the same sweeps."""

@@ -187,7 +187,7 @@ class Predictor:
         request, woken = paths.core_ns[code], paths.wakeup_ns[code]
         if operating is not None:
             request, woken = operating.core_ns(request), woken * operating.core_factor
-        return host_work.costs(self.profile, frame, request, woken)
+        return host_work.costs(self.profile, frame, request, woken, paths.relative_sd[code])
 
     def log_link_ns(self, request_bytes: Floats, read_fraction: Floats | float) -> Floats:
         """Log of the least time that the link takes for a request: no bytes pass faster than it."""

@@ -170,7 +170,8 @@ def cpu_gradients(
     between = layout.profile.between_drives_relative_sd.value
     by_speed = cpu_by_speed(layout.profile, frame, prediction, work)
     common[:, layout.at["speed"]] = by_speed[:, None] * _shared_log_sd(work, between)
-    lack = host_power.own_sd(power, slopes, watts.cpu, drawn)
+    unsure = prediction.activity.costs.busy_log_sd
+    lack = host_power.own_sd(power, slopes, watts.cpu, drawn, unsure)
     return Gradients(watts.cpu, common, by_speed * _own_log_sd(work, between), lack)
 
 

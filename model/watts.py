@@ -92,7 +92,9 @@ class PowerModel:
         if device is not None and asked.simulated.any():
             device, device_sd = self._simulated(frame, asked, bands, device, device_sd)
         if profile.host_power is not None and not _HOST_POWER.isdisjoint(only):
-            cpu, cpu_sd = host_power.watts(profile.host_power, activity.load, activity.drawn)
+            cpu, cpu_sd = host_power.watts(
+                profile.host_power, activity.load, activity.drawn, activity.costs.busy_log_sd
+            )
             told = host_work.power_evidence(profile.host_power, operating, len(frame))
             bands["cpu_power_watts"] = linear_band(cpu, cpu_sd, told)
             iops = bands["iops"].value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -170,6 +171,7 @@ def anchors_of(
                 polled=np.array([how.completion is Completion.POLLED]),
                 submission_polling=np.array([bool(how.submission_polling)]),
                 always=np.array([how.engine is Engine.SPDK]),
+                busy_log_sd=np.zeros(1),
             ),
             np.array([iops]),
         )
@@ -182,7 +184,7 @@ def anchors_of(
                 cstate_limit=how.cstate_limit,
                 watts=seen.cpu_power_watts,
                 sd=sd,
-                source=f"{one.conditions.session_id}: CPU power by request size and power state",
+                source=one.conditions.session_id or "runs of the host",
             )
         )
     return found
@@ -208,8 +210,11 @@ def fit_host_power(
     if measured:
         source = f"least squares over {len(measured)} runs of this host"
     else:
-        told = dict.fromkeys(anchor.source for anchor in recipe.anchors)
-        source = "; ".join(told) or "priors only"
+        told = Counter(anchor.source for anchor in recipe.anchors)
+        source = "; ".join(
+            one if times == 1 else f"{one} ({times} runs)" for one, times in told.items()
+        )
+        source = source or "priors only"
     count = len(fit.names)
     power = HostPower(
         host_id=recipe.host_id,
