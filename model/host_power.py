@@ -18,25 +18,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.datasets.profile import HostPower
+from iojoule.datasets.profile import POWER_PARAMETERS, HostPower
 from iojoule.model import linear_law
 from iojoule.model.operating_point import Load
 
 Floats = NDArray[np.float64]
 
-LINEAR = (
-    "idle_watts", "package_watts", "uncore_watts", "core_watts", "awake_core_watts",
-    "wakeup_joules",
-)  # fmt: skip
-"""Parameters in which the law is linear, in the order of the regressors."""
-
-THRESHOLDS = ("deep_gap_seconds", "shallow_gap_seconds")
-"""Idle gaps from which a core enters its deep, and its shallow, sleep state."""
-
-PARAMETERS = (*LINEAR, *THRESHOLDS)
+PARAMETERS = tuple(POWER_PARAMETERS)
 """Order of the parameters and of their gradients."""
 
-UNITS = ("W", "W", "W", "W", "W", "J", "s", "s")
+UNITS = tuple(POWER_PARAMETERS.values())
+
+LINEAR = PARAMETERS[:6]
+"""Parameters in which the law is linear, in the order of the regressors."""
+
+THRESHOLDS = PARAMETERS[6:]
+"""Idle gaps from which a core enters its deep, and its shallow, sleep state."""
 
 IOWAIT_FACTOR = 11.0
 """Linux' menu governor enters a sleep state only if its exit latency is at most the expected gap

@@ -42,6 +42,7 @@ from iojoule.datasets.profile.files import (
     write_profile,
 )
 from iojoule.datasets.profile.host import (
+    POWER_PARAMETERS,
     Clock,
     DramPower,
     HostOperation,
@@ -87,6 +88,7 @@ __all__ = [
     "CEILING_COMMANDS",
     "FACTS_RECIPE",
     "HOST_PROFILE_SCHEMA_VERSION",
+    "POWER_PARAMETERS",
     "PROFILE_SCHEMA_VERSION",
     "Assessment",
     "BackgroundWork",

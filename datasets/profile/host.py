@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from iojoule.datasets.profile.numbers import Parameter
 from iojoule.datasets.schema import Section
@@ -124,11 +124,24 @@ class DramPower(Section):
     joules_per_byte: Parameter
 
 
+POWER_PARAMETERS = {
+    "idle_watts": "W",
+    "package_watts": "W",
+    "uncore_watts": "W",
+    "core_watts": "W",
+    "awake_core_watts": "W",
+    "wakeup_joules": "J",
+    "deep_gap_seconds": "s",
+    "shallow_gap_seconds": "s",
+}
+"""Parameters of CPU power and their units (`model.host_power`)."""
+
+
 class HostPower(Section):
     """Watts of the CPU packages (and of DRAM where `scope` says so and `dram` is None).
 
-    Parameters by the names of `model.host_power.PARAMETERS`, idle power first; a linear one that
-    is left out is zero, a threshold has its usual value.
+    Parameters by the names of `POWER_PARAMETERS`, idle power first; watts and joules that are left
+    out are zero, and a gap has its usual value.
     """
 
     host_id: str
@@ -138,6 +151,16 @@ class HostPower(Section):
     cpu_cores: int
     relative_sd: Annotated[float, Field(ge=0)] = 0.0
     dram: DramPower | None = None
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        names = [one.name for one in self.parameters]
+        if not names or names[0] != "idle_watts" or not set(names) <= set(POWER_PARAMETERS):
+            raise ValueError(
+                f"parameters: {', '.join(names)} are not those of CPU power (idle_watts first, "
+                f"then any of {', '.join(POWER_PARAMETERS)}); fit it again"
+            )
+        return self
 
 
 class SystemPower(Section):

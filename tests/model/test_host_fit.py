@@ -18,11 +18,13 @@ from iojoule.model.fitting.recipe import (
     generic_recipe,
     load_recipe,
 )
+from iojoule.model.host_work import load_of
 from iojoule.model.operating_point import busy_watts_factor
 from iojoule.model.predictor import Predictor
 from tests.model.conftest import Maker
 
-TRUTH = np.array([30.0, 8.0, 4.0, 0.6, 3e-5])
+TRUTH = np.array([30.0, 8.0, 3.0, 4.0, 0.6, 3e-5])
+DEEP, SHALLOW = 1e-3, 1e-4
 CORES = 8
 LIGHT = (2.0, 0.8, 0.5)
 
@@ -34,14 +36,20 @@ def figure(value: float, sd: float) -> Figure:
 def recipe(anchors: list[HostAnchor]) -> HostPowerRecipe:
     priors = dict(
         zip(
-            host_power.PARAMETERS,
-            [figure(25, 10), figure(5, 5), figure(5, 5), figure(0.5, 0.5), figure(2e-5, 4e-5)],
+            host_power.LINEAR,
+            [
+                figure(25, 10),
+                figure(5, 5),
+                figure(5, 5),
+                figure(5, 5),
+                figure(0.5, 0.5),
+                figure(2e-5, 4e-5),
+            ],
             strict=True,
         )
     )
     return HostPowerRecipe(
         host_id="truth", scope="test", cpu_cores=CORES, priors=priors, anchors=anchors,
-        engine_factors={"libaio/interrupt": figure(1.0, 0.3)}, scheduler_factors={},
     )  # fmt: skip
 
 
@@ -59,25 +67,25 @@ def made(noise: float = 0.0) -> list[HostAnchor]:
     random = np.random.default_rng(1)
     anchors = []
     settings = [
-        *((busy, active, woken, None, None, None)
-          for busy, active in ((0, 0), (0.05, 1), (0.2, 1), (1, 1), (1, 4), (4, 4), (8, 8))
-          for woken in (0.0, 2e4)),
-        *((busy, active, 0.0, hertz, None, None)
-          for busy, active in ((0.2, 1), (1, 1), (4, 4), (8, 8)) for hertz in (1e9, 2e9)),
-        *((0.01, 0, 0.0, None, limit, None) for limit in (0, 1, 2)),
-        *((busy, 1, 1e4, None, None, "libaio") for busy in (0.3, 0.8)),
+        *((busy, serving, woken, None, None)
+          for busy, serving in ((0, 1), (0.05, 1), (0.2, 1), (0.9, 1), (1, 4), (3.5, 4), (8, 8))
+          for woken in (0.0, 3e2, 1e3, 6e3, 3e4)),
+        *((busy, serving, 0.0, hertz, None)
+          for busy, serving in ((0.2, 1), (1, 1), (4, 4), (8, 8)) for hertz in (1e9, 2e9)),
+        *((0.01, 1, 0.0, None, limit) for limit in (0, 1, 2)),
     ]  # fmt: skip
-    for busy, active, woken, hertz, limit, engine in settings:
+    for busy, serving, woken, hertz, limit in settings:
         scale, _ = busy_watts_factor(clock, np.array([(hertz or 3e9) / 3e9]))
-        factor = 1.3 if engine else 1.0
-        drawn = host_power.Drawn(woken, scale, 0.0, 1 + 0.3 * (scale - 1))
-        x = host_power.regressors(
-            np.array([float(busy)]), np.array([float(active)]), np.array([factor]), drawn
-        )
-        watts = float((x @ TRUTH)[0]) + (LIGHT[limit] * (CORES - busy) if limit is not None else 0)
+        drawn = host_power.Drawn(scale, 0.0, 1 + 0.3 * (scale - 1))
+        load = load_of(
+            np.array([float(busy)]), np.array([float(serving)]), np.array([woken]),
+            (DEEP, SHALLOW),
+        )  # fmt: skip
+        watts = float((host_power.regressors(load, drawn) @ TRUTH)[0])
+        watts += LIGHT[limit] * (CORES - busy) if limit is not None else 0
         anchors.append(
             HostAnchor(
-                busy_cores=busy, active_cores=active, wakeups_per_second=woken, engine=engine,
+                busy_cores=busy, serving_cores=serving, wakeups_per_second=woken,
                 frequency_hertz=hertz, cstate_limit=limit,
                 watts=watts * (1 + noise * random.standard_normal()), sd=0.005 * watts,
                 evidence=Evidence.MEASURED, source="test",
@@ -91,34 +99,34 @@ def test_cores_wakeups_frequency_and_sleep_are_found_together() -> None:
     power, operation = fit_host_power(recipe(made(0.005)), expected)
     assert operation is not None
     assert operation.clock is not None
-    for parameter, truth in zip(power.parameters, TRUTH, strict=True):
+    for parameter, truth in zip(power.parameters, [*TRUTH, DEEP, SHALLOW], strict=True):
         assert abs(parameter.value - truth) < 3.5 * parameter.sd
         assert parameter.evidence is Evidence.MEASURED
     assert power.parameters[0].value == pytest.approx(30.0, rel=0.03)
-    assert power.parameters[2].value == pytest.approx(4.0, rel=0.1)
+    assert power.parameters[3].value == pytest.approx(4.0, rel=0.1)
+    assert power.parameters[6].value == pytest.approx(DEEP, rel=0.1)
     assert operation.clock.static_share.value == pytest.approx(0.2, abs=0.12)
     assert operation.clock.voltage_floor.value == pytest.approx(0.65, abs=0.08)
     light = [state.core_watts.value for state in operation.idle_states]
     assert light[:3] == pytest.approx(LIGHT, abs=0.1)
     assert light[3] == 0.0
-    assert power.engine_factors["libaio/interrupt"].value == pytest.approx(1.3, abs=0.1)
 
 
 def test_intervals_hold_the_truth_of_loads_that_were_not_run() -> None:
     expected = expected_operation(load_recipe("samsung-980-pro-1tb").host_operation)
     power, _ = fit_host_power(recipe(made(0.005)), expected)
-    busy, active = np.array([0.1, 0.6, 2.5, 6.0]), np.array([1.0, 2.0, 3.0, 6.0])
-    one = np.ones(4)
-    drawn = host_power.Drawn(wakeups_per_second=5e3)
-    truth = host_power.regressors(busy, active, one, drawn) @ TRUTH
-    value, sd = host_power.watts(power, busy, active, one, 0 * one, drawn)
+    busy, serving = np.array([0.1, 0.6, 2.5, 6.0]), np.array([1.0, 2.0, 3.0, 6.0])
+    woken = np.full(4, 5e3)
+    truth = host_power.regressors(load_of(busy, serving, woken, (DEEP, SHALLOW))) @ TRUTH
+    value, sd = host_power.watts(power, load_of(busy, serving, woken, host_power.gaps(power)))
     np.testing.assert_allclose(value, truth, rtol=0.02)
     assert (np.abs(value - truth) < 3 * sd).all()
 
 
 def test_a_law_without_anchors_is_its_priors() -> None:
     power, _ = fit_host_power(recipe([]), None)
-    assert [one.value for one in power.parameters] == pytest.approx([25, 5, 5, 0.5, 2e-5])
+    stated = [25, 5, 5, 5, 0.5, 2e-5, *host_power.GAPS]
+    assert [one.value for one in power.parameters] == pytest.approx(stated)
 
 
 def test_the_wall_is_found_with_its_square() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy.interpolate import RegularGridInterpolator
 
 from iojoule.datasets.profile import Hull, ResidualTable, load_shipped_profile
-from iojoule.model import device_power, host_power
+from iojoule.model import device_power, host_power, host_work
 from iojoule.model.surface import Points, TableLookup, hull_distance
 
 
@@ -64,6 +64,6 @@ def test_device_power_is_the_sum_of_its_terms() -> None:
 def test_idle_host_draws_its_idle_power() -> None:
     power = load_shipped_profile("samsung-980-pro-1tb").host_power
     assert power is not None
-    zero, one = np.zeros(1), np.ones(1)
-    value, _ = host_power.watts(power, zero, zero, one, 0.1 * one)
+    zero = np.zeros(1)
+    value, _ = host_power.watts(power, host_work.load_of(zero, zero, zero))
     np.testing.assert_allclose(value, power.parameters[0].value)

@@ -72,24 +72,17 @@ def device_power() -> dict[str, Any]:
 
 
 def host_power() -> dict[str, Any]:
-    sds = [1.0, 2.0, 0.2, 0.2]
+    watts = {
+        "idle_watts": (40.0, 1.0), "package_watts": (10.0, 1.5), "uncore_watts": (5.0, 1.0),
+        "core_watts": (1.5, 0.2), "awake_core_watts": (0.5, 0.2),
+    }  # fmt: skip
     return {
         "host_id": "made-up host", "scope": "all packages",
-        "parameters": [
-            parameter(n, v, s)
-            for n, v, s in zip(("idle", "uncore", "core", "job"), (40.0, 18.0, 1.5, 0.5), sds,
-                               strict=True)
+        "parameters": [parameter(name, *one) for name, one in watts.items()],
+        "covariance": [
+            [a[1] * b[1] * (i == j) for j, b in enumerate(watts.values())]
+            for i, a in enumerate(watts.values())
         ],
-        "covariance": [[s * t * (i == j) for j, t in enumerate(sds)] for i, s in enumerate(sds)],
-        "engine_factors": {
-            "io_uring/interrupt": parameter("f", 1.0, 0.1, "1"),
-            "io_uring/polled": parameter("f", 1.3, 0.2, "1"),
-            "libaio/interrupt": parameter("f", 0.8, 0.1, "1"),
-            "spdk/polled": parameter("f", 1.4, 0.2, "1"),
-        },
-        "scheduler_factors": {
-            "none": parameter("f", 1.0, 0.0, "1"), "kyber": parameter("f", 1.1, 0.05, "1"),
-        },
         "cpu_cores": 16,
     }  # fmt: skip
 

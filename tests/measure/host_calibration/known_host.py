@@ -1,6 +1,7 @@
 """A host whose power is known: trees of powercap, sysfs and proc.
 
-    packages = idle + uncore (1 - exp(-busy / 0.1)) + core s(f) busy + light (cores - busy)
+    packages = idle + package awake + core s(f) busy + light (cores - busy)
+Awake is the share of the time in which one of the loaded cores is busy.
 Busy is the real CPU time of the processes that the test starts, within the last half second;
 whoever else works on this machine is not on that host.
 """
@@ -27,7 +28,7 @@ class Truth:
     """The law; the sleeping states are POLL, C1 and C6."""
 
     idle_watts: float = 20.0
-    uncore_watts: float = 6.0
+    package_watts: float = 6.0
     core_watts: float = 9.0
     static_share: float = 0.25
     voltage_floor: float = 0.7
@@ -44,11 +45,12 @@ class Truth:
 
     def cpu_watts(self, busy: float, hertz: float = REFERENCE_HERTZ, limit: int = 2) -> float:
         """Watts of the packages."""
-        awake = -math.expm1(-busy / 0.1)
+        loaded = max(math.ceil(busy), 1)
+        awake = 1.0 - max(1.0 - busy / loaded, 0.0) ** loaded
         sleeping = max((os.cpu_count() or 1) - busy, 0.0)
         return (
             self.idle_watts
-            + self.uncore_watts * awake
+            + self.package_watts * awake
             + self.core_watts * busy * self.busy_factor(hertz)
             + self.light_watts[limit] * sleeping
         )

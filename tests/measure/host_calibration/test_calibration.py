@@ -18,6 +18,7 @@ from iojoule.measure.host_calibration.plan import plan
 from iojoule.measure.host_calibration.session import Request, calibrate, prepare
 from iojoule.measure.host_calibration.settings import HostControls
 from iojoule.model import host_power, system_power
+from iojoule.model.host_work import load_of
 from tests.measure.host_calibration.known_host import REFERENCE_HERTZ, KnownHost
 
 
@@ -133,7 +134,7 @@ def test_what_was_set_is_what_is_found(tmp_path: Path, monkeypatch: pytest.Monke
     assert light == pytest.approx(truth.light_watts, abs=0.4)
     # the law at loads of the measured range, and the wall above it
     busy = np.array([0.05, 0.2, 0.4])
-    value, sd = host_power.watts(found.power, busy, np.ones(3), np.ones(3), np.zeros(3))
+    value, sd = host_power.watts(found.power, load_of(busy, np.ones(3), np.zeros(3)))
     expected = np.array([truth.cpu_watts(one) for one in busy])
     np.testing.assert_allclose(value, expected, rtol=0.05)
     assert (np.abs(value - expected) < 4 * sd).all()
@@ -141,7 +142,7 @@ def test_what_was_set_is_what_is_found(tmp_path: Path, monkeypatch: pytest.Monke
     parts = np.array([25.0, 30.0])
     wall, _ = system_power.watts(found.system, parts, np.zeros(2))
     np.testing.assert_allclose(wall, [truth.wall_watts(one) for one in parts], rtol=0.03)
-    core = found.power.parameters[2]
+    core = next(one for one in found.power.parameters if one.name == "core_watts")
     assert abs(core.value - truth.core_watts) < 3 * core.sd
     assert found.performance is not None
     assert {path.engine.value for path in found.performance.paths} >= {"psync", "libaio"}

@@ -15,6 +15,7 @@ from iojoule.measure.host_calibration.readings import Reading
 from iojoule.measure.host_calibration.runs import Done
 from iojoule.measure.host_calibration.settings import HostControls
 from iojoule.model import host_power, system_power
+from iojoule.model.host_work import load_of
 from tests.measure.host_calibration.known_host import Truth
 
 TRUTH = Truth(dram_watts=0.0)
@@ -50,7 +51,7 @@ def test_packages_alone_give_no_wall(tmp_path: Path) -> None:
     assert found.system is None
     assert found.power.dram is None
     busy = np.array([0.1, 1.5, 3.0])
-    value, _ = host_power.watts(found.power, busy, np.ceil(busy), np.ones(3), np.zeros(3))
+    value, _ = host_power.watts(found.power, load_of(busy, np.ceil(busy), np.zeros(3)))
     np.testing.assert_allclose(value, [TRUTH.cpu_watts(one) for one in busy], rtol=0.03)
 
 
@@ -63,7 +64,7 @@ def test_the_wall_alone_tells_the_rise_and_not_the_idle_part(tmp_path: Path) -> 
     # what a load adds at the wall comes out again, whatever share of idle was assumed
     assert found.system is not None
     busy = np.array([0.0, 1.0, 4.0])
-    cpu, sd = host_power.watts(found.power, busy, np.ceil(busy), np.ones(3), np.zeros(3))
+    cpu, sd = host_power.watts(found.power, load_of(busy, np.ceil(busy), np.zeros(3)))
     wall, _ = system_power.watts(found.system, cpu, np.zeros(3))
     truth = [TRUTH.wall_watts(TRUTH.cpu_watts(one)) for one in busy]
     np.testing.assert_allclose(wall, truth, rtol=0.04)
