@@ -372,8 +372,10 @@ def host_load(
         work: What they do.
         faster: Log of how much faster the drive is: it serves more where the drive sets the rate.
     """
-    latency = prediction["latency_mean_ns"].value
-    requests = work.requests
+    latency, requests = prediction["latency_mean_ns"].value, work.requests
+    if prediction.activity.costs.polled.any():  # who polls spins for as long as requests take
+        served = work.latencies.at("latency_mean_ns")
+        latency = np.where(np.isfinite(served), served, latency)
     if faster != 0.0:
         latency = latency * np.exp(-faster)
         requests = requests * np.exp(faster * work.elasticity)
@@ -398,7 +400,7 @@ def _in_bursts(
 
     def mean(name: str) -> Floats:
         both = work.busy * getattr(full, name) + (1.0 - work.busy) * getattr(rest, name)
-        return np.where(bursts, both, getattr(load, name))
+        return np.asarray(np.where(bursts, both, getattr(load, name)))
 
     return Load(**{one.name: mean(one.name) for one in fields(Load)})
 
