@@ -119,11 +119,9 @@ def test_bursts_with_restful_gaps_never_draw_more_than_even_arrivals(
     bursts = at(recommender, ask, current, **demand, arrival_process="bursts")
     even = at(recommender, ask, current, **demand, arrival_process="poisson")
     unsaid = at(recommender, ask, current, **demand)
-    for name in ("device", "cpu"):
-        assert watts(bursts, name) <= watts(even, name) * (1 + 1e-9)
-        assert watts(unsaid, name) == watts(bursts, name)
-        reach = getattr(unsaid, f"{name}_power_watts").high
-        assert reach >= getattr(even, f"{name}_power_watts").high - 1e-9
+    assert watts(bursts, "device") <= watts(even, "device") * (1 + 1e-9)
+    # requests come by chance where nothing was said
+    assert unsaid == even
 
 
 def test_the_formula_of_equal_work(recommender: Recommender, ask: Ask) -> None:
@@ -133,7 +131,8 @@ def test_the_formula_of_equal_work(recommender: Recommender, ask: Ask) -> None:
     busy = 50_000.0 / prediction["iops"].value[0]
     assert row.busy_share == pytest.approx(busy)
     active = prediction["device_power_watts"].value[0]
-    assert watts(row, "device") == pytest.approx(busy * active + (1 - busy) * 1.8)
+    # 50,000 requests a second by chance leave no gap in which the drive rests
+    assert watts(row, "device") == pytest.approx(busy * active + (1 - busy) * 2.5)
     load = host_work.activity(
         prediction.activity.costs, np.array([50_000.0]), prediction["latency_mean_ns"].value
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,14 @@ import pytest
 from iojoule.model.equal_work import Demand, watts_of, work_of
 from iojoule.model.frame import make_frame
 from iojoule.model.predictor import NORMAL_90, Predictor
-from iojoule.model.sensitivity import Layout, all_gradients, contrast, relative_errors
+from iojoule.model.sensitivity import (
+    Layout,
+    all_gradients,
+    contrast,
+    energies,
+    idle_gradients,
+    relative_errors,
+)
 from iojoule.recommender.answer import Recommendation
 from iojoule.recommender.reasons import MeasureNext
 from iojoule.recommender.recommend import Recommender
@@ -23,14 +31,14 @@ Ask = Callable[..., WorkloadProfile]
 
 FREE = {"queue_depth": "all", "jobs": [1, 2, 4], "engine": ["io_uring", "libaio"],
         "power_state": "all"}  # fmt: skip
-TODAY = {"queue_depth": 8, "jobs": 4, "scheduler": "kyber"}
+TODAY = {"queue_depth": 8, "jobs": 4, "scheduler": "kyber", "completion": "polled"}
 
 
 def asked(recommender: Recommender, ask: Ask, **parts: Any) -> tuple[Recommendation, MeasureNext]:
     # one by one, requests keep the drive awake: its own watts are then the same everywhere
     arrival = "bursts" if parts.get("scope") == "device" else "poisson"
     workload = {"demand_operations_per_second": 3e4, "arrival_process": arrival}
-    free = {**FREE, "scheduler": "all"}
+    free = {**FREE, "scheduler": "all", "completion": "all"}
     answer = recommender.recommend(ask(workload, current=TODAY, free=free, **parts))
     assert answer.measure_next is not None
     return answer, answer.measure_next
@@ -49,7 +57,8 @@ def test_every_measurement_narrows_the_interval(
     assert all(later <= earlier for earlier, later in pairwise(halves))
     for one in found.runs:
         assert one.half_percent <= one.alone_half_percent <= found.half_percent * (1 + 1e-9)
-        assert one.proves == (one.half_percent <= percent.value / 2)
+        sd = one.half_percent / NORMAL_90
+        assert one.proves == (percent.value >= NormalDist().inv_cdf(0.9) * sd)
     if found.runs:
         assert found.runs[0].alone_half_percent == found.runs[0].half_percent
         assert found.runs[-1].half_percent <= 0.9 * found.half_percent
@@ -88,7 +97,7 @@ def test_the_expected_width_is_what_drawing_errors_and_measurements_gives(
     make_profile: MakeProfile,
 ) -> None:
     """20,000 draws of what three configurations err, one of them measured: within 3 %."""
-    profile, demand = make_profile(), Demand(5e7, 4096.0, 4096.0, 0.0, 1.0, False, 1.0)
+    profile, demand = make_profile(), Demand(5e7, 4096.0, 4096.0)
     columns = {"operation": "read", "queue_depth": [4, 32, 8], "jobs": [1, 2, 4],
                "engine": ["io_uring", "libaio", "libaio"]}  # fmt: skip
     frame, _ = make_frame(profile, columns, 3)
@@ -100,9 +109,9 @@ def test_the_expected_width_is_what_drawing_errors_and_measurements_gives(
     covariance = relative_errors(layout, power, work, [0, 1, 2])
     ratio = power.watts[1] / power.watts[0]
     weights = ratio * np.array([1.0, -1.0, 0.0])
-    assert 100 * np.sqrt(weights @ covariance @ weights) == pytest.approx(
-        contrast(layout, power, work, (0, 1), same=False).percent[1]
-    )
+    idle = idle_gradients(layout, frame, prediction, work)["device_cpu"]
+    found = contrast(layout, energies(layout, power, idle, work, 0), 0, [1])
+    assert 100 * np.sqrt(weights @ covariance @ weights) == pytest.approx(found.percent[1][0])
     source = np.random.default_rng(3)
     errors = source.multivariate_normal(np.zeros(3), covariance, 20_000)
     noise = 0.02
