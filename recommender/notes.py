@@ -33,8 +33,9 @@ def write(
     notes = [profile.gaps[0]] if profile.recipe == FACTS_RECIPE else []
     if choice.passed is not None:
         notes.append(
-            "no change: no candidate saves with a probability of at least 0.9; measure_next lists "
-            "what to measure, iojoule verify proves a saving in pairs of runs"
+            f"no change: no candidate saves {workload.least_saving_percent:g} % with a probability "
+            "of at least 0.9; measure_next lists what to measure, iojoule verify proves a saving "
+            "in pairs of runs"
         )
     if choice.action == "ranking":
         notes.append(

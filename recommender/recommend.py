@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +71,7 @@ class Recommender:
         ]
         worth = max(pareto.TIE, workload.least_saving_percent / 100.0)
         place = durability.least_weak([_least(one) for one in tried], AS_GOOD, worth)
-        return self._answer(workload, candidates, tried[0].judge.question, tried[place], rows)
+        return self._answer(workload, candidates, tried[0], tried[place], rows)
 
     def _search(self, workload: WorkloadProfile, candidates: Candidates) -> _Tried:
         """Look through all candidates with the flushes of one step of durability."""
@@ -127,20 +128,21 @@ class Recommender:
         self,
         workload: WorkloadProfile,
         candidates: Candidates,
-        asked: Question,
+        first: _Tried,
         tried: _Tried,
         most: int,
     ) -> Recommendation:
         """Put the rows that the answer shows through the full evaluation, today's first.
 
-        `workload` and `asked` have the flushes of today, `tried` those that are recommended.
+        `first` has the flushes of today, `tried` those that are recommended.
         """
-        found, steps, today = tried.found, tried.steps, tried.reference
-        weaker = tried.workload is not workload
+        found, steps, today = tried.found, tried.steps, first.reference
+        asked, weaker = first.judge.question, tried is not first
         stated = workload.has_current
         choice = choose(
-            tried.judge, found, today, workload.least_saving_percent / 100.0, stated=stated
-        )
+            tried.judge, found, today, workload.least_saving_percent / 100.0, stated=stated,
+            beside=partial(self._beside_today, asked, tried.judge) if weaker else None,
+        )  # fmt: skip
         shown = pareto.thin(found.costs, most) if len(found.front) else np.zeros(0, dtype=np.intp)
         best = choice.frame
         changes = choice.action == "change"

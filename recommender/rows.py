@@ -230,7 +230,6 @@ class Details:
         word = Evidence(EVIDENCE[int(codes.max())])
         written = _written_per_byte(self.judged)
         spared = factor * float(written[today] - written[other])
-        joules = _one(every.joules_per_byte, 1.0, word, factor)
         yearly = {
             YEARLY[one]: _one(
                 every.joules_per_byte, year.useful_bytes * rate.per_kwh / JOULES_A_KWH, word,
@@ -238,9 +237,8 @@ class Details:
             )
             for one, rate in year.rates.items()
         }  # fmt: skip
-        percent = _one(every.percent, 1.0, word, factor)
+        percent = aim = _one(every.percent, 1.0, word, factor)
         percent = percent.model_copy(update={"high": min(percent.high, 100.0)})
-        aim = joules
         if self.question.objective in (Objective.COST, Objective.CO2):
             aim = yearly[YEARLY[self.question.objective]]
         likely = 0.0 if same else probability_above_zero(aim)

@@ -11,6 +11,7 @@ the CPU, and where CPU power is unknown nothing starts to poll.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,7 +62,13 @@ class Choice:
 
 
 def choose(
-    judge: Judge, found: Found, reference: Judged, least_saving: float, *, stated: bool
+    judge: Judge,
+    found: Found,
+    reference: Judged,
+    least_saving: float,
+    *,
+    stated: bool,
+    beside: Callable[[int], Judge] | None = None,
 ) -> Choice:
     """Choose among what a search found.
 
@@ -71,6 +78,8 @@ def choose(
         reference: Today's configuration, or the profile's default one where nothing was said.
         least_saving: Share of today's objective that a change must save.
         stated: Whether `reference` is what runs today.
+        beside: Gives a judge of so many rows of which the first is today's with today's flushes,
+            where the candidates flush otherwise; None: they flush alike.
     """
     here = bool(reference.feasible[0])
     keeps = stated and here and bool(reference.preferred_missed[0] <= found.missed + AS_GOOD)
@@ -78,7 +87,7 @@ def choose(
         if stated and here:
             return Choice("no change", None, reference.frame)
         return Choice("none", _reason(judge, found), None)
-    compared = _Compared(judge, reference, found)
+    compared = _Compared(judge, reference, found, beside)
     usable = compared.fair
     if keeps:
         today = float(reference.costs[0, 0])
@@ -103,10 +112,16 @@ class _Compared:
         fair: Whether its drive's saving is not bought with more of the CPU.
     """
 
-    def __init__(self, judge: Judge, reference: Judged, found: Found) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        reference: Judged,
+        found: Found,
+        beside: Callable[[int], Judge] | None,
+    ) -> None:
         self._pool = found.pool
         frame = join([reference.frame, found.pool])
-        judged = judge.judge_lightly(frame)
+        judged = (judge if beside is None else beside(len(frame))).judge_lightly(frame)
         self.objective: Floats = judged.costs[1:, 0]
         question, layout = judge.question, judge.layout
         prediction, work = judged.prediction, judged.work
@@ -132,8 +147,9 @@ class _Compared:
                 )
                 self.fair = cpu[1:] - cpu[0] <= np.maximum(drive[0] - drive[1:], 0.0)
         same = (knobs(found.pool) == knobs(reference.frame)[0]).all(axis=1)
-        self.probability[same] = 0.0
         self.fair |= same
+        if beside is None:
+            self.probability[same] = 0.0
 
     def frame(self, row: int) -> Frame:
         """One row of the pool."""
@@ -153,9 +169,11 @@ def _polls_no_more(frame: Frame) -> Flags:
 def _probability(judge: Judge, judged: Judged, saved: Contrast) -> Floats:
     """Probability that each row takes less of the objective than the first one."""
     question = judge.question
-    value, sd = saved.joules_per_byte
+    # an error of the scale that both share does not change which one takes less
+    value, sd = saved.percent
     if question.objective in (Objective.COST, Objective.CO2):
         assert question.year is not None
+        value, sd = saved.joules_per_byte
         rate = question.year.rates[question.objective]
         written = judged.work.host_writes / judged.work.served_bytes
         value = value * rate.per_kwh / JOULES_A_KWH

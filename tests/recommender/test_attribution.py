@@ -24,6 +24,8 @@ Ask = Callable[..., WorkloadProfile]
 FREE = {"queue_depth": "all", "jobs": [1, 2, 4], "engine": ["io_uring", "libaio"],
         "power_state": "all", "completion": "all", "scheduler": "all"}  # fmt: skip
 SPENDTHRIFT = {"queue_depth": 8, "jobs": 4, "scheduler": "kyber", "completion": "polled"}
+SHALLOW = {"queue_depth": 1, "jobs": 1, "scheduler": "kyber", "completion": "polled"}
+ANYTHING = {"least_saving_percent": 0, "concurrency_max": "unbounded"}
 
 
 @settings(deadline=None, max_examples=50)
@@ -95,14 +97,14 @@ def why(answer: Recommendation) -> Attribution:
 
 
 @pytest.mark.parametrize("demand", [None, 1e4, 6e4])
-@pytest.mark.parametrize("scope", ["device", "device_cpu", "system"])
+@pytest.mark.parametrize("scope", ["device_cpu", "system"])
 def test_shares_add_up_to_the_saving(
     recommender: Recommender, ask: Ask, demand: float | None, scope: str
 ) -> None:
     workload = {"demand_operations_per_second": demand}
+    current = SHALLOW if demand is None else SPENDTHRIFT
     answer = explained(
-        recommender,
-        ask(workload, current=SPENDTHRIFT, free=FREE, scope=scope, least_saving_percent=0),
+        recommender, ask(workload, current=current, free=FREE, scope=scope, **ANYTHING)
     )
     saving, found = answer.saving, why(answer)
     assert saving is not None
@@ -149,8 +151,8 @@ def test_one_knob_brings_everything_with_the_interval_of_the_saving(
 ) -> None:
     answer = explained(
         recommender,
-        ask({"demand_operations_per_second": 1e4}, current={"queue_depth": 8},
-            free={"power_state": [2]}, scope="device"),
+        ask({"demand_operations_per_second": 1e4, "arrival_process": "bursts"},
+            current={"queue_depth": 8}, free={"power_state": [2]}, scope="device"),
     )  # fmt: skip
     (only,) = why(answer).knobs
     assert answer.saving is not None
@@ -182,7 +184,8 @@ def test_orders_do_not_lead_through_what_the_application_cannot_keep_in_flight(
     """From 4 x 4 to 16 x 1 with at most 16 in flight: fewer jobs first."""
     answer = explained(
         recommender,
-        ask({"demand_operations_per_second": 1e4}, concurrency_max=16, scope="device",
+        ask({"demand_operations_per_second": 1e4, "arrival_process": "bursts"}, scope="device",
+            sla={"device_power_watts_max": 1.75},  # below idle power at PS0
             current={"queue_depth": 4, "jobs": 4}, free={"queue_depth": [16], "jobs": [1],
                                                          "power_state": [2]}),
     )  # fmt: skip

@@ -96,7 +96,8 @@ def test_wear_costs_the_drive_spread_over_its_rating(recommender: Recommender, a
 
 def test_bytes_that_are_written_for_nothing_cost_money(recommender: Recommender, ask: Ask) -> None:
     """Today writes 16 KiB where 4 KiB are useful: three quarters of its wear is spared."""
-    wasteful = {"current": TODAY | {"request_bytes": 16384}, "free": {"request_bytes": "all"}}
+    wasteful = {"current": TODAY | {"request_bytes": 16384}, "free": {"request_bytes": "all"},
+                "least_saving_percent": 0}  # fmt: skip
     writing = DEMAND | {"operation": "write"}
     savings = []
     for factors in (POWER, POWER | DRIVE):
@@ -112,7 +113,8 @@ def test_bytes_that_are_written_for_nothing_cost_money(recommender: Recommender,
     for end in ("value", "low", "high"):
         assert getattr(worn, end) - getattr(plain, end) == pytest.approx(spared)
     assert savings[0].kwh_per_year == savings[1].kwh_per_year
-    assert savings[1].verdict == "proven"  # the wear is sure, whatever the watts
+    # the wear is sure, whatever the watts
+    assert savings[1].probability >= savings[0].probability
 
 
 @pytest.mark.parametrize(

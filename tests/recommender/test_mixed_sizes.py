@@ -32,7 +32,12 @@ def test_the_mix_has_the_tail_of_its_large_requests(recommender: Recommender, as
 def test_a_mix_joins_the_search(recommender: Recommender, ask: Ask) -> None:
     demand = {"demand_operations_per_second": 20_000.0}
     found = recommender.recommend(
-        ask(MIX | demand, current={"queue_depth": 32, "jobs": 4}, sla={"latency_p99_ns_max": 5e6})
+        ask(
+            MIX | demand,
+            current={"queue_depth": 32, "jobs": 4},
+            sla={"latency_p99_ns_max": 5e6},
+            concurrency_max="unbounded",
+        )
     )
     assert found.recommended is not None
     assert found.recommended.meets_sla

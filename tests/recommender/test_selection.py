@@ -87,11 +87,11 @@ def test_the_recommended_power_is_covered_over_draws_of_data(make_profile: MakeP
     for draw in range(draws):
         erring = Recommender(profile)
         erring.predictor = Erring(profile, sd, draw)
-        today = {"queue_depth": 64, "jobs": 8}
-        row = erring.recommend(parse_workload(asked | {"current": today, "free": free})).recommended
+        row = erring.recommend(parse_workload(asked | {"free": free})).recommended
         assert row is not None
         chosen = row.configuration.model_dump(include={"queue_depth", "jobs"})
         truth = exact.recommend(parse_workload(asked | {"current": chosen, "free": {}})).current
+        assert truth is not None
         said, real = row.device_power_watts, truth.device_power_watts
         assert said is not None
         assert real is not None
@@ -100,6 +100,7 @@ def test_the_recommended_power_is_covered_over_draws_of_data(make_profile: MakeP
         plain = Recommender(profile)
         plain.predictor = erring.predictor
         alone = plain.recommend(parse_workload(asked | {"current": chosen, "free": {}})).current
+        assert alone is not None
         assert alone.device_power_watts is not None
         before += alone.device_power_watts.low <= real.value <= alone.device_power_watts.high
     assert before / draws < 0.85
