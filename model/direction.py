@@ -19,12 +19,14 @@ class Direction:
         evidence: Codes.
         log_drive: Log of the share of the mean latency that would be left if nothing waited for
             the host's cores; None where nobody asks.
+        write_share: Share of a mix's time that its writes take; None where nothing is mixed.
     """
 
     log_value: dict[str, Floats]
     half_width: dict[str, Floats]
     evidence: Codes
     log_drive: Floats | None = None
+    write_share: Floats | None = None
 
 
 def merge(parts: list[tuple[Codes, Direction]], rows: int) -> Direction:
@@ -34,10 +36,14 @@ def merge(parts: list[tuple[Codes, Direction]], rows: int) -> Direction:
     half = {name: np.empty(rows) for name in names}
     evidence = np.empty(rows, dtype=np.intp)
     drive = np.zeros(rows)
+    mixed = any(part.write_share is not None for _, part in parts)
+    writes = np.zeros(rows) if mixed else None
     for places, part in parts:
         for name in names:
             value[name][places] = part.log_value[name]
             half[name][places] = part.half_width[name]
         evidence[places] = part.evidence
         drive[places] = 0.0 if part.log_drive is None else part.log_drive
-    return Direction(value, half, evidence, drive)
+        if writes is not None and part.write_share is not None:
+            writes[places] = part.write_share
+    return Direction(value, half, evidence, drive, writes)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile, IdleBehaviour
 from iojoule.model import device_power
+from iojoule.model.band import NORMAL_90
 from iojoule.model.device_state import DeviceState
 from iojoule.model.frame import Frame
 
@@ -82,28 +83,28 @@ def wake(idle: IdleBehaviour, frame: Frame) -> Wake:
 
 
 def delay(waits: Wake, log_value: dict[str, Floats], half_width: dict[str, Floats]) -> None:
-    """Add the wait to log latencies in place, and its doubt to their half widths of 90 %.
+    """Add the wait to log latencies in place, and its uncertainty to their half widths of 90 %.
 
     The mean grows by the wait of those who wait; a percentile by the whole wait where more
     requests than lie above it wait.
     """
     waiting = waits.rests * waits.share
     above = {"p50": 0.5, "p99": P99_SHARE, "p999": 0.1 * P99_SHARE}
+    # a gap near the settle time rests or does not
+    unsure = np.hypot(
+        waits.seconds_sd * waits.rests, waits.seconds * np.sqrt(waits.rests * (1.0 - waits.rests))
+    )
     for name, value in list(log_value.items()):
-        part = waiting if name == "latency" else waits.rests * (waiting > above[name])
+        mean = name == "latency"
+        part = waiting if mean else waits.rests * (waiting > above[name])
         before = np.exp(value)
         after = before + 1e9 * waits.seconds * part
         log_value[name] = np.log(after)
-        # a gap near the settle time rests or does not
-        doubt = (waits.seconds_sd * waits.rests) ** 2 + waits.seconds**2 * waits.rests * (
-            1.0 - waits.rests
-        )
-        share = waits.share if name == "latency" else waits.share > above[name]
-        off = SHARE_SD * waits.seconds * waits.rests * (name == "latency")
-        half_width[name] = np.hypot(
-            half_width[name] * before / after,
-            1.645e9 * np.hypot(np.sqrt(doubt) * share, off) / after,
-        )
+        affected = waits.share if mean else waits.share > above[name]
+        off = SHARE_SD * waits.seconds * waiting * mean
+        doubt = NORMAL_90 * 1e9 * np.hypot(unsure * affected, off)
+        # the wait errs by seconds and not by a factor: the upper end is the value and that much
+        half_width[name] = np.hypot(half_width[name] * before / after, np.log1p(doubt / after))
 
 
 def _longer(gap: Floats, gap_log_sd: Floats, limit: float, limit_log_sd: float) -> Floats:

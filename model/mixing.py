@@ -1,4 +1,14 @@
-"""Reads and writes that share a drive."""
+"""Reads and writes that share a drive.
+
+All requests of a mix together: a share f of them reads. The effects of sharing vanish where nothing
+is shared, so each is scaled by f (1 - f) over its value at the share of reads at which it was
+published. So mixes tend to the pure operations at both ends, in values and in intervals.
+
+A percentile of the mix is that of the mixture of both directions' latencies. With each direction
+log-logistic, S(x) = 1 / (1 + (x / m)^a) of its requests take longer than x, and with one shape a
+for both the mixture's percentile solves a quadratic equation in x^a: closed, smooth, monotone in
+both percentiles, exact where the directions are alike or one of them is alone.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +22,25 @@ from iojoule.model.columns import Floats
 from iojoule.model.direction import Direction
 from iojoule.model.evidence import PUBLISHED
 from iojoule.model.frame import PATTERNS, Frame
+
+PUBLISHED_MEAN = 0.7 * 0.3
+"""f (1 - f) of the mixes whose mean latency was published: 70 and 30 % reads (000 5.7)."""
+
+PUBLISHED_TAIL = 0.5 * 0.5
+"""Likewise of those whose percentiles were: half reads (icpe24, table 2)."""
+
+ABOVE = {"p50": 0.5, "p99": 0.01, "p999": 0.001}
+"""Share of the requests that take longer than each percentile."""
+
+MEDIAN_SHAPE = 6.0
+"""Shape of the latencies around their median: a log-logistic distribution of log sd 0.3, for
+pi / (sqrt(3) a) is the sd of its logarithm. An assumption; between the directions' medians only."""
+
+LEAST_LOG_TAIL = 0.1
+"""Least log ratio of a percentile to the mean that a shape is taken from: shapes stay below 46."""
+
+MOST_APART = 60.0
+"""Powers x^a of both directions differ by a factor of exp of this at most: floating-point range."""
 
 
 def mix(
@@ -35,10 +64,10 @@ def mix(
         ready_write: Those without such a wait; `write` itself where there is none.
     """
     fraction = frame.read_fraction
-    interleaved = (fraction > 0) & (fraction < 1)
-    slower, slower_sd, tail, tail_sd = (
-        np.take(by_pattern(effects), frame.pattern, axis=1) * interleaved
-    )
+    shared = fraction * (1.0 - fraction)
+    slower, slower_sd, tail, tail_sd = np.take(by_pattern(effects), frame.pattern, axis=1)
+    slower, slower_sd = (shared / PUBLISHED_MEAN * one for one in (slower, slower_sd))
+    tail, tail_sd = (shared / PUBLISHED_TAIL * one for one in (tail, tail_sd))
     reads, writes, ready = (
         share * np.exp(one.log_value["latency"])
         for share, one in (
@@ -47,23 +76,25 @@ def mix(
             (1.0 - fraction, ready_write),
         )
     )
-    value = {"latency": np.log(np.maximum((reads + ready) * np.exp(slower), writes))}
-    half = {}
+    alone = reads + writes
+    mean = np.log(np.maximum((reads + ready) * np.exp(slower), writes))
+    read_share = reads / alone  # of the time: what the mean is sensitive to
     own, heavier = (NORMAL_90 * slower_sd) ** 2, (NORMAL_90 * tail_sd) ** 2
-    for name in read.half_width:
-        half[name] = np.sqrt(
-            fraction * read.half_width[name] ** 2
-            + (1 - fraction) * write.half_width[name] ** 2
-            + own
-            + (heavier if name in ("p99", "p999") else 0.0)
-        )
+    value = {"latency": mean}
+    half = {"latency": np.sqrt(_weighted(read_share, read, write, "latency") + own)}
+    longer = mean - np.log(alone)
     for name in [name for name in read.log_value if name != "latency"]:
-        pure = np.where(
-            fraction >= 0.5,
-            read.log_value[name] - read.log_value["latency"],
-            write.log_value[name] - write.log_value["latency"],
+        together, sensitive = percentile(
+            ABOVE[name],
+            fraction,
+            (read.log_value[name], write.log_value[name]),
+            _shape(name, read_share, read, write),
         )
-        value[name] = value["latency"] + pure + (0.0 if name == "p50" else tail)
+        above_median = name != "p50"
+        value[name] = together + longer + above_median * tail
+        half[name] = np.sqrt(
+            _weighted(sensitive, read, write, name) + own + above_median * heavier
+        )
     evidence = np.where(
         fraction == 1.0,
         read.evidence,
@@ -73,7 +104,60 @@ def mix(
             np.maximum(np.maximum(read.evidence, write.evidence), PUBLISHED),
         ),
     )
-    return Direction(value, half, evidence.astype(np.intp))
+    return Direction(value, half, evidence.astype(np.intp), write_share=1.0 - read_share)
+
+
+def percentile(
+    above: float, read_fraction: Floats, logs: tuple[Floats, Floats], shape: Floats | float
+) -> tuple[Floats, Floats]:
+    """Log of a mixture's percentile, and its elasticity to that of the reads (1 less: writes).
+
+    With q the share above, y = x^a and y_d = x_d^a q / (1 - q) of direction d, its percentile x_d,
+
+        f / (1 + y / y_r) + (1 - f) / (1 + y / y_w) = q
+
+    is the quadratic q y^2 + (q (y_r + y_w) - f y_r - (1 - f) y_w) y = (1 - q) y_r y_w with one
+    positive root. Fewer requests than the share above move it next to nothing however slow they
+    are.
+
+    Args:
+        above: Share of the requests above the percentile, q.
+        read_fraction: Share of reads f, shape (n,).
+        logs: Log percentiles of reads and of writes, shape (n,) each.
+        shape: a of both directions, above 0.
+    """
+    read, write = logs
+    apart = write - read
+    shape = np.minimum(shape, MOST_APART / np.maximum(np.abs(apart), 1e-9))
+    up = np.exp(0.5 * shape * apart)
+    odds = above / (1.0 - above)
+    y_read, y_write = odds / up, odds * up  # in units of the geometric mean of both percentiles
+    linear = above * (y_read + y_write) - read_fraction * y_read - (1.0 - read_fraction) * y_write
+    product = (1.0 - above) * odds**2
+    # the root without cancellation, on either side of linear = 0
+    width = np.abs(linear) + np.sqrt(linear**2 + 4.0 * above * product)
+    y = np.where(linear < 0.0, width / (2.0 * above), 2.0 * product / width)
+    log_value = 0.5 * (read + write) + np.log(y) / shape
+    # dS / dlog x = -a S (1 - S) of each direction
+    reads = read_fraction * y / (y_read * (1.0 + y / y_read) ** 2)
+    writes = (1.0 - read_fraction) * y / (y_write * (1.0 + y / y_write) ** 2)
+    return np.asarray(log_value), np.asarray(reads / (reads + writes))
+
+
+def _shape(name: str, read_share: Floats, read: Direction, write: Direction) -> Floats | float:
+    """Shape of both directions: (1 - q) / q = (x_q / m)^a with the mean in place of the median."""
+    if name == "p50":
+        return MEDIAN_SHAPE
+    tails = [one.log_value[name] - one.log_value["latency"] for one in (read, write)]
+    log_tail = read_share * tails[0] + (1.0 - read_share) * tails[1]
+    return np.asarray(np.log(1.0 / ABOVE[name] - 1.0) / np.maximum(log_tail, LEAST_LOG_TAIL))
+
+
+def _weighted(share: Floats, read: Direction, write: Direction, name: str) -> Floats:
+    """Squared log half width of both directions, weighted by what the value follows."""
+    return np.asarray(
+        share * read.half_width[name] ** 2 + (1.0 - share) * write.half_width[name] ** 2
+    )
 
 
 def by_pattern(effects: Sequence[MixedEffect]) -> Floats:

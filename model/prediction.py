@@ -32,6 +32,7 @@ class Activity:
         drawn: What the host's settings do to the law of CPU power.
         costs: What a request costs the host; with it `host_work.activity` finds the load at any
             other rate.
+        write_share: Share of the busy time that writes take, 0 to 1.
         watts_factor: Drive's power over what its law says, where runs in several power states
             showed it; else 1.
         watts_factor_sd: Log standard deviation of that; NaN where the law stands alone.
@@ -41,6 +42,7 @@ class Activity:
     load: Load
     drawn: Drawn
     costs: HostCosts
+    write_share: Floats
     watts_factor: Floats
     watts_factor_sd: Floats
 

@@ -136,7 +136,9 @@ class Predictor:
             wide = np.hypot(mixed.half_width[name], NORMAL_90 * self._between)
             value = mixed.log_value[name]
             bands[f"latency_{name}_ns"] = _band(value, value - wide, value + wide, mixed.evidence)
-        activity = self._activity(frame, points, code, bands["iops"].value, fraction, operating)
+        writes = _write_share(mixed, fraction)
+        iops = bands["iops"].value
+        activity = self._activity(frame, points, code, iops, writes, operating)
         self.power.add(frame, rated, bands, activity, half, only, operating)
         if not set(_HOST_WORK).isdisjoint(only):
             found = host_work.bands(
@@ -237,9 +239,10 @@ class Predictor:
         points: Points,
         code: Codes,
         iops: Floats,
-        fraction: Floats,
+        writes: Floats,
         operating: OperatingPoint | None,
     ) -> Activity:
+        fraction = frame.read_fraction
         costs = self._costs(frame, code, operating)
         load = host_work.activity(costs, iops, None, self._gaps)
         commands = iops * points.commands
@@ -248,15 +251,24 @@ class Predictor:
             commands * fraction,
             iops * (1 - fraction) * frame.request_bytes,
             commands * (1 - fraction),
-            self.performance.state.collecting(frame) * (fraction < 1),
+            self.performance.state.collecting(frame) * writes,
         )
         return Activity(
             x,
             load,
             host_work.drawn(self.profile, load, operating),
             costs,
+            writes,
             *self.power.beside_the_law(frame, points, code, x),
         )
+
+
+def _write_share(mixed: Direction, fraction: Floats) -> Floats:
+    """Share of the busy time that writes take; that of the requests where nobody says."""
+    of_requests = 1.0 - fraction
+    if mixed.write_share is None:
+        return np.asarray(of_requests)
+    return np.where((fraction > 0.0) & (fraction < 1.0), mixed.write_share, of_requests)
 
 
 def _band(log_value: Floats, log_low: Floats, log_high: Floats, evidence: Codes) -> Band:

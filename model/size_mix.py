@@ -85,7 +85,8 @@ class SizeMixPredictor(Predictor):
         for name in tails:
             half[name] = np.hypot(mean.half_width[name], NORMAL_90 * RULE_SD[name])
         evidence = np.max([EXTRAPOLATED + 0 * mean.evidence, mean.evidence], axis=0)
-        return Direction(value, half, evidence), frame.read_fraction
+        found = Direction(value, half, evidence, write_share=mean.write_share)
+        return found, frame.read_fraction
 
     def _by_size(
         self, frame: Frame, points: Points, code: Codes, names: Sequence[str], runs: int

@@ -127,7 +127,7 @@ class PowerModel:
 
         `x` are the regressors of the law, shape (n, 6).
         """
-        factor, sd = self._seen(frame, points, code)
+        factor, sd = self._seen(frame, points, code, x)
         if self.performance.rebuilt and self.profile.device_power is not None:
             more, more_sd = self.performance.rebuilt.watts(frame, points)
             value, law = device_power.active_watts(self.profile.device_power, x, frame.power_state)
@@ -135,34 +135,44 @@ class PowerModel:
             sd = np.hypot(np.where(np.isfinite(sd), sd, law / value), more_sd)
         return factor, sd
 
-    def _seen(self, frame: Frame, points: Points, code: Codes) -> tuple[Floats, Floats]:
-        factor, sd = np.ones(len(frame)), np.full(len(frame), np.nan)
-        tables = self.performance.state_residuals
-        if not tables:
-            return factor, sd
-        for operation, share in (("read", 1.0), ("write", 0.0)):
+    def _seen(
+        self, frame: Frame, points: Points, code: Codes, x: Floats
+    ) -> tuple[Floats, Floats]:
+        """As `beside_the_law`, from what runs in several power states showed.
+
+        A mix has what its reads and its writes show, by their share, except for what mixes showed
+        themselves. How far mixing itself is from the law is known by the law's own sd only.
+        """
+        rows = len(frame)
+        tables, power = self.performance.state_residuals, self.profile.device_power
+        if not tables or power is None:
+            return np.ones(rows), np.full(rows, np.nan)
+        fraction = frame.read_fraction
+        log_factor, variance, known = np.zeros(rows), np.zeros(rows), np.zeros(rows)
+        for operation, share in (("read", fraction), ("write", 1.0 - fraction)):
             for told in tables.told(frame, points, code, operation):
-                if "watts" not in told.values:
-                    continue
-                alone = frame.read_fraction[told.rows] == share
-                rows = told.rows[alone]
-                factor[rows] = np.exp(told.values["watts"][alone])
-                sd[rows] = told.sd("watts")[alone]
+                if "watts" in told.values:
+                    weight = share[told.rows]
+                    log_factor[told.rows] += weight * told.values["watts"]
+                    variance[told.rows] += weight * told.sd("watts") ** 2
+                    known[told.rows] += weight
+        value, law = device_power.active_watts(power, x, frame.power_state)
+        law_variance = (law / value) ** 2
+        mixing = 4.0 * fraction * (1.0 - fraction)
+        variance = (1.0 - mixing) * (variance + (1.0 - known) * law_variance)
+        variance = variance + mixing * law_variance
         mixes = [
             told for told in tables.told(frame, points, code, "mixed") if "watts" in told.values
         ]
         if mixes:
-            total, share_sd = tables.mixed_weight(frame, mixes)
-            log_factor, own = np.zeros(len(frame)), share_sd
+            total, own = tables.mixed_weight(frame, mixes)
+            log_factor = (1.0 - total) * log_factor
             for told in mixes:
                 log_factor[told.rows] += told.weight * told.values["watts"]
                 own[told.rows] += told.weight * told.sd("watts")
-            known = total > 0
-            factor[known] = np.exp(log_factor[known])
-            # on the way to reads or writes alone, the law's own doubt comes in again
-            sure = total > 1.0 - 1e-9
-            sd[sure] = own[sure]
-        return factor, sd
+            variance = (1.0 - total) * variance + total * own**2
+            known = known + total
+        return np.exp(log_factor), np.where(known > 0.0, np.sqrt(variance), np.nan)
 
     def _simulated(
         self,
@@ -218,7 +228,7 @@ class PowerModel:
         sd = np.where(seen, activity.watts_factor_sd * value, sd)
         base = power.parameters[0].value
         from_rate = np.maximum(value - base, 0.0) * half / NORMAL_90
-        unsure = self.performance.state.collecting_sd(frame) * (frame.read_fraction < 1)
+        unsure = self.performance.state.collecting_sd(frame) * activity.write_share
         from_state = power.parameters[5].value * unsure
         return value, np.hypot(np.hypot(sd, from_rate), np.hypot(from_state, self._between * value))
 
