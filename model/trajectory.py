@@ -10,6 +10,9 @@ as many bytes as at first. (AnandTech, "The Samsung 980 PRO PCIe 4.0 SSD Review"
 124 GB at the speed of the cache at first and once more on the way, behind PCIe 3.0.) Random writes
 leave no such share: in the public series of the 980 PRO full speed does not return in 300 s.
 
+What comes later changes nothing before: the levels of the curve, the draws and the state depend on
+the drive and on what has been asked of it so far, not on the length of a phase or on what follows.
+
 What is uncertain moves a whole stretch at once: the place of the cliff, the rates on both sides of
 it, the power of both regimes, and how much work is left behind. So the interval is that of many
 runs (`DRAWS`), in each of which every one of these is drawn once.
@@ -199,18 +202,20 @@ class _Runs:
         self.most = place.value * np.exp(draws[:, 0] * place.sd / place.value)
         self.owed = np.minimum(self.cache, self.most)
         self.collecting = np.zeros(DRAWS + 1, dtype=bool)
-        self.cliff: float | None = None
-        self.brim = self.over
+        self.level, self.rate, self.watts, self.cliff = self._curves()
+        # where collecting begins: at the end of the fall, or in its middle where it comes and goes
+        emptied = self.pace.any() and self.cliff is not None
+        self.brim = self.cliff if emptied and self.cliff is not None else self.over
 
     def write(self, phase: Phase, steps: Floats) -> _Part:
         """Write for a while: every run follows its own curve of rate over bytes."""
-        level, rate, watts = self._curves(phase)
+        level, rate, watts = self.level, self.rate, self.watts
         rates, powers, caches, collecting = [], [], [], []
         for step in steps:
             place = self.cache / self.stretch
             # half a step ahead, so that a fall within the step counts for its share
             ahead = place + 0.5 * step * self._at(place, level, rate) / self.stretch
-            self.collecting |= ahead >= self.brim
+            self.collecting = self.collecting | (ahead >= self.brim)
             if self.pace.any():
                 ahead = np.where(self.collecting, self.over, ahead)
             now = self._at(ahead, level, rate)
@@ -260,9 +265,12 @@ class _Runs:
         run = np.arange(len(place))
         return np.asarray(values[run, slot] * (1.0 - share) + values[run, slot + 1] * share)
 
-    def _curves(self, phase: Phase) -> tuple[Floats, Floats, Floats]:
-        """Levels of the cache, and rate and watts of every run at each; (runs, levels)."""
-        level = self._levels(phase)
+    def _curves(self) -> tuple[Floats, Floats, Floats, float | None]:
+        """Levels of the cache, rate and watts of every run at each, and the level of the cliff.
+
+        Levels of shape (levels,), rate and watts (runs, levels); no cliff where no level has one.
+        """
+        level = self._levels()
         asked = {
             **self.columns,
             "operation": "write",
@@ -274,32 +282,35 @@ class _Runs:
         watts = answer["device_power_watts"]
         frame, _ = make_frame(self.predictor.profile, asked, len(level))
         slowed, _ = self.predictor.performance.state.slowed(frame)
-        # the doubt about the place of the cliff moves the curve and must not widen it too
+        # uncertainty of the cliff's place moves the curve and must not widen it too
         steady = np.where(slowed < 0.5, 0, len(level) - 1)
         rate_sd = np.log(rate.high / rate.value)[steady] / NORMAL_90
         watts_sd = ((watts.high - watts.value) / NORMAL_90)[steady]
         fallen = np.flatnonzero(slowed >= 0.5)
-        if self.cliff is None and len(fallen):
-            self.cliff = float(level[fallen[0]])
-            self.brim = self.cliff if self.pace.any() else self.over
         faster = np.where(slowed < 0.5, self.fast[:, None], self.slow[:, None])
         hotter = np.where(slowed < 0.5, self.fast_watts[:, None], self.slow_watts[:, None])
         return (
             level,
             rate.value * np.exp(faster * rate_sd),
             np.maximum(watts.value + hotter * watts_sd, 0.0),
+            float(level[fallen[0]]) if len(fallen) else None,
         )
 
-    def _levels(self, phase: Phase) -> Floats:
-        """From empty to beyond what can be written, closest around the cliff."""
-        asked = {**self.columns, "operation": "write", "device_state": "cached"}
-        answer, _ = self.predictor.predict_columns(asked, 1)
-        fastest = float(answer["throughput_bytes_per_second"].high[0])
-        wanted = min(phase.bytes_per_second or fastest, fastest)
-        top = (float(self.cache.max()) + phase.seconds * wanted) / float(self.stretch.min())
-        top = max(top, 1.2 * self.over)
+    def _levels(self) -> Floats:
+        """From empty to where the rate has recovered (`DeviceState.collecting_rate`).
+
+        Beyond it stays as it is there. Levels are closest around the cliff, where the rate falls.
+        """
+        state = self.predictor.profile.write_state
+        assert state is not None
+        first = state.collecting_bytes_per_second.value
+        recovery = state.recovery_bytes_per_second_per_byte.value
+        recovered = self.over + (first / recovery if recovery > 0 else 0.0)
+        top = max(1.2 * self.over, recovered)
         around = self.over * np.linspace(0.85, 1.1, LEVELS // 2)
-        return np.unique(np.concatenate([np.linspace(0.0, top, LEVELS // 2), around]))
+        beyond = np.linspace(1.1 * self.over, top, LEVELS // 4)
+        before = np.linspace(0.0, 0.85 * self.over, LEVELS // 4)
+        return np.unique(np.concatenate([before, around, beyond, [recovered]]))
 
     def idle(self, steps: Floats) -> _Part:
         """Fold the cache back, and do what else is owed."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from iojoule.datasets.errors import InputError
 from iojoule.model.predictor import Predictor
@@ -143,3 +145,55 @@ def test_a_profile_without_write_state_says_what_to_measure() -> None:
     bare = drive().model_copy(update={"write_state": None})
     with pytest.raises(InputError, match="measure writes over time"):
         follow(Predictor(bare), WRITES, [Phase(1.0, write=True)])
+
+
+OVER_TIME = (
+    "seconds", "step_seconds", "bytes_per_second", "watts", "watts_low", "watts_high",
+    "cache_bytes", "background",
+)  # fmt: skip
+
+phases = st.lists(
+    st.builds(
+        Phase,
+        seconds=st.integers(1, 150).map(float),
+        write=st.booleans(),
+        bytes_per_second=st.none() | st.floats(1e7, 1e10),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    before=phases,
+    after=phases,
+    pattern=st.sampled_from(["random", "sequential"]),
+    written=st.floats(0.0, 2.0 * CACHE),
+    state=st.sampled_from([0, 1, 2]),
+)
+def test_what_comes_later_changes_nothing_before(
+    before: list[Phase], after: list[Phase], pattern: str, written: float, state: int
+) -> None:
+    columns = {"pattern": pattern, "power_state": state, "host_bytes_written_since_purge": written}
+    short, long = run(*before, sd=0.05, **columns), run(*before, *after, sd=0.05, **columns)
+    steps = len(short.seconds)
+    assert (short.collecting == long.collecting[:steps]).all()
+    for name in OVER_TIME:
+        assert getattr(short, name) == pytest.approx(getattr(long, name)[:steps], rel=1e-9), name
+
+
+@pytest.mark.parametrize("columns", [WRITES, SEQUENTIAL])
+def test_a_phase_in_two_parts_is_the_phase(columns: dict[str, float | str]) -> None:
+    whole = run(Phase(200.0, write=True), **columns)
+    parts = run(Phase(30.0, write=True), Phase(170.0, write=True), **columns)
+    assert (whole.collecting == parts.collecting).all()
+    assert whole.bytes_per_second == pytest.approx(parts.bytes_per_second, rel=1e-9)
+    assert whole.watts == pytest.approx(parts.watts, rel=1e-9)
+
+
+def test_random_writes_collect_from_the_cliff_on_and_not_before() -> None:
+    story = run(Phase(200.0, write=True))
+    full = np.cumsum(story.bytes_per_second) > CACHE
+    assert not story.collecting[: np.argmax(full) - 2].any()
+    assert story.collecting[np.argmax(full) + 2 :].all()
