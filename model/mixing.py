@@ -92,9 +92,7 @@ def mix(
         )
         above_median = name != "p50"
         value[name] = together + longer + above_median * tail
-        half[name] = np.sqrt(
-            _weighted(sensitive, read, write, name) + own + above_median * heavier
-        )
+        half[name] = np.sqrt(_weighted(sensitive, read, write, name) + own + above_median * heavier)
     evidence = np.where(
         fraction == 1.0,
         read.evidence,

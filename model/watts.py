@@ -135,9 +135,7 @@ class PowerModel:
             sd = np.hypot(np.where(np.isfinite(sd), sd, law / value), more_sd)
         return factor, sd
 
-    def _seen(
-        self, frame: Frame, points: Points, code: Codes, x: Floats
-    ) -> tuple[Floats, Floats]:
+    def _seen(self, frame: Frame, points: Points, code: Codes, x: Floats) -> tuple[Floats, Floats]:
         """As `beside_the_law`, from what runs in several power states showed.
 
         A mix has what its reads and its writes show, by their share, except for what mixes showed

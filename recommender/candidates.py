@@ -22,10 +22,12 @@ from iojoule.model.frame import (
     ENGINES,
     PATTERNS,
     SCHEDULERS,
+    make_frame,
     operational_states,
 )
 from iojoule.model.habits import habits_of
 from iojoule.model.host_paths import HostPaths
+from iojoule.model.write_balance import Balance, Inflow, balance
 from iojoule.recommender.space import Candidates, Path, code_of_path, path_of
 from iojoule.recommender.workload import Free, WorkloadProfile
 
@@ -118,6 +120,7 @@ def build_candidates(
         },
         tuple(name for name in Free.model_fields if getattr(free, name) is not None),
         _facts(workload),
+        *_state(profile, workload, current),
         _habits(workload),
     )  # fmt: skip
 
@@ -321,18 +324,78 @@ def _combos(
     )
 
 
-def _facts(workload: WorkloadProfile) -> tuple[float, int, float, float]:
-    seen = workload.state
-    collecting = math.nan
-    if seen.device_state is not None:  # as the predictor reads the word
-        collecting = float(seen.device_state in (DeviceState.COLLECTING, DeviceState.STEADY))
-    written = seen.host_bytes_written_since_purge
+def _facts(workload: WorkloadProfile) -> tuple[float, int, float]:
+    written = workload.state.host_bytes_written_since_purge
     return (
         workload.read_fraction,
         PATTERNS.index(workload.workload.pattern),
-        collecting,
         math.nan if written is None else float(written),
     )
+
+
+def _state(
+    profile: DeviceProfile, workload: WorkloadProfile, current: Configuration
+) -> tuple[Floats, Balance | None]:
+    """Share of collecting by power state, and the balance that it follows from.
+
+    What is stated of the drive counts; else the balance of what the workload writes and of what the
+    drive clears over the horizon decides. That differs between candidates by power state only:
+    requests arrive as the application makes them, and a balance by busy share would need every
+    row's speed before it is known. So the drive counts as left alone whenever nothing arrives.
+    """
+    seen = workload.state
+    states = np.arange(1 + max(operational_states(profile)))
+    nothing = np.full(len(states), math.nan)
+    if seen.device_state is not None:  # as the predictor reads the word
+        busy = seen.device_state in (DeviceState.COLLECTING, DeviceState.STEADY)
+        return np.full(len(states), float(busy)), None
+    if seen.host_bytes_written_since_purge is not None or profile.write_state is None:
+        return nothing, None
+    if workload.read_fraction == 1.0:
+        return nothing, None
+    after = workload.current.post_write_power_state
+    columns = {
+        "operation": "write",
+        "pattern": workload.workload.pattern,
+        "power_state": [state if state in operational_states(profile) else 0 for state in states],
+        "post_write_power_state": states if after is None else after,
+        "fill_fraction": seen.fill_fraction,
+    }
+    frame, _ = make_frame(profile, columns, len(states))
+    found = balance(profile, frame, _inflow(profile, workload, current), workload.horizon_seconds)
+    return found.collecting, found
+
+
+def _inflow(profile: DeviceProfile, workload: WorkloadProfile, current: Configuration) -> Inflow:
+    """What the workload writes and how it arrives.
+
+    Where nothing is said of how a demand arrives, requests come one by one: that leaves the least
+    time to clear the cache. As fast as possible is what the link lets through, and without pause.
+    """
+    asked = workload.workload
+    useful = float(asked.useful_request_bytes or current.request_bytes)
+    writes = 1.0 - workload.read_fraction
+    link = profile.link_bytes_per_second
+    fastest = math.inf if link is None else link.value / max(writes, 1.0 - writes)
+    demand = asked.demand_bytes_per_second
+    if asked.demand_operations_per_second is not None:
+        demand = asked.demand_operations_per_second * useful
+    gap, burst = asked.idle_gap_seconds_p50 or 0.0, asked.burst_bytes or 0.0
+    if gap > 0 and demand is not None and not burst:
+        burst = demand * gap / max(1.0 - demand / fastest, 1e-9)  # of a cycle of burst and gap
+    if gap > 0 and burst > 0:
+        rate = burst / (gap + burst / fastest) if demand is None else demand
+        return Inflow(rate * writes, burst_bytes=burst * writes, gap_seconds=gap)
+    if burst > 0 and demand is not None:
+        gap = burst / demand - burst / fastest
+        return Inflow(demand * writes, burst_bytes=burst * writes, gap_seconds=max(gap, 0.0))
+    if demand is not None:
+        return Inflow(demand * writes, demand / useful)
+    think = (asked.think_time_ns or 0.0) * 1e-9
+    if think > 0:  # as many independent sources as there are slots
+        slots = current.queue_depth * current.jobs
+        return Inflow(min(slots * useful / think, fastest) * writes, slots / think)
+    return Inflow(fastest * writes)
 
 
 def _habits(workload: WorkloadProfile) -> dict[str, float]:

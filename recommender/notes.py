@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from iojoule.datasets.profile import FACTS_RECIPE, DeviceProfile
-from iojoule.datasets.schema import State
 from iojoule.datasets.vocabulary import Completion, Engine, MixDispatch, Operation
 from iojoule.model.host_settings import HOST
 from iojoule.model.served_latency import Arrivals
+from iojoule.model.write_balance import Balance
 from iojoule.recommender.answer import Row
 from iojoule.recommender.candidates import DEFAULT_ENGINES
 from iojoule.recommender.screen import Question
@@ -89,16 +89,41 @@ def write(
         and workload.workload.mix_dispatch is MixDispatch.SEPARATED
     ):
         notes.append("mix_dispatch separated is predicted as interleaved: no data tell them apart")
-    if workload.read_fraction < 1.0 and workload.state == State():
-        notes.append(
-            "nothing was said about the drive's state: its cache is taken to absorb the writes; "
-            "say state.device_state = steady for sustained writing"
-        )
+    if candidates.balance is not None:
+        notes.append(_state(workload, candidates.balance, candidates))
     if question.tail != "latency_p99_ns":
         notes.append(
             "no p99 latency is known for this workload: the front minimises the mean latency"
         )
     return [*notes, *workload.notes]
+
+
+def _state(workload: WorkloadProfile, found: Balance, candidates: Candidates) -> str:
+    """Which state the demand leads to within the horizon."""
+    horizon = _span(workload.horizon_seconds)
+    share = found.collecting[candidates.states]
+    filled = [str(one) for one in candidates.states[share > 0]]
+    if not filled:
+        return (
+            f"the drive's state follows from the demand: over {horizon} background work keeps the "
+            "cache from filling up, so the cache takes the writes"
+        )
+    first = _span(float(found.full_seconds[candidates.states].min()))
+    where = "" if (share > 0).all() else f" in power states {', '.join(filled)}"
+    return (
+        f"the drive's state follows from the demand: over {horizon} the cache fills up{where}, "
+        f"after {first} at the earliest, and garbage collection sets the rate of writes; state "
+        "horizon_seconds, how requests arrive (burst_bytes, idle_gap_seconds_p50) or "
+        "state.device_state if that is not so"
+    )
+
+
+def _span(seconds: float) -> str:
+    """A length of time in a unit that suits it."""
+    for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.3g} {unit}" if seconds < 1e7 * length else "ages"
+    return f"{seconds:.3g} s"
 
 
 def _energy(profile: DeviceProfile, workload: WorkloadProfile, question: Question) -> list[str]:

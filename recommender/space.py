@@ -23,6 +23,7 @@ from iojoule.model.host_settings import (
     JOB_NODE,
     row_of,
 )
+from iojoule.model.write_balance import Balance
 from iojoule.recommender.workload import Current, Free
 
 Floats = NDArray[np.float64]
@@ -57,7 +58,9 @@ class Candidates:
         defaults_used: What was left out, and the default it took.
         excluded: Combinations left out, by reason.
         free: The knobs that vary.
-        facts: Read fraction, pattern code, collecting, bytes written: the same in every row.
+        facts: Read fraction, pattern code, bytes written: the same in every row.
+        collecting: Share of collecting by power state, NaN where bytes written decide.
+        balance: Where the demand leads to, by power state; None where the state is stated.
         habits: Fields of the frame that say how the work arrives and what was done to the drive;
             the same in every row.
     """
@@ -70,7 +73,9 @@ class Candidates:
     defaults_used: dict[str, Any]
     excluded: dict[str, int]
     free: tuple[str, ...]
-    facts: tuple[float, int, float, float]
+    facts: tuple[float, int, float]
+    collecting: Floats
+    balance: Balance | None
     habits: dict[str, float]
 
     @property
@@ -137,7 +142,7 @@ class Candidates:
     def _frame(self, combos: Codes, states: Codes) -> Frame:
         rows = len(states)
         engine, completion, polling, scheduler = self.routes.T[:, combos[0]]
-        fraction, pattern, collecting, written = self.facts
+        fraction, pattern, written = self.facts
         return Frame(
             read_fraction=np.full(rows, fraction),
             pattern=np.full(rows, pattern, dtype=np.intp),
@@ -149,7 +154,7 @@ class Candidates:
             submission_polling=polling.astype(bool),
             scheduler=scheduler,
             power_state=states,
-            collecting=np.full(rows, collecting),
+            collecting=self.collecting[states],
             bytes_written=np.full(rows, written),
             background_state=states if self.after is None else np.full(rows, self.after),
             **{name: np.full(rows, value) for name, value in self.habits.items()},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from enum import StrEnum
 from pathlib import Path
@@ -29,6 +30,7 @@ from iojoule.datasets.schema import (
     validation_error,
 )
 from iojoule.datasets.vocabulary import Completion, Engine, Operation, Scheduler
+from iojoule.model.write_balance import YEAR_SECONDS
 from iojoule.recommender.factors import Factors
 from iojoule.recommender.objective import Objective
 from iojoule.recommender.sla import Sla
@@ -124,7 +126,9 @@ class WorkloadProfile(Section):
             stated one.
         free: What may change; None takes a default set (see `candidates.DEFAULT_FREE`).
         sla: What must hold; fields, or a text as in `recommender.sla_text`.
-        state: State of the drive, a fact for writes.
+        state: State of the drive, a fact for writes; where nothing is said of `device_state` and
+            of bytes written, it follows from the demand.
+        horizon_seconds: How long the demand lasts: what it writes until then decides the state.
         scope: Whose energy counts.
         objective: What is made small; None means watts where a demand is stated, else joules per
             useful GB.
@@ -145,6 +149,7 @@ class WorkloadProfile(Section):
     free: Free | None = None
     sla: Annotated[Sla, BeforeValidator(_read_sla, json_schema_input_type=Sla | str)] = Sla()
     state: State = State()
+    horizon_seconds: Positive = YEAR_SECONDS
     scope: Scope = Scope.DEVICE_CPU
     objective: Objective | None = None
     factors: Factors = Factors()
@@ -263,6 +268,31 @@ class WorkloadProfile(Section):
         if self.as_fast_as_possible:
             return Objective.JOULES_PER_USEFUL_GB
         return Objective.WATTS
+
+
+SECONDS = {
+    "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0,
+    "d": 86400.0, "day": 86400.0, "week": 604800.0, "y": YEAR_SECONDS, "year": YEAR_SECONDS,
+}  # fmt: skip
+"""Units of a length of time; plurals likewise."""
+
+
+def parse_seconds(text: str, field: str) -> float:
+    """Seconds from a text such as `90s`, `15 min`, `24 h`, `365 d`, or a number of seconds.
+
+    Raises:
+        InputError: Not of that form, or not above 0; names `field`.
+    """
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([a-zA-Z]*)\s*", text)
+    unit = match[2].lower() if match else ""
+    scale = SECONDS.get(unit or "s", SECONDS.get(unit.removesuffix("s")))
+    if match is None or scale is None or not float(match[1]) > 0:
+        raise InputError(
+            f"{field}: {text!r} is no length of time above 0; write it as 90s, 15 min, 24 h or "
+            "365 d",
+            field=field,
+        )
+    return float(match[1]) * scale
 
 
 def parse_workload(data: Any, where: str = "workload profile") -> WorkloadProfile:

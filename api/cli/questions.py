@@ -28,6 +28,16 @@ HostOption = Annotated[
     typer.Option("--host", metavar="FILE", help="Your host: what `iojoule measure host` wrote."),
 ]
 
+HorizonOption = Annotated[
+    str | None,
+    typer.Option(
+        "--horizon",
+        metavar="TIME",
+        help="How long the demand lasts, as 90s, 15 min, 24 h, 365 d: decides the drive's state; "
+        "else as the file says, or a year.",
+    ),
+]
+
 FirmwareOption = Annotated[
     str | None, typer.Option("--firmware", help="Firmware of the drive that is asked about.")
 ]

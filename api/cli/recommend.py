@@ -22,6 +22,7 @@ from iojoule.api.cli.questions import (
     DeviceOption,
     FirmwareOption,
     GenerationOption,
+    HorizonOption,
     HostOption,
     ProfileOption,
     TemperatureOption,
@@ -93,6 +94,7 @@ def recommend(
             help="What a change must save, as 5%; else as the file says, or 2%.",
         ),
     ] = None,
+    horizon: HorizonOption = None,
     firmware: FirmwareOption = None,
     pcie_generation: GenerationOption = None,
     temperature: TemperatureOption = None,
@@ -130,6 +132,7 @@ def recommend(
     from iojoule.api.recommendations import stated_value, workload_with
     from iojoule.recommender.factors import stated_factors
     from iojoule.recommender.sla_text import parse_sla
+    from iojoule.recommender.workload import parse_seconds
 
     changes: dict[str, Any] = {
         name: stated_value(text) for name, text in assignments(set_ or []).items()
@@ -141,6 +144,8 @@ def recommend(
         )
     if least_saving is not None:
         options["least_saving_percent"] = stated_value(least_saving.strip().removesuffix("%"))
+    if horizon is not None:
+        options["horizon_seconds"] = parse_seconds(horizon, "horizon_seconds")
     changes |= {name: value for name, value in options.items() if value is not None}
     stated = stated_factors(price, carbon, pue, drive_price, drive_carbon)
     changes |= {f"factors.{name}": value for name, value in stated.items()}

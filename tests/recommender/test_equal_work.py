@@ -155,8 +155,10 @@ def test_written_bytes_cost_background_energy(
     data["background_joules_per_byte"]["value"] = 0.0
     without = Recommender(make_profile(write_state=data))
     demand = {"operation": "write", "demand_bytes_per_second": 1e8}
-    more = watts(at(recommender, ask, {"queue_depth": 32}, **demand), "device")
-    less = watts(at(without, ask, {"queue_depth": 32}, **demand), "device")
+    asked = ask(
+        demand, current={"queue_depth": 32}, free=ALONE, sla={}, state={"device_state": "cached"}
+    )
+    more, less = (watts(one.recommend(asked).current, "device") for one in (recommender, without))
     assert more - less == pytest.approx(5e-10 * 1e8)
 
 

@@ -7,10 +7,15 @@ from pathlib import Path
 import pytest
 
 from iojoule.datasets.profile import load_shipped_profile, shipped_profiles
+from iojoule.datasets.schema import State
+from iojoule.datasets.vocabulary import DeviceState
+from iojoule.model.write_balance import YEAR_SECONDS
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.workload import load_workload
 
 EXAMPLES = ("oltp.toml", "oltp.fio", "analytics.toml", "kv-reads.toml")
+
+CACHED = State(device_state=DeviceState.CACHED)
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +25,8 @@ def shipped() -> Recommender:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_each_example_has_an_answer(root: Path, shipped: Recommender, name: str) -> None:
-    answer = shipped.recommend(load_workload(root / "examples" / name))
+    asked = load_workload(root / "examples" / name).model_copy(update={"state": CACHED})
+    answer = shipped.recommend(asked)
     assert answer.recommended is not None
     assert answer.recommended.meets_sla
     assert len(answer.pareto) >= 3
@@ -30,6 +36,24 @@ def test_each_example_has_an_answer(root: Path, shipped: Recommender, name: str)
     values = [objective.value for objective in objectives if objective is not None]
     assert values == sorted(values)
     assert len(values) == len(objectives)
+
+
+def test_a_year_of_transactions_is_judged_steady_and_a_quarter_of_an_hour_cached(
+    root: Path, shipped: Recommender
+) -> None:
+    asked = load_workload(root / "examples" / "oltp.toml")
+    year, short, steady, cached = (
+        shipped.recommend(asked.model_copy(update=update)).current
+        for update in (
+            {"horizon_seconds": YEAR_SECONDS},
+            {},
+            {"state": State(device_state=DeviceState.STEADY)},
+            {"state": CACHED},
+        )
+    )
+    assert year == steady
+    assert short == cached
+    assert year != short
 
 
 def test_the_job_file_asks_what_the_toml_file_asks(root: Path) -> None:

@@ -16,6 +16,7 @@ from iojoule.recommender.workload import (
     Objective,
     WorkloadProfile,
     load_workload,
+    parse_seconds,
     parse_workload,
 )
 
@@ -160,3 +161,28 @@ def test_confidence_is_a_one_sided_normal_quantile() -> None:
     assert confidence_scale(0.95) == pytest.approx(1.0)
     assert confidence_scale(0.9) == pytest.approx(1.2815515655 / 1.6448536270)
     assert Sla().confidence == 0.9
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90s", 90.0), ("15 min", 900.0), ("24 h", 86400.0), ("365 d", 365 * 86400.0),
+        ("1 year", 8766 * 3600.0), ("2 weeks", 14 * 86400.0), ("3600", 3600.0),
+        ("1.5 hours", 5400.0),
+    ],
+)  # fmt: skip
+def test_lengths_of_time_are_read(text: str, seconds: float) -> None:
+    assert parse_seconds(text, "horizon_seconds") == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["0", "0 d", "-1 h", "soon", "", "5 parsecs", "h"])
+def test_what_is_no_length_of_time_is_refused_by_field(text: str) -> None:
+    with pytest.raises(InputError) as refused:
+        parse_seconds(text, "horizon_seconds")
+    assert refused.value.field == "horizon_seconds"
+
+
+def test_a_horizon_of_nothing_is_refused_by_field() -> None:
+    with pytest.raises(InputError) as refused:
+        parse_workload({"workload": {"operation": "write"}, "horizon_seconds": 0})
+    assert refused.value.field == "horizon_seconds"

@@ -1,0 +1,134 @@
+"""Which state a demand leads to: the balance of inflow, folding and garbage collection.
+
+What the host writes fills the cache; background work clears it while the drive is left alone. It
+begins once the drive has settled (`IdleBehaviour.settle_seconds`, s below) after its last request,
+and takes `DeviceState.seconds_per_byte` (k) for a written byte, by the power state that the drive
+is in meanwhile. With v written bytes a second:
+
+* Requests that arrive one by one by chance (Poisson, r a second) leave the drive alone for more
+  than s for the share
+
+      q = (1 - u) exp(-r s)
+
+  of the time: gaps longer than s take (1 + r s) exp(-r s) of the idle time, of which the first s of
+  each, r s exp(-r s), is lost to settling; u is the busy share. For thousands of requests a second
+  that is next to none. The cache gains v - q / k bytes a second, never below empty.
+* Bursts of b written bytes with gaps g between them: after each burst (g - s) / k bytes are
+  cleared, at most b. The cache holds b and what was left by all bursts before.
+
+From what the cache holds at the end of the horizon follows the share of collecting, as from bytes
+written (`DeviceState.collecting`): 0 up to `cached_bytes`, 1 from `transition_bytes` on, which is
+the steady state. Garbage collection beside a host's writes sets the rate of that state and frees
+no cache for as long as inflow exceeds what is cleared. So a demand that gains on the cache, however
+slowly, is steady after a long enough horizon.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.model.columns import Floats
+from iojoule.model.device_state import DeviceState
+from iojoule.model.frame import Frame
+from iojoule.model.idle_gaps import REST_SECONDS, settle_seconds
+
+YEAR_SECONDS = 8766.0 * 3600.0
+"""Seconds of a year of 365.25 days: how long a demand lasts where nobody says."""
+
+
+@dataclass(frozen=True)
+class Inflow:
+    """What is written to the drive and how it arrives; single values or arrays of shape (n,).
+
+    Attributes:
+        bytes_per_second: Written by the host, on average; infinite for as fast as can be.
+        requests_per_second: Requests of both directions that arrive one by one; infinite where the
+            host never pauses. Not used for bursts.
+        burst_bytes: Written between two gaps; 0 where requests arrive one by one.
+        gap_seconds: Length of the gaps between bursts.
+        busy: Busy share of the drive. Not used for bursts.
+    """
+
+    bytes_per_second: Floats | float
+    requests_per_second: Floats | float = np.inf
+    burst_bytes: Floats | float = 0.0
+    gap_seconds: Floats | float = 0.0
+    busy: Floats | float = 0.0
+
+
+@dataclass(frozen=True)
+class Balance:
+    """Where a demand leads to; every array of shape (n,).
+
+    Attributes:
+        collecting: Share of collecting at the end of the horizon, 0 to 1; 1 is the steady state.
+        cleared_bytes_per_second: What background work clears, on average, while there is any.
+        reached_bytes: What the cache would hold at the end of the horizon without collecting.
+        full_seconds: When the cache is full; infinite where it never is.
+    """
+
+    collecting: Floats
+    cleared_bytes_per_second: Floats
+    reached_bytes: Floats
+    full_seconds: Floats
+
+
+def balance(
+    profile: DeviceProfile, frame: Frame, inflow: Inflow, horizon_seconds: float
+) -> Balance:
+    """Follow inflow and clearing over the horizon, from an empty cache.
+
+    Args:
+        profile: The drive. One that knows nothing of writes over time has no cache to fill.
+        frame: The configurations, of which pattern, fill and the power state of background work
+            count.
+        inflow: What is written.
+        horizon_seconds: How long the demand lasts, above 0.
+    """
+    rows, state = len(frame), DeviceState(profile)
+    written = np.broadcast_to(np.asarray(inflow.bytes_per_second, dtype=float), (rows,))
+    if state.known is None:
+        nothing = np.zeros(rows)
+        return Balance(nothing, nothing, nothing, np.full(rows, np.inf))
+    size = state.cache_share(frame.fill_fraction)
+    full = state.known.cached_bytes.value * size
+    over = state.known.transition_bytes.value * size
+    pace = _pace(state, frame)
+    settle = settle_seconds(profile.idle, REST_SECONDS)
+    burst = np.broadcast_to(np.asarray(inflow.burst_bytes, dtype=float), (rows,))
+    requests = np.asarray(inflow.requests_per_second, dtype=float)
+    alone = np.where(np.isinf(requests), 0.0, np.exp(-settle * np.minimum(requests, 1e300)))
+    cleared = pace * (1.0 - np.asarray(inflow.busy)) * alone
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gained = np.maximum(written - cleared, 0.0)
+        reached = gained * horizon_seconds
+        seconds = np.where(gained > 0, over / gained, np.inf)
+        if (burst > 0).any():
+            period = np.where(written > 0, burst / written, np.inf)
+            by_gap = pace * np.maximum(np.asarray(inflow.gap_seconds) - settle, 0.0)
+            kept = np.maximum(burst - by_gap, 0.0)
+            # what the last burst brings stands beside what all earlier ones left
+            bursts = np.maximum(horizon_seconds / period - 1.0, 0.0)
+            in_bursts = (burst > 0) & (written > 0)
+            left = np.where(kept > 0, kept * bursts, 0.0)
+            reached = np.where(in_bursts, burst + left, reached)
+            cleared = np.where(in_bursts, by_gap / period, cleared)
+            until = np.where(kept > 0, period * (1.0 + (over - burst) / kept), np.inf)
+            seconds = np.where(in_bursts, np.where(burst >= over, 0.0, until), seconds)
+        collecting = np.clip((reached - full) / (over - full), 0.0, 1.0)
+    return Balance(collecting, cleared, reached, seconds)
+
+
+def _pace(state: DeviceState, frame: Frame) -> Floats:
+    """Bytes a second that background work clears while the drive is left alone.
+
+    Where the profile does not know it, the rate at which the drive takes writes past its cache:
+    folding a byte programs what writing it there would. An assumption.
+    """
+    seconds, _ = state.seconds_per_byte(frame)
+    rate, _ = state.collecting_rate(frame)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.isnan(seconds), rate, 1.0 / seconds)
