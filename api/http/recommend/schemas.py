@@ -31,6 +31,7 @@ EXAMPLE: dict[str, Any] = {
         "sla": {"latency_p99_ns_max": 2000000, "confidence": 0.9},
         "scope": "device_cpu",
         "objective": "watts",
+        "horizon_seconds": 900,
     },
 }
 

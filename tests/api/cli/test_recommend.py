@@ -182,8 +182,11 @@ def test_without_power_it_ranks_by_performance_and_says_so(iojoule, root: Path) 
 
 
 def test_a_fio_job_file_as_it_is(iojoule, device: str, root: Path) -> None:
-    done = iojoule("recommend", "--device", device, "--workload", root / "examples" / "oltp.fio")
+    job = ("recommend", "--device", device, "--workload", root / "examples" / "oltp.fio")
+    done = iojoule(*job, "--horizon", "15 min")
     assert done.code == 0, done.err
+    assert iojoule(*job, "--horizon", "1 y").code == 7
+    assert iojoule(*job, "--horizon", "0").code == 3
     assert "oltp on Samsung 980 PRO" in done.out
     wrong = iojoule(
         "recommend", "--device", device, "--workload", root / "examples/oltp.fio", "--job", "x"
@@ -209,6 +212,7 @@ def test_a_picture_beside_the_answer(ask, tmp_path: Path) -> None:
 
 
 def test_reasons_prices_and_what_to_measure_are_told(ask) -> None:
+    assert "p99 latency binds" in ask("--sla", "p99 < 1 ms").out
     done = ask()
     for said in (
         "why this one",
@@ -216,7 +220,6 @@ def test_reasons_prices_and_what_to_measure_are_told(ask) -> None:
         "Shapley",
         "10 % looser",
         "the demand",
-        "p99 latency binds",
         "To be surer of the",
         "not proven: measure this first",
         "the saving is not proven",

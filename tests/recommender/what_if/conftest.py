@@ -23,7 +23,10 @@ def situation(
     work = {"operation": "mixed", "read_fraction": 0.4, "demand_operations_per_second": 6e4,
             "arrival_process": "poisson"}  # fmt: skip
     free = {"queue_depth": "all", "jobs": "all", "power_state": "all"}
-    asked = ask(work, sla="p99 < 3 ms", factors=FACTORS, concurrency_max=256, free=free)
+    cached = {"device_state": "cached"}
+    asked = ask(
+        work, sla="p99 < 3 ms", factors=FACTORS, concurrency_max=256, free=free, state=cached
+    )
     return Situation(make_profile(), asked)
 
 
