@@ -21,7 +21,7 @@ from iojoule.model.frame import PATTERNS, Frame
 Floats = NDArray[np.float64]
 
 STATED_SD = 0.25
-"""Log sd of the collecting rate where the state was stated and not the bytes written."""
+"""Least log sd of the collecting rate where the state was stated and not the bytes written."""
 
 FALLS_FROM = 0.8
 """Share of the transition from which the rate falls; before it the drive folds beside full speed
@@ -233,7 +233,8 @@ class DeviceState:
         rate = first.value + np.minimum(
             state.recovery_bytes_per_second_per_byte.value * past, first.value
         )
-        sd = np.where(np.isfinite(frame.bytes_written), first.sd, STATED_SD)
+        stated = max(first.sd, STATED_SD)
+        sd = np.where(np.isfinite(frame.bytes_written), first.sd, stated)
         faster = state.sequential_collecting_bytes_per_second
         if faster is not None:
             sequential = frame.pattern != _RANDOM

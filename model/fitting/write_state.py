@@ -19,6 +19,7 @@ from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
 from iojoule.model.fitting.background import after_write, background_work, number, random_factor
 from iojoule.model.fitting.recipe import Recipe, WriteStateRecipe
+from iojoule.model.prior.cache import FOLDING_FROM, RANDOM_RATE
 
 Floats = NDArray[np.float64]
 
@@ -34,13 +35,6 @@ CLIFF_LOG_SD = 0.05
 SHARE_PRIOR = (0.094, 0.6)
 """Cache of a consumer drive over its capacity, and its log sd: geometric mean and spread of 6.3 %,
 18 %, 6.1 % (002 5.4, bytes written before the cliff) and 11 % (000 4.1, declared)."""
-
-FOLDING_FROM = 0.9
-"""Share of the cache from which the drive folds beside the host's writes (980 PRO series: 0.91)."""
-
-RANDOM_RATE = (0.5, 0.7)
-"""Rate of random over that of sequential writes while the drive collects, and its log sd: an
-assumption where only sequential writes are known."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from iojoule.datasets.profile import (
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fitting.power import parameter
 from iojoule.model.fitting.recipe import Recipe, generic_recipe
+from iojoule.model.prior.cache import expected_writes
 from iojoule.model.prior.document import FLOWS, LearnedPrior, load_prior
 from iojoule.model.prior.facts import DriveFacts
 from iojoule.model.prior.ladder import prior_entries
@@ -51,6 +52,8 @@ def profile_of(drive: DriveFacts, posterior: Posterior) -> DeviceProfile:
     """The profile of a drive at its point of the prior."""
     recipe = generic_recipe(drive.device, drive.model)
     link, endurance = drive.link_bytes_per_second, drive.endurance
+    power = prior_power(posterior, drive, SOURCE)
+    writes = expected_writes(drive, power)
     return DeviceProfile(
         schema_version=PROFILE_SCHEMA_VERSION,
         device=drive.device,
@@ -63,7 +66,9 @@ def profile_of(drive: DriveFacts, posterior: Posterior) -> DeviceProfile:
         defaults=dict(recipe.defaults),
         default_sources=dict(recipe.default_sources),
         max_transfer_bytes=drive.max_transfer_bytes or recipe.max_transfer_bytes,
-        link_bytes_per_second=_number("link_bytes_per_second", link, "bytes/s") if link else None,
+        link_bytes_per_second=_number("link_bytes_per_second", link, "bytes/s", _link_source(drive))
+        if link
+        else None,
         capacity_bytes=drive.capacity_bytes,
         endurance_bytes_written=Parameter(
             name="endurance_bytes_written",
@@ -89,15 +94,19 @@ def profile_of(drive: DriveFacts, posterior: Posterior) -> DeviceProfile:
             )
             for effect in recipe.mixed
         ],
-        device_power=prior_power(posterior, drive, SOURCE),
-        write_state=None,
+        device_power=power,
+        write_state=writes,
         host_power=None,
         system_power=None,
         ladder=Ladder(entries=prior_entries(posterior)),
         gaps=[
             NOBODY_MEASURED,
             "CPU and wall power: they belong to a host; measure it",
-            "the cache for writes and what follows when it is full: not in any data sheet",
+            "the cache for writes and what follows when it is full: as other drives of its kind, "
+            "wide; not in any data sheet"
+            if writes is not None
+            else "what writes do over time: expected to change nothing, by the kind of its memory "
+            "or class; nobody measured it",
         ],
     )
 
@@ -167,7 +176,13 @@ def _sources(posterior: Posterior) -> list[SourceRecord]:
     ]
 
 
-def _number(name: str, value: float, unit: str) -> Parameter:
+def _link_source(drive: DriveFacts) -> str:
+    if drive.sata or drive.pcie_generation is not None:
+        return "catalogue"
+    return "assumption: four lanes of the slowest PCIe generation that carries what is rated"
+
+
+def _number(name: str, value: float, unit: str, source: str) -> Parameter:
     return Parameter(
-        name=name, value=value, sd=0.0, unit=unit, evidence=Evidence.DATASHEET, source="catalogue"
+        name=name, value=value, sd=0.0, unit=unit, evidence=Evidence.DATASHEET, source=source
     )

@@ -168,6 +168,9 @@ prior is not learned again for each of these, so it must not know them through o
 
 _IN_SI = {"s": ("ns", 1e9), "MB/s": ("bytes/s", 1e6)}
 
+CELL_METRICS = ("nand_cell", "memory_cell", "nand_type")
+"""Metrics of the catalogue that name the kind of memory cell."""
+
 LATENCY_KINDS = ("rated_latency", "measured_latency")
 LATENCY_BYTES = 4096
 """Latencies are stated for 4 KiB. The quantity is what does not grow with the request, so that the
@@ -197,6 +200,8 @@ class DriveFacts:
         caps_watts: Caps of the operational states from PS0 on.
         link_bytes_per_second: Rate of the link, where it is known.
         fact_sources: Where capacity, caps and link come from.
+        cell: Kind of memory cell as stated (TLC, QLC ...).
+        pcie_generation: Of its link.
     """
 
     device: str
@@ -211,6 +216,8 @@ class DriveFacts:
     link_bytes_per_second: float | None = None
     endurance: Fact | None = None
     firmware: str | None = None
+    cell: str | None = None
+    pcie_generation: int | None = None
 
     def without_measurements(self) -> DriveFacts:
         """The same drive, known by identify data and data sheet only."""
@@ -247,6 +254,8 @@ def facts_of(drive: Drive) -> DriveFacts:
         found.append(_of("link_bytes_per_second", link[0], "bytes/s", "link", link[1]))
     capacity, transfer = drive.fact("capacity"), drive.fact("max_transfer_size")
     hardware = drive.fact("hardware_class")
+    cell = next(filter(None, map(drive.fact, CELL_METRICS)), None)
+    generation = drive.fact("pcie_generation")
     return DriveFacts(
         device=drive.id,
         model=drive.model,
@@ -260,8 +269,10 @@ def facts_of(drive: Drive) -> DriveFacts:
         caps_watts=caps if usable else [],
         capacity_bytes=int(float(capacity.value)) if capacity is not None else None,
         max_transfer_bytes=int(float(transfer.value)) if transfer is not None else None,
-        link_bytes_per_second=link[0] if link is not None else None,
+        link_bytes_per_second=link[0] if link is not None else _least_link(found),
         endurance=drive.fact("endurance_bytes_written"),
+        cell=None if cell is None else str(cell.value),
+        pcie_generation=None if generation is None else int(float(generation.value)),
     )
 
 
@@ -377,6 +388,21 @@ def _declared(
 def _of(quantity: str, value: float, unit: str, name: str, source: str) -> Observation:
     used = FactUsed(name=name, value=float(value), unit=unit, source=source)
     return observation(_one(quantity), "declared", used, measured=False)
+
+
+def _least_link(found: list[Observation]) -> float:
+    """Rate of the slowest link that an NVMe drive of unknown generation can have, bytes/s.
+
+    Four lanes of the first generation, 3.0 at least, that carries what is rated: an assumption, for
+    nothing says that the drive needs a faster one. Where nothing is rated, four lanes of PCIe 5.0,
+    which no drive of the catalogue exceeds.
+    """
+    rates = ("read_sequential_bytes_per_second", "write_sequential_bytes_per_second")
+    rated = [one.fact.value for one in found if next(iter(one.weights)) in rates]
+    links = [4 * lane for generation, lane in LANE_BYTES_PER_SECOND.items() if generation >= 3]
+    if not rated:
+        return links[-1]
+    return next((link for link in links if link >= max(rated)), links[-1])
 
 
 def _link(drive: Drive) -> tuple[float, str] | None:

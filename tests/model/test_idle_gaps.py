@@ -115,3 +115,27 @@ def test_burst_writes_are_charged_the_work_that_they_leave_behind() -> None:
     extra = (answer["cycle_power_watts"].value - idle) * 60.0
     assert extra > joules
     assert reads["background_energy_joules"].value == pytest.approx([0.0])
+
+
+@given(
+    gap=st.floats(1e-6, 1e9),
+    burst=st.none() | st.floats(1.0, 1e15),
+    depth=st.sampled_from([1, 4, 256, 65535]),
+    size=st.sampled_from([512, 16384, 1 << 20]),
+    apst=st.booleans(),
+)
+def test_no_gap_makes_a_latency_longer_than_the_wait(
+    gap: float, burst: float | None, depth: int, size: int, apst: bool
+) -> None:
+    columns = {
+        "request_bytes": size, "queue_depth": depth, "burst_bytes": burst, "apst_enabled": apst
+    }  # fmt: skip
+    awake, _ = PREDICTOR.predict_columns(columns, 1)
+    gaps, _ = PREDICTOR.predict_columns({**columns, "idle_gap_seconds_p50": gap}, 1)
+    most = 9.5e-3 * (1.0 + 3.0 * idle_gaps.DECLARED_EXIT_LOG_SD) * 1e9 if apst else 3e9 * WAKE
+    for name in ("mean", "p50", "p99", "p999"):
+        before, after = awake[f"latency_{name}_ns"], gaps[f"latency_{name}_ns"]
+        # what the drive itself errs by is a factor of its own part and at most of both
+        widest = (before.high / before.value)[0]
+        assert after.high[0] <= before.high[0] + widest * most, name
+        assert after.value[0] >= before.value[0] * (1 - 1e-9), name

@@ -1,0 +1,91 @@
+"""What writes do to drives that nobody measured, by the kind of their memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from iojoule.datasets.catalogue import load_catalogue
+from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.predictor import Predictor
+from iojoule.model.prior.build import build_profile
+from iojoule.model.prior.cache import PAST_CACHE, capacity_of, cell_of, expected_writes
+from iojoule.model.prior.facts import DriveFacts, facts_of
+
+CONSUMER = DriveFacts("made-up", "Made Up 1TB", sata=False, datacentre=False, xpoint=False)
+
+
+def facts(device: str) -> DriveFacts:
+    return facts_of(load_catalogue().get(device))
+
+
+@pytest.mark.parametrize(
+    ("device", "cell"),
+    [
+        ("intel-660p-2tb", "QLC"), ("crucial-p3-plus-4tb", "QLC"), ("samsung-970-pro-512gb", "MLC"),
+        ("samsung-970-evo-plus-250gb", "TLC"), ("toshiba-xg4", "unknown"),
+        ("patriot-p310-240gb", "unknown"),
+    ],
+)  # fmt: skip
+def test_cells_are_those_of_the_fact_or_of_the_product_line(device: str, cell: str) -> None:
+    assert cell_of(facts(device)) == cell
+
+
+def test_a_name_says_the_capacity_where_no_fact_does() -> None:
+    assert capacity_of(facts("intel-660p-2tb")) == 2 * 10**12
+    assert capacity_of(replace(CONSUMER, model="X 512 GB")) == 512 * 10**9
+    assert capacity_of(replace(CONSUMER, capacity_bytes=7)) == 7
+    assert capacity_of(replace(CONSUMER, model="X")) is None
+
+
+@pytest.mark.parametrize("device", ["intel-660p-2tb", "samsung-970-evo-plus-250gb", "toshiba-xg4"])
+def test_client_drives_fall_past_their_cache_and_nobody_is_sure_how_far(device: str) -> None:
+    profile = build_profile(facts(device))
+    assert profile.write_state is not None
+    assert profile.write_state.transition_bytes.evidence is Evidence.DATASHEET
+    answer, _ = Predictor(profile).predict_columns(
+        {
+            "operation": "write", "pattern": "sequential", "request_bytes": 131072,
+            "queue_depth": 32, "device_state": ["cached", "steady"],
+        },
+        2,
+    )  # fmt: skip
+    rate = answer["throughput_bytes_per_second"]
+    assert rate.value[1] < 0.5 * rate.value[0]
+    assert rate.high[1] / rate.low[1] > 4.0
+    assert set(answer.evidence_words()) == {"datasheet"}
+
+
+@pytest.mark.parametrize(
+    "device",
+    ["intel-optane-900p", "samsung-970-pro-512gb", "intel-d7-p5510", "samsung-z-ssd"],
+)
+def test_memory_and_classes_that_need_no_such_cache_have_no_cliff(device: str) -> None:
+    assert build_profile(facts(device)).write_state is None
+
+
+def test_more_bits_a_cell_are_slower_and_more_capacity_is_faster_up_to_a_terabyte() -> None:
+    def rate(model: str, cell: str) -> float:
+        found = expected_writes(replace(CONSUMER, model=model, cell=cell), None)
+        assert found is not None
+        assert found.sequential_collecting_bytes_per_second is not None
+        return found.sequential_collecting_bytes_per_second.value
+
+    assert rate("X 1TB", "QLC") < rate("X 1TB", "TLC")
+    assert rate("X 250GB", "TLC") == pytest.approx(0.25 * rate("X 1TB", "TLC"))
+    assert rate("X 4TB", "TLC") == rate("X 1TB", "TLC") == PAST_CACHE["TLC"].bytes_per_second
+
+
+def test_no_upper_bound_of_throughput_exceeds_the_link() -> None:
+    operations, patterns = ["read", "write"] * 2, ["random", "random", "sequential", "sequential"]
+    columns = {
+        "operation": operations, "pattern": patterns, "request_bytes": 1 << 20, "queue_depth": 256
+    }  # fmt: skip
+    for drive in list(load_catalogue())[::9]:
+        profile = build_profile(facts_of(drive))
+        assert profile.link_bytes_per_second is not None
+        answer, _ = Predictor(profile).predict_columns(columns, 4)
+        most = profile.link_bytes_per_second.value * (1 + 1e-9)
+        assert np.all(answer["throughput_bytes_per_second"].high <= most), drive.id
