@@ -58,14 +58,17 @@ def with_state_residuals(
 ) -> DeviceProfile:
     """The profile with what its own model misses of runs over power states.
 
-    Nothing changes where no run was below PS0, or where the effects of states were published: the
-    runs that those rest on say more than the few of the dataset.
+    For reads and writes alone nothing changes where no run was below PS0, or where the effects of
+    states were published: the runs that those rest on say more than the few of the dataset. Mixes
+    are learned from in any case, in the states that they were measured in.
     """
     effects = [one.ceiling_bytes_per_second.evidence for one in profile.power_state_effects]
-    if Evidence.PUBLISHED in effects:
-        return profile
     runs = _by_flow(profile, measurements)
-    alone = {key: own for key, own in runs.items() if key[2] is None}
+    alone = {
+        key: own
+        for key, own in runs.items()
+        if key[2] is None and Evidence.PUBLISHED not in effects
+    }
     mixes = {key: own for key, own in runs.items() if key[2] is not None}
     # what PS0 alone showed is in the new residual too, unless that rests on a part of the runs
     whole = {key[:2] for key, own in alone.items() if len(own) <= RUNS_MAX}
@@ -103,7 +106,7 @@ def _learned(
 def _by_flow(
     profile: DeviceProfile, measurements: Sequence[Measurement]
 ) -> dict[Flow, list[Measurement]]:
-    """Runs by operation and pattern, where there are enough, some of them below PS0."""
+    """Runs by operation and pattern, where there are enough; of pure ones some below PS0."""
     flows: list[Flow] = [(Operation(one.operation), one.pattern, None) for one in profile.surfaces]
     flows += sorted(
         {
@@ -118,7 +121,9 @@ def _by_flow(
     return {
         flow: own
         for flow, own in runs.items()
-        if len(own) >= RUNS_MIN and any(one.configuration.power_state for one in own)
+        # PS0 alone is what the surfaces are fitted to; of mixes nothing else learns
+        if len(own) >= RUNS_MIN
+        and (flow[2] is not None or any(one.configuration.power_state for one in own))
     }
 
 

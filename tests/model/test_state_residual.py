@@ -133,14 +133,18 @@ MIX = {"latency_mean_ns": 1.4, "latency_p99_ns": 1.8, "device_power_watts": 0.9}
 """What mixing does on the known drive beside what the model says, at 70 % reads."""
 
 
-def mixed(profile: DeviceProfile, fraction: float, sizes=SIZES) -> dict[str, list[object]]:
-    columns = places(sizes)
+def mixed(
+    profile: DeviceProfile, fraction: float, sizes=SIZES, states=STATES
+) -> dict[str, list[object]]:
+    columns = places(sizes, states)
     rows = len(columns["operation"])
     return columns | {"operation": ["mixed"] * rows, "read_fraction": [fraction] * rows}
 
 
-def mixed_runs(profile: DeviceProfile, fraction: float) -> list[Measurement]:
-    columns = mixed(profile, fraction)
+def mixed_runs(
+    profile: DeviceProfile, fraction: float, sizes=SIZES, states=STATES
+) -> list[Measurement]:
+    columns = mixed(profile, fraction, sizes, states)
     answer, _ = Predictor(profile).predict_columns(columns, len(columns["operation"]))
     found = []
     for row in range(len(columns["operation"])):
@@ -194,3 +198,25 @@ def test_a_profile_that_knows_mixes_is_read_back_as_written(mixes: DeviceProfile
     assert mixes.state_residuals is not None
     assert [one.read_fraction for one in mixes.state_residuals] == [0.7]
     assert DeviceProfile.model_validate_json(mixes.model_dump_json()) == mixes
+
+
+OCTAVES = tuple(1 << power for power in range(12, 18))
+
+
+@pytest.mark.parametrize("published", [True, False])
+def test_mixes_measured_at_ps0_alone_are_learned_from(published: bool) -> None:
+    profile = load_shipped_profile("samsung-980-pro-1tb") if published else unpublished()
+    learned = with_state_residuals(profile, mixed_runs(profile, 0.5, OCTAVES, (0,)))
+    columns = mixed(learned, 0.5, sizes=(8192, 32768), states=(0,))
+    before, after = (
+        Predictor(one).predict_columns(columns, len(columns["operation"]))[0]["latency_mean_ns"]
+        for one in (profile, learned)
+    )
+    assert after.value / before.value == pytest.approx(MIX["latency_mean_ns"], rel=0.05)
+    assert np.mean(after.high / after.value) < np.mean(before.high / before.value)
+    pure = {**columns, "operation": ["read"] * len(columns["operation"]), "read_fraction": 1.0}
+    plain, kept = (
+        Predictor(one).predict_columns(pure, len(columns["operation"]))[0]["latency_mean_ns"].value
+        for one in (profile, learned)
+    )
+    assert kept == pytest.approx(plain)
