@@ -29,7 +29,8 @@ YEAR_SECONDS = 365.25 * 86400
 def answered(
     recommender: Recommender, ask: Ask, workload: dict[str, Any], **parts: Any
 ) -> Recommendation:
-    return recommender.recommend(ask(workload, current=TODAY, **parts))
+    cached = {"device_state": "cached"}
+    return recommender.recommend(ask(workload, current=TODAY, state=cached, **parts))
 
 
 @pytest.mark.parametrize("workload", [DEMAND, {}])
@@ -96,8 +97,10 @@ def test_wear_costs_the_drive_spread_over_its_rating(recommender: Recommender, a
 
 def test_bytes_that_are_written_for_nothing_cost_money(recommender: Recommender, ask: Ask) -> None:
     """Today writes 16 KiB where 4 KiB are useful: three quarters of its wear is spared."""
-    wasteful = {"current": TODAY | {"request_bytes": 16384}, "free": {"request_bytes": "all"},
-                "least_saving_percent": 0}  # fmt: skip
+    wasteful = {
+        "current": TODAY | {"request_bytes": 16384}, "free": {"request_bytes": "all"},
+        "state": {"device_state": "cached"}, "least_saving_percent": 0,
+    }  # fmt: skip
     writing = DEMAND | {"operation": "write"}
     savings = []
     for factors in (POWER, POWER | DRIVE):

@@ -174,7 +174,8 @@ def test_the_cpu_counts_unless_it_is_told_not_to(profile: DeviceProfile) -> None
 def test_reads_and_writes_apart_need_no_more_watts_than_together(profile: DeviceProfile) -> None:
     data = stated()
     data["classes"][0]["workload"] = {
-        "workload": {"operation": "mixed", "read_fraction": 0.8, "useful_request_bytes": 65536}
+        "workload": {"operation": "mixed", "read_fraction": 0.8, "useful_request_bytes": 65536},
+        "state": {"device_state": "cached"},
     }
     together = plan(data, profile)
     data["classes"][0]["segregate"] = True
