@@ -110,8 +110,8 @@ class PowerStateEffect(Section):
 class MixedEffect(Section):
     """How interleaved reads and writes differ from taking turns.
 
-    `latency_factor` holds at 30 and at 70 % reads, `tail_factor` (percentiles, beside the mean) at
-    50 %; where reads or writes are alone there is no effect (`model.mixing`).
+    `latency_factor` holds at 30 and at 70 % reads, `tail_factor` (percentiles of the reads, beside
+    the mean) at 50 %; where reads or writes are alone there is no effect (`model.mixing`).
     """
 
     pattern: Pattern
