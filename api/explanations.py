@@ -227,6 +227,7 @@ _RUNG_OF = {
     "extrapolated": "campaign",
     "simulated": "simulated",
     "datasheet": "datasheet",
+    "assumed": "datasheet",
 }
 
 

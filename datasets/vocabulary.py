@@ -72,7 +72,7 @@ class DeviceState(StrEnum):
 
 
 class Evidence(StrEnum):
-    """What a prediction rests on, strongest first."""
+    """What a prediction rests on, strongest first; `assumed`: on nothing that could be cited."""
 
     MEASURED = "measured"
     INTERPOLATED = "interpolated"
@@ -80,6 +80,16 @@ class Evidence(StrEnum):
     PUBLISHED = "published"
     EXTRAPOLATED = "extrapolated"
     DATASHEET = "datasheet"
+    ASSUMED = "assumed"
+
+
+ASSUMPTION = "assumption"
+"""How the source of a number begins that nobody measured, published or rated."""
+
+
+def is_assumption(source: str) -> bool:
+    """Whether a number with this source is an assumption."""
+    return source.strip().lower().startswith(ASSUMPTION)
 
 
 POLLING_ENGINES = frozenset({Engine.IO_URING, Engine.IO_URING_CMD, Engine.SPDK})

@@ -7,4 +7,12 @@ from iojoule.datasets.vocabulary import Evidence
 EVIDENCE = tuple(evidence.value for evidence in Evidence)
 """Evidence by code; a higher code is weaker."""
 
-MEASURED, INTERPOLATED, SIMULATED, PUBLISHED, EXTRAPOLATED, DATASHEET = range(len(EVIDENCE))
+(
+    MEASURED,
+    INTERPOLATED,
+    SIMULATED,
+    PUBLISHED,
+    EXTRAPOLATED,
+    DATASHEET,
+    ASSUMED,
+) = range(len(EVIDENCE))

@@ -46,6 +46,33 @@ def with_host(profile: DeviceProfile, host: HostProfile) -> DeviceProfile:
     )
 
 
+def on_host_of(profile: DeviceProfile, other: DeviceProfile) -> DeviceProfile:
+    """The drive of one profile on the host of another: paths, CPU power, wall power and settings.
+
+    Two drives are compared on one host. What nobody knows of that host stays unknown: another
+    machine's watts say nothing about it.
+
+    Args:
+        profile: Of the drive that moves.
+        other: Of the drive whose host it moves to.
+
+    Returns:
+        The profile itself where both have one host already.
+    """
+    parts = ("host", "host_power", "system_power", "host_operation")
+    if all(getattr(profile, name) == getattr(other, name) for name in parts):
+        return profile
+    host = other.host_power.host_id if other.host_power is not None else other.host.host_id
+    return profile.model_copy(
+        update={
+            # the drive's surfaces met another host: nothing is better than interpolated
+            "host": other.host.model_copy(update={"calibrated_apart": True}),
+            **{name: getattr(other, name) for name in parts[1:]},
+            "gaps": [*profile.gaps, f"the host is {host}, that of {other.model_name}"],
+        }
+    )
+
+
 def _speed(profile: DeviceProfile, host: HostProfile) -> tuple[float, float]:
     """Core time here over that on the reference host, and its log sd."""
     known = {(p.engine, p.completion, p.submission_polling): p for p in profile.host.paths}
@@ -112,7 +139,7 @@ def _path(path: HostPath, ran: HostPath | None, ratio: float, unsure: float) -> 
                 "core_time_ns": path.core_time_ns * ratio,
                 "wakeup_ns": path.wakeup_ns * ratio,
                 "relative_sd": float(np.hypot(path.relative_sd, unsure)),
-                "evidence": Evidence.EXTRAPOLATED,
+                "evidence": _no_surer(path.evidence),
                 "source": f"{path.source}; in proportion to the paths of this host",
             }
         )
@@ -134,6 +161,11 @@ def _scheduler(cost: SchedulerCost, ratio: float, unsure: float) -> SchedulerCos
             "added_core_time_ns": cost.added_core_time_ns * ratio,
             "serial_ns": cost.serial_ns * ratio,
             "relative_sd": float(np.hypot(cost.relative_sd, unsure)),
-            "evidence": Evidence.EXTRAPOLATED,
+            "evidence": _no_surer(cost.evidence),
         }
     )
+
+
+def _no_surer(evidence: Evidence) -> Evidence:
+    """Evidence of what follows in proportion: extrapolated, or still an assumption."""
+    return Evidence.ASSUMED if evidence is Evidence.ASSUMED else Evidence.EXTRAPOLATED

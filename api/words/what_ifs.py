@@ -53,7 +53,7 @@ def differences(found: Outcome) -> Table:
 
 def recommended(side: Side) -> str:
     """What one side recommends."""
-    best = side.answer.recommended
+    best = side.row
     if best is None:
         return NOTHING_MEETS
     many = "" if side.drives == 1 else f"{side.drives} drives, each "
@@ -62,7 +62,7 @@ def recommended(side: Side) -> str:
 
 def knobs(found: Outcome) -> Iterator[str]:
     """What is set otherwise; nothing where one side recommends nothing."""
-    one, other = found.base.answer.recommended, found.changed.answer.recommended
+    one, other = found.base.row, found.changed.row
     if one is None or other is None:
         return
     if not found.knobs:

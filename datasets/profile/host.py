@@ -6,12 +6,12 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from iojoule.datasets.profile.numbers import Parameter
+from iojoule.datasets.profile.numbers import Grounded, Parameter
 from iojoule.datasets.schema import Section
-from iojoule.datasets.vocabulary import Completion, Engine, Evidence, Scheduler
+from iojoule.datasets.vocabulary import Completion, Engine, Scheduler
 
 
-class HostPath(Section):
+class HostPath(Grounded):
     """What one way of submitting and completing a request costs on the reference host."""
 
     engine: Engine
@@ -21,11 +21,9 @@ class HostPath(Section):
     core_time_ns: Annotated[float, Field(gt=0)]
     wakeup_ns: Annotated[float, Field(ge=0)]
     relative_sd: Annotated[float, Field(ge=0)]
-    evidence: Evidence
-    source: str
 
 
-class SchedulerCost(Section):
+class SchedulerCost(Grounded):
     """What a block-layer scheduler adds to every request on the reference host.
 
     `serial_ns` is spent under one lock, whatever the number of jobs.
@@ -36,8 +34,6 @@ class SchedulerCost(Section):
     added_core_time_ns: float
     serial_ns: Annotated[float, Field(ge=0)] = 0.0
     relative_sd: Annotated[float, Field(ge=0)]
-    evidence: Evidence
-    source: str
 
 
 class HostPerformance(Section):

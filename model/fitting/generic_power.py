@@ -30,7 +30,7 @@ MOST_ANCHORS = 400
 
 def _assumed(value: float, sd: float, unit: str, why: str) -> Figure:
     return Figure(
-        value=value, sd=sd, unit=unit, source=f"assumption: {why}", evidence=Evidence.DATASHEET
+        value=value, sd=sd, unit=unit, source=f"assumption: {why}", evidence=Evidence.ASSUMED
     )
 
 

@@ -175,6 +175,7 @@ def fit_device_power(
     )
     units = ("W", "J/B", "J", "J/B", "J", "W")
     seen_in = [seen and float(np.abs(x[:, i]).max()) > 0 for i in range(6)]
+    published_in = np.abs(published).max(axis=0, initial=0.0) > 0.0
     return DevicePower(
         parameters=[
             Parameter(
@@ -182,9 +183,15 @@ def fit_device_power(
                 value=rounded(fit.theta[i])[0],
                 sd=rounded(float(np.sqrt(fit.covariance[i, i])))[0],
                 unit=units[i],
-                evidence=Evidence.MEASURED if seen_in[i] else Evidence.PUBLISHED,
+                evidence=Evidence.MEASURED
+                if seen_in[i]
+                else Evidence.PUBLISHED
+                if published_in[i]
+                else recipe.priors[name].evidence,
                 source=f"weighted least squares over {seen} measurements; prior: "
-                + recipe.priors[name].source,
+                + recipe.priors[name].source
+                if seen_in[i] or published_in[i]
+                else recipe.priors[name].source,
             )
             for i, name in enumerate(names)
         ],

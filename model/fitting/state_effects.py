@@ -142,7 +142,7 @@ def _delays(operation: Direction, share: float, drive_class: str) -> tuple[Figur
 
 def _assumed(value: float, sd: float, unit: str, why: str) -> Figure:
     return Figure(
-        value=value, sd=sd, unit=unit, source=f"assumption: {why}", evidence=Evidence.DATASHEET
+        value=value, sd=sd, unit=unit, source=f"assumption: {why}", evidence=Evidence.ASSUMED
     )
 
 

@@ -7,6 +7,8 @@ of a system go and by how much at most; whoever has a sensor measures the host
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from iojoule.datasets.profile import DeviceProfile, HostPower, Parameter, SystemPower
@@ -77,6 +79,18 @@ def with_expected_host(profile: DeviceProfile) -> DeviceProfile:
     )
 
 
+HostStanding = Literal["known", "assumed", "unknown"]
+"""Whether somebody measured or published the power of a host, or it is an assumption, or nothing is
+said of it."""
+
+
+def host_standing(profile: DeviceProfile) -> HostStanding:
+    """What the CPU power of a profile's host rests on."""
+    if profile.host_power is None:
+        return "unknown"
+    return "assumed" if profile.host_power.host_id == HOST else "known"
+
+
 def expected_cpu() -> HostPower:
     """Watts of the packages."""
     return HostPower(
@@ -98,6 +112,6 @@ def expected_wall() -> SystemPower:
 
 def _assumed(name: str, value: float, sd: float, unit: str, why: str) -> Parameter:
     return Parameter(
-        name=name, value=value, sd=sd, unit=unit, evidence=Evidence.DATASHEET,
+        name=name, value=value, sd=sd, unit=unit, evidence=Evidence.ASSUMED,
         source=f"assumption: {why}",
     )  # fmt: skip

@@ -46,7 +46,7 @@ def power_entries(power: DevicePower, rows: int) -> list[LadderEntry]:
         LadderEntry(
             quantity=one.name,
             rung="datasheet"
-            if one.evidence is Evidence.DATASHEET and not measured
+            if one.evidence in (Evidence.DATASHEET, Evidence.ASSUMED) and not measured
             else rung_of(rows)
             if measured
             else "published",

@@ -159,17 +159,21 @@ def state_effects(posterior: Posterior, drive: DriveFacts, source: str) -> list[
                 PowerStateEffect(
                     power_state=state,
                     operation=operation,
-                    ceiling_bytes_per_second=_assumed(
+                    ceiling_bytes_per_second=_expected(
                         "ceiling", share * float(rate), sd, "bytes/s", source
                     ),
-                    latency_factor=_assumed("latency_factor", 1.3, 0.4, "1", source),
-                    tail_factor=_assumed("tail_factor", 3.0, 0.9, "1", source),
+                    latency_factor=_expected(
+                        "latency_factor", 1.3, 0.4, "1", "assumption: some delay below PS0"
+                    ),
+                    tail_factor=_expected(
+                        "tail_factor", 3.0, 0.9, "1", "assumption: throttling stretches tails"
+                    ),
                 )
             )
     return out
 
 
-def _assumed(name: str, value: float, sd: float, unit: str, source: str) -> Parameter:
+def _expected(name: str, value: float, sd: float, unit: str, source: str) -> Parameter:
     return Parameter(
         name=name,
         value=_digits(value),

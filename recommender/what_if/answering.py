@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import Evidence, Operation
+from iojoule.model.prior.host import host_standing
+from iojoule.model.with_host import on_host_of
 from iojoule.recommender.answer import Recommendation, Row
 from iojoule.recommender.candidates import useful_limit
 from iojoule.recommender.estimate import Estimate
@@ -18,9 +21,9 @@ from iojoule.recommender.what_if.capped import under_cap
 from iojoule.recommender.what_if.changes import changed
 from iojoule.recommender.what_if.difference import differences, knobs
 from iojoule.recommender.what_if.notes import notes
-from iojoule.recommender.what_if.outcome import Outcome, Side, Totals
-from iojoule.recommender.what_if.shared_error import Serving, weaker
-from iojoule.recommender.what_if.sharing import of_all, part_of, times
+from iojoule.recommender.what_if.outcome import Outcome, Side, Totals, serving_row
+from iojoule.recommender.what_if.shared_error import weaker
+from iojoule.recommender.what_if.sharing import Serving, part_of, power_of_all, times
 from iojoule.recommender.what_if.situation import ProfileOf, Situation
 from iojoule.recommender.workload import Scope, WorkloadProfile
 from iojoule.sim.rebuilding import UNBOUNDED, Asked, Simulating, rebuilt
@@ -39,6 +42,9 @@ LARGEST_SIMULATED_BYTES = 1 << 20
 class Answerer:
     """Answers changes of one situation; what was answered once is kept.
 
+    Another drive stands on the host of the drive to begin with. Where nobody knows what that host
+    draws, two drives are compared by their own watts alone (`Outcome.compared_scope`).
+
     Args:
         base: How things are.
         profile_of: Finds other drives.
@@ -53,6 +59,7 @@ class Answerer:
         self._profile_of = profile_of
         self._recommenders: dict[tuple[Any, ...], tuple[DeviceProfile, Recommender]] = {}
         self._named: dict[str, DeviceProfile] = {}
+        self._drives_alone: tuple[Situation, Side] | None = None
         self.base_side = self.answer(base)
 
     def ask(self, changes: Mapping[str, Any]) -> Outcome:
@@ -65,18 +72,34 @@ class Answerer:
             InputError: A change is not what it must be, or the changed question has no answer.
         """
         situation = self.changed(changes)
-        side = self.base_side if situation == self.base else self.answer(situation)
-        moved = knobs(self.base_side, side)
-        pair = (self._serving(self.base, self.base_side), self._serving(situation, side))
+        base, before = self.base, self.base_side
+        host = host_standing(base.profile)
+        another = situation.profile.device != base.profile.device
+        if another and host != "known":
+            base, before = self._of_drives_alone()
+            situation = _with_scope(situation, Scope.DEVICE)
+        side = before if situation == base else self.answer(situation)
+        moved = knobs(before, side)
+        pair = (self._serving(base, before), self._serving(situation, side))
         return Outcome(
             changes=dict(changes),
-            base=self.base_side,
+            host=host,
+            compared_scope=side.answer.scope,
+            base=before,
             changed=side,
-            same_configuration=not moved and self.base_side.feasible == side.feasible,
+            same_configuration=not moved and before.feasible == side.feasible,
             knobs=moved,
-            differences=differences(self.base_side, side, pair),
-            notes=notes(self.base, situation, side),
+            differences=differences(before, side, pair),
+            notes=notes(base, situation, side, host),
         )
+
+    def _of_drives_alone(self) -> tuple[Situation, Side]:
+        """The situation to begin with and its answer where only the drives' power counts."""
+        if self._drives_alone is None:
+            situation = _with_scope(self.base, Scope.DEVICE)
+            side = self.base_side if situation == self.base else self.answer(situation)
+            self._drives_alone = situation, side
+        return self._drives_alone
 
     def changed(self, changes: Mapping[str, Any]) -> Situation:
         """The changed situation; raises InputError where it cannot be."""
@@ -89,9 +112,10 @@ class Answerer:
             InputError: The question has no answer, or no simulated drive stands for this one.
         """
         found = self.recommend(situation, situation.workload, situation.drives)
-        row = found.recommended
+        row = serving_row(found)
         profile = self.recommender(situation).profile
-        totals = None if row is None else totals_of(situation, profile, row)
+        serving = self.serving(situation, situation.workload, row, situation.drives)
+        totals = None if serving is None else totals_of(situation, serving)
         side = Side(
             drives=situation.drives,
             geometry=dict(situation.geometry),
@@ -125,19 +149,31 @@ class Answerer:
             self._recommenders[key] = situation.profile, Recommender(profile)
         return self._recommenders[key][1]
 
-    def _serving(self, situation: Situation, side: Side) -> Serving | None:
-        """Who stands behind a recommendation; None where there is none."""
-        row = side.answer.recommended
+    def serving(
+        self, situation: Situation, workload: WorkloadProfile, row: Row | None, drives: int
+    ) -> Serving | None:
+        """So many drives that share a workload as a row says; None without a row."""
         if row is None:
             return None
         recommender = self.recommender(situation)
-        part = part_of(situation.workload, recommender.profile, situation.drives)
-        return Serving(recommender, part, row, situation.drives)
+        return Serving(recommender, part_of(workload, recommender.profile, drives), row, drives)
+
+    def _serving(self, situation: Situation, side: Side) -> Serving | None:
+        row = side.row
+        return self.serving(situation, situation.workload, row, situation.drives)
 
     def _profile(self, named: str) -> DeviceProfile:
+        """Another drive on the host of the drive to begin with."""
         if named not in self._named:
-            self._named[named] = self._profile_of(named)
+            self._named[named] = on_host_of(self._profile_of(named), self.base.profile)
         return self._named[named]
+
+
+def _with_scope(situation: Situation, scope: Scope) -> Situation:
+    workload = situation.workload
+    if workload.scope is scope:
+        return situation
+    return replace(situation, workload=workload.model_copy(update={"scope": scope}))
 
 
 def asked_of(workload: WorkloadProfile, profile: DeviceProfile) -> Asked:
@@ -160,11 +196,12 @@ def asked_of(workload: WorkloadProfile, profile: DeviceProfile) -> Asked:
     )
 
 
-def totals_of(situation: Situation, profile: DeviceProfile, row: Row) -> Totals:
-    """What all drives of a situation do, each as the row says."""
-    drives, scope = situation.drives, situation.workload.scope
+def totals_of(situation: Situation, serving: Serving) -> Totals:
+    """What all drives of a situation do, each as its row says."""
+    drives, scope, row = serving.drives, situation.workload.scope, serving.row
+    profile = serving.recommender.profile
     one: Estimate | None = getattr(row, POWER[scope])
-    power = None if one is None else of_all(profile, scope.value, one, drives)
+    power = None if one is None else power_of_all(serving, scope.value, one)
     device, energy, yearly = row.device_power_watts, row.joules_per_useful_gb, row.kwh_per_year
     served = times(row.throughput_bytes_per_second, drives)
     if one is not None and power is not None and drives > 1:

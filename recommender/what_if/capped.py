@@ -21,10 +21,10 @@ from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.screen import least_watts
 from iojoule.recommender.sla import confidence_scale
 from iojoule.recommender.what_if.changes.demand import scaled
-from iojoule.recommender.what_if.outcome import CapWhile, KeptBy, Side
-from iojoule.recommender.what_if.sharing import host_watts, of_all, times
+from iojoule.recommender.what_if.outcome import CapWhile, KeptBy, Side, serving_row
+from iojoule.recommender.what_if.sharing import host_watts, power_of_all, times
 from iojoule.recommender.what_if.situation import PowerCap, Situation
-from iojoule.recommender.workload import Current, Scope
+from iojoule.recommender.workload import Current, Scope, WorkloadProfile
 from iojoule.recommender.workload_fields import with_fields
 
 if TYPE_CHECKING:
@@ -65,9 +65,8 @@ def under_cap(
     scope, drives = search.scope, situation.drives
     power = None
     if found.row is not None:
-        one: Estimate = getattr(found.row, f"{scope.value}_power_watts")
         resting = (drives - found.active) * search.resting
-        power = of_all(profile, scope.value, one, found.active)
+        power = search.power_of(scaled(situation.workload, found.share), found.row, found.active)
         power = power.model_copy(
             update={name: getattr(power, name) + resting for name in ("value", "low", "high")}
         )
@@ -110,6 +109,7 @@ class _Search:
     ) -> None:
         self.answerer, self.situation, self.profile = answerer, situation, profile
         self.cap, self.side = cap, side
+        self.usual_row = side.row
         self.scope: Scope = cap.scope or situation.workload.scope
         self.bound = f"{self.scope.value}_power_watts_max"
         least = least_watts(profile)[self.bound]
@@ -125,7 +125,7 @@ class _Search:
 
     def meanwhile(self) -> _Meanwhile:
         """The first of what keeps the cap, or as much work as fits."""
-        drives, usual = self.situation.drives, self.side.answer.recommended
+        drives, usual = self.situation.drives, self.usual_row
         for active in range(drives, 0, -1):
             row = self._row(active, 1.0)
             if row is None:
@@ -179,19 +179,25 @@ class _Search:
             },
             "cap",
         )
-        return self.answerer.recommend(self.situation, capped, active).recommended
+        return serving_row(self.answerer.recommend(self.situation, capped, active))
 
     def usual_watts(self) -> Estimate | None:
         """What all drives draw without the cap."""
-        row = self.side.answer.recommended
+        row = self.usual_row
         if row is None:
             return None
+        return self.power_of(self.situation.workload, row, self.situation.drives)
+
+    def power_of(self, workload: WorkloadProfile, row: Row, drives: int) -> Estimate:
+        """What so many drives draw that share a workload as a row says, in the cap's scope."""
         one: Estimate = getattr(row, f"{self.scope.value}_power_watts")
-        return of_all(self.profile, self.scope.value, one, self.situation.drives)
+        serving = self.answerer.serving(self.situation, workload, row, drives)
+        assert serving is not None
+        return power_of_all(serving, self.scope.value, one)
 
     def catch_up(self, deferred: float, rate: float | None) -> tuple[float | None, float | None]:
         """How long what was deferred takes afterwards, and the energy beyond that of usual work."""
-        row, workload = self.side.answer.recommended, self.situation.workload
+        row, workload = self.usual_row, self.situation.workload
         if deferred <= 0.0:
             return 0.0, 0.0
         usual = self.usual_watts()
@@ -208,8 +214,7 @@ class _Search:
             update={"current": Current.model_validate(chosen)}
         )
         told = self.answerer.recommend(self.situation, busy, self.situation.drives).current
-        one: Estimate = getattr(told, f"{self.scope.value}_power_watts")
-        drawn = of_all(self.profile, self.scope.value, one, self.situation.drives)
+        drawn = self.power_of(busy, told, self.situation.drives)
         return seconds, seconds * (drawn.value - usual.value)
 
 

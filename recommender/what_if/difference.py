@@ -16,8 +16,8 @@ OF_POWER = (
 
 
 def knobs(base: Side, changed: Side) -> dict[str, tuple[Any, Any]]:
-    """What the two recommendations set otherwise; nothing where one of them recommends nothing."""
-    one, other = base.answer.recommended, changed.answer.recommended
+    """What the two sides set otherwise; nothing where no configuration serves one of them."""
+    one, other = base.row, changed.row
     if one is None or other is None:
         return {}
     pairs = {

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from iojoule.model.prior.host import HostStanding
 from iojoule.recommender.what_if.outcome import Side
 from iojoule.recommender.what_if.situation import Situation
 from iojoule.recommender.workload import Scope
 
 
-def notes(base: Situation, situation: Situation, side: Side) -> list[str]:
+def notes(base: Situation, situation: Situation, side: Side, host: HostStanding) -> list[str]:
     """In the order of weight."""
-    return [*_of_geometry(situation), *_of_drives(base, situation), *_of_cost(situation)]
+    return [
+        *_of_geometry(situation),
+        *_of_host(base, situation, host),
+        *_of_drives(base, situation),
+        *_of_cost(situation),
+    ]
 
 
 def _of_geometry(situation: Situation) -> Iterator[str]:
@@ -30,14 +36,28 @@ def _of_geometry(situation: Situation) -> Iterator[str]:
         )
 
 
+def _of_host(base: Situation, situation: Situation, host: HostStanding) -> Iterator[str]:
+    if base.profile.device == situation.profile.device:
+        return
+    if host != "known":
+        yield (
+            f"the power of the host of {base.profile.model_name} is {host}: only the power of the "
+            "drives is compared. Measure the host (iojoule measure host) and pass --host"
+        )
+        return
+    power = base.profile.host_power
+    yield (
+        f"both drives stand on the host {power.host_id if power else base.profile.host.host_id}, "
+        f"that of {base.profile.model_name}: its settings and its law of CPU power are the same"
+    )
+
+
 def _of_drives(base: Situation, situation: Situation) -> Iterator[str]:
     if situation.drives > 1 or base.drives > 1:
         yield (
-            "the drives share the load evenly and stand in one host, whose power without work "
-            "counts once; the answer's rows are those of one drive"
+            "the drives share the load evenly and stand in one host, whose processors serve all "
+            "of them: its power is that of the whole rate; the answer's rows are those of one drive"
         )
-    if base.profile is not situation.profile and base.profile.host_power is None:
-        yield "the drive to begin with has no known host, so that only the drives compare"
 
 
 def _of_cost(situation: Situation) -> Iterator[str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from iojoule.datasets.schema import Section
+from iojoule.model.prior.host import HostStanding
 from iojoule.recommender.answer import Recommendation, Row
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.workload import Scope
 
-OUTCOME_VERSION = 1
+OUTCOME_VERSION = 2
 """Version of the outcome's JSON layout."""
 
 
@@ -80,6 +81,15 @@ class CapWhile(Section):
     reason: str
 
 
+def serving_row(found: Recommendation) -> Row | None:
+    """The configuration that serves: what is recommended, else today's where it keeps the SLA.
+
+    Without either it is the first of the Pareto set that keeps the SLA; None where nothing does.
+    """
+    rows = (found.recommended, found.current, *found.pareto)
+    return next((row for row in rows if row is not None and row.meets_sla), found.recommended)
+
+
 class Side(Section):
     """The answer to one situation.
 
@@ -98,6 +108,11 @@ class Side(Section):
     answer: Recommendation
     totals: Totals | None
     cap: CapWhile | None
+
+    @property
+    def row(self) -> Row | None:
+        """The configuration that serves, of one drive (`serving_row`)."""
+        return serving_row(self.answer)
 
 
 class Difference(Section):
@@ -125,6 +140,10 @@ class Outcome(Section):
     Attributes:
         outcome_version: Version of this layout.
         changes: What was changed.
+        host: What the power of the host rests on, which both sides share: somebody measured or
+            published it, it is assumed, or unknown.
+        compared_scope: Whose power is compared. Where the drive changes and the host's power is
+            not known, it is that of the drives alone, whatever the workload profile asks.
         base: The answer as things are; `changed` as they would be.
         same_configuration: Whether the same configuration is recommended.
         knobs: Knob -> its setting in the base and in the changed recommendation, where they differ.
@@ -134,6 +153,8 @@ class Outcome(Section):
 
     outcome_version: int = OUTCOME_VERSION
     changes: dict[str, Any]
+    host: HostStanding
+    compared_scope: Scope
     base: Side
     changed: Side
     same_configuration: bool

@@ -11,37 +11,19 @@ and of one configuration of one drive the own errors are one error too: (own_2 -
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.equal_work import watts_of, work_of
 from iojoule.model.predictor import NORMAL_90
-from iojoule.model.sensitivity import Layout, all_gradients
-from iojoule.model.shared_surface import with_shared_surface
-from iojoule.recommender.answer import Row
-from iojoule.recommender.candidates import build_candidates
-from iojoule.recommender.demand import demand_of
+from iojoule.model.sensitivity import Layout
 from iojoule.recommender.estimate import Estimate
-from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import Current, WorkloadProfile
+from iojoule.recommender.what_if.sharing import Serving, gradients_of
 
 Floats = NDArray[np.float64]
 
 OF_HOST = ("cpu", "engine", "scheduler", "system")
 """Blocks of parameters that belong to the host."""
-
-
-@dataclass(frozen=True)
-class Serving:
-    """Drives that serve: who answers for them, what each is asked, as what, and how many."""
-
-    recommender: Recommender
-    workload: WorkloadProfile
-    row: Row
-    drives: int
 
 
 def power_change(
@@ -80,7 +62,8 @@ def power_change(
 
 def weaker(one: Evidence, other: Evidence) -> Evidence:
     """What rests on both; what was simulated says so, although some evidence is weaker."""
-    if Evidence.SIMULATED in (one, other) and Evidence.DATASHEET not in (one, other):
+    guessed = {Evidence.DATASHEET, Evidence.ASSUMED} & {one, other}
+    if Evidence.SIMULATED in (one, other) and not guessed:
         return Evidence.SIMULATED
     return max((one, other), key=list(Evidence).index)
 
@@ -114,21 +97,5 @@ def _variance(gradient: Floats, covariance: Floats) -> float:
 
 def _gradient(serving: Serving, scope: str, names: list[str]) -> Floats:
     """Gradient of the power of all drives by the shared parameters."""
-    recommender, row = serving.recommender, serving.row
-    chosen = {name: getattr(row.configuration, name) for name in Current.model_fields}
-    asked = serving.workload.model_copy(
-        update={"current": Current.model_validate(chosen), "concurrency_max": "unbounded"}
-    )
-    predictor = recommender.predictor
-    candidates = build_candidates(recommender.profile, predictor.performance.paths, asked)
-    frame = candidates.current_frame()
-    demand = demand_of(asked, candidates.current.request_bytes)
-    prediction = predictor.predict(frame)
-    work = work_of(frame, prediction, demand)
-    work = with_shared_surface(predictor, frame, prediction, work)
-    watts = watts_of(recommender.profile, frame, prediction, work, demand.rest)
-    every = all_gradients(recommender.layout, frame, prediction, work, watts, demand.rest)
-    common = serving.drives * every[scope].common[0]
-    if scope == "device_cpu":  # the host's power without work counts once
-        common[recommender.layout.at["cpu"].start] += 1 - serving.drives
-    return np.asarray(common[_places(recommender.layout, names)])
+    places = _places(serving.recommender.layout, names)
+    return np.asarray(gradients_of(serving)[scope].common[0][places])

@@ -1,27 +1,103 @@
 """Several drives of one host that share a load evenly: the part of each, and what all draw.
 
-Each serves 1/n of the demand, of the bounds on throughput, of a burst and of the concurrency. The
-host is one: what its CPU draws without work counts once, and what serving adds for every drive,
-
-    P_n = P_host + n (P_1 - P_host),    P_1 at 1/n of the load.
-
-Drives of one model err together, so the ends of the interval add up.
+Each serves 1/n of the demand, of the bounds on throughput, of a burst and of the concurrency, in
+the same configuration. What all draw with the host that they share is that of
+`recommender.one_host`. Drives of one model err together, so the ends of their intervals add up.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model import system_power
+from iojoule.model.band import NORMAL_90
+from iojoule.model.equal_work import work_of
+from iojoule.model.sensitivity import Gradients, Layout
+from iojoule.model.shared_surface import with_shared_surface
+from iojoule.recommender.answer import Row
+from iojoule.recommender.candidates import build_candidates
+from iojoule.recommender.demand import demand_of
 from iojoule.recommender.estimate import Estimate
+from iojoule.recommender.one_host import shared_gradients
+from iojoule.recommender.recommend import Recommender
+from iojoule.recommender.screen import alone_of
 from iojoule.recommender.sla import MINIMA, POWER_MAXIMA
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.workload import Current, WorkloadProfile
 from iojoule.recommender.workload_fields import with_fields
 
 _SHARED = ("demand_bytes_per_second", "demand_operations_per_second", "burst_bytes")
+
+
+@dataclass(frozen=True)
+class Serving:
+    """Drives that serve: who answers for them, what each is asked, as what, and how many."""
+
+    recommender: Recommender
+    workload: WorkloadProfile
+    row: Row
+    drives: int
+
+
+def gradients_of(serving: Serving, drives: int | None = None) -> dict[str, Gradients]:
+    """Power of all drives that serve, by scope.
+
+    Args:
+        serving: Who serves what.
+        drives: As if there were so many; None takes those that there are.
+    """
+    recommender, row = serving.recommender, serving.row
+    chosen = {name: getattr(row.configuration, name) for name in Current.model_fields}
+    asked = serving.workload.model_copy(
+        update={"current": Current.model_validate(chosen), "concurrency_max": "unbounded"}
+    )
+    predictor = recommender.predictor
+    candidates = build_candidates(recommender.profile, predictor.performance.paths, asked)
+    frame = candidates.current_frame()
+    demand = demand_of(asked, candidates.current.request_bytes)
+    prediction = predictor.predict(frame)
+    work = work_of(frame, prediction, demand, predictor.predict(alone_of(frame)))
+    work = with_shared_surface(predictor, frame, prediction, work)
+    count = serving.drives if drives is None else drives
+    return shared_gradients(recommender.layout, frame, prediction, work, count, demand.rest)
+
+
+def power_of_all(serving: Serving, scope: str, one: Estimate) -> Estimate:
+    """Power of all drives that serve, and of their host as the scope says.
+
+    Args:
+        serving: Who serves what.
+        scope: device, device_cpu or system.
+        one: The power of one drive with the host, as its row states it: its interval is wider than
+            the law's own where the row was chosen from many, and so is that of all.
+    """
+    if serving.drives == 1:
+        return one
+    layout = serving.recommender.layout
+    alone = _ends(layout, gradients_of(serving, 1)[scope])
+    shared = _ends(layout, gradients_of(serving)[scope])
+    value, low, high = shared
+    wider_low = _ratio(one.value - one.low, alone[0] - alone[1])
+    wider_high = _ratio(one.high - one.value, alone[2] - alone[0])
+    ends = {
+        "value": value,
+        "low": max(value - wider_low * (value - low), 0.0),
+        "high": value + wider_high * (high - value),
+    }
+    return one.model_copy(update=ends)
+
+
+def _ends(layout: Layout, power: Gradients) -> tuple[float, float, float]:
+    """Value and 90 % interval, W."""
+    value, half = float(power.watts[0]), NORMAL_90 * float(power.sd(layout)[0])
+    return value, value - half, value + half
+
+
+def _ratio(one: float, other: float) -> float:
+    return one / other if other > 0.0 else 1.0
 
 
 def host_watts(profile: DeviceProfile, scope: str) -> float:
@@ -35,20 +111,15 @@ def host_watts(profile: DeviceProfile, scope: str) -> float:
 
 
 def watts_of_one(profile: DeviceProfile, scope: str, watts: float, drives: int) -> float:
-    """What one drive with the host may draw, so that all draw `watts`."""
+    """What one drive with the host may draw, so that all surely draw no more than `watts`.
+
+    What serving adds to a host grows more slowly than the rate, so that n drives add at most n
+    times what one adds: the bound errs on the safe side.
+    """
     if drives == 1:
         return watts
     host = host_watts(profile, scope)
     return host + (watts - host) / drives
-
-
-def of_all(profile: DeviceProfile, scope: str, one: Estimate, drives: int) -> Estimate:
-    """Power of all drives and their host from that of one with the host."""
-    if drives == 1:
-        return one
-    host = host_watts(profile, scope)
-    value, low, high = (host + drives * (end - host) for end in (one.value, one.low, one.high))
-    return one.model_copy(update={"value": value, "low": max(low, 0.0), "high": high})
 
 
 def times(one: Estimate, factor: float) -> Estimate:

@@ -147,7 +147,9 @@ def _record_at(shared: _Shared, point: dict[str, Any]) -> Record:
 
 def columns() -> dict[str, type]:
     """What a record holds beside the changed fields, with its type."""
-    found: dict[str, type] = {"problem": str, "feasible": bool}
+    found: dict[str, type] = {
+        "problem": str, "feasible": bool, "host": str, "compared_scope": str,
+    }  # fmt: skip
     found |= dict.fromkeys((f"recommended_{name}" for name in Free.model_fields), str)
     for name in Totals.model_fields:
         found |= {f"{name}{end}": float for end in ENDS} | {f"{name}_evidence": str}
@@ -169,7 +171,8 @@ def record(outcome: Outcome) -> Record:
     """The outcome of a point as a flat row."""
     row, side = empty(), outcome.changed
     row["feasible"] = side.feasible
-    best = side.answer.recommended
+    row["host"], row["compared_scope"] = outcome.host, outcome.compared_scope.value
+    best = side.row
     if best is not None:
         for name in Free.model_fields:
             value = getattr(best.configuration, name)

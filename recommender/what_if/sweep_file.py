@@ -18,8 +18,8 @@ from iojoule.datasets.atomic import write_atomically
 from iojoule.datasets.errors import InputError, SchemaVersionError
 from iojoule.recommender.what_if.sweep import Record, Sweep, columns
 
-SCHEMA_VERSION = 1
-"""Version of the stored form; a reader refuses anything newer."""
+SCHEMA_VERSION = 2
+"""Version of the stored form; a reader refuses any other: a sweep is computed again in a while."""
 
 _PREFIX = "iojoule.what_if."
 _TYPES: dict[type, Any] = {float: pa.float64(), str: pa.string(), bool: pa.bool_()}
@@ -62,7 +62,7 @@ def read_sweep(sweep: Sweep, path: Path) -> dict[int, Record]:
     """The points of a sweep that a file already holds, by place.
 
     Raises:
-        SchemaVersionError: A newer iojoule wrote it.
+        SchemaVersionError: Another version of iojoule wrote it.
         InputError: It is no such file, or that of another sweep.
     """
     try:
@@ -78,6 +78,12 @@ def read_sweep(sweep: Sweep, path: Path) -> dict[int, Record]:
         raise SchemaVersionError(
             f"{path}: written with schema version {version}, this iojoule reads up to "
             f"{SCHEMA_VERSION}; upgrade iojoule or sweep again",
+            field="schema_version",
+        )
+    if int(version) < SCHEMA_VERSION:
+        raise SchemaVersionError(
+            f"{path}: written with schema version {version}, whose drives each stood on a host of "
+            f"their own; this iojoule reads {SCHEMA_VERSION}. Remove the file and sweep again",
             field="schema_version",
         )
     if told.get(f"{_PREFIX}fingerprint") != sweep.fingerprint():

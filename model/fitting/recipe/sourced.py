@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from iojoule.datasets.schema import Section
-from iojoule.datasets.vocabulary import Evidence
+from iojoule.datasets.vocabulary import Evidence, is_assumption
 
 Positive = Annotated[float, Field(gt=0)]
 
@@ -24,9 +24,26 @@ class Sourced(Section):
 
 
 class Figure(Sourced):
-    """A published or assumed number: value, standard deviation, unit, source."""
+    """A published or assumed number: value, standard deviation, unit, source.
+
+    A number whose source begins with "assumption" is `assumed`; stating it as measured or published
+    is refused.
+    """
 
     value: float
     sd: Annotated[float, Field(ge=0)]
     unit: str
     evidence: Evidence = Evidence.PUBLISHED
+
+    @model_validator(mode="before")
+    @classmethod
+    def _assumptions_say_so(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or not is_assumption(str(data.get("source", ""))):
+            return data
+        stated = data.get("evidence")
+        if stated is not None and Evidence(stated) not in (Evidence.DATASHEET, Evidence.ASSUMED):
+            raise ValueError(
+                f"evidence: {data['source']!r} is an assumption and cannot be {Evidence(stated)}; "
+                "leave evidence out, or name the source that it rests on"
+            )
+        return data | {"evidence": Evidence.ASSUMED}

@@ -1,4 +1,4 @@
-"""Another drive: the profile of another model, or of a file."""
+"""Another drive on the same host: the profile of another model, or of a file."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def _apply(situation: Situation, field: str, value: Any, profile_of: ProfileOf) 
 
 
 DRIVE = Kind(
-    ("drive",), "another drive or profile file: drive=samsung-860-pro-1tb", one_by_one(_apply)
+    ("drive",), "another drive or profile file: drive=samsung-860-pro", one_by_one(_apply)
 )

@@ -8,6 +8,7 @@ import {
   symbolSquare,
   symbolStar,
   symbolTriangle,
+  symbolWye,
 } from "d3-shape";
 import type { Evidence } from "../api/types";
 
@@ -18,6 +19,7 @@ const SHAPES: Record<Evidence, SymbolType> = {
   simulated: symbolSquare,
   published: symbolStar,
   datasheet: symbolCross,
+  assumed: symbolWye,
 };
 
 /** The outline of a marker of so many square pixels. */
