@@ -82,8 +82,8 @@ def explain_profile(profile: DeviceProfile, fields: Mapping[str, str]) -> Profil
     """Explain every quantity, or those predicted at one configuration where fields are stated.
 
     Raises:
-        InputError: An unknown field or an impossible value.
-        StaleProfileError: The profile does not hold under the stated conditions.
+        InputError: An unknown field, an impossible value, or conditions that the drive cannot be
+            under.
     """
     asked = ", ".join(f"{name} = {value}" for name, value in fields.items())
     found = _of_configuration(profile, fields) if fields else _of_profile(profile)

@@ -33,6 +33,7 @@ from iojoule.model.fitting.recipe import (
 )
 from iojoule.model.fitting.state_residual import with_state_residuals
 from iojoule.model.fitting.validity import valid_for
+from iojoule.model.prior.build import with_expected_watts
 
 DATA_VARIABLE = "IOJOULE_DATA"
 """Environment variable that names the folder of the public measurements."""
@@ -118,7 +119,9 @@ def fit_recipe(name: str, data: Path) -> DeviceProfile:
     """
     recipe = load_recipe(name)
     measurements, sources = load_measurements(recipe, data)
-    return fit_profile(recipe, measurements, sources)
+    profile = fit_profile(recipe, measurements, sources)
+    facts = known_facts(recipe.device, None)
+    return with_expected_watts(profile.model_copy(update={"rating": facts.rating}), facts)
 
 
 def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
@@ -177,13 +180,14 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
             }
         )
     recipe = recipe.model_copy(update={"valid_for": valid_for(recipe.valid_for, measurements)})
-    expected = Expectation(known_facts(name, measured), recipe, measurements)
+    facts = known_facts(name, measured)
+    expected = Expectation(facts, recipe, measurements)
     recipe = expected.power_recipe(measurements)
     profile = fit_profile(
         recipe, measurements, [_source(*one) for one in named], priors_of=expected.priors
     )
     whole = with_state_residuals(expected.completed(profile), measurements)
-    return Fitted(whole.model_copy(update={"flush": flush}), notes)
+    return Fitted(whole.model_copy(update={"flush": flush, "rating": facts.rating}), notes)
 
 
 def dataset_paths(paths: Sequence[Path]) -> list[Path]:

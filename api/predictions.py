@@ -119,9 +119,8 @@ def ask(
         gaps: Answer what gaps and writes leave behind (`GAP_QUANTITIES`) as well.
 
     Raises:
-        StaleProfileError: The profile does not hold under a row's conditions; names both.
-        InputError: An unknown field, an impossible value or combination, or a power state that
-            the drive does not have; the message names row and field.
+        InputError: An unknown field, an impossible value or combination, or a power state or
+            conditions that the drive does not have; the message names row and field.
     """
     check_names(names, place, (*with_ends((*QUANTITIES, *GAP_QUANTITIES)), EVIDENCE))
     quantities = (*QUANTITIES, *GAP_QUANTITIES) if gaps else QUANTITIES

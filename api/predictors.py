@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from iojoule.datasets.errors import StaleProfileError
+from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Conditions
 from iojoule.model.frame import make_frame
@@ -31,7 +31,7 @@ class Predictors:
         """The predictor where some conditions are stated.
 
         Raises:
-            StaleProfileError: The profile does not hold there; names the condition.
+            InputError: The drive cannot be under a condition; names it.
         """
         known = {name: value for name, value in stated.items() if value is not None}
         key = tuple(known.get(name) for name in FIELDS)
@@ -50,7 +50,7 @@ class Predictors:
         """Predict rows, each under its own conditions; as `Predictor.predict` of `only`.
 
         Raises:
-            StaleProfileError: As above; the message starts with the row.
+            InputError: As above; the message starts with the row.
         """  # fmt: skip
         frame, used = make_frame(self.profile, columns, rows)
         if not conditions:
@@ -62,8 +62,8 @@ class Predictors:
         for cells, places in groups.items():
             try:
                 predictors.append(self.under(dict(zip(conditions, cells, strict=True))))
-            except StaleProfileError as error:
-                raise StaleProfileError(
+            except InputError as error:
+                raise InputError(
                     f"row {places[0] + 1}: {error.message}", field=error.field
                 ) from None
         parts = (

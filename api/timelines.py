@@ -159,8 +159,7 @@ def time_line(
         place: Names the fields in messages.
 
     Raises:
-        StaleProfileError: The profile does not hold under the stated conditions.
-        InputError: A field that is unknown, impossible or said by the phases; a time line that is
+        InputError: Conditions that the drive cannot be under; a field that is unknown, impossible or said by the phases; a time line that is
             empty or too long; a profile that knows nothing of writes over time.
     """
     check_names(list(fields), place, ())

@@ -58,14 +58,6 @@ class NoProfileError(InputError):
     title = "No device profile"
 
 
-class StaleProfileError(InputError):
-    """The profile was measured under other conditions; the message names them: recalibrate."""
-
-    exit_code = 19
-    http_status = 409
-    title = "Stale: recalibrate"
-
-
 class SchemaVersionError(InputError):
     """A stored file was written by a newer (or unknown) version of the schema."""
 

@@ -106,13 +106,32 @@ def impossible(
     queue_depth: int | None = None,
     scheduler: Scheduler | str | None = None,
     submission_polling: bool | None = None,
+    interface: str | None = None,
 ) -> tuple[str, str] | None:
     """Say why a configuration cannot exist.
+
+    Args:
+        engine: I/O engine.
+        completion: How the host learns that a request is done.
+        queue_depth: Requests in flight of one job.
+        scheduler: Of the block layer.
+        submission_polling: Whether a kernel thread polls for requests.
+        interface: How the drive is attached: nvme, sata or sas.
 
     Returns:
         `(field, reason)`, or None when the configuration is possible. What is None is unknown
         and contradicts nothing.
     """
+    if interface not in (None, "nvme"):
+        if engine is not None and Engine(engine) in BYPASSING_ENGINES:
+            return "engine", (
+                f"{engine} speaks NVMe to the drive, and this one is attached by {interface}; use "
+                "io_uring, libaio or psync"
+            )
+        if interface == "sata" and completion == Completion.POLLED:
+            return "completion", (
+                "a SATA drive has no queues that could be polled; say interrupt, or leave it out"
+            )
     if engine == Engine.SPDK and completion == Completion.INTERRUPT:
         return "completion", "spdk is always polled; leave completion out or say polled"
     if (

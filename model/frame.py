@@ -246,6 +246,7 @@ def check_frame(frame: Frame, profile: DeviceProfile) -> None:
             queue_depth=1 + int(is_deep),
             scheduler=SCHEDULERS[scheduler],
             submission_polling=bool(polling),
+            interface=profile.interface,
         )
         if reason:
             raise InputError(f"row {row + 1}: {reason[0]}: {reason[1]}", field=reason[0])

@@ -19,7 +19,7 @@ from iojoule.model import (
 from iojoule.model.band import NORMAL_90, Band
 from iojoule.model.columns import Codes
 from iojoule.model.direction import Direction, merge
-from iojoule.model.evidence import DATASHEET, INTERPOLATED, PUBLISHED, SIMULATED
+from iojoule.model.evidence import DATASHEET, EXTRAPOLATED, INTERPOLATED, PUBLISHED, SIMULATED
 from iojoule.model.frame import Frame, make_frame
 from iojoule.model.mixing import mix
 from iojoule.model.operating_point import OperatingPoint, operating_point
@@ -116,6 +116,8 @@ class Predictor:
             mixed.evidence[mixed.evidence < DATASHEET] = SIMULATED
         if self.profile.host.calibrated_apart:
             mixed.evidence[:] = np.maximum(mixed.evidence, INTERPOLATED)
+        if self.profile.other_conditions:
+            mixed.evidence[:] = np.maximum(mixed.evidence, EXTRAPOLATED)
         if operating is not None:
             host_work.unsure(mixed, frame, points, operating)
         waits = self._wake(frame, mixed)

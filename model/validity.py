@@ -1,10 +1,11 @@
-"""Where a profile holds: conditions nobody stated widen its answers, others make them stale.
+"""Where a profile holds: conditions that are unknown or differ widen its answers.
 
 Model, specimen, firmware, link, temperature and host are nested effects. What a profile was fitted
 on is one draw of each; an answer for a drive under unknown conditions carries the spread of all
-that is not known to be the same (stated priors, model/prior/assumptions.toml). Under a condition
-that is known to be another, measurements do not speak: the answer is "stale: recalibrate". Asked
-about the very drive that was measured, nothing is left of the spread between specimens.
+that is not known to be the same (stated priors, model/prior/assumptions.toml). A condition that is
+known to differ from what was measured widens more, and leaves no answer better than extrapolated.
+Asked about the very drive that was measured, nothing is left of the spread between specimens. What
+the drive cannot be (a later link, more lanes, temperatures beyond its rating) is refused.
 """
 
 from __future__ import annotations
@@ -13,19 +14,27 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from iojoule.datasets.errors import StaleProfileError
-from iojoule.datasets.profile import FACTS_RECIPE, DeviceProfile, Parameter
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.links import (
+    GENERAL_CELSIUS,
+    LANE_BYTES_PER_SECOND,
+    LINK_LANES,
+    LINK_WIDTHS,
+)
+from iojoule.datasets.profile import DeviceProfile, Parameter
 from iojoule.datasets.schema import Conditions
 from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.normal import NORMAL_90
 from iojoule.model.prior.document import load_assumptions
-from iojoule.model.prior.facts import LANE_BYTES_PER_SECOND
 
 WORN_OUT_PERCENT = 100.0
 """Rated endurance used up: beyond it nobody rates a drive (NVM Express Base Specification 2.1,
 SMART / Health Information log, Percentage Used)."""
 
-LINK_LANES = 4
-"""Lanes of the NVMe drives that profiles are of, where they do not say."""
+DIFFERENT_OVER_UNKNOWN = 3.0
+"""Log sd of a condition that is known to differ over that of one that nobody stated: assumption. Most
+hosts of whom nothing is known have the condition that was measured; of those who state another one,
+none has."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +43,7 @@ class Verdict:
 
     Attributes:
         field: The condition.
-        standing: same | unknown | stale.
+        standing: same | unknown | different.
         sd: What it adds, log sd; 0 where it is the same.
         said: In words.
     """
@@ -64,46 +73,111 @@ FIELDS = (
 
 def judge(profile: DeviceProfile, asked: Conditions) -> list[Verdict]:
     """Every condition against what the profile was measured under."""
-    return [_specimen(profile, asked), *(_with_prior(*one) for one in _standings(profile, asked))]
+    return [
+        _specimen(profile, asked),
+        *(_with_prior(profile, asked, *one) for one in _standings(profile, asked)),
+    ]
+
+
+def refuse_impossible(profile: DeviceProfile, asked: Conditions) -> None:
+    """Refuse conditions that this drive cannot be under.
+
+    Raises:
+        InputError: Names the condition and the remedy.
+    """
+    rating = profile.rating
+    generation, lanes = asked.pcie_generation, asked.pcie_lanes
+    for field, value in (("pcie_generation", generation), ("pcie_lanes", lanes)):
+        if value is not None and profile.interface in ("sata", "sas"):
+            raise InputError(
+                f"{field}: {profile.model_name} is a {profile.interface.upper()} drive and has no "
+                "PCIe link; leave it out",
+                field=field,
+            )
+    latest = rating.pcie_generation or max(LANE_BYTES_PER_SECOND)
+    if generation is not None and generation > latest:
+        whose = (
+            f"{profile.model_name} has PCIe {latest}.0"
+            if rating.pcie_generation
+            else f"no drive of a generation after PCIe {latest}.0 is known"
+        )
+        raise InputError(
+            f"pcie_generation: {generation} is not possible, {whose}; state the generation that "
+            "the link runs at",
+            field="pcie_generation",
+        )
+    most = rating.pcie_lanes or LINK_LANES
+    if lanes is not None and (lanes > most or lanes not in LINK_WIDTHS):
+        widths = ", ".join(str(width) for width in LINK_WIDTHS if width <= most)
+        raise InputError(
+            f"pcie_lanes: {lanes} is not possible for {profile.model_name}, whose link has "
+            f"{widths} lanes; state the lanes that the link runs with",
+            field="pcie_lanes",
+        )
+    low, high = rating.temperature_celsius or GENERAL_CELSIUS
+    whose = "the drive's rating" if rating.temperature_celsius else "the range of such drives"
+    for field, degrees in _temperatures(asked):
+        if not low <= degrees <= high:
+            raise InputError(
+                f"{field}: {degrees:g} °C lies outside {whose}, {low:g} to {high:g} °C; state the "
+                "temperature that the drive reports (nvme smart-log)",
+                field=field,
+            )
 
 
 def under(profile: DeviceProfile, asked: Conditions) -> DeviceProfile:
-    """The profile as it answers under some conditions: wider by what is unknown.
+    """The profile as it answers under some conditions: wider by what is unknown or differs.
 
     Another specimen than the measured one is the rule: only a stated `device_serial_hash` that is
     the measured drive's takes the spread between specimens away. The spread is shared by all
     configurations: it cancels in their differences.
 
     Raises:
-        StaleProfileError: A condition lies outside what the profile is valid for; names it.
+        InputError: The drive cannot be under a condition; names it.
     """
+    refuse_impossible(profile, asked)
     verdicts = judge(profile, asked)
-    stale = [one for one in verdicts if one.standing == "stale"]
-    if stale:
-        raise StaleProfileError(
-            f"stale: recalibrate: {'; '.join(one.said for one in stale)}. Measure the drive under "
-            "these conditions (iojoule measure plan --plan quick), fit, and use --profile",
-            field=stale[0].field,
-        )
     profile = _on_link(profile, asked)
     between = profile.between_drives_relative_sd
     sd = math.sqrt(sum(one.sd**2 for one in verdicts))
     specimen, *others = verdicts
     unknown = [one.field for one in others if one.standing == "unknown"]
+    other = [one for one in others if one.standing == "different"]
     source = specimen.said if specimen.standing == "same" else between.source
     source += f"; unknown: {', '.join(unknown)}" if unknown else ""
+    source += f"; not as measured: {'; '.join(one.said for one in other)}" if other else ""
     widened = between.model_copy(update={"value": sd, "source": source})
-    return profile.model_copy(update={"between_drives_relative_sd": widened})
+    return profile.model_copy(
+        update={
+            "between_drives_relative_sd": widened,
+            "other_conditions": [one.field for one in other],
+        }
+    )
+
+
+def _link_rate(profile: DeviceProfile, asked: Conditions) -> float | None:
+    """Rate of the stated link, bytes a second; None where none is stated."""
+    generation = asked.pcie_generation
+    if generation is None and asked.pcie_lanes is not None:
+        generation = profile.rating.pcie_generation or max(
+            profile.valid_for.pcie_generation, default=None
+        )
+    if generation not in LANE_BYTES_PER_SECOND:
+        return None
+    own = profile.rating.pcie_lanes or LINK_LANES
+    return LANE_BYTES_PER_SECOND[generation] * min(asked.pcie_lanes or own, own)
 
 
 def _on_link(profile: DeviceProfile, asked: Conditions) -> DeviceProfile:
-    """A drive that nobody measured is no faster than the link that is stated."""
-    if profile.recipe != FACTS_RECIPE or asked.pcie_generation not in LANE_BYTES_PER_SECOND:
+    """No drive is faster than the link that is stated; a faster link than its own is allowed for.
+
+    A drive that was measured on a slower link than the stated one may pass more: its answers are
+    not bound by the old link, and wider (`_with_prior`).
+    """
+    rate, link = _link_rate(profile, asked), profile.link_bytes_per_second
+    if rate is None or (link is not None and link.value == rate):
         return profile
-    lane = LANE_BYTES_PER_SECOND[asked.pcie_generation]
-    rate = lane * min(asked.pcie_lanes or LINK_LANES, LINK_LANES)
-    link = profile.link_bytes_per_second
-    if link is not None and link.value <= rate:
+    if link is not None and link.value <= rate and not _measured_on_link(profile, asked):
         return profile
     stated = Parameter(
         name="link_bytes_per_second",
@@ -111,9 +185,15 @@ def _on_link(profile: DeviceProfile, asked: Conditions) -> DeviceProfile:
         sd=0.0,
         unit="bytes/s",
         evidence=Evidence.DATASHEET,
-        source=f"PCIe {asked.pcie_generation}.0 as stated",
+        source=f"PCIe {asked.pcie_generation or 'of the drive'}, {asked.pcie_lanes or 'all'} lanes",
     )
     return profile.model_copy(update={"link_bytes_per_second": stated})
+
+
+def _measured_on_link(profile: DeviceProfile, asked: Conditions) -> bool:
+    """Whether measurements on another generation of the link carry the profile."""
+    known = profile.valid_for.pcie_generation
+    return bool(known) and asked.pcie_generation is not None and asked.pcie_generation not in known
 
 
 def _specimen(profile: DeviceProfile, asked: Conditions) -> Verdict:
@@ -125,10 +205,20 @@ def _specimen(profile: DeviceProfile, asked: Conditions) -> Verdict:
     return Verdict(SPECIMEN, "unknown", sd, "another drive than the measured one, or nobody said")
 
 
-def _with_prior(field: str, standing: str, said: str) -> Verdict:
+def _with_prior(
+    profile: DeviceProfile, asked: Conditions, field: str, standing: str, said: str
+) -> Verdict:
+    """The verdict with its log sd: the prior's where unknown, more where the condition differs."""
     priors = load_assumptions().conditions
     name = field if field in priors else {"host_id": "host"}.get(field, "temperature")
-    return Verdict(field, standing, priors[name].sd if standing == "unknown" else 0.0, said)
+    sd = {"same": 0.0, "unknown": 1.0, "different": DIFFERENT_OVER_UNKNOWN}[standing]
+    sd *= priors[name].sd
+    if field == "pcie_generation" and standing == "different":
+        rate, link = _link_rate(profile, asked), profile.link_bytes_per_second
+        if rate is not None and link is not None and rate > link.value:
+            # the 90 % interval reaches what the faster link lets through
+            sd = max(sd, math.log(rate / link.value) / NORMAL_90)
+    return Verdict(field, standing, sd, said)
 
 
 def _standings(profile: DeviceProfile, asked: Conditions) -> Iterator[tuple[str, str, str]]:
@@ -156,37 +246,36 @@ def _listed(field: str, asked: object, known: Sequence[object]) -> tuple[str, st
     if asked in known:
         return field, "same", f"{field} {asked} is what was measured"
     has = " or ".join(str(one) for one in known)
-    return field, "stale", f"{field} is {asked}, the profile was measured with {has}"
+    return field, "different", f"{field} is {asked}, the profile was measured with {has}"
 
 
 def _lanes(profile: DeviceProfile, asked: Conditions) -> tuple[str, str, str]:
-    """Fewer lanes make a link that was not measured; more than the drive has change nothing."""
+    """Fewer lanes make a link that was not measured."""
     if asked.pcie_lanes is None:
         return "pcie_lanes", "unknown", "pcie_lanes is not stated"
-    if asked.pcie_lanes < LINK_LANES and profile.recipe != FACTS_RECIPE:
-        return (
-            "pcie_lanes",
-            "stale",
-            f"pcie_lanes is {asked.pcie_lanes}, the profile was measured with {LINK_LANES}",
-        )
+    own = profile.rating.pcie_lanes or LINK_LANES
+    if asked.pcie_lanes < own:
+        return "pcie_lanes", "different", f"pcie_lanes is {asked.pcie_lanes}, the drive has {own}"
     return "pcie_lanes", "same", "the drive has all its lanes"
 
 
+def _temperatures(asked: Conditions) -> list[tuple[str, float]]:
+    """Stated temperatures of the drive by field."""
+    fields = ("temperature_celsius_mean", "temperature_celsius_max")
+    return [(name, degrees) for name in fields if (degrees := getattr(asked, name)) is not None]
+
+
 def _temperature(valid: tuple[float, float] | None, asked: Conditions) -> tuple[str, str, str]:
-    stated = {
-        field: degrees
-        for field in ("temperature_celsius_mean", "temperature_celsius_max")
-        if (degrees := getattr(asked, field)) is not None
-    }
+    stated = _temperatures(asked)
     if not stated:
         return "temperature_celsius_mean", "unknown", "the temperature is not stated"
     if valid is None:
-        return next(iter(stated)), "unknown", "the profile does not state its temperatures"
-    for field, degrees in stated.items():
+        return stated[0][0], "unknown", "the profile does not state its temperatures"
+    for field, degrees in stated:
         if not valid[0] <= degrees <= valid[1]:
             measured = f"the profile was measured from {valid[0]:g} to {valid[1]:g} °C"
-            return field, "stale", f"the drive is at {degrees:g} °C, {measured}"
-    return next(iter(stated)), "same", "the temperature is one that was measured"
+            return field, "different", f"the drive is at {degrees:g} °C, {measured}"
+    return stated[0][0], "same", "the temperature is one that was measured"
 
 
 def _worn(percent: float | None) -> tuple[str, str, str]:
@@ -195,7 +284,7 @@ def _worn(percent: float | None) -> tuple[str, str, str]:
     if percent > WORN_OUT_PERCENT:
         return (
             "percentage_used",
-            "stale",
+            "different",
             f"percentage_used is {percent:g}: the rated endurance is used up",
         )
     return "percentage_used", "same", "within the rated endurance"

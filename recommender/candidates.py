@@ -167,6 +167,9 @@ def _check_current(
             f"{profile.model_name}; it has {', '.join(map(str, known))}",
             field="current.power_state",
         )
+    reason = impossible(current.engine, current.completion, interface=profile.interface)
+    if reason is not None:
+        raise InputError(f"current.{reason[0]}: {reason[1]}", field=f"current.{reason[0]}")
     useful = workload.workload.useful_request_bytes
     if useful is not None and current.request_bytes < useful:
         raise InputError(
@@ -191,6 +194,23 @@ def _check_current(
             "current.queue_depth or current.jobs",
             field="concurrency_max",
         )
+
+
+def _check_listed(profile: DeviceProfile, free: Free) -> None:
+    """Refuse engines and completions that are listed and that no drive of this interface has.
+
+    Raises:
+        InputError: Names the knob.
+    """
+    for name in ("engine", "completion"):
+        for word in getattr(free, name) or ():
+            reason = impossible(
+                **{"engine": None, "completion": None, name: word}, interface=profile.interface
+            )
+            if reason is not None:
+                raise InputError(
+                    f"free.{name}: {reason[1]}; take it off the list", field=f"free.{name}"
+                )
 
 
 def _axis(
@@ -249,8 +269,12 @@ def _routes(
     possible = [
         Path(ENGINES.index(e), COMPLETIONS.index(c), bool(p), SCHEDULERS.index(s))
         for e, c, p, s in chosen
-        if impossible(e, c, scheduler=s, submission_polling=bool(p)) is None
+        if impossible(
+            e, c, scheduler=s, submission_polling=bool(p), interface=profile.interface
+        )
+        is None
     ]
+    _check_listed(profile, free)
     known = [path for path in possible if paths.keys[code_of_path(path)]]
     if not known:
         raise InputError(

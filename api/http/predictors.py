@@ -79,8 +79,7 @@ class ServedProfiles:
         """The recommender, and with it the predictor, of a drive by its id.
 
         Raises:
-            StaleProfileError: The profile does not hold under these conditions; names the
-                condition.
+            InputError: The drive cannot be under these conditions; names the condition.
         """
         figures.RECOMMENDER_LOOKUPS.inc()
         return self._recommender(self.of(device), conditions)

@@ -14,6 +14,7 @@ from iojoule.datasets.profile.assessment import (
 from iojoule.datasets.profile.document import (
     FACTS_RECIPE,
     DeviceProfile,
+    DriveRating,
     SourceRecord,
     ValidFor,
 )
@@ -98,6 +99,7 @@ __all__ = [
     "DevicePower",
     "DeviceProfile",
     "DramPower",
+    "DriveRating",
     "FactUsed",
     "FlushCost",
     "HeldOut",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
+from iojoule.datasets.links import SATA_BYTES_PER_SECOND, Interface
 from iojoule.datasets.profile.assessment import Assessment
 from iojoule.datasets.profile.drive import DevicePower, FlushCost, IdleBehaviour, WriteState
 from iojoule.datasets.profile.evidence import Ladder
@@ -28,8 +29,24 @@ FACTS_RECIPE = "facts"
 """Recipe of a profile that no measurement carries: built from a drive's facts alone."""
 
 
+class DriveRating(Section):
+    """What a drive is made for: beyond it nothing can be asked. None: it is not stated.
+
+    Attributes:
+        interface: How it is attached.
+        pcie_generation: The latest that it speaks; it falls back to earlier ones.
+        pcie_lanes: The most that it has.
+        temperature_celsius: Lowest and highest at which it is rated to work.
+    """
+
+    interface: Interface | None = None
+    pcie_generation: int | None = None
+    pcie_lanes: int | None = None
+    temperature_celsius: tuple[float, float] | None = None
+
+
 class ValidFor(Section):
-    """Outside these conditions an answer widens or says stale.
+    """Outside these conditions an answer widens.
 
     `device_serial_hash` names the one drive that was measured; None where nobody said, or several.
     """
@@ -56,7 +73,11 @@ class SourceRecord(Section):
 
 
 class DeviceProfile(Section):
-    """Everything fitted for one SSD model; the JSON file is this, field by field."""
+    """Everything fitted for one SSD model; the JSON file is this, field by field.
+
+    `other_conditions` names those of a question that are known to differ from what was measured
+    (`model.validity`): no answer is then better than extrapolated.
+    """
 
     schema_version: int
     device: str
@@ -89,12 +110,22 @@ class DeviceProfile(Section):
     state_residuals: list[StateResidual] | None = None
     rebuilt: Rebuilt | None = None
     flush: FlushCost | None = None
+    rating: DriveRating = Field(default_factory=DriveRating)
+    other_conditions: list[str] = Field(default_factory=list)
     gaps: list[str]
 
     @model_validator(mode="before")
     @classmethod
     def _earlier_host(cls, data: Any) -> Any:
         return carried_over(data, "host_power", "system_power")
+
+    @property
+    def interface(self) -> Interface | None:
+        """How the drive is attached; None where neither its rating nor its link says."""
+        link = self.link_bytes_per_second
+        if self.rating.interface is None and link is not None:
+            return "sata" if link.value == SATA_BYTES_PER_SECOND else "nvme"
+        return self.rating.interface
 
     def surface(self, operation: Operation | str, pattern: Pattern | str) -> Surface | None:
         """Return the surface of one operation and pattern, or None where nothing is known."""

@@ -21,6 +21,7 @@ from iojoule.model.fitting.recipe import Recipe, generic_recipe
 from iojoule.model.prior.cache import expected_writes
 from iojoule.model.prior.document import FLOWS, LearnedPrior, load_prior
 from iojoule.model.prior.facts import DriveFacts
+from iojoule.model.prior.host import with_expected_host_power
 from iojoule.model.prior.ladder import prior_entries
 from iojoule.model.prior.large_requests import join_large_requests
 from iojoule.model.prior.posterior import Posterior, condition
@@ -46,6 +47,33 @@ def build_profile(drive: DriveFacts, prior: LearnedPrior | None = None) -> Devic
         prior: The learned prior; None takes the one that ships.
     """
     return profile_of(drive, condition(prior or load_prior(), drive))
+
+
+POWER_GAP = "device power"
+"""How the gap begins that a drive's expected watts fill."""
+
+
+def with_expected_watts(
+    profile: DeviceProfile, drive: DriveFacts, prior: LearnedPrior | None = None
+) -> DeviceProfile:
+    """A measured profile with the watts that drives like it draw, where nobody knows its own.
+
+    The host's are then those that a drive that nobody measured is answered with.
+
+    Args:
+        profile: Fitted; what it knows stays.
+        drive: The drive's facts.
+        prior: The learned prior; None takes the one that ships.
+    """
+    if profile.device_power is None:
+        power = prior_power(condition(prior or load_prior(), drive), drive, SOURCE)
+        said = (
+            f"{POWER_GAP}: no sensor saw it; it is expected of drives with its facts. Attach one, "
+            "repeat the runs and fit again"
+        )
+        gaps = [*(gap for gap in profile.gaps if not gap.startswith(POWER_GAP)), said]
+        profile = profile.model_copy(update={"device_power": power, "gaps": gaps})
+    return with_expected_host_power(profile)
 
 
 def profile_of(drive: DriveFacts, posterior: Posterior) -> DeviceProfile:
@@ -99,6 +127,7 @@ def profile_of(drive: DriveFacts, posterior: Posterior) -> DeviceProfile:
         host_power=None,
         system_power=None,
         ladder=Ladder(entries=prior_entries(posterior)),
+        rating=drive.rating,
         gaps=[
             NOBODY_MEASURED,
             "CPU and wall power: they belong to a host; measure it",
@@ -177,7 +206,7 @@ def _sources(posterior: Posterior) -> list[SourceRecord]:
 
 
 def _link_source(drive: DriveFacts) -> str:
-    if drive.sata or drive.pcie_generation is not None:
+    if drive.sata or drive.rating.pcie_generation is not None:
         return "catalogue"
     return "assumption: four lanes of the slowest PCIe generation that carries what is rated"
 

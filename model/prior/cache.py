@@ -143,7 +143,7 @@ def expected_writes(drive: DriveFacts, power: DevicePower | None) -> WriteState 
     if drive.xpoint or drive.datacentre or cell not in PAST_CACHE:
         return None
     capacity, past = capacity_of(drive), PAST_CACHE[cell]
-    cache = expected_cache(capacity, 0 if drive.sata else drive.pcie_generation)
+    cache = expected_cache(capacity, 0 if drive.sata else drive.rating.pcie_generation)
     terabytes = (capacity or COMMON_CAPACITY[0]) / 1e12
     sequential = past.bytes_per_second * (min(terabytes, 1.0) if past.by_capacity else 1.0)
 

@@ -7,24 +7,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from iojoule.datasets.catalogue import Drive, Fact
+from iojoule.datasets.links import (
+    INDUSTRIAL_CELSIUS,
+    LANE_BYTES_PER_SECOND,
+    LINK_LANES,
+    SATA_BYTES_PER_SECOND,
+)
 from iojoule.datasets.measured_drive import MeasuredDrive
+from iojoule.datasets.profile import DriveRating
 from iojoule.datasets.profile.evidence import FactUsed
 from iojoule.datasets.vocabulary import Operation
 from iojoule.model.prior.document import load_assumptions
 from iojoule.model.prior.large_requests import apart_share
-
-LANE_BYTES_PER_SECOND = {
-    1: 2.5e9 * 8 / 10 / 8,
-    2: 5e9 * 8 / 10 / 8,
-    3: 8e9 * 128 / 130 / 8,
-    4: 16e9 * 128 / 130 / 8,
-    5: 32e9 * 128 / 130 / 8,
-}
-"""Bytes per second of a PCIe lane by generation: transfers a second times the line code (PCI
-Express Base specification)."""
-
-SATA_BYTES_PER_SECOND = 6e9 * 8 / 10 / 8
-"""Serial ATA at 6 Gbit/s with its 8b/10b code."""
 
 LEAST_CAP_WATTS = 0.5
 """A lower cap of an operational state is no cap of a real drive (emulated drives say 0.01 W)."""
@@ -199,9 +193,8 @@ class DriveFacts:
     Attributes:
         caps_watts: Caps of the operational states from PS0 on.
         link_bytes_per_second: Rate of the link, where it is known.
-        fact_sources: Where capacity, caps and link come from.
         cell: Kind of memory cell as stated (TLC, QLC ...).
-        pcie_generation: Of its link.
+        rating: Interface, link and temperatures beyond which the drive is not made.
     """
 
     device: str
@@ -217,7 +210,7 @@ class DriveFacts:
     endurance: Fact | None = None
     firmware: str | None = None
     cell: str | None = None
-    pcie_generation: int | None = None
+    rating: DriveRating = field(default_factory=DriveRating)
 
     def without_measurements(self) -> DriveFacts:
         """The same drive, known by identify data and data sheet only."""
@@ -255,7 +248,6 @@ def facts_of(drive: Drive) -> DriveFacts:
     capacity, transfer = drive.fact("capacity"), drive.fact("max_transfer_size")
     hardware = drive.fact("hardware_class")
     cell = next(filter(None, map(drive.fact, CELL_METRICS)), None)
-    generation = drive.fact("pcie_generation")
     return DriveFacts(
         device=drive.id,
         model=drive.model,
@@ -272,7 +264,24 @@ def facts_of(drive: Drive) -> DriveFacts:
         link_bytes_per_second=link[0] if link is not None else _least_link(found),
         endurance=drive.fact("endurance_bytes_written"),
         cell=None if cell is None else str(cell.value),
+        rating=rating_of(drive),
+    )
+
+
+def rating_of(drive: Drive) -> DriveRating:
+    """What the catalogue says the drive is made for; None where it does not."""
+    generation, lanes = drive.fact("pcie_generation"), drive.fact("pcie_lanes")
+    low, high = (drive.fact(f"operating_temperature_{end}") for end in ("min", "max"))
+    celsius = None
+    if high is not None:
+        celsius = (0.0 if low is None else float(low.value), float(high.value))
+    elif drive.drive_class == "industrial":
+        celsius = INDUSTRIAL_CELSIUS
+    return DriveRating(
+        interface=None if drive.interface == "unknown" else drive.interface,
         pcie_generation=None if generation is None else int(float(generation.value)),
+        pcie_lanes=None if lanes is None else int(float(lanes.value)),
+        temperature_celsius=celsius,
     )
 
 
@@ -297,6 +306,7 @@ def facts_of_measured(drive: MeasuredDrive, device: str) -> DriveFacts:
         capacity_bytes=drive.capacity_bytes,
         max_transfer_bytes=drive.max_transfer_bytes,
         firmware=drive.firmware,
+        rating=DriveRating(interface="nvme" if drive.power_states else None),
     )
 
 
@@ -412,5 +422,5 @@ def _link(drive: Drive) -> tuple[float, str] | None:
     fact, lanes = drive.fact("pcie_generation"), drive.fact("pcie_lanes")
     if fact is None or isinstance(fact.value, str):
         return None
-    count = 4 if lanes is None else int(float(lanes.value))
+    count = LINK_LANES if lanes is None else int(float(lanes.value))
     return LANE_BYTES_PER_SECOND[int(fact.value)] * count, fact.source

@@ -63,19 +63,30 @@ SLOPE = (1.15, 0.07)
 RELATIVE_SD = 0.05
 
 
+def with_expected_host_power(profile: DeviceProfile) -> DeviceProfile:
+    """The profile with CPU and wall power of such a host, where it has none; its speed stays.
+
+    Performance was then measured on a host whose watts nobody knows.
+    """
+    if profile.host_power is not None:
+        return profile
+    return profile.model_copy(
+        update={
+            "host_power": expected_cpu(),
+            "system_power": expected_wall(),
+            "gaps": [*(gap for gap in profile.gaps if not gap.startswith(HOST_GAP)), ASSUMED],
+        }
+    )
+
+
 def with_expected_host(profile: DeviceProfile) -> DeviceProfile:
     """The profile with speed, CPU and wall power of such a host, where it has none."""
     if profile.host_power is not None:
         return profile
     # how much an unknown host may differ is part of the surfaces' doubt
     host = at_speed(profile.host, CORE_TIME_RATIO, 0.0)
-    return profile.model_copy(
-        update={
-            "host": host.model_copy(update={"host_id": HOST, "cpu_cores": CORES}),
-            "host_power": expected_cpu(),
-            "system_power": expected_wall(),
-            "gaps": [*(gap for gap in profile.gaps if not gap.startswith(HOST_GAP)), ASSUMED],
-        }
+    return with_expected_host_power(profile).model_copy(
+        update={"host": host.model_copy(update={"host_id": HOST, "cpu_cores": CORES})}
     )
 
 

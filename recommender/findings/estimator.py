@@ -15,7 +15,6 @@ from iojoule.model.evidence import EXTRAPOLATED, PUBLISHED
 from iojoule.model.frame import COMPLETIONS, USED, Frame, make_frame, used_columns
 from iojoule.model.performance import WAKEUP_EXPONENT
 from iojoule.model.predictor import NORMAL_90, QUANTITIES, Prediction, Predictor
-from iojoule.model.prior.facts import SATA_BYTES_PER_SECOND
 from iojoule.model.prior.large_requests import large_write_loss
 from iojoule.model.sensitivity import Gradients, Layout, all_gradients
 from iojoule.model.shared_surface import with_shared_surface
@@ -128,7 +127,7 @@ class Estimator:
         self.standing = {k: v for k, v in (standing or {}).items() if k in known}
         self.unmeasured = profile.recipe == FACTS_RECIPE
         link = profile.link_bytes_per_second
-        sata = link is not None and link.value == SATA_BYTES_PER_SECOND
+        sata = profile.interface == "sata"
         # log of what writes of several commands lose, and its sd; a measured surface knows
         self.write_loss = large_write_loss(without) if sata and self.unmeasured else (0.0, 0.0)
         self.predictor = Predictor(profile)

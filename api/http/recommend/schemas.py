@@ -58,5 +58,6 @@ class RecommendRequest(BaseModel):
     conditions: Conditions = Field(
         default=Conditions(),
         description="Firmware, link, temperature ... of the drive; what is unknown widens the "
-        "intervals, what lies outside the profile's is refused as stale.",
+        "intervals, what differs from the measured ones widens them more, and what the drive "
+        "cannot be under is refused.",
     )

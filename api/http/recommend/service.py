@@ -14,8 +14,8 @@ def recommend(profiles: ServedProfiles, request: RecommendRequest) -> Recommenda
 
     Raises:
         UnknownDeviceError, NoProfileError: Nothing can be predicted for the drive.
-        StaleProfileError: Its profile does not hold under the conditions.
-        InputError: The workload asks for what the drive or its profile does not have.
+        InputError: The workload or the conditions ask for what the drive or its profile does not
+            have.
     """
     with within("device"):
         device = profiles.device_id(request.device)
