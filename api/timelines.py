@@ -159,8 +159,9 @@ def time_line(
         place: Names the fields in messages.
 
     Raises:
-        InputError: Conditions that the drive cannot be under; a field that is unknown, impossible or said by the phases; a time line that is
-            empty or too long; a profile that knows nothing of writes over time.
+        InputError: Conditions that the drive cannot be under; a field that is unknown, impossible
+            or said by the phases; a time line that is empty or too long; a profile that knows
+            nothing of writes over time.
     """
     check_names(list(fields), place, ())
     for name in SAID_BY_PHASES:

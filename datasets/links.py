@@ -26,10 +26,9 @@ SATA_BYTES_PER_SECOND = 6e9 * 8 / 10 / 8
 """Serial ATA at 6 Gbit/s with its 8b/10b code."""
 
 GENERAL_CELSIUS = (0.0, 85.0)
-"""Temperatures at which drives of an unknown rating work: from the 0 degrees of the commercial range
-to 85, where controllers that are rated for 70 outside declare their critical composite temperature
-(NVM Express Base Specification 2.1, Identify Controller, CCTEMP; power_states_more names 80 to 85)."""
+"""Assumption: temperatures at which drives of an unknown rating work. From the 0 degrees of the
+commercial range to about where controllers declare their critical composite temperature (NVM
+Express Base Specification 2.1, Identify Controller, CCTEMP)."""
 
 INDUSTRIAL_CELSIUS = (-40.0, 85.0)
 """The industrial range, for drives of that class that state no other."""
-

@@ -122,7 +122,7 @@ class Predictor:
             host_work.unsure(mixed, frame, points, operating)
         waits = self._wake(frame, mixed)
         half = np.hypot(mixed.half_width["latency"], NORMAL_90 * self._between)
-        fastest = points.log_requests + self.log_link_ns(frame.request_bytes, frame.read_fraction)
+        fastest = points.log_requests + self.log_link_ns(frame.request_bytes)
         latency = np.maximum(mixed.log_value["latency"], fastest)
         low, high = np.maximum(latency - half, fastest), latency + half
         rate = points.log_requests + np.log(1e9)
@@ -193,13 +193,16 @@ class Predictor:
             request, woken = operating.core_ns(request), woken * operating.core_factor
         return host_work.costs(self.profile, frame, request, woken, paths.relative_sd[code])
 
-    def log_link_ns(self, request_bytes: Floats, read_fraction: Floats | float) -> Floats:
-        """Log of the least time that the link takes for a request: no bytes pass faster than it."""
+    def log_link_ns(self, request_bytes: Floats) -> Floats:
+        """Log of the least time that the link takes for a request: no bytes pass faster than it.
+
+        Both directions of a mix share one direction's rate. SATA is half duplex. PCIe is not, yet
+        a drive's own buffer is taken to pass no more than one direction: an assumption.
+        """
         link = self.profile.link_bytes_per_second
         if link is None:
             return np.full(len(request_bytes), -np.inf)
-        busier = np.maximum(read_fraction, 1.0 - np.asarray(read_fraction))  # full duplex
-        return np.asarray(np.log(request_bytes * busier) - np.log(link.value * 1e-9))
+        return np.asarray(np.log(request_bytes) - np.log(link.value * 1e-9))
 
     def directions(
         self,

@@ -32,9 +32,9 @@ WORN_OUT_PERCENT = 100.0
 SMART / Health Information log, Percentage Used)."""
 
 DIFFERENT_OVER_UNKNOWN = 3.0
-"""Log sd of a condition that is known to differ over that of one that nobody stated: assumption. Most
-hosts of whom nothing is known have the condition that was measured; of those who state another one,
-none has."""
+"""Log sd of a condition that is known to differ over that of one that nobody stated: assumption.
+Most hosts of which nothing is known have the condition that was measured; of those that state
+another one, none has."""
 
 
 @dataclass(frozen=True)

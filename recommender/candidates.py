@@ -269,9 +269,7 @@ def _routes(
     possible = [
         Path(ENGINES.index(e), COMPLETIONS.index(c), bool(p), SCHEDULERS.index(s))
         for e, c, p, s in chosen
-        if impossible(
-            e, c, scheduler=s, submission_polling=bool(p), interface=profile.interface
-        )
+        if impossible(e, c, scheduler=s, submission_polling=bool(p), interface=profile.interface)
         is None
     ]
     _check_listed(profile, free)

@@ -48,9 +48,7 @@ def together(
         return frame, prediction, work
     cores = np.minimum(frame.cores, cpu_cores)
     activity = prediction.activity
-    drawn = replace(
-        activity.drawn, wakeups_per_second=drives * activity.drawn.wakeups_per_second
-    )
+    drawn = replace(activity.drawn, wakeups_per_second=drives * activity.drawn.wakeups_per_second)
     rates = ("iops", "throughput_bytes_per_second")
     bands = {
         name: replace(

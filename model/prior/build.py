@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iojoule import __version__
+from iojoule.datasets.links import LANE_BYTES_PER_SECOND, LINK_LANES
 from iojoule.datasets.profile import (
     FACTS_RECIPE,
     PROFILE_SCHEMA_VERSION,
@@ -35,6 +36,9 @@ NOBODY_MEASURED = (
     "nobody measured this drive: everything is expected of drives with its facts; measure it "
     "(iojoule measure plan --plan quick) and fit"
 )
+
+FASTEST_LINK = LINK_LANES * max(LANE_BYTES_PER_SECOND.values())
+"""Bytes a second that no NVMe drive exceeds, also where nobody says what its link is."""
 
 SOURCE = "expected of drives with its facts: the prior learned over the catalogue"
 
@@ -82,6 +86,7 @@ def profile_of(drive: DriveFacts, posterior: Posterior) -> DeviceProfile:
     link, endurance = drive.link_bytes_per_second, drive.endurance
     power = prior_power(posterior, drive, SOURCE)
     writes = expected_writes(drive, power)
+    bound = link or (None if drive.sata is None else FASTEST_LINK)
     return DeviceProfile(
         schema_version=PROFILE_SCHEMA_VERSION,
         device=drive.device,
@@ -94,8 +99,10 @@ def profile_of(drive: DriveFacts, posterior: Posterior) -> DeviceProfile:
         defaults=dict(recipe.defaults),
         default_sources=dict(recipe.default_sources),
         max_transfer_bytes=drive.max_transfer_bytes or recipe.max_transfer_bytes,
-        link_bytes_per_second=_number("link_bytes_per_second", link, "bytes/s", _link_source(drive))
-        if link
+        link_bytes_per_second=_number(
+            "link_bytes_per_second", bound, "bytes/s", _link_source(drive)
+        )
+        if bound
         else None,
         capacity_bytes=drive.capacity_bytes,
         endurance_bytes_written=Parameter(

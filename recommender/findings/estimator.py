@@ -126,7 +126,6 @@ class Estimator:
         known = used_columns(profile)
         self.standing = {k: v for k, v in (standing or {}).items() if k in known}
         self.unmeasured = profile.recipe == FACTS_RECIPE
-        link = profile.link_bytes_per_second
         sata = profile.interface == "sata"
         # log of what writes of several commands lose, and its sd; a measured surface knows
         self.write_loss = large_write_loss(without) if sata and self.unmeasured else (0.0, 0.0)

@@ -16,6 +16,4 @@ def _apply(situation: Situation, field: str, value: Any, profile_of: ProfileOf) 
     return replace(situation, profile=profile_of(value))
 
 
-DRIVE = Kind(
-    ("drive",), "another drive or profile file: drive=samsung-860-pro", one_by_one(_apply)
-)
+DRIVE = Kind(("drive",), "another drive or profile file: drive=samsung-860-pro", one_by_one(_apply))
