@@ -73,6 +73,7 @@ def build_candidates(
     current, used = fill_current(profile, workload)
     free = DEFAULT_FREE if workload.free is None else workload.free
     _check_current(profile, paths, workload, current)
+    _check_demand(profile, workload, current)
     routes, impossible_routes, unknown_routes = _routes(
         profile, paths, free, current, keep=workload.free is None
     )
@@ -193,6 +194,34 @@ def _check_current(
             "requests that the current configuration keeps in flight; raise it, or correct "
             "current.queue_depth or current.jobs",
             field="concurrency_max",
+        )
+
+
+def _check_demand(
+    profile: DeviceProfile, workload: WorkloadProfile, current: Configuration
+) -> None:
+    """Refuse a demand that the drive's link cannot carry, whatever the drive does.
+
+    Raises:
+        InputError: Names the demand.
+    """
+    stated, link = workload.workload, profile.link_bytes_per_second
+    name, rate = "demand_bytes_per_second", stated.demand_bytes_per_second
+    if stated.demand_operations_per_second is not None:
+        name = "demand_operations_per_second"
+        useful, _ = useful_limit(workload, current.request_bytes)
+        rate = stated.demand_operations_per_second * useful
+    if rate is None or link is None:
+        return
+    reads = workload.read_fraction
+    # PCIe carries both directions at once, SATA one at a time
+    busier = max(reads, 1.0 - reads) if profile.interface == "nvme" else 1.0
+    if rate * busier > link.value * (1.0 + 1e-9):
+        raise InputError(
+            f"workload.{name}: {rate / 1e6:.4g} MB/s are more than the {link.value / 1e6:.4g} MB/s "
+            f"that the link of {profile.model_name} carries ({link.source}); lower the demand, or "
+            "spread it over several drives",
+            field=f"workload.{name}",
         )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import State
-from iojoule.datasets.vocabulary import DeviceState
+from iojoule.datasets.vocabulary import DeviceState, Engine
 from iojoule.recommender.answer import Row
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.thesis_table import CLOSE, Rule
@@ -55,11 +55,21 @@ class _Bench:
         return found
 
 
+THREADS = {"fileserver": 50, "mlperf-unet3d": 4}
+"""Threads of the benchmarks that state them; one elsewhere. Each waits for its own request."""
+
+
 def _asked(preset: str, scope: Scope = Scope.DEVICE_CPU, **workload: Any) -> WorkloadProfile:
-    """A preset with some facts of its workload changed."""
+    """A preset with some facts of its workload changed, as the thesis ran it: blocking threads."""
     found = find_preset(preset)
     changed = found.workload.model_copy(update=workload)
-    return found.model_copy(update={"workload": changed, "scope": scope, "state": SEEN})
+    today = Current(engine=Engine.PSYNC, queue_depth=1, jobs=THREADS.get(preset))
+    return found.model_copy(
+        update={
+            "workload": changed, "scope": scope, "state": SEEN, "current": today,
+            "concurrency_max": "unbounded",
+        }
+    )  # fmt: skip
 
 
 def _joules(row: Row) -> float:

@@ -57,6 +57,8 @@ class DriveGroup(Section):
         peak_over_mean: Power exceeded only the stated share of the time over mean power while
             serving, as measured over 1 ms with requests that arrive as in operation (a queue that
             is always full smooths power); None takes the drive's own peak for it.
+        drives_per_host: How many of them stand in one host and run alike: what serving adds to the
+            CPU is that of one host at the rate of all its drives.
     """
 
     name: Name
@@ -65,6 +67,7 @@ class DriveGroup(Section):
     domain: str
     classes: Annotated[tuple[Name, ...], Field(min_length=1)]
     peak_over_mean: Annotated[float, Field(ge=1.0, le=10.0), number] | None = None
+    drives_per_host: Annotated[int, Field(ge=1, le=1000), number] = 1
 
 
 class WorkloadClass(Section):

@@ -8,9 +8,10 @@ a second draws
 exact at L_at: its capacity, or the share of a class that it must serve. Of the drive this is the
 law of equal work (`model.equal_work`); a CPU's watts rise faster at first, so that one drive
 of a class that serves only what the others leave over is taken for a little too cheap. Watts are
-those of the drive and, where the fleet's scope says so, those that serving it adds to a host's CPU
-at rest. What is planned with are one-sided bounds at the fleet's confidence: all drives of a model
-err together, so the bounds add up.
+those of the drive and, where the fleet's scope says so, its share of what serving adds to the CPU
+of its host, which all drives of the host wake up once (`model.one_host`). What is planned
+with are one-sided bounds at the fleet's confidence: all drives of a model err together, so the
+bounds add up.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from iojoule.recommender.candidates import build_candidates
 from iojoule.recommender.demand import BURSTY_ARRIVALS, demand_of
 from iojoule.recommender.fleet.plan import Part
 from iojoule.recommender.objective import Objective
+from iojoule.model.one_host import together
 from iojoule.recommender.screen import Judge, Judged, Question
 from iojoule.recommender.sla import confidence_scale
 from iojoule.recommender.space import configuration_of, join
@@ -190,6 +192,7 @@ class DriveModel:
         part: Part,
         peak_over_mean: float | None,
         share_bytes_per_second: float | None = None,
+        drives_per_host: int = 1,
     ) -> list[Mode]:
         """Modes that keep the SLA, none beaten in capacity and watts together.
 
@@ -198,6 +201,7 @@ class DriveModel:
             part: Reads or writes alone, or all.
             peak_over_mean: As `DriveGroup.peak_over_mean`.
             share_bytes_per_second: What every drive must serve; None: whatever it is given.
+            drives_per_host: As `DriveGroup.drives_per_host`.
 
         Raises:
             InfeasibleError: No configuration keeps the SLA.
@@ -208,7 +212,7 @@ class DriveModel:
         kept: list[tuple[Frame, Floats]] = []
         for judged in judge.search(candidates):
             frame, good = judged.frame, np.flatnonzero(judged.feasible)
-            costs = self._costs(judged, judge.question.demand.rest)[good]
+            costs = self._costs(judged, judge.question.demand.rest, drives_per_host)[good]
             best = pareto.non_dominated(costs)
             if best.any():
                 kept.append((frame.take(good[best]), costs[best]))
@@ -222,7 +226,9 @@ class DriveModel:
         frames, costs = join([part[0] for part in kept]), np.concatenate([p[1] for p in kept])
         rows = np.flatnonzero(pareto.non_dominated(costs))
         rows = rows[pareto.thin(costs[rows], MOST_MODES)]
-        return self._described(judge.judge(frames.take(rows)), judge, part, peak_over_mean)
+        return self._described(
+            judge.judge(frames.take(rows)), judge, part, peak_over_mean, drives_per_host
+        )
 
     def _judge(self, asked: WorkloadProfile, current_bytes: int) -> Judge:
         demand = replace(demand_of(asked, current_bytes), rest=_restful(asked))
@@ -231,13 +237,16 @@ class DriveModel:
         )
         return Judge(self.predictor, self.layout, question)
 
-    def _costs(self, judged: Judged, rest: float) -> Floats:
-        draw = self._draw(judged, rest)
+    def _costs(self, judged: Judged, rest: float, drives_per_host: int) -> Floats:
+        draw = self._draw(judged, rest, drives_per_host)
         capacity = judged.work.capacity_bytes
         return np.stack([draw.at + draw.cpu_at, -capacity, draw.gap + draw.cpu_gap], axis=1)
 
-    def _draw(self, judged: Judged, rest: float) -> _Draw:
-        """Expected watts at the work that was asked for and in gaps."""
+    def _draw(self, judged: Judged, rest: float, drives_per_host: int) -> _Draw:
+        """Expected watts at the work that was asked for and in gaps.
+
+        What serving adds to a host is that of all its drives together, shared equally.
+        """
         assert judged.watts.device is not None
         law = judged.prediction["device_power_watts"].value
         at = idle_gaps.levels(self.profile, judged.frame, law)
@@ -246,9 +255,12 @@ class DriveModel:
         gap = at.idle if rest > 0.0 else at.awake
         if not self.with_cpu:
             return _Draw(judged.watts.device, gap, nothing, nothing)
-        idle = replace(judged.work, busy=nothing, requests=nothing)
+        idle = replace(judged.work, busy=nothing, requests=nothing, served_bytes=nothing)
         busy, waiting = (
-            cpu_watts(self.profile, judged.frame, judged.prediction, work)
+            cpu_watts(
+                self.profile,
+                *together(judged.frame, judged.prediction, work, drives_per_host),
+            )
             for work in (judged.work, idle)
         )
         assert busy is not None
@@ -256,13 +268,23 @@ class DriveModel:
         assert self.profile.host_power is not None
         idle_host = self.profile.host_power.parameters[0].value
         floor = idle_host + judged.prediction.activity.drawn.floor_watts
-        return _Draw(judged.watts.device, gap, busy - floor, np.maximum(waiting - floor, 0.0))
+        return _Draw(
+            judged.watts.device,
+            gap,
+            (busy - floor) / drives_per_host,
+            np.maximum(waiting - floor, 0.0) / drives_per_host,
+        )
 
     def _described(
-        self, judged: Judged, judge: Judge, part: Part, peak_over_mean: float | None
+        self,
+        judged: Judged,
+        judge: Judge,
+        part: Part,
+        peak_over_mean: float | None,
+        drives_per_host: int,
     ) -> list[Mode]:
         frame, work, rest = judged.frame, judged.work, judge.question.demand.rest
-        draw = self._draw(judged, rest)
+        draw = self._draw(judged, rest, drives_per_host)
         every = all_gradients(self.layout, frame, judged.prediction, work, judged.watts, rest)
         margin = self._margin(every["device"])
         cpu_margin = self._margin(every["cpu"]) if self.with_cpu else np.ones(len(frame))
@@ -272,7 +294,7 @@ class DriveModel:
         capacity = work.capacity_bytes * np.exp(
             -self.scale * work.log_capacity_half * work.capacity_elasticity
         )
-        full = self._full_speed(judged)
+        full = self._full_speed(judged, drives_per_host)
         ratio = peak_over_mean or self._peak_ratio(full.at, frame)
         peak = full.at * margin * ratio + full.cpu_at * cpu_margin
         codes = judged.prediction["device_power_watts"].evidence
@@ -288,12 +310,12 @@ class DriveModel:
             for row in range(len(frame))
         ]  # fmt: skip
 
-    def _full_speed(self, judged: Judged) -> _Draw:
+    def _full_speed(self, judged: Judged, drives_per_host: int) -> _Draw:
         """The same rows as fast as they can: what they draw at a moment when all is in flight."""
         demand = Demand(None, 1.0, np.inf, rest=0.0)
         work = work_of(judged.frame, judged.prediction, demand)
         watts = watts_of(self.profile, judged.frame, judged.prediction, work, demand.rest)
-        return self._draw(replace(judged, work=work, watts=watts), demand.rest)
+        return self._draw(replace(judged, work=work, watts=watts), demand.rest, drives_per_host)
 
     def _margin(self, power: Gradients) -> Floats:
         """Bound over value, shape (n,)."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from iojoule.recommender.fleet.document import Fleet
 from iojoule.recommender.fleet.modes import DriveModel
+from iojoule.recommender.workload import Scope
 
 
 def write(fleet: Fleet, models: Mapping[str, DriveModel]) -> list[str]:
@@ -24,6 +25,18 @@ def write(fleet: Fleet, models: Mapping[str, DriveModel]) -> list[str]:
                 f"{name}: no standby, since its profile knows no sleep state with its watts and "
                 "both its times"
             )
+    hosts = {model.profile.host_power.host_id for model in models.values()
+             if model.profile.host_power is not None}  # fmt: skip
+    if fleet.scope is Scope.DEVICE_CPU:
+        shared = any(group.drives_per_host > 1 for group in fleet.drives)
+        said.append(
+            f"all drives stand on hosts of one kind, {', '.join(sorted(hosts))}; "
+            + (
+                "the drives of a host share what serving adds to its CPU (drives_per_host)"
+                if shared
+                else "each wakes up a host of its own: state drives_per_host where they share one"
+            )
+        )
     said.append(
         "drives that serve stay awake between requests unless the class comes in bursts; their "
         "hosts are the base watts of the domains, whatever they serve"

@@ -10,6 +10,8 @@ import numpy as np
 
 from iojoule.datasets.errors import InfeasibleError, InputError
 from iojoule.datasets.profile import DeviceProfile
+from iojoule.model.prior.host import host_standing
+from iojoule.model.with_host import on_host_of
 from iojoule.recommender.fleet import notes
 from iojoule.recommender.fleet.costs import costs_of
 from iojoule.recommender.fleet.document import Aim, Budget, Fleet, WorkloadClass
@@ -72,9 +74,11 @@ class Planner:
 
     def __init__(self, fleet: Fleet, profiles: Mapping[str, DeviceProfile]) -> None:
         self.fleet = fleet
+        devices = list(dict.fromkeys(group.device for group in fleet.drives))
+        host = host_of([profiles[name] for name in devices])
         self.models = {
-            name: DriveModel(profiles[name], fleet.confidence, fleet.scope)
-            for name in sorted({group.device for group in fleet.drives})
+            name: DriveModel(on_host_of(profiles[name], host), fleet.confidence, fleet.scope)
+            for name in sorted(devices)
         }
         rests = {name: (model.rest(), model.standby()) for name, model in self.models.items()}
         self.rests: list[tuple[Rest, Rest | None]] = [rests[group.device] for group in fleet.drives]
@@ -82,20 +86,23 @@ class Planner:
 
     def _modes(self) -> Modes:
         names = [workload.name for workload in self.fleet.classes]
-        known: dict[tuple[str, int, Part, float | None], list[Mode]] = {}
+        known: dict[tuple[str, int, Part, float | None, int], list[Mode]] = {}
         found = {}
         for place, group in enumerate(self.fleet.drives):
             for name in group.classes:
                 number = names.index(name)
                 workload = self.fleet.classes[number]
                 for part in _parts(workload):
-                    key = (group.device, number, part, group.peak_over_mean)
+                    key = (
+                        group.device, number, part, group.peak_over_mean, group.drives_per_host,
+                    )  # fmt: skip
                     if key not in known:
                         known[key] = self.models[group.device].modes(
                             workload.workload.model_copy(update={"name": name}),
                             part, group.peak_over_mean,
                             None if workload.redirectable
                             else self.fleet.share_bytes_per_second(workload),
+                            group.drives_per_host,
                         )  # fmt: skip
                     found[place, number, part] = known[key]
         return found
@@ -338,6 +345,16 @@ class Planner:
                 )
             )  # fmt: skip
         return found
+
+
+def host_of(profiles: Sequence[DeviceProfile]) -> DeviceProfile:
+    """The profile whose host all drives of a fleet stand on, so that only drives differ.
+
+    The first whose host somebody measured or published, else the first with an assumed one, else
+    the first.
+    """
+    order = ("known", "assumed", "unknown")
+    return min(profiles, key=lambda one: order.index(host_standing(one)))
 
 
 def _parts(workload: WorkloadClass) -> tuple[Part, ...]:

@@ -2,7 +2,7 @@
 
 Each serves 1/n of the demand, of the bounds on throughput, of a burst and of the concurrency, in
 the same configuration. What all draw with the host that they share is that of
-`recommender.one_host`. Drives of one model err together, so the ends of their intervals add up.
+`model.one_host`. Drives of one model err together, so the ends of their intervals add up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from iojoule.recommender.answer import Row
 from iojoule.recommender.candidates import build_candidates
 from iojoule.recommender.demand import demand_of
 from iojoule.recommender.estimate import Estimate
-from iojoule.recommender.one_host import shared_gradients
+from iojoule.model.one_host import shared_gradients
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.screen import alone_of
 from iojoule.recommender.sla import MINIMA, POWER_MAXIMA

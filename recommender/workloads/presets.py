@@ -19,7 +19,7 @@ FOLDER = Path(__file__).with_name("preset_files")
 
 
 class Preset(Section):
-    """One benchmark as a workload profile.
+    """One benchmark as a workload profile. It has no configuration of today: nobody runs it yet.
 
     Attributes:
         describes: What it is, in a line.
@@ -37,6 +37,12 @@ class Preset(Section):
     def _loop_is_that_of_the_profile(self) -> Self:
         if (self.loop is Loop.CLOSED) != self.profile.as_fast_as_possible:
             raise ValueError("loop: open needs a demand, and closed has none")
+        return self
+
+    @model_validator(mode="after")
+    def _has_no_today(self) -> Self:
+        if self.profile.current.model_fields_set:
+            raise ValueError("profile.current: a preset runs nowhere today; leave it out")
         return self
 
     @property

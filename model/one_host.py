@@ -14,7 +14,7 @@ import numpy as np
 from iojoule.model import system_power
 from iojoule.model.frame import Frame
 from iojoule.model.prediction import Prediction
-from iojoule.recommender.equal_work import (
+from iojoule.model.equal_work import (
     Watts,
     Work,
     cpu_watts,
@@ -22,7 +22,7 @@ from iojoule.recommender.equal_work import (
     dram_watts,
     watts_of,
 )
-from iojoule.recommender.sensitivity import (
+from iojoule.model.sensitivity import (
     Gradients,
     Layout,
     all_gradients,
@@ -33,7 +33,7 @@ from iojoule.recommender.sensitivity import (
 
 
 def together(
-    frame: Frame, prediction: Prediction, work: Work, drives: int, cpu_cores: int
+    frame: Frame, prediction: Prediction, work: Work, drives: int
 ) -> tuple[Frame, Prediction, Work]:
     """What the host sees of so many equal drives: n times the rate, with n times the jobs.
 
@@ -42,44 +42,16 @@ def together(
         prediction: Of one drive.
         work: Of one drive.
         drives: How many serve alike.
-        cpu_cores: Of the host; no more of them are busy.
     """
     if drives == 1:
         return frame, prediction, work
-    cores = np.minimum(frame.cores, cpu_cores)
-    activity = prediction.activity
-    drawn = replace(activity.drawn, wakeups_per_second=drives * activity.drawn.wakeups_per_second)
-    rates = ("iops", "throughput_bytes_per_second")
-    bands = {
-        name: replace(
-            band, value=drives * band.value, low=drives * band.low, high=drives * band.high
-        )
-        if name in rates
-        else band
-        for name, band in prediction.bands.items()
-    }
+    costs = prediction.activity.costs
+    activity = replace(prediction.activity, costs=replace(costs, jobs=drives * costs.jobs))
     return (
         replace(frame, jobs=drives * frame.jobs),
-        replace(
-            prediction,
-            bands=bands,
-            activity=replace(
-                activity,
-                busy_cores=np.minimum(drives * activity.busy_cores, cores),
-                active_cores=np.minimum(drives * activity.active_cores, cores),
-                drawn=drawn,
-            ),
-        ),
-        replace(
-            work,
-            **{
-                name: drives * getattr(work, name)
-                for name in (
-                    "capacity_bytes", "served_bytes", "requests", "host_writes", "background",
-                )
-            },
-        ),
-    )  # fmt: skip
+        replace(prediction, activity=activity),
+        replace(work, requests=drives * work.requests, served_bytes=drives * work.served_bytes),
+    )
 
 
 def shared_gradients(
@@ -109,9 +81,9 @@ def shared_gradients(
             drives * alone.own_speed,
             drives * alone.own_fit,
         )
-    all_of = together(frame, prediction, work, drives, profile.host.cpu_cores)
-    cpu = cpu_watts(profile, *all_of, rest)
-    drawn = cpu_gradients(layout, *all_of, Watts(None, cpu, None), rest)
+    all_of = together(frame, prediction, work, drives)
+    cpu = cpu_watts(profile, *all_of)
+    drawn = cpu_gradients(layout, *all_of, Watts(None, cpu, None))
     if drawn is not None:
         found["cpu"] = drawn
     if "device" in found and drawn is not None:
