@@ -33,7 +33,7 @@ from iojoule.model.fitting.recipe import (
 )
 from iojoule.model.fitting.state_residual import with_state_residuals
 from iojoule.model.fitting.validity import valid_for
-from iojoule.model.prior.build import with_expected_watts
+from iojoule.model.prior.build import completed_with_facts
 
 DATA_VARIABLE = "IOJOULE_DATA"
 """Environment variable that names the folder of the public measurements."""
@@ -120,8 +120,7 @@ def fit_recipe(name: str, data: Path) -> DeviceProfile:
     recipe = load_recipe(name)
     measurements, sources = load_measurements(recipe, data)
     profile = fit_profile(recipe, measurements, sources)
-    facts = known_facts(recipe.device, None)
-    return with_expected_watts(profile.model_copy(update={"rating": facts.rating}), facts)
+    return completed_with_facts(profile, known_facts(recipe.device, None))
 
 
 def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:

@@ -57,18 +57,20 @@ POWER_GAP = "device power"
 """How the gap begins that a drive's expected watts fill."""
 
 
-def with_expected_watts(
+def completed_with_facts(
     profile: DeviceProfile, drive: DriveFacts, prior: LearnedPrior | None = None
 ) -> DeviceProfile:
-    """A measured profile with the watts that drives like it draw, where nobody knows its own.
+    """A measured profile with its drive's rating, and with watts where nobody knows its own.
 
-    The host's are then those that a drive that nobody measured is answered with.
+    They are those that drives like it draw; the host's are then those that a drive that nobody
+    measured is answered with.
 
     Args:
         profile: Fitted; what it knows stays.
         drive: The drive's facts.
         prior: The learned prior; None takes the one that ships.
     """
+    profile = profile.model_copy(update={"rating": drive.rating})
     if profile.device_power is None:
         power = prior_power(condition(prior or load_prior(), drive), drive, SOURCE)
         said = (

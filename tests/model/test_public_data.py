@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.profile import load_shipped_profile, shipped_profiles
 from iojoule.model.fitting.build import fit_profile, load_measurements
 from iojoule.model.fitting.recipe import load_recipe
 from iojoule.model.fitting.report import Table, report
+from iojoule.model.prior.build import completed_with_facts
+from iojoule.model.prior.facts import facts_of
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 pytestmark = pytest.mark.skipif(
@@ -44,7 +47,9 @@ def same(found: Any, shipped: Any, where: str = "") -> None:
 def test_shipped_profile_is_what_the_recipe_fits(device: str) -> None:
     recipe = load_recipe(device)
     measurements, sources = load_measurements(recipe, DATA)
-    found = fit_profile(recipe, measurements, sources)
+    found = completed_with_facts(
+        fit_profile(recipe, measurements, sources), facts_of(load_catalogue().get(device))
+    )
     same(
         json.loads(found.model_dump_json()),
         json.loads(load_shipped_profile(device).model_dump_json()),

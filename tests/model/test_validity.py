@@ -1,4 +1,4 @@
-"""Conditions: unknown ones widen, others make a profile stale, known ones change nothing."""
+"""Conditions: unknown and different ones widen, known ones do not, impossible are refused."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from iojoule.datasets.catalogue import load_catalogue
-from iojoule.datasets.errors import StaleProfileError
-from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.profile import DeviceProfile, DriveRating, load_shipped_profile
 from iojoule.datasets.schema import Conditions
 from iojoule.model.fitting.recipe import generic_recipe
 from iojoule.model.fitting.validity import valid_for
+from iojoule.model.predictor import Predictor
 from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.facts import facts_of
 from iojoule.model.validity import judge, under
@@ -102,15 +103,67 @@ def test_every_unknown_condition_widens(profile: DeviceProfile, field: str) -> N
         ("percentage_used", 120.0),
     ],
 )
-def test_conditions_outside_are_stale_by_name(
+def test_conditions_that_differ_widen_more_than_unknown_ones_and_are_extrapolated(
     profile: DeviceProfile, field: str, value: Any
 ) -> None:
-    with pytest.raises(StaleProfileError, match="stale: recalibrate") as caught:
-        under(profile, Conditions(**(SAME | {field: value})))
+    told = SAME | {field: value}
+    unknown = {name: value for name, value in SAME.items() if name != field}
+    if field == "temperature_celsius_max":
+        del unknown["temperature_celsius_mean"]
+    found = under(profile, Conditions(**told))
+    assert found.other_conditions == [field]
+    assert found.between_drives_relative_sd.value > sd(profile, **unknown)
+    answer, _ = Predictor(found).predict_columns({"queue_depth": [1]}, 1)
+    assert answer.evidence_words() == ["extrapolated"]
+    same, _ = Predictor(under(profile, Conditions(**SAME))).predict_columns({"queue_depth": [1]}, 1)
+    assert same.evidence_words() == ["measured"]
+
+
+def test_a_faster_link_than_the_measured_one_may_pass_more(profile: DeviceProfile) -> None:
+    """Measured at PCIe 3.0 x4; the drive itself has PCIe 4.0."""
+    old = profile.valid_for.model_copy(update={"pcie_generation": [3]})
+    profile = profile.model_copy(update={"valid_for": old})
+    asked = SAME | {"pcie_generation": 4}
+    large = {"request_bytes": [1 << 20], "queue_depth": [64]}
+    found = under(profile, Conditions(**asked))
+    band = Predictor(found).predict_columns(large, 1)[0]["throughput_bytes_per_second"]
+    assert found.link_bytes_per_second is not None
+    assert band.high[0] > 3.938e9
+    assert band.high[0] <= found.link_bytes_per_second.value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("pcie_generation", 5),
+        ("pcie_lanes", 8),
+        ("pcie_lanes", 3),
+        ("temperature_celsius_mean", 71.0),
+        ("temperature_celsius_max", -1.0),
+    ],
+)
+def test_what_the_drive_cannot_be_is_refused_by_name(
+    profile: DeviceProfile, field: str, value: Any
+) -> None:
+    rating = DriveRating(
+        interface="nvme", pcie_generation=4, pcie_lanes=4, temperature_celsius=(0.0, 70.0)
+    )
+    with pytest.raises(InputError) as caught:
+        under(profile.model_copy(update={"rating": rating}), Conditions(**(SAME | {field: value})))
     assert caught.value.field == field
 
 
-def test_another_host_widens_and_is_not_stale(profile: DeviceProfile) -> None:
+@pytest.mark.parametrize(
+    ("field", "value"), [("pcie_generation", 3), ("pcie_lanes", 4), ("temperature_celsius_max", 90)]
+)
+def test_a_sata_drive_has_no_pcie_and_drives_do_not_boil(field: str, value: Any) -> None:
+    drive = build_profile(facts_of(load_catalogue().get("samsung-850-pro")))
+    with pytest.raises(InputError) as caught:
+        under(drive, Conditions(**{field: value}))
+    assert caught.value.field == field
+
+
+def test_another_host_widens(profile: DeviceProfile) -> None:
     assert sd(profile, **SAME, host_id="another") > sd(
         profile, **SAME, host_id=profile.host.host_id
     )

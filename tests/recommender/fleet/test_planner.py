@@ -9,10 +9,11 @@ import pytest
 
 from iojoule.datasets.errors import InfeasibleError, InputError
 from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
+from iojoule.model.prior.host import expected_cpu
 from iojoule.recommender.fleet.document import Budget, Fleet, load_fleet
 from iojoule.recommender.fleet.modes import DriveModel
 from iojoule.recommender.fleet.plan import Part, Plan, Tried
-from iojoule.recommender.fleet.planner import Planner
+from iojoule.recommender.fleet.planner import Planner, host_of
 from iojoule.recommender.workload import Scope, parse_workload
 from iojoule.sim.workers import open_pool
 from iojoule.sim.workers.kept import Kept
@@ -229,3 +230,28 @@ def test_a_file_that_says_the_impossible_is_refused_by_name(tmp_path: Path) -> N
         path.write_text(json.dumps(stated(**change)))
         with pytest.raises(InputError, match=said):
             load_fleet(path)
+
+
+def test_drives_of_one_host_share_what_serving_adds_to_its_cpu(profile: DeviceProfile) -> None:
+    """The package wakes up once: more drives on a host never add more, and sometimes less."""
+    watts = []
+    for count in (1, 2, 4):
+        data = stated()
+        data["drives"][0]["drives_per_host"] = count
+        watts.append(plan(data, profile).expected_watts)
+    assert watts[0] > watts[1] > watts[2]
+
+
+def test_drives_of_different_models_stand_on_one_host(profile: DeviceProfile) -> None:
+    other = profile.model_copy(
+        update={"device": "other", "host_power": expected_cpu(), "system_power": None}
+    )
+    data = stated()
+    data["drives"] = [
+        {**data["drives"][0], "name": name, "device": device}
+        for name, device in (("a", "other"), ("b", DEVICE))
+    ]
+    planner = Planner(Fleet.model_validate(data), {DEVICE: profile, "other": other})
+    assert host_of([other, profile]) is profile
+    laws = {name: model.profile.host_power for name, model in planner.models.items()}
+    assert laws["other"] == laws[DEVICE] == profile.host_power

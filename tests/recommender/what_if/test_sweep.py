@@ -58,7 +58,7 @@ def test_a_stored_sweep_reads_back_to_the_bit(
     assert read_sweep(sweep, path) == dict(enumerate(records))
     schema = pq.read_schema(path)
     told = {key.decode(): value.decode() for key, value in schema.metadata.items()}
-    assert told["iojoule.what_if.schema_version"] == "1"
+    assert told["iojoule.what_if.schema_version"] == "2"
     assert told["iojoule.what_if.answered"] == told["iojoule.what_if.points"] == "8"
     assert told["iojoule.what_if.device"] == sweep.base.profile.device
     assert schema.field("power_watts_low").metadata[b"unit"] == b"W"
@@ -87,15 +87,16 @@ def test_another_sweep_s_file_is_not_gone_on_with(
         read_sweep(sweep, path)
 
 
-def test_a_newer_file_is_refused_as_newer(
-    sweep: Sweep, records: list[Record], tmp_path: Path
+@pytest.mark.parametrize("version", ["1", "99"])
+def test_a_file_of_another_version_is_refused(
+    sweep: Sweep, records: list[Record], tmp_path: Path, version: str
 ) -> None:
     path = tmp_path / "s.parquet"
     write_sweep(sweep, {0: records[0]}, path)
     table = pq.read_table(path)
-    newer = {**table.schema.metadata, b"iojoule.what_if.schema_version": b"99"}
+    newer = {**table.schema.metadata, b"iojoule.what_if.schema_version": version.encode()}
     pq.write_table(table.replace_schema_metadata(newer), path)
-    with pytest.raises(SchemaVersionError, match="99"):
+    with pytest.raises(SchemaVersionError, match=version):
         read_sweep(sweep, path)
 
 

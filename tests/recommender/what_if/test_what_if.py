@@ -56,13 +56,13 @@ def test_twice_the_drives_halve_the_load_of_each_and_rest_twice_as_much(
     throughput = difference(outcome, "throughput_bytes_per_second")
     assert throughput.changed.value == pytest.approx(throughput.base.value)
     assert difference(outcome, "device_power_watts").change.value > 0
-    # the host is one: its power without work counts once
+    # the host is one (test_equal_host): two drives add less to it than each would to its own
     host = situation.profile.host_power
     assert host is not None
     assert two.recommended is not None
     each = two.recommended.device_cpu_power_watts
     assert each is not None
-    assert watts(outcome) == pytest.approx(2 * each.value - host.parameters[0].value)
+    assert each.value < watts(outcome) < 2 * each.value - host.parameters[0].value
 
 
 def test_twice_the_drives_do_twice_the_work_as_one_does_it(answerer: Answerer) -> None:

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.io_summary import IoSource, IoSummary, IoWindow, LogHistogram
 from iojoule.datasets.vocabulary import Pattern
-from iojoule.recommender.workload import load_workload, parse_workload
+from iojoule.recommender.workload import Current, load_workload, parse_workload
 from iojoule.recommender.workloads.day_profile import day_profile, windows_in
 from iojoule.recommender.workloads.from_summary import from_summary
 from iojoule.recommender.workloads.loop import Loop, with_loop
-from iojoule.recommender.workloads.presets import find_preset, presets
+from iojoule.recommender.workloads.presets import Preset, find_preset, presets
 from iojoule.recommender.workloads.sizes import percent_text
 from iojoule.recommender.workloads.writing import as_data, as_json, as_toml
 
@@ -148,3 +149,11 @@ def test_percentages_add_up_to_a_hundred() -> None:
         parse_workload({"workload": {"operation": "read", "request_bytes_mix": text}})
     assert percent_text({4096: 7}) is None
     assert percent_text({4096: 1000, 8192: 1}) is None
+
+
+@pytest.mark.parametrize("preset", presets(), ids=lambda one: one.name)
+def test_a_preset_runs_nowhere_today(preset: Preset) -> None:
+    assert not preset.profile.current.model_fields_set
+    stated = preset.profile.model_copy(update={"current": Current(jobs=1)})
+    with pytest.raises(ValidationError, match=r"profile\.current"):
+        Preset.model_validate(preset.model_dump() | {"profile": stated})
