@@ -18,6 +18,7 @@ from iojoule.datasets.profile import (
     shipped_profiles,
 )
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
+from iojoule.model.device_power import is_expected
 
 DECLARED = "a declared cap is not a measured power"
 
@@ -27,7 +28,8 @@ class DeviceSummary(BaseModel):
 
     Attributes:
         performance: Whether a profile that ships predicts throughput and latency.
-        power: Whether it predicts the drive's power too.
+        power: Whether it knows the drive's power by measurements or publications; else it is
+            expected of its facts.
         profile_version: Version of that profile.
     """
 
@@ -133,7 +135,9 @@ def _summary(drive: Drive, profile: DeviceProfile | None) -> DeviceSummary:
         interface=drive.interface,
         drive_class=drive.drive_class,
         performance=profile is not None,
-        power=profile is not None and profile.device_power is not None,
+        power=profile is not None
+        and profile.device_power is not None
+        and not is_expected(profile.device_power),
         profile_version=profile.profile_version if profile else None,
     )
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.what_if.outcome import Difference, Side, Totals
-from iojoule.recommender.what_if.shared_error import Serving, power_change, weaker
+from iojoule.recommender.what_if.shared_error import power_change, weaker
+from iojoule.recommender.what_if.sharing import Serving
 from iojoule.recommender.workload import Free
 
 OF_POWER = (

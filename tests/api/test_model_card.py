@@ -117,7 +117,8 @@ def test_the_law_and_its_points_are_the_profiles(fitted: DeviceProfile) -> None:
 
 
 def test_a_profile_without_power_says_so_and_names_no_watts() -> None:
-    card = build_card(load_shipped_profile("wd-zn540"))
+    lacking = dict.fromkeys(("device_power", "host_power", "system_power"))
+    card = build_card(load_shipped_profile("wd-zn540").model_copy(update=lacking))
     for heading in ("The drive's power while it serves", "Idle power and caps"):
         assert "Not known" in str(section(card, heading).blocks)
     assert "Watts of the CPU are not known" in str(section(card, "The host").blocks)

@@ -71,11 +71,13 @@ def test_the_measurements_are_those_of_the_source() -> None:
 
 
 def test_where_nobody_measured_it_says_so() -> None:
-    unknown = power_law(load_shipped_profile("wd-zn540"))
+    shipped = load_shipped_profile("wd-zn540")
+    unknown = power_law(shipped.model_copy(update={"device_power": None}))
     assert unknown.law is None
     assert unknown.note is not None
     assert "power sensor" in unknown.note
-    expected = power_law(profile_of("crucial-p3-plus-4tb"))
-    assert expected.law is not None
-    assert not expected.law.measurements
-    assert {one.evidence.value for one in expected.law.lines} == {"datasheet"}
+    for profile in (profile_of("crucial-p3-plus-4tb"), shipped):
+        expected = power_law(profile)
+        assert expected.law is not None
+        assert not expected.law.measurements
+        assert {one.evidence.value for one in expected.law.lines} == {"datasheet"}

@@ -79,9 +79,12 @@ def test_one_row_each_in_order_with_the_cells_as_they_were(ask, device: str) -> 
 
 
 def test_the_interval_holds_the_value_and_unknown_is_empty(ask, iojoule, tmp_path: Path) -> None:
-    questions = tmp_path / "q.csv"
+    questions, profile = tmp_path / "q.csv", tmp_path / "p.json"
+    lacking = dict.fromkeys(("device_power", "host_power", "system_power"))
+    known = json.loads(load_shipped_profile("wd-zn540").model_dump_json())
+    profile.write_text(json.dumps(known | lacking))
     questions.write_text("queue_depth\n1\n\n")
-    done = iojoule("predict", "--device", "wd-zn540", "--configurations", questions, "-o", "csv")
+    done = iojoule("predict", "--profile", profile, "--configurations", questions, "-o", "csv")
     answered = rows(done.out)
     assert len(answered) == 2, "in a table of one column a blank line is an empty cell"
     for row in answered:
@@ -231,16 +234,21 @@ def test_a_drive_without_a_profile_answers_from_its_facts(iojoule) -> None:
     assert float(row["device_power_watts_low"]) > 0
 
 
-def test_stated_conditions_narrow_and_others_are_stale(iojoule, device: str) -> None:
+def test_stated_conditions_narrow_others_widen_and_impossible_ones_are_refused(
+    iojoule, device: str
+) -> None:
     def width(*options: str) -> float:
         (row,) = rows(iojoule("predict", "--device", device, "-o", "csv", *options).out)
         return float(row["iops_high"]) / float(row["iops_low"])
 
     assert width("--pcie-generation", "3", "--set", "pcie_lanes=4") < width()
-    stale = iojoule("predict", "--device", device, "--pcie-generation", "4")
-    assert stale.code == 19
-    assert "stale: recalibrate" in stale.err
-    assert "pcie_generation is 4" in stale.err
+    assert width("--pcie-generation", "4") > width()
+    refused = iojoule("predict", "--device", device, "--pcie-generation", "5")
+    assert refused.code == 3
+    assert "pcie_generation" in refused.err
+    hot = iojoule("predict", "--device", device, "--temperature", "120")
+    assert hot.code == 3
+    assert "temperature_celsius_mean" in hot.err
 
 
 def test_each_row_has_its_own_conditions(iojoule, device: str, tmp_path: Path) -> None:
@@ -251,10 +259,10 @@ def test_each_row_has_its_own_conditions(iojoule, device: str, tmp_path: Path) -
     assert first["iops"] != known["iops"]
     assert unknown["iops"] == known["iops"]
     assert float(unknown["iops_low"]) < float(known["iops_low"])
-    path.write_text("queue_depth,pcie_generation\n1,3\n16,4\n")
-    stale = iojoule("predict", "--device", device, "--configurations", path)
-    assert stale.code == 19
-    assert "line 3" in stale.err
+    path.write_text("queue_depth,pcie_generation\n1,3\n16,5\n")
+    refused = iojoule("predict", "--device", device, "--configurations", path)
+    assert refused.code == 3
+    assert "line 3" in refused.err
 
 
 def test_profiles_as_files(iojoule, device: str, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from iojoule.api.http.recommend.schemas import EXAMPLE
+from iojoule.datasets.profile import load_shipped_profile, write_profile
 from iojoule.measure.campaign.plan import load_plan
 
 
@@ -171,9 +172,14 @@ def test_without_a_feasible_configuration_the_nearest_misses_are_shown(ask) -> N
     assert "nearest_miss" in listed.out
 
 
-def test_without_power_it_ranks_by_performance_and_says_so(iojoule, root: Path) -> None:
+def test_without_power_it_ranks_by_performance_and_says_so(
+    iojoule, root: Path, tmp_path: Path
+) -> None:
+    lacking = dict.fromkeys(("device_power", "host_power", "system_power"))
+    profile = tmp_path / "p.json"
+    write_profile(load_shipped_profile("samsung-860-pro").model_copy(update=lacking), profile)
     done = iojoule(
-        "recommend", "--device", "samsung-860-pro", "--workload", root / "examples/kv-reads.toml",
+        "recommend", "--profile", profile, "--workload", root / "examples/kv-reads.toml",
         "--set", "workload.demand_operations_per_second=10000",
     )  # fmt: skip
     assert done.code == 0, done.err

@@ -60,7 +60,7 @@ def test_building_it_as_it_is_changes_nothing(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("more", "code", "said"),
     [
-        (["-c", "growth=50"], 7, "no configuration meets the changed question"),
+        (["-c", "growth=5"], 7, "no configuration meets the changed question"),
         (["-c", "colour=blue"], 3, "nothing of that name can be changed"),
         (["-c", "geometry.flash=qlc"], 3, "page_read_ns"),
         (["-c", "price=0.3"], 3, "0.30EUR/kWh"),
