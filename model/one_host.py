@@ -12,8 +12,6 @@ from dataclasses import replace
 import numpy as np
 
 from iojoule.model import system_power
-from iojoule.model.frame import Frame
-from iojoule.model.prediction import Prediction
 from iojoule.model.equal_work import (
     Watts,
     Work,
@@ -22,6 +20,8 @@ from iojoule.model.equal_work import (
     dram_watts,
     watts_of,
 )
+from iojoule.model.frame import Frame
+from iojoule.model.prediction import Prediction
 from iojoule.model.sensitivity import (
     Gradients,
     Layout,

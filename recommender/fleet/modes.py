@@ -29,6 +29,7 @@ from iojoule.model import idle_gaps
 from iojoule.model.equal_work import Demand, cpu_watts, watts_of, work_of
 from iojoule.model.evidence import EVIDENCE
 from iojoule.model.frame import Frame
+from iojoule.model.one_host import together
 from iojoule.model.predictor import NORMAL_90, Predictor
 from iojoule.model.sensitivity import Gradients, Layout, all_gradients
 from iojoule.recommender import pareto
@@ -36,7 +37,6 @@ from iojoule.recommender.candidates import build_candidates
 from iojoule.recommender.demand import BURSTY_ARRIVALS, demand_of
 from iojoule.recommender.fleet.plan import Part
 from iojoule.recommender.objective import Objective
-from iojoule.model.one_host import together
 from iojoule.recommender.screen import Judge, Judged, Question
 from iojoule.recommender.sla import confidence_scale
 from iojoule.recommender.space import configuration_of, join

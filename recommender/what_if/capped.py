@@ -214,6 +214,7 @@ class _Search:
             update={"current": Current.model_validate(chosen)}
         )
         told = self.answerer.recommend(self.situation, busy, self.situation.drives).current
+        assert told is not None  # it is stated
         drawn = self.power_of(busy, told, self.situation.drives)
         return seconds, seconds * (drawn.value - usual.value)
 
