@@ -147,9 +147,9 @@ def percentile(
     width = np.abs(linear) + np.sqrt(linear**2 + 4.0 * above * product)
     y = np.where(linear < 0.0, width / (2.0 * above), 2.0 * product / width)
     log_value = 0.5 * (read + write) + np.log(y) / shape
-    # dS / dlog x = -a S (1 - S) of each direction
-    reads = read_fraction * y / (y_read * (1.0 + y / y_read) ** 2)
-    writes = (1.0 - read_fraction) * y / (y_write * (1.0 + y / y_write) ** 2)
+    # dS / dlog x = -a S (1 - S) of each direction, with S = y_d / (y_d + y)
+    reads = read_fraction * y_read * (y_write + y) ** 2
+    writes = (1.0 - read_fraction) * y_write * (y_read + y) ** 2
     return np.asarray(log_value), np.asarray(reads / (reads + writes))
 
 
