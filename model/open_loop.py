@@ -50,10 +50,7 @@ SOFTENING = 0.4
 SPREAD, DRIFT = 2.1, 1.1
 """p99 of the delay inside the drive: SPREAD sqrt(delay x latency alone) + DRIFT delay (fitted)."""
 
-BUFFER_RELIEF = 0.2
-"""Share of the load inside the drive that a write buffer takes off (fitted)."""
-
-FRONT_END = 0.03
+FRONT_END = 0.02
 """Mean delay at full load of buffered writes that overlap in the front end, as a share of their
 latency alone (fitted)."""
 
@@ -140,14 +137,14 @@ def sojourn(
 
 
 _ERRORS: Mapping[tuple[str, bool], tuple[float, float]] = {
-    ("latency", False): (0.03, 0.25),
-    ("p50", False): (0.20, 0.13),
-    ("p99", False): (0.19, 0.13),
-    ("p999", False): (0.22, 0.12),
+    ("latency", False): (0.04, 0.25),
+    ("p50", False): (0.06, 0.18),
+    ("p99", False): (0.24, 0.12),
+    ("p999", False): (0.26, 0.12),
     ("latency", True): (0.22, 0.15),
-    ("p50", True): (0.10, 0.15),
-    ("p99", True): (0.42, 0.26),
-    ("p999", True): (0.50, 0.35),
+    ("p50", True): (0.05, 0.15),
+    ("p99", True): (0.45, 0.26),
+    ("p999", True): (0.55, 0.25),
 }
 """Log half width of 90 % by quantity and whether there is a write buffer: at no load, and for each
 unit of -log(1 - load). As wide as 90 % of the study's points need in each range of the load."""
@@ -297,7 +294,6 @@ def _queues(loop: ClosedLoop, arrivals: Arrivals) -> _Queues:
         # what is in flight varies as much as so many more servers would
         for_slot, for_drive = for_slot / np.sqrt(burst), for_drive / np.sqrt(burst)
     if np.ndim(relieved):
-        crowd = crowd * (1.0 - BUFFER_RELIEF * relieved)
         inside = inside + FRONT_END * alone * relieved * load
     inside = np.minimum(inside * np.exp(-flat * np.log1p(-crowd)), full)
 
