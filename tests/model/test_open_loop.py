@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -163,6 +163,7 @@ buffers = st.sampled_from([0.0, 3.0, 500.0])
 bursts = st.sampled_from([1.0, 4.0, 100.0])
 
 
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), buffers, bursts)
 def test_latency_grows_with_the_rate_without_bound(seed: int, buffer: float, burst: float) -> None:
     loop = changed(drives(seed), buffer_requests=np.full(200, buffer))
@@ -235,10 +236,14 @@ def test_a_drive_in_slow_motion_is_the_same_drive(seed: int, load: float, slower
 def test_less_capacity_is_never_much_better(seed: int, load: float, share: float) -> None:
     """The low end of a capacity's interval gives the high end of the latency's."""
     loop = drives(seed)
-    less = changed(loop, capacity_per_second=loop.capacity_per_second * share)
+    less = changed(
+        loop,
+        capacity_per_second=loop.capacity_per_second * share,
+        full={name: one / share for name, one in loop.full.items()},
+    )
     told, longer = (sojourn(one, at(loop, load), NAMES) for one in (loop, less))
     for name in NAMES:
-        assert (longer[name] >= told[name] * 0.9).all()
+        assert (longer[name] >= told[name] * 0.95).all()
 
 
 @given(st.integers(0, 10**6), st.floats(0.0, 0.99))
