@@ -13,7 +13,7 @@ from iojoule.recommender.workload import Free
 OF_POWER = (
     "device_power_watts", "power_watts", "kwh_per_year", "cost_per_year", "co2_kilograms_per_year",
 )  # fmt: skip
-"""What is power, or follows from it by what is known."""
+"""What is power, or follows from it by what is known; so does the energy of work that is held."""
 
 
 def knobs(base: Side, changed: Side) -> dict[str, tuple[Any, Any]]:
@@ -60,7 +60,10 @@ def differences(
 
 def _of_power(name: str, base: Side, changed: Side) -> tuple[str, Estimate, Estimate] | None:
     """The power that a quantity is a multiple of: its scope, before and after; else None."""
-    if name not in OF_POWER or base.totals is None or changed.totals is None:
+    if base.totals is None or changed.totals is None:
+        return None
+    held = base.answer.mode == changed.answer.mode == "equal_work"
+    if name not in OF_POWER and not (name == "joules_per_useful_gb" and held):
         return None
     scope, field = ("device", name) if name == "device_power_watts" else (
         base.answer.scope.value, "power_watts"

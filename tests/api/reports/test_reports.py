@@ -138,11 +138,6 @@ def test_the_same_answer_is_the_same_report(page: str, found: RecommendationAnsw
 @pytest.mark.parametrize(
     ("device", "changes", "said"),
     [
-        (
-            "samsung-860-pro",
-            {"current": {"queue_depth": 8}, "free": {"queue_depth": "all"}},
-            "unknown: the profile has no power for this scope",
-        ),
         ("samsung-980-pro-1tb", {"sla": {"latency_p99_ns_max": 1000}}, "nothing meets the SLA"),
         ("samsung-980-pro-1tb", {"free": {"power_state": [0]}}, "today"),
         (
@@ -151,7 +146,7 @@ def test_the_same_answer_is_the_same_report(page: str, found: RecommendationAnsw
             "a power cut takes at most",
         ),
     ],
-    ids=["no power", "infeasible", "nothing to change", "writes as fast as possible"],
+    ids=["infeasible", "nothing to change", "writes as fast as possible"],
 )
 def test_every_kind_of_answer_has_a_report(
     device: str, changes: dict[str, object], said: str
@@ -159,6 +154,18 @@ def test_every_kind_of_answer_has_a_report(
     page = to_html(report(recommendation(device, **changes), asked(device)))
     check_alone(page)
     assert said in page
+
+
+def test_a_drive_without_power_has_a_report() -> None:
+    lacking = dict.fromkeys(("device_power", "host_power", "system_power"))
+    device = "samsung-860-pro"
+    profile = profile_of(device).model_copy(update=lacking)
+    question = QUESTION | {"current": {"queue_depth": 8}, "free": {"queue_depth": "all"}}
+    found = answer(Recommender(profile), parse_workload(question))
+    page = to_html(report(found, asked(device)))
+    check_alone(page)
+    assert found.saving is None
+    assert "unknown: the profile has no power for this scope" in page
 
 
 def outcome(**changes: object) -> WhatIfAnswer:
