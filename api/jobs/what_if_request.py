@@ -27,7 +27,7 @@ class WhatIfRequest(BaseModel):
     changes: dict[str, Any] = Field(
         min_length=1,
         max_length=16,
-        description="Field -> new value: device, growth, demand, mix, size, sla, drives, price, "
+        description="Field -> new value: drive, growth, demand, mix, size, sla, drives, price, "
         "cap, or a field of the workload profile; preset, a drive of `/simulations` that stands "
         "for this one, and geometry.* of that one, which is simulated.",
     )

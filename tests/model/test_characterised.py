@@ -65,7 +65,7 @@ def test_the_wake_up_is_what_was_timed() -> None:
     behaviour = fit_idle(generic_recipe("made-up", "Made Up").model_copy(update={"idle": gaps}))
     assert behaviour is not None
     assert behaviour.wake_seconds.value == pytest.approx(2e-4, rel=0.02)
-    assert behaviour.settle_seconds.evidence is Evidence.DATASHEET
+    assert behaviour.settle_seconds.evidence is Evidence.ASSUMED
 
 
 def test_nothing_found_says_nothing() -> None:

@@ -71,7 +71,7 @@ def test_a_slower_core_completes_fewer_requests_and_is_known_less_well(
     iops = answer["iops"]
     assert (np.diff(iops.value) < 0).all()
     assert (np.diff(np.log(iops.high / iops.low)) > 0).all()
-    assert answer.evidence_words()[0] != answer.evidence_words()[1] == "datasheet"
+    assert answer.evidence_words()[0] != answer.evidence_words()[1] == "assumed"
 
 
 def test_throughput_and_latency_obey_little_at_every_setting(profile: DeviceProfile) -> None:

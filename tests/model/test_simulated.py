@@ -73,7 +73,7 @@ def test_a_host_that_is_set_otherwise_has_the_watts_of_its_simulated_rate() -> N
     predictor = Predictor(profile)
     told, _ = predictor.predict_columns(FAR, 1)
     slow, _ = predictor.predict_columns(FAR | {"cpu_frequency_max_hertz": [1.2e9]}, 1)
-    assert slow.evidence_words() == ["datasheet"]  # as sure as what the settings do
+    assert slow.evidence_words() == ["assumed"]  # as sure as what the settings do
     assert slow.evidence_words("device_power_watts") == ["datasheet"]
     base = profile.simulated.base_watts if profile.simulated else None
     assert base is not None

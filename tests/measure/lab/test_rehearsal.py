@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
+from iojoule.datasets.profile import DeviceProfile, load_shipped_profile, write_profile
 from iojoule.datasets.vocabulary import Operation
 from iojoule.measure.errors import LabError
 from iojoule.measure.lab import life
@@ -107,15 +107,18 @@ def test_what_stands_in_is_listed(profile: DeviceProfile) -> None:
 
 def test_what_cannot_be_stood_in_for_is_refused(profile: DeviceProfile, tmp_path: Path) -> None:
     with pytest.raises(LabError, match=r"no watts of the drive \(device_power\)"):
-        rehearsal(load_shipped_profile("wd-zn540"), "x")
+        rehearsal(profile.model_copy(update={"device_power": None}), "x")
     with pytest.raises(LabError, match="no performance"):
         rehearsal(profile.model_copy(update={"surfaces": []}), "x")
     with pytest.raises(LabError, match="outside 1 to"):
         rehearsal(profile, "x", 0.5)
     with pytest.raises(InputError, match="cannot be read"):
         find_profile("no-such-profile")
+    lacking = load_shipped_profile("samsung-860-pro").model_copy(update={"device_power": None})
+    path = tmp_path / "p.json"
+    write_profile(lacking, path)
     with pytest.raises(LabError, match="device_power"):
-        life.up(tmp_path / "lab", profile="samsung-860-pro")
+        life.up(tmp_path / "lab", profile=str(path))
     assert not (tmp_path / "lab").exists()
 
 
