@@ -74,7 +74,7 @@ def test_a_host_that_is_set_otherwise_has_the_watts_of_its_simulated_rate() -> N
     told, _ = predictor.predict_columns(FAR, 1)
     slow, _ = predictor.predict_columns(FAR | {"cpu_frequency_max_hertz": [1.2e9]}, 1)
     assert slow.evidence_words() == ["assumed"]  # as sure as what the settings do
-    assert slow.evidence_words("device_power_watts") == ["datasheet"]
+    assert slow.evidence_words("device_power_watts") == ["assumed"]
     base = profile.simulated.base_watts if profile.simulated else None
     assert base is not None
     above = [one["device_power_watts"].value[0] - base for one in (slow, told)]
