@@ -25,7 +25,7 @@ together. A demand with gaps is answered by the better of the two (`race_or_pace
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,6 @@ from iojoule.model import host_power, host_work, idle_gaps, system_power
 from iojoule.model.device_state import DeviceState
 from iojoule.model.frame import Frame
 from iojoule.model.host_power import Drawn
-from iojoule.model.host_work import HostCosts
 from iojoule.model.operating_point import Load
 from iojoule.model.predictor import NORMAL_90, Prediction
 from iojoule.model.served_latency import Arrivals, Flush, ServedLatency
@@ -379,30 +378,9 @@ def host_load(
     if faster != 0.0:
         latency = latency * np.exp(-faster)
         requests = requests * np.exp(faster * work.elasticity)
+    bursts = np.where((work.gap_seconds > 0) & (work.busy > 0), work.busy, np.nan)
     costs = prediction.activity.costs
-    load, drawn = host_work.at_rate(profile, frame, costs, requests, latency)
-    if (work.gap_seconds > 0).any():
-        load = _in_bursts(profile, costs, work, requests, load)
-    return load, drawn
-
-
-def _in_bursts(
-    profile: DeviceProfile, costs: HostCosts, work: Work, requests: Floats, load: Load
-) -> Load:
-    """The load with that of stated bursts: at full speed for the busy share, then at rest.
-
-    The law of CPU power is linear in the load, so the mean of both loads is that of the power.
-    """
-    gaps = host_power.gaps(profile.host_power)
-    bursts = (work.gap_seconds > 0) & (work.busy > 0)
-    full = host_work.activity(costs, requests / np.where(bursts, work.busy, 1.0), None, gaps)
-    rest = host_work.activity(costs, np.zeros(len(requests)), np.zeros(len(requests)), gaps)
-
-    def mean(name: str) -> Floats:
-        both = work.busy * getattr(full, name) + (1.0 - work.busy) * getattr(rest, name)
-        return np.asarray(np.where(bursts, both, getattr(load, name)))
-
-    return Load(**{one.name: mean(one.name) for one in fields(Load)})
+    return host_work.at_rate(profile, frame, costs, requests, latency, bursts)
 
 
 def cpu_by_speed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -245,7 +245,12 @@ def _with_copies(load: Load, copies: Floats) -> Load:
 
 
 def at_rate(
-    profile: DeviceProfile, frame: Frame, costs: HostCosts, iops: Floats, latency_ns: Floats | None
+    profile: DeviceProfile,
+    frame: Frame,
+    costs: HostCosts,
+    iops: Floats,
+    latency_ns: Floats | None,
+    bursts: Floats | None = None,
 ) -> tuple[Load, host_power.Drawn]:
     """Load and settings' effect at a rate; governors and sleep states follow that load.
 
@@ -253,14 +258,37 @@ def at_rate(
         profile: Whose host.
         frame: The questions.
         costs: Their costs, for instance `Prediction.activity.costs`.
-        iops: Requests a second.
+        iops: Requests a second, in the mean.
         latency_ns: Their mean latency at that rate; None: at full speed.
+        bursts: Share of the time in which all requests come, at full speed; NaN where they are
+            spread over all of it.
     """
-    load = activity(costs, iops, latency_ns, host_power.gaps(profile.host_power))
+    gaps = host_power.gaps(profile.host_power)
+    load = activity(costs, iops, latency_ns, gaps)
+    if bursts is not None and not np.isnan(bursts).all():
+        load = _in_bursts(costs, iops, bursts, load, gaps)
     operating = operating_point(profile.host_operation, frame.host)
     if operating is not None and operating.follows_load:
         operating = operating.at_load(load)
     return load, drawn(profile, load, operating)
+
+
+def _in_bursts(
+    costs: HostCosts, iops: Floats, bursts: Floats, load: Load, gaps: tuple[float, float]
+) -> Load:
+    """The load of work that comes in bursts: at full speed for their share, then at rest.
+
+    The law of CPU power is linear in the load, so the mean of both loads is that of the power.
+    """
+    share = np.where(np.isnan(bursts), 1.0, bursts)
+    full = activity(costs, iops / share, None, gaps)
+    rest = activity(costs, np.zeros(len(iops)), np.zeros(len(iops)), gaps)
+
+    def mean(name: str) -> Floats:
+        both = share * getattr(full, name) + (1.0 - share) * getattr(rest, name)
+        return np.asarray(np.where(np.isnan(bursts), getattr(load, name), both))
+
+    return Load(**{one.name: mean(one.name) for one in fields(Load)})
 
 
 def bytes_ns(host: HostPerformance, request_bytes: Floats) -> Floats:

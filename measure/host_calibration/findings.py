@@ -28,7 +28,7 @@ from iojoule.measure.host_calibration.readings import (
     unsure_of_idle,
 )
 from iojoule.measure.host_calibration.settings import HostControls
-from iojoule.model.fitting.host_power import expected_operation, fit_host_power, fit_system_power
+from iojoule.model.fitting.host_power import expected_operation, fit_host_power
 from iojoule.model.fitting.recipe import (
     ClockRecipe,
     Figure,
@@ -40,6 +40,7 @@ from iojoule.model.fitting.recipe import (
     SystemPowerRecipe,
     generic_recipe,
 )
+from iojoule.model.fitting.system_power import fit_system_power
 from iojoule.model.performance import WAKEUP_EXPONENT
 
 SHARPNESS = 6.0

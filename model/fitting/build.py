@@ -33,7 +33,7 @@ from iojoule.model.fitting.generic_power import (
     host_power_recipe,
     system_power_recipe,
 )
-from iojoule.model.fitting.host_power import fit_host, fit_system_power, meters_disagree
+from iojoule.model.fitting.host_power import fit_host
 from iojoule.model.fitting.idle import fit_idle
 from iojoule.model.fitting.memory import SurfaceMemory
 from iojoule.model.fitting.power import (
@@ -53,6 +53,7 @@ from iojoule.model.fitting.surfaces import (
     fit_surfaces,
     surface_priors,
 )
+from iojoule.model.fitting.system_power import fit_system_power, meters_disagree
 from iojoule.model.fitting.write_state import fit_write_state, write_series
 
 

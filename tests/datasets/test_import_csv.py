@@ -246,7 +246,7 @@ def test_odd_fio_sizes() -> None:
 
 
 def test_every_public_map_loads() -> None:
-    assert len(public_maps()) == 8
+    assert len(public_maps()) == 9
     for name in public_maps():
         assert public_map(name).source.licence
     with pytest.raises(InputError, match="did you mean 980pro_fio_randread"):

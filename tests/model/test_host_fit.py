@@ -8,7 +8,7 @@ from iojoule.datasets.vocabulary import Evidence
 from iojoule.model import host_power, system_power
 from iojoule.model.fitting.build import fit_profile
 from iojoule.model.fitting.core_time import core_seconds_per_byte
-from iojoule.model.fitting.host_power import expected_operation, fit_host_power, fit_system_power
+from iojoule.model.fitting.host_power import expected_operation, fit_host_power
 from iojoule.model.fitting.recipe import (
     Figure,
     HostAnchor,
@@ -18,6 +18,7 @@ from iojoule.model.fitting.recipe import (
     generic_recipe,
     load_recipe,
 )
+from iojoule.model.fitting.system_power import fit_system_power, meters_disagree
 from iojoule.model.host_work import load_of
 from iojoule.model.operating_point import busy_watts_factor
 from iojoule.model.predictor import Predictor
@@ -127,6 +128,24 @@ def test_a_law_without_anchors_is_its_priors() -> None:
     power, _ = fit_host_power(recipe([]), None)
     stated = [25, 5, 5, 5, 0.5, 2e-5, *host_power.GAPS]
     assert [one.value for one in power.parameters] == pytest.approx(stated)
+
+
+def test_meters_that_disagree_are_told_and_widen_the_wall() -> None:
+    """A wall that rises by half of what the packages do: no supply does that."""
+    parts = np.linspace(50, 90, 6)
+    stated = SystemPowerRecipe(
+        host_id="truth", relative_sd=0.02, slope_prior=figure(1.12, 0.05),
+        anchors=[
+            SystemAnchor(parts_watts=one, wall_watts=66 + 0.5 * one, sd=1.0, source="test")
+            for one in parts
+        ],
+    )  # fmt: skip
+    found = fit_system_power(stated)
+    assert found.slope.value >= 1.0
+    assert found.slope.sd > 0.2
+    assert meters_disagree(stated, found) is not None
+    wall, sd = system_power.watts(found, parts, np.zeros(len(parts)))
+    assert (np.abs(wall - (66 + 0.5 * parts)) < 1.645 * sd).all()
 
 
 def test_the_wall_is_found_with_its_square() -> None:

@@ -20,4 +20,8 @@ def test_most_rules_hold_and_those_that_differ_are_known() -> None:
     rules = thesis_table(load_shipped_profile(DEVICE))
     differ = {(rule.variable, rule.workload) for rule in rules if rule.agrees is False}
     # a change here is a change of what iojoule recommends: look at the figures, then decide
-    assert differ == {("Jobs", "throughput"), ("Mixed workloads", "both")}
+    # engines: the 30 % of libaio are disputed by the same authors' later figures
+    assert differ == {
+        ("Jobs", "throughput"), ("Mixed workloads", "both"), ("I/O engine", "IOPS"),
+        ("I/O engine", "throughput"),
+    }  # fmt: skip
