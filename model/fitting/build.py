@@ -128,19 +128,22 @@ def fit_profile(
 
 
 def drive_rows(recipe: Recipe, measurements: list[Measurement]) -> list[Measurement]:
-    """The measurements that tell of the drive: all but those of the recipe's host sessions."""
-    sessions = _host_sessions(recipe)
-    return [one for one in measurements if one.conditions.session_id not in sessions]
+    """The measurements that tell of the drive: not those of a host whose power alone they tell."""
+    host = recipe.host_power.measured_as if recipe.host_power is not None else None
+    return [one for one in measurements if host is None or one.conditions.host_id != host]
 
 
 def host_rows(recipe: Recipe, measurements: list[Measurement]) -> list[Measurement]:
-    """The measurements of the recipe's host sessions: they tell of its CPU power alone."""
-    sessions = _host_sessions(recipe)
-    return [one for one in measurements if one.conditions.session_id in sessions]
-
-
-def _host_sessions(recipe: Recipe) -> frozenset[str]:
-    return frozenset() if recipe.host_power is None else frozenset(recipe.host_power.sessions)
+    """The measurements that the law of CPU power is fitted on beside the recipe's anchors."""
+    stated = recipe.host_power
+    if stated is None or stated.measured_as is None:
+        return []
+    sessions = {one.session_id for one in stated.sessions}
+    return [
+        one
+        for one in measurements
+        if one.conditions.host_id == stated.measured_as and one.conditions.session_id in sessions
+    ]
 
 
 def _exported(fit: SurfaceFit, beside: list[SurfaceFit], memory: SurfaceMemory) -> Surface:

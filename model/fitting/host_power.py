@@ -117,7 +117,7 @@ def fit_host(
     Args:
         recipe: Of the drive.
         host: Core time of the paths.
-        runs: Of the recipe's host sessions (`HostPowerRecipe.sessions`).
+        runs: Of the host (`HostPowerRecipe.sessions`).
     """
     operation = expected_operation(recipe.host_operation)
     stated = recipe.host_power

@@ -245,6 +245,36 @@ def test_odd_fio_sizes() -> None:
     assert [parse_fio_size(text) for text in ("", "4x", "4k-8k", "-4k", "4.5k")] == [None] * 5
 
 
+LONG = (
+    MAP
+    + """
+[long]
+quantity = "name"
+value = "value"
+by = ["depth"]
+[gate]
+littles_law = "skip"
+reason = "test"
+"""
+)
+
+
+def test_rows_that_state_one_quantity_each_become_one_measurement(tmp_path: Path) -> None:
+    table = "depth,name,value\n1,iops,10000\n4,iops,20000\n4,lat,200\n1,lat,100\n"
+    dataset = load(tmp_path, table, LONG)
+    assert dataset.column("queue_depth").tolist() == [1, 4]
+    assert dataset.column("iops").tolist() == [10000, 20000]
+    assert dataset.column("latency_mean_ns").tolist() == [100_000, 200_000]
+
+
+def test_one_quantity_twice_or_a_missing_column_is_refused(tmp_path: Path) -> None:
+    twice = "depth,name,value\n1,iops,10000\n1,lat,100\n1,iops,20000\n"
+    assert "line 4" in complaint(tmp_path, twice, LONG)
+    with pytest.raises(InputError) as caught:
+        load(tmp_path, "depth,what,value\n1,iops,1\n", LONG)
+    assert caught.value.field == "long"
+
+
 def test_every_public_map_loads() -> None:
     assert len(public_maps()) == 9
     for name in public_maps():

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from iojoule.datasets.errors import SchemaVersionError
+from iojoule.datasets.errors import InputError, SchemaVersionError
 from iojoule.datasets.profile import fitted_by_another, load_shipped_profile, parse_profile
 
 PROFILE = load_shipped_profile("samsung-860-pro")
@@ -29,3 +29,38 @@ def test_a_layout_of_another_version_is_refused(version: int) -> None:
     text = json.dumps(PROFILE.model_dump(mode="json") | {"schema_version": version})
     with pytest.raises(SchemaVersionError, match="schema"):
         parse_profile(text.encode(), "p.json")
+
+
+def test_a_host_of_the_version_before_is_carried_over_and_said_to_be() -> None:
+    """Its factors by engine are gone, its wall saves what is saved behind it."""
+    data = load_shipped_profile("samsung-980-pro-1tb").model_dump(mode="json")
+    data["host_power"] |= {
+        "parameters": [
+            {"name": name, "value": value, "sd": 0.5, "unit": "W", "evidence": "published",
+             "source": "test"}
+            for name, value in (
+                ("idle_watts", 40.6), ("uncore_watts", 19.1), ("core_watts", 1.0),
+                ("job_watts", 0.5),
+            )
+        ],
+        "covariance": [[0.25 * (i == j) for j in range(4)] for i in range(4)],
+        "engine_factors": {}, "scheduler_factors": {},
+    }  # fmt: skip
+    data["system_power"]["slope"]["value"] = 0.52
+    before = len(data["gaps"])
+    profile = parse_profile(json.dumps(data).encode(), "p.json")
+    assert profile.host_power is not None
+    assert profile.system_power is not None
+    names = [one.name for one in profile.host_power.parameters]
+    assert names == ["idle_watts", "package_watts", "core_watts", "awake_core_watts"]
+    assert profile.system_power.slope.value >= 1.0
+    assert len(profile.gaps) == before + 1
+    again = parse_profile(json.dumps(profile.model_dump(mode="json")).encode(), "p.json")
+    assert again == profile
+
+
+def test_unknown_parameters_of_cpu_power_are_refused() -> None:
+    data = load_shipped_profile("samsung-980-pro-1tb").model_dump(mode="json")
+    data["host_power"]["parameters"][1]["name"] = "magic_watts"
+    with pytest.raises(InputError):
+        parse_profile(json.dumps(data).encode(), "p.json")

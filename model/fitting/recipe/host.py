@@ -49,11 +49,19 @@ class HostAnchor(Sourced):
     evidence: Evidence = Evidence.PUBLISHED
 
 
+class HostSession(Sourced):
+    """A session of measurements that tell of the host's power, and the findings that it repeats."""
+
+    session_id: str
+
+
 class HostPowerRecipe(Section):
     """CPU and DRAM power of a reference host.
 
     Attributes:
-        sessions: Sessions of measurements that tell of this host's CPU power, and of nothing else.
+        measured_as: The `host_id` of measurements that tell of this host's CPU power, and of
+            nothing else: the drive is not fitted on them.
+        sessions: Those of its sessions that the law is fitted on.
         session_sd: What one of their runs errs, W.
         meter_scale_sd: Relative sd of what the meter says of the power beyond idle: an error that
             all configurations share.
@@ -64,7 +72,8 @@ class HostPowerRecipe(Section):
     cpu_cores: int
     priors: dict[str, Figure]
     anchors: list[HostAnchor] = Field(default_factory=list)
-    sessions: list[str] = Field(default_factory=list)
+    measured_as: str | None = None
+    sessions: list[HostSession] = Field(default_factory=list)
     session_sd: Figure | None = None
     meter_scale_sd: Figure | None = None
     dram_idle_watts: Figure | None = None

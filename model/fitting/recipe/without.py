@@ -28,6 +28,7 @@ DROPPED = frozenset(
         "idle.wakes",
         "idle.apst_seen",
         "host_power.anchors",
+        "host_power.sessions",
         "system_power.anchors",
     }
 )
