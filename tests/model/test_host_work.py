@@ -71,8 +71,8 @@ def test_more_requests_never_draw_less(
     serving = float(min(costs.jobs[0], costs.cores[0]))
     assume(iops * more * each <= serving)  # at the ceiling of the cores nothing is served faster
     before = watts(power, costs, iops, latency)
-    # a core that spins wakes up less often, which is worth microwatts
-    assert watts(power, costs, iops * more, latency) >= before * (1 - 1e-6)
+    # a core that spins wakes up less often, which may be worth a part in a thousand
+    assert watts(power, costs, iops * more, latency) >= before * (1 - 1e-3)
 
 
 @settings(deadline=None)
