@@ -215,11 +215,15 @@ def _with_threads(load: Load, costs: HostCosts, iops: Floats) -> Load:
     threads = np.where(costs.submission_polling, costs.jobs, 0.0)
     room = costs.cores
     sleeping = (1.0 - each) ** threads
+    busy = np.minimum(load.busy_cores + threads * each, room)
+    # where threads take the cores' last idle time, no request finds a core asleep
+    idle = np.maximum(load.serving_cores - load.busy_cores, 1e-9)
+    left = np.minimum(room - busy, idle) / idle
     return Load(
-        busy_cores=np.minimum(load.busy_cores + threads * each, room),
+        busy_cores=busy,
         serving_cores=np.minimum(load.serving_cores + threads, room),
         awake_cores=np.minimum(load.awake_cores + threads * each, room),
-        wakeups_per_second=load.wakeups_per_second,
+        wakeups_per_second=load.wakeups_per_second * left,
         package_awake=1.0 - (1.0 - load.package_awake) * sleeping,
         package_active=1.0 - (1.0 - load.package_active) * sleeping,
         awake_cores_slope=load.awake_cores_slope,
