@@ -30,10 +30,6 @@ FULL_SPEED = Demand(None, np.inf, np.inf)
 CORE_TIME_SD = 0.25
 """CPU time of runs and the cost of a request agree within a quarter (`fitting.performance`)."""
 
-CLOCK_EXPONENT = 2.5
-"""Of dynamic power over clock: 3 where the voltage follows it, 2 where it follows half as fast;
-the middle of both (assumption)."""
-
 CYCLE_SD = 0.03
 """Log sd of a cycle's mean power that another setting of the same drive does not share: which share
 of its pause a drive spends at which level (assumption)."""
