@@ -1,0 +1,1 @@
+"""Checks of answers against what must hold whatever the model says."""

@@ -1,0 +1,280 @@
+"""Laws 5 to 8: load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from iojoule.recommender.validation.laws.drawing import (
+    DEPTHS,
+    JOBS,
+    Source,
+    capacity,
+    draw_current,
+    draw_work,
+    in_flight,
+    pick,
+    question,
+    row_at,
+    rows_of,
+    scopes,
+    told,
+)
+from iojoule.recommender.validation.laws.registry import (
+    Finding,
+    NotApplicableError,
+    law,
+    obeys,
+)
+from iojoule.recommender.validation.laws.subject import POWER, Answer, Subject, figure, value
+
+NEARLY_IDLE = 1e-3
+"""Bytes a second that are next to no work: a request of 4 KiB in 47 days."""
+
+SLEEPING_WATTS = 0.1
+"""Threads that sleep may differ by so many watts, and by this share of what work adds: wake-ups
+that come together are fewer."""
+SLEEPING_SHARE = 0.1
+
+RISING = (1e-6, 0.01, 0.1, 0.3, 0.6, 0.9)
+"""Shares of the capacity at which activity must not fall."""
+
+QUEUEING = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
+"""Shares of the capacity at which waiting must not fall; from `GROWS_FROM` on it must grow."""
+GROWS_FROM = 0.8
+
+TIE = 0.01
+"""Share within which one answer does not cost less than another."""
+
+
+@law(
+    5,
+    "Activity follows the rate that is asked for",
+    "Wake-ups, core time, busy threads and polling are those of the demanded rate. At a rate near "
+    "zero a configuration costs the idle power of its own idle settings, plus what really spins.",
+    "one configuration at next to no work against others with the same idle settings (jobs, depth, "
+    "size, engine): equal watts; at 0.1 to 3 % of capacity 32 threads cost what one does; watts "
+    "never fall as the demand grows",
+)
+def activity_follows_the_rate(subject: Subject, source: Source) -> Iterator[Finding]:
+    """One configuration against its own twin, at rest, hardly busy and over load."""
+    work = draw_work(subject.profile, source)
+    size = work["useful_request_bytes"]
+    one = draw_current(subject.profile, source, size)
+    twin = draw_current(subject.profile, source, size) | {"power_state": one["power_state"]}
+    idle, other = (row_at(subject, work, way, NEARLY_IDLE) for way in (one, twin))
+    for scope in scopes(idle):
+        watts, twins = value(idle, POWER[scope]), value(other, POWER[scope])
+        yield obeys(
+            told(work, one, None, f"next to no work, against {_way(twin)}, scope {scope}"),
+            f"{watts:.3f} W, as idle as the other", f"{twins:.3f} W",
+            abs(watts - twins) / SLEEPING_WATTS - 1.0,
+        )  # fmt: skip
+    few, many = (one | {"queue_depth": 1, "jobs": jobs} for jobs in (1, 32))
+    rate = float(10 ** source.uniform(-3.0, -1.5)) * capacity(subject, work, few)
+    rest, alone, crowd = (
+        row_at(subject, work, way, at) for way, at in ((few, NEARLY_IDLE), (few, rate),
+                                                       (many, rate))
+    )  # fmt: skip
+    for scope in scopes(alone):
+        base, single, crowded = (value(row, POWER[scope]) for row in (rest, alone, crowd))
+        allowed = SLEEPING_WATTS + SLEEPING_SHARE * abs(single - base)
+        yield obeys(
+            told(work, few, rate, f"1 job and 32, scope {scope}"),
+            f"{single:.3f} W +- {allowed:.2f} W", f"{crowded:.3f} W",
+            abs(crowded - single) / allowed - 1.0,
+        )  # fmt: skip
+    most = capacity(subject, work, one)
+    for scope in scopes(idle):
+        seen = [value(row_at(subject, work, one, most * share), POWER[scope]) for share in RISING]
+        worst = max(low / high - 1.0 for low, high in zip(seen, seen[1:], strict=False))
+        yield obeys(
+            told(work, one, None, f"{', '.join(map(str, RISING))} of capacity, scope {scope}"),
+            "watts that do not fall", " ".join(f"{watts:.3f}" for watts in seen),
+            worst / 1e-3 - 1.0,
+        )  # fmt: skip
+
+
+def _way(used: Answer) -> str:
+    return f"{used['engine']} {used['queue_depth']} x {used['jobs']}"
+
+
+@law(
+    6,
+    "A busier drive answers later",
+    "Under an open loop the queueing delay, counted from arrival and including the wait for a "
+    "slot, grows with the demand and without bound towards capacity. Where the demand lies inside "
+    "capacity's own interval the upper end is unbounded.",
+    "one configuration under Poisson arrivals at 30 to 99.9 % of its capacity: mean and percentiles "
+    "do not fall, grow from 80 % on, are at 99.9 % at least three times those at 50 %; upper ends "
+    "are unbounded where the demand is above the lower end of the capacity",
+)
+def busier_answers_later(subject: Subject, source: Source) -> Iterator[Finding]:
+    """One configuration over load."""
+    work = draw_work(subject.profile, source)
+    if source.random() < 0.7:
+        work["arrival_process"] = "poisson"
+    one = draw_current(subject.profile, source, work["useful_request_bytes"], spinning=True)
+    most = capacity(subject, work, one)
+    rows = [row_at(subject, work, one, most * share) for share in QUEUEING]
+    for name in ("latency_mean_ns", "latency_p50_ns", "latency_p99_ns", "latency_p999_ns"):
+        seen = [value(row, name) for row in rows]
+        if np.isnan(seen).any():
+            continue
+        probe = told(work, one, None, f"{name} at {QUEUEING[0]:g} to {QUEUEING[-1]:g} of capacity")
+        shown = " ".join(f"{latency / 1e3:.4g}" for latency in seen) + " us"
+        with np.errstate(invalid="ignore"):
+            steps = np.diff(np.minimum(seen, 1e300)) / np.minimum(seen[:-1], 1e300)
+        falls = -float(steps[1:].min()) - 1e-6
+        yield obeys(probe, "does not fall from half the capacity on", shown, falls)
+        busy = [step for step, share in zip(steps, QUEUEING[1:], strict=True) if share > GROWS_FROM]
+        yield obeys(probe, "grows from 80 % of the capacity on", shown, 1e-4 - min(busy))
+        at_half = seen[QUEUEING.index(0.5)]
+        growth = 2.0 if name == "latency_p50_ns" else 3.0
+        yield obeys(
+            probe, f"{growth:g} times as long at 99.9 % as at 50 %", shown,
+            growth - seen[-1] / at_half if np.isfinite(seen[-1]) else 0.0,
+        )  # fmt: skip
+    for share, row in zip(QUEUEING, rows, strict=True):
+        able, asked = figure(row, "capacity_bytes_per_second"), most * share
+        if able is None or not able.low < asked:
+            continue
+        for name in ("latency_mean_ns", "latency_p99_ns"):
+            late = figure(row, name)
+            if late is not None:
+                yield obeys(
+                    told(work, one, asked, f"capacity from {able.low / 1e6:.4g} MB/s, {name}"),
+                    "an unbounded upper end", f"{late.high / 1e3:.4g} us",
+                    0.0 if np.isinf(late.high) else float("inf"),
+                )  # fmt: skip
+        break
+
+
+@law(
+    7,
+    "More work never costs less",
+    "More work never costs less; a looser bound, a larger cap, a wider choice never costs more "
+    "(within 1 %), among rows that may be recommended.",
+    "pairs of random questions without today's configuration that differ in demand, in a latency "
+    "bound, in a power cap or in the choice of one knob: watts of the first row; what is feasible "
+    "under the tighter question is feasible under the looser",
+)
+def more_never_costs_less(subject: Subject, source: Source) -> Iterator[Finding]:
+    """Four pairs of questions."""
+    profile = subject.profile
+    work = draw_work(profile, source)
+    one = draw_current(profile, source, work["useful_request_bytes"])
+    full = row_at(subject, work, one)
+    scope, most = pick(source, scopes(full)), capacity(subject, work, one)
+    demand = float(source.uniform(0.02, 0.6)) * most
+    free = {
+        "queue_depth": _some(source, DEPTHS), "jobs": _some(source, JOBS), "power_state": "all",
+        "engine": [one["engine"]], "completion": ["interrupt"],
+    }  # fmt: skip
+
+    def cost(demanded: float, sla: Answer, choice: Answer) -> tuple[float, Answer | None]:
+        asked = question(
+            work, None, demanded, scope=scope, objective="watts", sla=sla, free=choice,
+            concurrency_max=512,
+        )  # fmt: skip
+        found = subject.recommend(asked)
+        row = next((row for row in rows_of(found) if row["meets_sla"]), None)
+        return (np.inf if row is None else value(row, POWER[scope])), row
+
+    cheap, row = cost(demand, {}, free)
+    if row is None:
+        return
+    dear, _ = cost(demand * float(source.uniform(1.05, 1.5)), {}, free)
+    yield _no_dearer(told(work, None, demand, f"scope {scope}, and more demand"), cheap, dear)
+    p99 = figure(row, "latency_p99_ns") or figure(row, "latency_mean_ns")
+    name = "latency_p99_ns_max" if figure(row, "latency_p99_ns") else "latency_mean_ns_max"
+    if p99 is not None:
+        bound = p99.value * float(source.uniform(0.7, 2.0))
+        loose, tight = (
+            cost(demand, {name: bound * factor}, free)[0]
+            for factor in (float(source.uniform(1.05, 2.0)), 1.0)
+        )
+        yield _no_dearer(told(work, None, demand, f"{name}={bound:.4g} and looser"), loose, tight)
+    cap = cheap * float(source.uniform(0.95, 1.3))
+    bound_name = f"{POWER[scope]}_max"
+    loose, tight = (cost(demand, {bound_name: watts}, free)[0] for watts in (cap * 1.3, cap))
+    yield _no_dearer(told(work, None, demand, f"{bound_name}={cap:.4g} and more"), loose, tight)
+    knob = pick(source, ["queue_depth", "jobs"])
+    wide = free | {knob: list(DEPTHS if knob == "queue_depth" else JOBS)}
+    yield _no_dearer(
+        told(work, None, demand, f"{knob} of {free[knob]} and of all"),
+        cost(demand, {}, wide)[0], cheap,
+    )  # fmt: skip
+
+
+def _some(source: Source, items: tuple[int, ...]) -> list[int]:
+    count = int(source.integers(2, len(items)))
+    return sorted(int(one) for one in source.choice(items, count, replace=False))
+
+
+def _no_dearer(probe: str, less: float, more: float) -> Finding:
+    """Whether the easier question costs no more than the harder; infinite is infeasible."""
+    seen = f"{less:.4g} W against {more:.4g} W"
+    if np.isinf(more):
+        return obeys(probe, "no more than infeasible", seen, 0.0)
+    return obeys(probe, "the easier costs at most 1 % more", seen, less / more - 1.0 - TIE - 1e-9)
+
+
+@law(
+    8,
+    "Nobody invents clients",
+    "Requests in flight, counted in the application's requests, stay at most what it has today "
+    "unless the workload says that more can be had. With neither, each row states the concurrency "
+    "it needs.",
+    "random questions with depth, jobs and size free: depth x jobs x request size of every shown "
+    "row over the application's request size, against today's or `concurrency_max`; without "
+    "either, the row's own `concurrency`",
+)
+def no_invented_clients(subject: Subject, source: Source) -> Iterator[Finding]:
+    """The same question with today's configuration, a limit, and neither."""
+    profile = subject.profile
+    work = draw_work(profile, source)
+    size = work["useful_request_bytes"]
+    if work.get("pattern") == "sequential" or source.random() < 0.3:
+        work["request_bytes_coalescible"] = size * int(2 ** source.integers(1, 5))
+    one = draw_current(profile, source, size, most=32)
+    demand = None
+    if source.random() < 0.6:
+        demand = float(source.uniform(0.05, 0.9)) * capacity(subject, work, one)
+    today = float(one["queue_depth"] * one["jobs"])
+    more: list[tuple[float, dict[str, Any]]] = [(today, {})]
+    limit = int(today * pick(source, (1, 2, 4)))
+    more.append((float(limit), {"concurrency_max": limit}))
+    for most, stated in more:
+        asked = question(work, one, demand, **stated)
+        probe = told(work, one, demand, *(f"{name} {text}" for name, text in stated.items()))
+        needed = [in_flight(row, size) for row in rows_of(subject.recommend(asked))]
+        if needed:
+            yield obeys(
+                probe, f"at most {most:g} requests in flight", f"up to {max(needed):g}",
+                max(needed) / most - 1.0 - 1e-9,
+            )  # fmt: skip
+    for stated in ({}, {"concurrency_max": "unbounded"}):
+        found = subject.recommend(question(work, None, demand, **stated))
+        rows = rows_of(found)
+        if not rows:
+            raise NotApplicableError("nothing is feasible")
+        wrong = [
+            row
+            for row in rows
+            if not abs(_stated(row.get("concurrency")) - in_flight(row, size)) <= 1e-6
+        ]
+        yield obeys(
+            told(work, None, demand, "no current", *map(str, stated.values())),
+            "every row states the requests in flight it needs",
+            f"{len(wrong)} of {len(rows)} rows do not",
+            float(len(wrong) > 0),
+        )
+
+
+def _stated(concurrency: Any) -> float:
+    if isinstance(concurrency, dict):
+        concurrency = concurrency.get("value")
+    return float("nan") if concurrency is None else float(concurrency)
