@@ -21,7 +21,7 @@ OUTPUT_CLOSED = 141
 _OWN = {
     DONE: "Done",
     DIFFERENT: "Results differ from their reference (`sim verify`, `sim compare`, "
-    "`validate findings`, `validate recommendations`)",
+    "`validate findings`, `validate laws`, `validate recommendations`)",
     USAGE: "The command line is not understood",
     UNEXPECTED: "A fault of iojoule itself; please report it",
     INTERRUPTED: "Interrupted",

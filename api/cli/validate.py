@@ -10,12 +10,15 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.findings import findings
+from iojoule.api.cli.validate_laws import laws
 from iojoule.api.cli.validate_recommendations import recommendations
 
 if TYPE_CHECKING:
     from iojoule.recommender.thesis_table import Rule
 
-app = typer.Typer(no_args_is_help=True, help="Compare iojoule with what was published.")
+app = typer.Typer(
+    no_args_is_help=True, help="Compare iojoule with what was published and with what must hold."
+)
 
 COLUMNS = {
     "variable": "variable",
@@ -60,6 +63,7 @@ def _emit(rules: Sequence[Rule], output: console.Format, columns: dict[str, str]
 
 
 app.command("findings")(findings)
+app.command("laws")(laws)
 app.command("recommendations")(recommendations)
 
 

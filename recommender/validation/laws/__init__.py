@@ -5,7 +5,7 @@ function, registered with `registry.law`; the command line, the tests and the do
 the register.
 """
 
-from iojoule.recommender.validation.laws import equal_work, form, load, state, words
+from iojoule.recommender.validation.laws import drives, equal_work, form, load, state, words
 from iojoule.recommender.validation.laws.registry import (
     DRAWS,
     Finding,
@@ -31,6 +31,7 @@ __all__ = [
     "NotApplicableError",
     "Served",
     "Subject",
+    "drives",
     "equal_work",
     "form",
     "judge",

@@ -47,9 +47,7 @@ def draw_work(
     Raises:
         NotApplicableError: The profile answers for none of the operations.
     """
-    known = [
-        one for one in kinds(profile) if operations is None or one["operation"] in operations
-    ]
+    known = [one for one in kinds(profile) if operations is None or one["operation"] in operations]
     if not known:
         raise NotApplicableError(f"the profile answers for no {' or '.join(operations or ())}")
     work = dict(pick(source, known))

@@ -252,4 +252,3 @@ def idle_is_not_saved(subject: Subject, source: Source) -> Iterator[Finding]:
 
 def _words(told_: Any) -> bool:
     return isinstance(told_, str) and bool(told_)
-

@@ -1,17 +1,15 @@
-"""Laws 12 to 16: the form of answers."""
+"""Laws 12 to 14: the form of predictions."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from iojoule.datasets.catalogue import Drive, load_catalogue
-from iojoule.datasets.errors import IojouleError, UnknownDeviceError
 from iojoule.datasets.profile.document import FACTS_RECIPE
-from iojoule.datasets.schema import Conditions
 from iojoule.recommender.validation.laws.drawing import (
     DEPTHS,
     JOBS,
@@ -32,7 +30,12 @@ from iojoule.recommender.validation.laws.registry import (
     law,
     obeys,
 )
-from iojoule.recommender.validation.laws.subject import Answer, Figure, Subject, number
+from iojoule.recommender.validation.laws.subject import (
+    Answer,
+    Figure,
+    Subject,
+    estimate,
+)
 
 MORE_DRIVES = "evidence: more measured drives and sizes"
 """What would mend the failures that are expected."""
@@ -162,9 +165,7 @@ def _neighbours(subject: Subject) -> list[Pair]:
         ]  # fmt: skip
         most = profile.max_transfer_bytes
         pairs = _pairs(known, "request_bytes", [4 * KIB * step for step in _SIZE_STEPS], most)
-        subject.memo["neighbours"] = pairs + _pairs(
-            known, "queue_depth", list(_DEPTH_STEPS), most
-        )
+        subject.memo["neighbours"] = pairs + _pairs(known, "queue_depth", list(_DEPTH_STEPS), most)
     pairs_found: list[Pair] = subject.memo["neighbours"]
     return pairs_found
 
@@ -176,7 +177,7 @@ def _pairs(known: list[Answer], axis: str, steps: list[int], most: int) -> list[
     found = []
     for line in lines.values():
         line.sort(key=lambda row: int(row[axis]))
-        for low, high in zip(line, line[1:], strict=False):
+        for low, high in pairwise(line):
             inner = [{**low, axis: at} for at in steps if low[axis] < at < high[axis]]
             same_commands = -(-low["request_bytes"] // most) == -(-high["request_bytes"] // most)
             if inner and same_commands:
@@ -215,7 +216,9 @@ def possible_intervals(subject: Subject, source: Source) -> Iterator[Finding]:
             "idle_gap_seconds_p50": gap, "idle_gap_seconds_p99": gap * source.uniform(1.0, 100.0),
             "burst_bytes": float(10 ** source.uniform(3.6, 10)),
         }  # fmt: skip
-        if profile.link_bytes_per_second is None or "sata" not in str(_interface(subject)):
+        if profile.link_bytes_per_second is None or (
+            subject.drive is None or subject.drive.interface != "sata"
+        ):
             asked["apst_enabled"] = bool(source.random() < 0.5)
     link = _link(subject) / max(work.get("read_fraction", 1.0), 1 - work.get("read_fraction", 1.0))
     probe = told(work, used, None, *(f"{one} {asked[one]:.3g}" for one in asked if "gap" in one))
@@ -229,18 +232,13 @@ def possible_intervals(subject: Subject, source: Source) -> Iterator[Finding]:
     for row in [answer["current"], *rows_of(answer)[:4]]:
         for name, stated in row.items():
             if isinstance(stated, dict) and {"value", "low", "high"} <= set(stated):
-                yield _possible(f"{probe}, {name}", name, _figure(stated), link, size)
+                yield _possible(f"{probe}, {name}", name, estimate(stated), link, size)
     saving = answer.get("saving") or {}
     if saving.get("percent") is not None:
-        percent = _figure(saving["percent"])
+        percent = estimate(saving["percent"])
         yield obeys(f"{probe}, saving", "at most 100 %", percent.text, percent.high / 100.0 - 1.0)
     if profile.recipe == FACTS_RECIPE:
         yield _width(subject, work)
-
-
-def _figure(stated: Answer) -> Figure:
-    ends = (number(stated[end]) for end in ("value", "low", "high"))
-    return Figure(*ends, str(stated["evidence"]))
 
 
 def _possible(probe: str, name: str, one: Figure, link: float, size: int) -> Finding:
@@ -256,9 +254,7 @@ def _possible(probe: str, name: str, one: Figure, link: float, size: int) -> Fin
         )  # fmt: skip
     if name in ("throughput_bytes_per_second", "capacity_bytes_per_second", "iops"):
         most = link / size if name == "iops" else link
-        return obeys(
-            probe, f"at most {most:.4g}, the link", one.text, one.high / most - 1.0 - 1e-3
-        )
+        return obeys(probe, f"at most {most:.4g}, the link", one.text, one.high / most - 1.0 - 1e-3)
     finite = bool(np.isfinite([one.value, one.high]).all())
     return obeys(probe, "finite", one.text, 0.0 if finite else float("inf"))
 
@@ -279,18 +275,6 @@ def _width(subject: Subject, work: Answer) -> Finding:
     )  # fmt: skip
 
 
-def _catalogued(subject: Subject) -> Drive | None:
-    try:
-        return load_catalogue().get(subject.device)
-    except UnknownDeviceError:
-        return None
-
-
-def _interface(subject: Subject) -> str | None:
-    drive = _catalogued(subject)
-    return None if drive is None else drive.interface
-
-
 FASTEST_LINK = 32e9 * 128 / 130 / 8 * 4
 """PCIe 5.0 x4, bytes a second."""
 
@@ -299,184 +283,3 @@ def _link(subject: Subject) -> float:
     """The link of a drive, bytes a second; the fastest there is where the profile says none."""
     stated = subject.profile.link_bytes_per_second
     return FASTEST_LINK if stated is None else stated.value
-
-
-MATTERS = (
-    "capacity", "dram", "generation", "idle", "iops", "lanes", "latency", "linear_cost", "nand",
-    "power", "rate", "slc", "throughput", "tdp", "watts",
-)  # fmt: skip
-"""Words in the names of facts that matter to an answer."""
-
-ALIKE = 1e-3
-"""Answers that differ by less are one answer."""
-
-
-@law(
-    15,
-    "Different drives get different answers",
-    "Answers differ where a fact that matters differs: generation, NAND, rated figures, declared "
-    "power states.",
-    "predictions of the drive against those of other drives of the catalogue whose facts differ, "
-    "over operations, sizes, depths and power states: some figure differs by more than 0.1 %",
-    expected_failure=MORE_DRIVES,
-)
-def different_drives(subject: Subject, source: Source) -> Iterator[Finding]:
-    """One drive against ten others."""
-    own = _catalogued(subject)
-    if own is None or not subject.drives:
-        raise NotApplicableError("the catalogue does not know the drive")
-    mine = _signature(subject)
-    for name in source.choice(subject.drives, min(10, len(subject.drives)), replace=False):
-        drive = load_catalogue().get(str(name))
-        differing = sorted(_facts(own) ^ _facts(drive), key=str)
-        if not differing:
-            continue
-        theirs = _signature(subject.other(str(name)))
-        shared = [one for one in mine if one in theirs]
-        apart = max(
-            (abs(mine[one] / theirs[one] - 1.0) for one in shared), default=float("inf")
-        )
-        unlike = apart if mine.keys() == theirs.keys() else float("inf")
-        yield obeys(
-            f"{own.id} and {name}, {len(differing)} facts differ ({differing[0][0]})",
-            "figures that differ", f"largest difference {unlike:.2g}",
-            0.0 if unlike > ALIKE else 1.0 - unlike / ALIKE, excused=MORE_DRIVES,
-        )  # fmt: skip
-
-
-def _facts(drive: Drive) -> set[tuple[str, Any]]:
-    facts = {
-        (one.metric, one.value)
-        for one in drive.facts
-        if any(word in one.metric for word in MATTERS) and one.metric != "power_states"
-    }
-    states = {
-        (f"power_state_{one.index}", (one.max_power_watts, one.operational))
-        for one in drive.power_states
-    }
-    return facts | states | {("interface", drive.interface)}
-
-
-def _signature(subject: Subject) -> dict[str, float]:
-    """Figures over a small grid; kept."""
-    if "signature" not in subject.memo:
-        rows = [
-            {**kind, "request_bytes": 4096 * step, "queue_depth": depth, "jobs": jobs}
-            for kind in kinds(subject.profile) if kind["operation"] != "mixed"
-            for step, depth, jobs in ((1, 1, 1), (1, 32, 4), (32, 8, 1), (64, 32, 4))
-        ]  # fmt: skip
-        subject.memo["signature"] = {
-            f"{row['operation']} {row['pattern']} {row['request_bytes']} {row['queue_depth']} "
-            f"{name}": one.value
-            for row, found in zip(rows, subject.predict(rows), strict=True)
-            for name, one in found.items()
-            if one.value
-        }
-    found_: dict[str, float] = subject.memo["signature"]
-    return found_
-
-
-@law(
-    16,
-    "What cannot be is refused",
-    "Completion polling and SPDK on SATA, temperatures outside the drive's rating and a PCIe "
-    "generation that the drive does not have are refused. What may be but was not measured is "
-    "answered wider.",
-    "predictions and questions with impossible settings and conditions: refused; the drive's own "
-    "generation and a temperature within every rating: answered, no narrower than without",
-)
-def impossible_is_refused(subject: Subject, source: Source) -> Iterator[Finding]:
-    """Impossible settings, impossible conditions, and possible ones that nobody measured."""
-    drive = _catalogued(subject)
-    kind = pick(source, [one for one in kinds(subject.profile) if one["operation"] != "mixed"])
-    row = {**kind, "request_bytes": 4096, "queue_depth": pick(source, DEPTHS)}
-    if drive is not None and drive.interface == "sata":
-        for way in (
-            {"engine": "io_uring", "completion": "polled"}, {"engine": "spdk"},
-            {"engine": "io_uring_cmd", "completion": "polled"},
-        ):  # fmt: skip
-            name = " ".join(way.values())
-            yield _refused(f"predict with {name} on SATA", lambda way=way: subject.predict(
-                [{**row, **way}]
-            ))  # fmt: skip
-            work = {**kind, "useful_request_bytes": 4096}
-            depth = {"queue_depth": 1, "jobs": 1}
-            yield _refused(
-                f"recommend, today {name} on SATA",
-                lambda way=way, work=work, depth=depth: subject.recommend(
-                    question(work, {**depth, **way})
-                ),
-            )
-    low, high = _rating(drive)
-    for degrees in (high + float(source.uniform(5, 60)), low - float(source.uniform(5, 60))):
-        yield _refused(
-            f"temperature_celsius_mean {degrees:.0f}",
-            lambda degrees=degrees: subject.predict_under(
-                {"temperature_celsius_mean": degrees}, row
-            ),
-        )
-    own = None if drive is None else drive.fact("pcie_generation")
-    beyond = 6 + int(source.integers(3)) if own is None else int(own.value) + 1
-    if drive is None or drive.interface == "nvme":
-        yield _refused(
-            f"pcie_generation {beyond}",
-            lambda: subject.predict_under({"pcie_generation": beyond}, row),
-        )
-    possible: list[dict[str, Any]] = [{"temperature_celsius_mean": float(source.uniform(30, 55))}]
-    if own is not None:
-        possible.append({"pcie_generation": int(own.value)})
-        possible.append({"pcie_generation": max(int(own.value) - 1, 1)})
-    for conditions in possible:
-        if "pcie_generation" in conditions and _measured_at(subject, conditions):
-            continue
-        yield _wider(subject, conditions, row)
-
-
-def _measured_at(subject: Subject, conditions: Answer) -> bool:
-    return conditions["pcie_generation"] in subject.profile.valid_for.pcie_generation
-
-
-def _refused(probe: str, ask: Any) -> Finding:
-    try:
-        ask()
-    except IojouleError as error:
-        return obeys(probe, "refused", type(error).__name__, 0.0)
-    return obeys(probe, "refused", "answered", float("inf"))
-
-
-def _wider(subject: Subject, conditions: Answer, row: Answer) -> Finding:
-    probe = f"{conditions}, possible but not measured"
-    same = dict(conditions)
-    for name in conditions:
-        listed = getattr(subject.profile.valid_for, name, None)
-        if isinstance(listed, list) and listed:
-            same[name] = listed[0]
-    try:
-        found = subject.predict_under(conditions, row)
-        if same == conditions:
-            same = Conditions().model_dump(exclude_none=True)
-        base = subject.predict_under(same, row)
-    except IojouleError as error:
-        return obeys(probe, "an answer, wider", f"{type(error).__name__}", float("inf"))
-    if same == {}:
-        return obeys(probe, "an answer", found.text, 0.0)
-    ratio = (found.high / found.low) / (base.high / base.low)
-    return obeys(probe, f"no narrower than {base.text}", found.text, 1.0 - ratio - 1e-9)
-
-
-WIDEST_RATING = (-40.0, 85.0)
-"""The widest industrial rating of drives, where the catalogue does not know this one's."""
-
-
-def _rating(drive: Drive | None) -> tuple[float, float]:
-    """Rated temperatures of a drive; a temperature that somebody measured is no rating."""
-    ends = list(WIDEST_RATING)
-    for fact in () if drive is None else drive.facts:
-        rated = "temperature" in fact.metric and any(
-            word in fact.metric for word in ("operating", "rated", "rating")
-        )
-        if rated and not isinstance(fact.value, str):
-            for place, end in enumerate(("min", "max")):
-                if end in fact.metric.split("_"):
-                    ends[place] = float(fact.value)
-    return ends[0], ends[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ Verdict = Literal["holds", "expected failure", "fails", "does not apply", "not j
 `does not apply`: the profile has nothing that the law is about; `not judged`: every probe was
 refused, which counts as a failure."""
 
-DRAWS = 8
+DRAWS = 12
 """Random probes of a law where nobody asks for another number."""
 
 
@@ -34,8 +34,8 @@ class Finding:
         expected: What the law says of it.
         seen: What was answered.
         holds: Whether the answer obeys.
-        severity: By how much it does not, relative to what the law allows; 0 where it holds,
-            infinite where there is no amount.
+        severity: By how much it does not, relative to what the law allows: 0 where it holds or
+            where nothing could be asked, infinite where there is no amount.
         excused: Why this failure is expected; None where it is not.
         draw: Number of the random draw.
     """
@@ -185,14 +185,15 @@ def judge(subject: Subject, one: Law, draws: int = DRAWS, seed: int = 0) -> Judg
         source = np.random.default_rng([seed, one.number, draw])
         try:
             for found in one.check(subject, source):
-                findings.append(_numbered(found, draw))
+                numbered = replace(found, draw=draw)
+                findings.append(numbered)
         except NotApplicableError as error:
             skipped[str(error)] = skipped.get(str(error), 0) + 1
         except IojouleError as error:
             refused[error.message] = refused.get(error.message, 0) + 1
         except _FAULTS as error:
             said = f"{type(error).__name__}: {error}"
-            findings.append(_numbered(_fault(said.splitlines()[0]), draw))
+            findings.append(replace(_fault(said.splitlines()[0]), draw=draw))
     failures = sorted(
         (found for found in findings if not found.holds),
         key=lambda found: (found.excused is not None, -found.severity),
@@ -220,10 +221,5 @@ _FAULTS = (
 
 
 def _fault(said: str) -> Finding:
-    return Finding("asking at all", "an answer as the interface describes it", said, holds=False)
-
-
-def _numbered(found: Finding, draw: int) -> Finding:
-    return Finding(
-        found.probe, found.expected, found.seen, found.holds, found.severity, found.excused, draw
-    )
+    expected = "an answer as the interface describes it"
+    return Finding("asking at all", expected, said, holds=False, severity=0.0)

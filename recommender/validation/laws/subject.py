@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from iojoule.datasets.errors import InputError
+from iojoule.datasets.catalogue import Drive, load_catalogue
+from iojoule.datasets.errors import InputError, UnknownDeviceError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Conditions
 from iojoule.model.predictor import Predictor
@@ -65,10 +66,16 @@ def number(value: Any) -> float:
 def figure(row: Mapping[str, Any] | None, name: str) -> Figure | None:
     """One estimate of a row; None where it is unknown."""
     stated = None if row is None else row.get(name)
-    if stated is None:
-        return None
-    ends = (number(stated[end]) for end in ("value", "low", "high"))
-    return Figure(*ends, str(getattr(stated["evidence"], "value", stated["evidence"])))
+    return None if stated is None else estimate(stated)
+
+
+def estimate(stated: Mapping[str, Any]) -> Figure:
+    """An estimate as an answer states it."""
+    word = stated["evidence"]
+    return Figure(
+        number(stated["value"]), number(stated["low"]), number(stated["high"]),
+        str(getattr(word, "value", word)),
+    )  # fmt: skip
 
 
 def value(row: Mapping[str, Any] | None, name: str) -> float:
@@ -118,6 +125,14 @@ class Subject:
         """Id of the drive."""
         return self.profile.device
 
+    @property
+    def drive(self) -> Drive | None:
+        """What the catalogue knows of the drive; None where it does not know it."""
+        try:
+            return load_catalogue().get(self.device)
+        except UnknownDeviceError:
+            return None
+
     def other(self, device: str) -> Subject:
         """Another drive as a subject; kept."""
         key = ("other", device)
@@ -142,8 +157,7 @@ class Subject:
             UnstatedError: The workload profile itself is not understood.
             IojouleError: The profile has no answer.
         """
-        found = self.recommender.recommend(self._parsed(workload)).model_dump()
-        return found
+        return self.recommender.recommend(self._parsed(workload)).model_dump()
 
     @property
     def recommender(self) -> Recommender:
@@ -180,8 +194,8 @@ class Subject:
         columns = {name: [cell] for name, cell in row.items()}
         found, _ = Predictor(profile).predict_columns(columns, 1)
         band = found["iops"]
-        ends = (float(end[0]) for end in (band.value, band.low, band.high))
-        return Figure(*ends, found.evidence_words("iops")[0])
+        value, low, high = (float(end[0]) for end in (band.value, band.low, band.high))
+        return Figure(value, low, high, found.evidence_words("iops")[0])
 
     def what_if(
         self, workload: Mapping[str, Any], changes: Mapping[str, Any], drives: int = 1

@@ -22,7 +22,6 @@ from iojoule.recommender.validation.laws.drawing import (
     question,
     row_at,
     rows_of,
-    scopes,
     told,
 )
 from iojoule.recommender.validation.laws.form import PREDICTED
@@ -48,9 +47,10 @@ PROBABLE = 0.02
 @law(
     17,
     "Proven means measured",
-    "`proven` only where both ends are measured or lie between measured neighbours. Where `current` "
-    "is stated and meets the SLA, a change is recommended only if it saves with a probability of at "
-    "least 0.9, else no change. Where it breaks the SLA, what is recommended is shown to hold. "
+    "`proven` only where both ends are measured or lie between measured neighbours. Where "
+    "`current` is stated and meets the SLA, a change is recommended only if it saves with a "
+    "probability of at least 0.9, else no change. Where it breaks the SLA, what is recommended is "
+    "shown to hold. "
     "Without `current`: a ranking by expected power, and no saving.",
     "random questions with and without today's configuration, under bounds that it keeps and "
     "breaks, and every preset that states none: verdict against evidence, probability of the "
@@ -64,7 +64,8 @@ def words_mean_something(subject: Subject, source: Source) -> Iterator[Finding]:
     if source.random() < 0.7:
         demand = float(source.uniform(0.02, 0.9)) * capacity(subject, work, current)
     today = row_at(subject, work, current, demand)
-    scope = pick(source, scopes(today))
+    known = [scope for scope in POWER if figure(today, POWER[scope]) is not None]
+    scope = pick(source, known or ["device"])
     sla: Answer = {}
     late = figure(today, "latency_mean_ns")
     if source.random() < 0.6 and late is not None and np.isfinite(late.high):
@@ -115,7 +116,17 @@ def _of_a_saving(
             probe, "proven rests on measurements", ", ".join(sorted(words)),
             float(not words <= set(MEASURED)),
         )  # fmt: skip
-    if row["configuration"] == today["configuration"] or not today["meets_sla"]:
+    if not today["meets_sla"]:
+        return
+    if row["configuration"] == today["configuration"]:
+        other = found.get("not_taken") or {}
+        sure = (other.get("saving") or {}).get("probability")
+        if sure is not None:
+            worth = other["objective_saved_percent"] >= found["least_saving_percent"]
+            yield obeys(
+                probe, "no change only where no row saves surely", f"{sure:.2f} not taken",
+                float(worth and sure >= SURE + PROBABLE),
+            )  # fmt: skip
         return
     probability, what = _probability(saving)
     yield obeys(
@@ -136,9 +147,7 @@ def _probability(saving: Answer) -> tuple[float, str]:
     return NormalDist().cdf(aim.value / sd), "from the interval"
 
 
-def _without_today(
-    probe: str, subject: Subject, asked: Answer, scope: str
-) -> Iterator[Finding]:
+def _without_today(probe: str, subject: Subject, asked: Answer, scope: str) -> Iterator[Finding]:
     found = subject.recommend(asked)
     yield obeys(
         f"{probe}, no current", "no saving", "none" if found["saving"] is None else "a saving",
@@ -175,8 +184,10 @@ def same_story(subject: Subject, source: Source) -> Iterator[Finding]:
     work = draw_work(subject.profile, source)
     used = draw_current(subject.profile, source, work["useful_request_bytes"], spinning=True)
     flat = {name: cell for name, cell in work.items() if name != "useful_request_bytes"} | used
-    row = row_at(subject, work, used)
-    [predicted] = subject.predict([flat])
+    # a state is stated to both: left out, each command takes that which follows from its question
+    state = {} if work["operation"] == "read" else {"device_state": "steady"}
+    row = row_at(subject, work, used, state=state)
+    [predicted] = subject.predict([flat | state])
     probe = told(work, used)
     for name in PREDICTED:
         one, other = figure(row, name), predicted.get(name)
@@ -233,9 +244,7 @@ def _fleet(
             "scope": "device",
         }
     )  # fmt: skip
-    serving = [
-        one for one in plan["groups"][0]["assignments"] if one["load_bytes_per_second"] > 0
-    ]
+    serving = [one for one in plan["groups"][0]["assignments"] if one["load_bytes_per_second"] > 0]
     if len(serving) == 1:
         yield obeys(
             f"{probe}, recommend and fleet, device_power_watts", f"{watts.value:.4f} W",
@@ -263,9 +272,7 @@ def _timeline(subject: Subject, work: Answer, flat: Answer) -> Iterator[Finding]
             )  # fmt: skip
 
 
-def _served(
-    probe: str, subject: Subject, asked: Answer, flat: Answer
-) -> Iterator[Finding]:
+def _served(probe: str, subject: Subject, asked: Answer, flat: Answer) -> Iterator[Finding]:
     """Another door to the same answers, where there is one."""
     answer = subject.served.recommend(subject.profile, asked)
     if answer is not None:
