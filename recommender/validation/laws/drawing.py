@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from iojoule.datasets.catalogue import load_catalogue
+from iojoule.datasets.errors import UnknownDeviceError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.frame import operational_states
 from iojoule.recommender.validation.laws.registry import NotApplicableError
@@ -57,6 +59,29 @@ def draw_work(
     return work
 
 
+def ways(profile: DeviceProfile, *, spinning: bool) -> list[tuple[str, str, bool]]:
+    """Engine, completion and submission polling that a profile knows and its drive allows.
+
+    Args:
+        profile: Of the drive.
+        spinning: Whether threads may poll; never on a SATA drive.
+    """
+    known = {
+        (str(one.engine.value), str(one.completion.value), one.submission_polling)
+        for one in profile.host.paths
+    }
+    quiet = not spinning or interface(profile) == "sata"
+    return sorted(one for one in known if not quiet or (one[1] == "interrupt" and not one[2]))
+
+
+def interface(profile: DeviceProfile) -> str | None:
+    """How the drive is attached, by the catalogue; None where it does not know the drive."""
+    try:
+        return str(load_catalogue().get(profile.device).interface)
+    except UnknownDeviceError:
+        return None
+
+
 def draw_current(
     profile: DeviceProfile,
     source: Source,
@@ -74,14 +99,7 @@ def draw_current(
         spinning: Whether threads may poll.
         most: Most requests in flight.
     """
-    paths = sorted(
-        {
-            (str(one.engine.value), str(one.completion.value), one.submission_polling)
-            for one in profile.host.paths
-        }
-    )
-    quiet = [one for one in paths if one[1] == "interrupt" and not one[2]]
-    engine, completion, polling = pick(source, paths if spinning else quiet)
+    engine, completion, polling = pick(source, ways(profile, spinning=spinning))
     depth = 1 if engine == "psync" else pick(source, [one for one in DEPTHS if one <= most])
     jobs = pick(source, [one for one in JOBS if one * depth <= most])
     return {

@@ -23,6 +23,7 @@ from iojoule.recommender.validation.laws.drawing import (
     question,
     rows_of,
     told,
+    ways,
 )
 from iojoule.recommender.validation.laws.registry import (
     Finding,
@@ -91,8 +92,8 @@ def _apart(one: Figure, other: Figure) -> float:
 REPEATABILITY = 0.05
 """Share by which runs of one session differ."""
 
-_SIZE_STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-_DEPTH_STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+_SIZE_STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 128)
+_DEPTH_STEPS = (1, 2, 4, 6, 8, 16, 32, 64, 128)
 _MEASURED = ("measured",)
 
 
@@ -141,15 +142,11 @@ def _neighbours(subject: Subject) -> list[Pair]:
     """Pairs of measured configurations, and configurations in between; kept."""
     if "neighbours" not in subject.memo:
         profile = subject.profile
-        paths = {
-            (one.engine.value, one.completion.value, one.submission_polling)
-            for one in profile.host.paths
-        }
         rows: list[Answer] = []
         for kind in kinds(profile):
             if kind["operation"] == "mixed":
                 continue
-            for engine, completion, polling in sorted(paths):
+            for engine, completion, polling in ways(profile, spinning=True):
                 way = {**kind, "engine": engine, "completion": completion,
                        "submission_polling": polling}  # fmt: skip
                 rows += [

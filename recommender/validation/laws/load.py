@@ -46,6 +46,8 @@ QUEUEING = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 """Shares of the capacity at which waiting must not fall; from `GROWS_FROM` on it must grow."""
 GROWS_FROM = 0.8
 
+LATE = ("latency_mean_ns", "latency_p99_ns")
+
 TIE = 0.01
 """Share within which one answer does not cost less than another."""
 
@@ -158,61 +160,69 @@ def busier_answers_later(subject: Subject, source: Source) -> Iterator[Finding]:
     "More work never costs less",
     "More work never costs less; a looser bound, a larger cap, a wider choice never costs more "
     "(within 1 %), among rows that may be recommended.",
-    "pairs of random questions without today's configuration that differ in demand, in a latency "
-    "bound, in a power cap or in the choice of one knob: watts of the first row; what is feasible "
-    "under the tighter question is feasible under the looser",
+    "pairs of random questions that differ in demand, in the requests in flight, in a latency "
+    "bound, in a power cap or in the choice of one knob (the last three also with today's "
+    "configuration, which keeps both bounds): watts of the first row; what is feasible under the "
+    "tighter question is feasible under the looser",
 )
 def more_never_costs_less(subject: Subject, source: Source) -> Iterator[Finding]:
     """Four pairs of questions."""
     profile = subject.profile
     work = draw_work(profile, source)
     one = draw_current(profile, source, work["useful_request_bytes"])
-    full = row_at(subject, work, one)
+    full = row_at(subject, work, one, 0.3 * capacity(subject, work, one))
     scope, most = pick(source, scopes(full)), capacity(subject, work, one)
     demand = float(source.uniform(0.02, 0.6)) * most
-    free = {
-        "queue_depth": _some(source, DEPTHS), "jobs": _some(source, JOBS), "power_state": "all",
-        "engine": [one["engine"]], "completion": ["interrupt"],
+    free: Answer = {
+        "queue_depth": _some(source, DEPTHS), "jobs": _some(source, JOBS),
+        "power_state": [0], "engine": [one["engine"]], "completion": ["interrupt"],
     }  # fmt: skip
 
-    def cost(demanded: float, sla: Answer, choice: Answer) -> tuple[float, Answer | None]:
+    def cost(
+        demanded: float, sla: Answer, choice: Answer, most: int = 256, today: Answer | None = None
+    ) -> float:
         asked = question(
-            work, None, demanded, scope=scope, objective="watts", sla=sla, free=choice,
-            concurrency_max=512,
+            work, today, demanded, scope=scope, objective="watts", sla=sla, free=choice,
+            concurrency_max=most,
         )  # fmt: skip
         found = subject.recommend(asked)
-        row = next((row for row in rows_of(found) if row["meets_sla"]), None)
-        return (np.inf if row is None else value(row, POWER[scope])), row
+        if today is not None and not found["current"]["meets_sla"]:
+            return np.inf  # what then is recommended need not save, so that it is another question
+        rows = [row for row in rows_of(found) if row["meets_sla"]]
+        return value(rows[0], POWER[scope]) if rows else np.inf
 
-    cheap, row = cost(demand, {}, free)
-    if row is None:
-        return
-    dear, _ = cost(demand * float(source.uniform(1.05, 1.5)), {}, free)
-    yield _no_dearer(told(work, None, demand, f"scope {scope}, and more demand"), cheap, dear)
-    p99 = figure(row, "latency_p99_ns") or figure(row, "latency_mean_ns")
-    name = "latency_p99_ns_max" if figure(row, "latency_p99_ns") else "latency_mean_ns_max"
-    if p99 is not None:
-        bound = p99.value * float(source.uniform(0.7, 2.0))
-        loose, tight = (
-            cost(demand, {name: bound * factor}, free)[0]
-            for factor in (float(source.uniform(1.05, 2.0)), 1.0)
-        )
-        yield _no_dearer(told(work, None, demand, f"{name}={bound:.4g} and looser"), loose, tight)
-    cap = cheap * float(source.uniform(0.95, 1.3))
-    bound_name = f"{POWER[scope]}_max"
-    loose, tight = (cost(demand, {bound_name: watts}, free)[0] for watts in (cap * 1.3, cap))
-    yield _no_dearer(told(work, None, demand, f"{bound_name}={cap:.4g} and more"), loose, tight)
-    knob = pick(source, ["queue_depth", "jobs"])
-    wide = free | {knob: list(DEPTHS if knob == "queue_depth" else JOBS)}
-    yield _no_dearer(
-        told(work, None, demand, f"{knob} of {free[knob]} and of all"),
-        cost(demand, {}, wide)[0], cheap,
-    )  # fmt: skip
+    cheap = cost(demand, {}, free)
+    plain = told(work, None, demand, f"scope {scope}")
+    dear = cost(demand * float(source.uniform(1.05, 1.5)), {}, free)
+    yield _no_dearer(f"{plain}, and more demand", cheap, dear)
+    limit = pick(source, (1, 4, 16))
+    few, many = (cost(demand, {}, free, most=most) for most in (limit, limit * 4))
+    yield _no_dearer(f"{plain}, {limit} requests in flight and four times as many", many, few)
+    for today in (None, one):
+        probe = told(work, today, demand, f"scope {scope}")
+        for name in (name for name in LATE if figure(full, name) is not None):
+            bound = value(full, name) * float(np.exp(source.uniform(-2.0, 1.5)))
+            loose, tight = (
+                cost(demand, {f"{name}_max": bound * factor}, free, today=today)
+                for factor in (float(source.uniform(1.05, 2.0)), 1.0)
+            )
+            yield _no_dearer(f"{probe}, {name}_max={bound:.4g} and looser", loose, tight)
+        base = cost(demand, {}, free, today=today)
+        cap, name = base * float(source.uniform(0.95, 1.3)), f"{POWER[scope]}_max"
+        if np.isfinite(cap):
+            loose, tight = (
+                cost(demand, {name: watts}, free, today=today) for watts in (cap * 1.3, cap)
+            )
+            yield _no_dearer(f"{probe}, {name}={cap:.4g} and more", loose, tight)
+        for knob in source.choice(list(free), 2, replace=False):
+            wide = cost(demand, {}, free | {str(knob): "all"}, today=today)
+            yield _no_dearer(f"{probe}, {knob} of {free[knob]} and of all", wide, base)
 
 
 def _some(source: Source, items: tuple[int, ...]) -> list[int]:
-    count = int(source.integers(2, len(items)))
-    return sorted(int(one) for one in source.choice(items, count, replace=False))
+    """A few of the items, the first always among them."""
+    count = int(source.integers(1, len(items) - 1))
+    return [items[0], *sorted(int(one) for one in source.choice(items[1:], count, replace=False))]
 
 
 def _no_dearer(probe: str, less: float, more: float) -> Finding:

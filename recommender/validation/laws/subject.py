@@ -6,8 +6,11 @@ classes behind them become.
 
 from __future__ import annotations
 
+import json
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -232,6 +235,14 @@ class Subject:
             "background", "collecting",
         )  # fmt: skip
         return {name: np.asarray(getattr(story, name)) for name in names}
+
+    def documents(self) -> dict[str, Any]:
+        """Everything in which numbers say what they rest on: the profile, and shipped recipes."""
+        found: dict[str, Any] = {"profile": json.loads(self.profile.model_dump_json())}
+        for entry in files("iojoule.model").joinpath("recipes").iterdir():
+            if entry.name.endswith(".toml"):
+                found[f"recipe {entry.name}"] = tomllib.loads(entry.read_text(encoding="utf-8"))
+        return found
 
     def _parsed(self, workload: Mapping[str, Any]) -> Any:
         try:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Iterator
-from importlib.resources import files
 from statistics import NormalDist
 from typing import Any
 
@@ -311,11 +308,7 @@ def labelled_by_what_it_rests_on(subject: Subject, source: Source) -> Iterator[F
     if subject.memo.get("labels") is not None and source is not None:
         raise NotApplicableError("labels do not change from draw to draw")
     subject.memo["labels"] = True
-    documents = {"profile": json.loads(subject.profile.model_dump_json())}
-    for entry in files("iojoule.model").joinpath("recipes").iterdir():
-        if entry.name.endswith(".toml"):
-            documents[f"recipe {entry.name}"] = tomllib.loads(entry.read_text(encoding="utf-8"))
-    for where, document in documents.items():
+    for where, document in subject.documents().items():
         numbers = list(_numbers(document, where))
         wrong = [place for place, evidence, text in numbers if _mislabelled(evidence, text)]
         for place in wrong:
