@@ -20,6 +20,9 @@ KIB = 1024
 SIZES = (4, 8, 12, 16, 32, 64, 128, 256)
 """Request sizes that are drawn, KiB; the first counts four times."""
 
+NEARLY_IDLE = 1e-3
+"""Bytes a second that are next to no work: a request of 4 KiB in 47 days."""
+
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
 JOBS = (1, 2, 4, 8, 16)
 

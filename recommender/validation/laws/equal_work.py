@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from iojoule.recommender.validation.laws.drawing import (
+    NEARLY_IDLE,
     Source,
     capacity,
     draw_current,
@@ -32,9 +33,6 @@ SAME_WATTS, SAME_SHARE = 0.2, 0.02
 
 OTHERS_TRIED = 12
 """Other drives that are looked at for one that can do the same work."""
-
-DAY_RATE = 1e-3
-"""Bytes a second that are next to no work."""
 
 KWH_PER_WATT_YEAR = 8.766
 
@@ -77,8 +75,8 @@ def _power(side: Answer) -> tuple[Answer, float, float]:
     "CPU watts, but for the time spent polling or waiting for that drive. Where the host of one "
     "side is unknown, only the drive's watts are compared.",
     "what-if to a random drive of the catalogue, the configuration fixed and interrupt-driven: "
-    "equal CPU watts, and a change of power that is that of the drives; the same for two drives "
-    "that share the load of one",
+    "equal CPU watts, and a change of power that is that of the drives; the same for several "
+    "drives that share the load of one; the same where the host of the first is unknown",
 )
 def equal_host(subject: Subject, source: Source) -> Iterator[Finding]:
     """One what-if to another drive, and one to more drives."""
@@ -91,13 +89,18 @@ def equal_host(subject: Subject, source: Source) -> Iterator[Finding]:
     most = min(capacity(one, work, current) for one in (subject, subject.other(other)))
     demand = float(source.uniform(0.02, 0.3)) * most
     asked = question(work, current, demand, free={"power_state": [0]}, scope="device_cpu")
-    changes: list[dict[str, Any]] = [{"drive": other}, {"drives": int(source.integers(2, 5))}]
-    for change in changes:
-        found = subject.what_if(asked, change)
+    unknown = subject.with_profile(host_power=None, system_power=None)
+    changes: list[tuple[Subject, dict[str, Any]]] = [
+        (subject, {"drive": other}), (subject, {"drives": int(source.integers(2, 5))}),
+        (unknown, {"drive": other}),
+    ]  # fmt: skip
+    for base, change in changes:
+        found = base.what_if(asked, change)
         (before, whole, drives), (after, new, new_drives) = map(
             _power, (found["base"], found["changed"])
         )
-        probe = told(work, current, demand, f"what-if {change}")
+        probe = told(work, current, demand, f"what-if {change}",
+                     *(["host unknown"] if base is unknown else []))  # fmt: skip
         cpu, cpu_after = value(before, "cpu_power_watts"), value(after, "cpu_power_watts")
         if "drive" in change and np.isfinite(cpu) and np.isfinite(cpu_after):
             yield obeys(
@@ -225,8 +228,12 @@ def idle_is_not_saved(subject: Subject, source: Source) -> Iterator[Finding]:
     kwh, watts = figure(saving, "kwh_per_year"), value(saving, "watts")
     speed = "throughput_bytes_per_second"
     if demand is None and kwh is not None:
-        used = {name: row["configuration"][name] for name in current}
-        idle = value(row_at(subject, work, used, DAY_RATE, scope=scope), power)
+        other = {name: row["configuration"][name] for name in current}
+        # either's idle power may be that of the rest of the year: the lower allows for more
+        idle = min(
+            value(row_at(subject, work, used, NEARLY_IDLE, scope=scope), power)
+            for used in (current, other)
+        )
         share = min(value(today, speed) / value(row, speed), 1.0)
         most = value(today, power) - share * value(row, power) - (1.0 - share) * idle
         most_kwh = KWH_PER_WATT_YEAR * most

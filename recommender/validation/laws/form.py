@@ -144,7 +144,8 @@ def _neighbours(subject: Subject) -> list[Pair]:
         profile = subject.profile
         rows: list[Answer] = []
         for kind in kinds(profile):
-            if kind["operation"] == "mixed":
+            surface = profile.surface(kind["operation"], kind["pattern"])
+            if surface is None or surface.evidence.value not in _MEASURED:
                 continue
             for engine, completion, polling in ways(profile, spinning=True):
                 way = {**kind, "engine": engine, "completion": completion,
@@ -155,7 +156,7 @@ def _neighbours(subject: Subject) -> list[Pair]:
                     for depth in ((1,) if engine == "psync" else _DEPTH_STEPS)
                     for jobs in JOBS
                 ]
-        found = subject.predict(rows)
+        found = subject.predict(rows) if rows else []
         known = [
             row for row, one in zip(rows, found, strict=True)
             if one["latency_mean_ns"].evidence in _MEASURED
@@ -183,8 +184,10 @@ def _pairs(known: list[Answer], axis: str, steps: list[int], most: int) -> list[
 
 
 LONGEST_NS = 1e11
-"""No request of a drive in work waits for 100 s: hosts give up after 30 s (Linux, nvme_core
-io_timeout) and reset it."""
+"""No request of a drive in work takes 100 s: hosts give up after 30 s (Linux, nvme_core io_timeout)
+and reset it. The upper end of an interval may lie just below saturation: `LONGEST_END_NS`."""
+
+LONGEST_END_NS = 3.6e12
 
 WIDEST_UNMEASURED = 4.0
 """Median of high / low of the IOPS of a drive that nobody measured."""
@@ -196,8 +199,9 @@ WIDEST_UNMEASURED = 4.0
     "No latency of years, no throughput above the link, no saving above 100 %. An unmeasured "
     "drive's 90 % interval of IOPS has a median width (high / low) of at most 4.",
     "every estimate of random predictions (with gaps and bursts) and answers: ends in order around "
-    "the value, powers and speeds not negative, latency below 100 s unless unbounded, throughput "
-    "and capacity within the link, savings at most 100 %; of an unmeasured drive the median width",
+    "the value, powers and speeds not negative, latency below 100 s (its end 1 h) unless "
+    "unbounded, throughput and capacity within the link, savings at most 100 %; of an unmeasured "
+    "drive the median width",
     expected_failure=f"the width of an unmeasured drive's interval: {MORE_DRIVES}",
 )
 def possible_intervals(subject: Subject, source: Source) -> Iterator[Finding]:
@@ -244,15 +248,15 @@ def _possible(probe: str, name: str, one: Figure, link: float, size: int) -> Fin
     if unordered or np.isnan([one.value, one.low, one.high]).any() or one.low < 0:
         return obeys(probe, "low <= value <= high, none negative", one.text, float("inf"))
     if name.startswith("latency"):
-        ends = [end for end in (one.value, one.high) if np.isfinite(end)]
-        return obeys(
-            probe, "below 100 s, or unbounded", one.text,
-            max(ends, default=0.0) / LONGEST_NS - 1.0,
-        )  # fmt: skip
+        limits = ((one.value, LONGEST_NS), (one.high, LONGEST_END_NS))
+        over = max((end / most for end, most in limits if np.isfinite(end)), default=0.0)
+        return obeys(probe, "below 100 s (its end 1 h), or unbounded", one.text, over - 1.0)
     if name in ("throughput_bytes_per_second", "capacity_bytes_per_second", "iops"):
         most = link / size if name == "iops" else link
         return obeys(probe, f"at most {most:.4g}, the link", one.text, one.high / most - 1.0 - 1e-3)
-    finite = bool(np.isfinite([one.value, one.high]).all())
+    # energy x latency is unbounded where latency is
+    ends = [one.value] if name.startswith("edp") else [one.value, one.high]
+    finite = bool(np.isfinite(ends).all())
     return obeys(probe, "finite", one.text, 0.0 if finite else float("inf"))
 
 

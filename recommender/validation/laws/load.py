@@ -11,6 +11,7 @@ import numpy as np
 from iojoule.recommender.validation.laws.drawing import (
     DEPTHS,
     JOBS,
+    NEARLY_IDLE,
     Source,
     capacity,
     draw_current,
@@ -30,9 +31,6 @@ from iojoule.recommender.validation.laws.registry import (
     obeys,
 )
 from iojoule.recommender.validation.laws.subject import POWER, Answer, Subject, figure, value
-
-NEARLY_IDLE = 1e-3
-"""Bytes a second that are next to no work: a request of 4 KiB in 47 days."""
 
 SLEEPING_WATTS = 0.1
 """Threads that sleep may differ by so many watts, and by this share of what work adds: wake-ups

@@ -148,6 +148,13 @@ class Judgement:
         """The most severe failure; one that is not excused comes first."""
         return self.failures[0] if self.failures else None
 
+    @property
+    def _reason(self) -> str | None:
+        """Why nothing was probed, or why the worst failure is excused."""
+        if self.probes:
+            return None if self.worst is None else self.worst.excused
+        return next(iter([*self.refused, *self.not_applicable]), "nothing to compare was found")
+
     def record(self) -> dict[str, Any]:
         """Plain values, for a table or JSON; infinite severity is None."""
         worst = self.worst
@@ -161,9 +168,7 @@ class Judgement:
             "excused": sum(one.excused is not None for one in self.failures),
             "refused": sum(self.refused.values()),
             "not_applicable": sum(self.not_applicable.values()),
-            "reason": next(iter([*self.refused, *self.not_applicable]), None)
-            if not self.probes
-            else (worst.excused if worst is not None else None),
+            "reason": self._reason,
             "worst": None
             if worst is None
             else {

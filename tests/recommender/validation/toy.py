@@ -43,7 +43,9 @@ def around(value: float, share: float = 1.05) -> Answer:
 
 
 def toy_profile(device: str) -> DeviceProfile:
-    return DeviceProfile.model_validate(profile_data() | {"device": device})
+    data = profile_data()
+    measured = [one | {"evidence": "measured"} for one in data["surfaces"]]
+    return DeviceProfile.model_validate(data | {"device": device, "surfaces": measured})
 
 
 def _worth_its_cpu(row: Answer, now: Answer) -> bool:
@@ -299,13 +301,21 @@ class Toy(Subject):
             self._side(self.recommend(workload), 1),
             self._side(other.recommend({**workload, "workload": asked}), count),
         ]
+        known = all(side["totals"]["power_watts"] for side in sides)
         return {
-            "base": sides[0], "changed": sides[1], "differences": [{"quantity": "power_watts"}]
+            "base": sides[0], "changed": sides[1],
+            "differences": [{"quantity": "power_watts"}] if known else [],
         }  # fmt: skip
 
     def _side(self, answer: Answer, drives: int) -> Answer:
         row = answer["recommended"] or answer["current"]
-        device, host = row["device_power_watts"]["value"], row["cpu_power_watts"]["value"]
+        device = row["device_power_watts"]["value"]
+        if row["cpu_power_watts"] is None:
+            return {
+                "answer": answer,
+                "totals": {"device_power_watts": around(drives * device), "power_watts": None},
+            }
+        host = row["cpu_power_watts"]["value"]
         if self.broken == 1:
             host *= drives * self.slow
         else:
