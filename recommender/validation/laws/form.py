@@ -211,25 +211,21 @@ def possible_intervals(subject: Subject, source: Source) -> Iterator[Finding]:
     size = work["useful_request_bytes"]
     used = draw_current(profile, source, size, spinning=True)
     asked = {name: cell for name, cell in work.items() if name != "useful_request_bytes"} | used
-    if profile.idle is not None and source.random() < 0.7:
-        gap = float(10 ** source.uniform(-6, 4))
-        asked |= {
-            "idle_gap_seconds_p50": gap, "idle_gap_seconds_p99": gap * source.uniform(1.0, 100.0),
-            "burst_bytes": float(10 ** source.uniform(3.6, 10)),
-        }  # fmt: skip
-        if profile.link_bytes_per_second is None or (
-            subject.drive is None or subject.drive.interface != "sata"
-        ):
-            asked["apst_enabled"] = bool(source.random() < 0.5)
     link = _link(subject) / max(work.get("read_fraction", 1.0), 1 - work.get("read_fraction", 1.0))
-    probe = told(work, used, None, *(f"{one} {asked[one]:.3g}" for one in asked if "gap" in one))
-    for name, found in subject.predict([asked])[0].items():
-        yield _possible(f"{probe}, {name}", name, found, link, size)
+    rows = [asked, *(asked | _gap(subject, source) for _ in range(GAPS_DRAWN))]
+    for row, answered in zip(rows, subject.predict(rows), strict=True):
+        gaps = [f"{one} {row[one]:.3g}" for one in _GAP if one in row]
+        probe = told(work, row, None, *gaps)
+        for name, found in answered.items():
+            yield _possible(f"{probe}, {name}", name, found, link, size)
     demand = None
-    if source.random() < 0.7:
+    rest = {name: cell for name, cell in _gap(subject, source).items() if name in _OF_WORKLOAD}
+    if rest and source.random() < 0.3:
+        work |= rest
+    elif source.random() < 0.7:
         demand = float(source.uniform(0.01, 0.9)) * capacity(subject, work, used)
     answer = subject.recommend(question(work, used, demand))
-    probe = told(work, used, demand)
+    probe = told(work, used, demand, *(f"{one} {work[one]:.3g}" for one in _GAP if one in work))
     for row in [answer["current"], *rows_of(answer)[:4]]:
         for name, stated in row.items():
             if isinstance(stated, dict) and {"value", "low", "high"} <= set(stated):
@@ -240,6 +236,28 @@ def possible_intervals(subject: Subject, source: Source) -> Iterator[Finding]:
         yield obeys(f"{probe}, saving", "at most 100 %", percent.text, percent.high / 100.0 - 1.0)
     if profile.recipe == FACTS_RECIPE:
         yield _width(subject, work)
+
+
+GAPS_DRAWN = 12
+_OF_WORKLOAD = ("idle_gap_seconds_p50", "idle_gap_seconds_p99", "burst_bytes")
+_GAP = ("idle_gap_seconds_p50", "burst_bytes", "apst_enabled")
+
+
+def _gap(subject: Subject, source: Source) -> Answer:
+    """Random gaps between bursts, half of them of one request at a time."""
+    if subject.profile.idle is None:
+        return {}
+    gap = float(10 ** source.uniform(-6, 4))
+    found: Answer = {
+        "idle_gap_seconds_p50": gap,
+        "idle_gap_seconds_p99": gap * float(source.uniform(1.0, 100.0)),
+        "burst_bytes": float(10 ** source.uniform(3.6, 10)),
+    }
+    if source.random() < 0.5:
+        found |= {"queue_depth": 1, "jobs": 1}
+    if subject.drive is None or subject.drive.interface != "sata":
+        found["apst_enabled"] = bool(source.random() < 0.5)
+    return found
 
 
 def _possible(probe: str, name: str, one: Figure, link: float, size: int) -> Finding:

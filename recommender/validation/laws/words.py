@@ -50,7 +50,7 @@ PROBABLE = 0.02
     "shown to hold. "
     "Without `current`: a ranking by expected power, and no saving.",
     "random questions with and without today's configuration, under bounds that it keeps and "
-    "breaks, and every preset that states none: verdict against evidence, probability of the "
+    "breaks, and the presets, which state none: verdict against evidence, probability of the "
     "saving, SLA of the recommended row, order of the ranking, absence of a saving",
 )
 def words_mean_something(subject: Subject, source: Source) -> Iterator[Finding]:
@@ -70,7 +70,13 @@ def words_mean_something(subject: Subject, source: Source) -> Iterator[Finding]:
     asked = question(work, current, demand, scope=scope, sla=sla)
     if source.random() < 0.4:
         asked["concurrency_max"] = 256
-    probe = told(work, current, demand, f"scope {scope}", *map(str, sla.items()))
+    probe = told(
+        work,
+        current,
+        demand,
+        f"scope {scope}",
+        *(f"{name} {bound:.4g}" for name, bound in sla.items()),
+    )
     found = subject.recommend(asked)
     row, saving = found["recommended"], found["saving"]
     if row is not None:
