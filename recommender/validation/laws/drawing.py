@@ -23,6 +23,9 @@ SIZES = (4, 8, 12, 16, 32, 64, 128, 256)
 NEARLY_IDLE = 1e-3
 """Bytes a second that are next to no work: a request of 4 KiB in 47 days."""
 
+NVME_ONLY = ("io_uring_cmd", "spdk")
+"""Engines that speak NVMe to the drive."""
+
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
 JOBS = (1, 2, 4, 8, 16)
 
@@ -73,8 +76,10 @@ def ways(profile: DeviceProfile, *, spinning: bool) -> list[tuple[str, str, bool
         (str(one.engine.value), str(one.completion.value), one.submission_polling)
         for one in profile.host.paths
     }
-    quiet = not spinning or interface(profile) == "sata"
-    return sorted(one for one in known if not quiet or (one[1] == "interrupt" and not one[2]))
+    if interface(profile) == "sata":
+        known = {one for one in known if one[0] not in NVME_ONLY}
+        spinning = False
+    return sorted(one for one in known if spinning or (one[1] == "interrupt" and not one[2]))
 
 
 def interface(profile: DeviceProfile) -> str | None:

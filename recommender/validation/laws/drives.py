@@ -121,7 +121,7 @@ def impossible_is_refused(subject: Subject, source: Source) -> Iterator[Finding]
     if drive is not None and drive.interface == "sata":
         for way in (
             {"engine": "io_uring", "completion": "polled"}, {"engine": "spdk"},
-            {"engine": "io_uring_cmd", "completion": "polled"},
+            {"engine": "io_uring_cmd", "completion": "interrupt"},
         ):  # fmt: skip
             name = " ".join(way.values())
             yield _refused(f"predict with {name} on SATA", lambda way=way: subject.predict(

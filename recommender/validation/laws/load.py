@@ -88,8 +88,9 @@ def activity_follows_the_rate(subject: Subject, source: Source) -> Iterator[Find
             abs(crowded - single) / allowed - 1.0,
         )  # fmt: skip
     most = capacity(subject, work, one)
+    rising = [row_at(subject, work, one, most * share) for share in RISING]
     for scope in scopes(idle):
-        seen = [value(row_at(subject, work, one, most * share), POWER[scope]) for share in RISING]
+        seen = [value(row, POWER[scope]) for row in rising]
         worst = max(low / high - 1.0 for low, high in pairwise(seen))
         yield obeys(
             told(work, one, None, f"{', '.join(map(str, RISING))} of capacity, scope {scope}"),

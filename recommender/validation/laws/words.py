@@ -124,7 +124,7 @@ def _of_a_saving(
     if row["configuration"] == today["configuration"]:
         other = found.get("not_taken") or {}
         sure = (other.get("saving") or {}).get("probability")
-        if sure is not None:
+        if sure is not None and scope != "device":  # there law 3 may speak against it
             worth = other["objective_saved_percent"] >= found["least_saving_percent"]
             yield obeys(
                 probe, "no change only where no row saves surely", f"{sure:.2f} not taken",

@@ -16,7 +16,7 @@ import numpy as np
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.recommender.validation.laws.drawing import DEPTHS, JOBS
+from iojoule.recommender.validation.laws.drawing import DEPTHS, JOBS, NVME_ONLY
 from iojoule.recommender.validation.laws.subject import Figure, Subject
 from tests.recommender.conftest import profile_data
 
@@ -276,7 +276,8 @@ class Toy(Subject):
         return found
 
     def _refuse_sata(self, used: Answer) -> None:
-        if self.broken != 16 and (used["engine"] == "spdk" or used["completion"] == "polled"):
+        speaks_nvme = used["engine"] in NVME_ONLY
+        if self.broken != 16 and (speaks_nvme or used["completion"] == "polled"):
             raise InputError("completion: a SATA drive is not polled", field="completion")
 
     def predict_under(self, conditions: Mapping[str, Any], row: Mapping[str, Any]) -> Figure:
