@@ -31,7 +31,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model import host_power, host_work, idle_gaps, system_power
+from iojoule.model import (
+    device_power,
+    host_power,
+    host_work,
+    idle_gaps,
+    linear_law,
+    system_power,
+)
 from iojoule.model.device_state import DeviceState
 from iojoule.model.frame import Frame
 from iojoule.model.host_power import Drawn
@@ -170,7 +177,7 @@ def work_of(
         served_bytes=served,
         requests=requests,
         host_writes=writes,
-        background=writes * (1.0 - prediction.activity.device_x[:, 5]),
+        background=writes * (1.0 - _collecting(prediction)),
         surface_sd=np.zeros(len(full)),
         saturation=np.zeros(len(full)),
         gap_seconds=gaps,
@@ -188,6 +195,13 @@ def work_of(
             flush=demand.flush,
         ),
     )
+
+
+def _collecting(prediction: Prediction) -> Floats:
+    """Share of collecting while writes are served; 0 where nothing is written."""
+    activity = prediction.activity
+    shares = np.maximum(activity.write_share, 1e-12)
+    return np.where(activity.write_share > 0.0, activity.device_x[:, 5] / shares, 0.0)
 
 
 def _bursts(demand: Demand, served: Floats, full: Floats, useful: Floats) -> tuple[Floats, Floats]:
@@ -334,9 +348,36 @@ def device_watts(
     gap = gap_watts(profile, frame, prediction, work, rest)
     if gap is None:
         return None
-    active = prediction["device_power_watts"].value
-    mean = work.busy * active + (1.0 - work.busy) * gap
+    free, most = unlimited_watts(profile, frame, prediction)
+    mean = np.minimum(work.busy * free + (1.0 - work.busy) * gap, most)
     return np.asarray(mean + charged_watts(profile, frame, work))
+
+
+def unlimited_watts(
+    profile: DeviceProfile, frame: Frame, prediction: Prediction
+) -> tuple[Floats, Floats]:
+    """Power while serving at full speed by the law alone, W, and the most that is drawn.
+
+    A limit of the drive holds for what it draws at the rate that is served: a configuration that
+    would run into it at full speed spends no fewer joules a request at a lower rate.
+
+    Returns:
+        Both of shape (n,); where no limit holds at full speed, the second is infinite.
+    """
+    active = prediction["device_power_watts"].value
+    power, activity = profile.device_power, prediction.activity
+    unlimited = np.full(len(frame), np.inf)
+    if power is None:
+        return active, unlimited
+    theta = np.array([parameter.value for parameter in power.parameters])
+    law = linear_law.values(activity.device_x, theta)
+    limit = device_power.limit_watts(power, frame.power_state)
+    # what a simulator answered in the law's place is not held against the law's limit
+    limited = (law > limit) & (np.abs(active - activity.watts_factor * limit) <= 1e-9 * active)
+    return (
+        np.where(limited, activity.watts_factor * law, active),
+        np.where(limited, active, unlimited),
+    )
 
 
 def charged_watts(profile: DeviceProfile, frame: Frame, work: Work) -> Floats | float:

@@ -29,6 +29,7 @@ from iojoule.model.equal_work import (
     cpu_by_speed,
     gap_levels,
     host_load,
+    unlimited_watts,
     watts_of,
 )
 from iojoule.model.frame import Frame
@@ -129,9 +130,10 @@ def device_gradients(
     gap, resting = levels
     rows = np.arange(len(frame))
     theta = np.array([parameter.value for parameter in power.parameters])
-    x, active = prediction.activity.device_x, prediction["device_power_watts"].value
+    x = prediction.activity.device_x
+    active, most = unlimited_watts(layout.profile, frame, prediction)
+    limited = work.busy * active + (1.0 - work.busy) * gap >= most
     factor, factor_sd = prediction.activity.watts_factor, prediction.activity.watts_factor_sd
-    capped = factor * linear_law.values(x, theta) > active * (1.0 + 1e-9)
     # where runs nearby showed the power, the law's parameters no longer make it unsure
     seen = np.isfinite(factor_sd)
     common = np.zeros((len(frame), layout.size))
@@ -139,6 +141,7 @@ def device_gradients(
     common[:, layout.at["device"].start] += (1.0 - work.busy) * (1.0 - resting)
     common[rows, layout.at["idle"].start + frame.power_state] = (1.0 - work.busy) * resting
     low = (frame.power_state > 0) & ~seen
+    active = np.where(limited, most, active)
     common[rows, layout.at["cap"].start + frame.power_state] = (
         low * CAP_RELATIVE_SD * work.busy * active
     )
@@ -147,10 +150,10 @@ def device_gradients(
     later, later_sd = layout.state.joules_per_byte(frame)
     common[:, layout.at["background"].start] = work.background * later_sd
     # served work is held, so only the part of active power that does not follow it counts
-    fixed = np.where(capped, active, factor * (theta[0] + theta[5] * x[:, 5]))
+    fixed = factor * (theta[0] + theta[5] * x[:, 5])
     u, s = work.busy, work.elasticity
     by_speed = u * (s - 1.0) * (fixed - gap) + s * u * (active - fixed)
-    by_speed = by_speed + s * later * work.background
+    by_speed = np.where(limited, 0.0, by_speed) + s * later * work.background
     common[:, layout.at["speed"]] = by_speed[:, None] * _shared_log_sd(work, between)
     lack = np.where(seen, factor_sd, power.relative_sd) * u * active
     return Gradients(watts.device, common, by_speed * _own_log_sd(work, between), lack)

@@ -136,10 +136,21 @@ class Details:
         power = self.gradients[scope]
         half = NORMAL_90 * power.sd(self.layout)
         low, high = np.maximum(power.watts - half, 0.0), power.watts + half
+        low, high = self._at_full_speed(scope, power.watts, low, high)
         if scope == "device":
             most = most_device_watts(self.layout.profile, self.judged.frame, self.judged.work)
             high = high if most is None else np.minimum(high, np.maximum(most, power.watts))
         return power.watts, low, high, self.evidence_codes(scope)
+
+    def _at_full_speed(
+        self, scope: str, watts: Floats, low: Floats, high: Floats
+    ) -> tuple[Floats, Floats]:
+        """The interval as predicted of the configuration, where it runs at full speed."""
+        band = self.judged.prediction.bands.get(f"{scope}_power_watts")
+        if band is None:
+            return low, high
+        same = np.abs(band.value - watts) <= 1e-9 * watts
+        return np.where(same, band.low, low), np.where(same, band.high, high)
 
     def _energy(self) -> tuple[Triple | None, Triple | None]:
         scope, work = self.question.scope.value, self.judged.work

@@ -26,6 +26,7 @@ from iojoule.model.sensitivity import (
     energies,
     idle_gradients,
 )
+from iojoule.model.shared_surface import with_shared_surface
 from iojoule.recommender.answer import Action, ReasonCode
 from iojoule.recommender.factors import JOULES_A_KWH
 from iojoule.recommender.objective import Objective
@@ -124,7 +125,9 @@ class _Compared:
         judged = (judge if beside is None else beside(len(frame))).judge_lightly(frame)
         self.objective: Floats = judged.costs[1:, 0]
         question, layout = judge.question, judge.layout
-        prediction, work = judged.prediction, judged.work
+        prediction = judged.prediction
+        # what a whole surface errs moves all of them alike
+        work = with_shared_surface(judge.predictor, frame, prediction, judged.work)
         rest = question.demand.rest
         power = all_gradients(layout, frame, prediction, work, judged.watts, rest)
         idle = idle_gradients(layout, frame, prediction, work)

@@ -22,7 +22,7 @@ from iojoule.recommender.what_if.sharing import Serving, gradients_of
 
 Floats = NDArray[np.float64]
 
-OF_HOST = ("cpu", "engine", "scheduler", "system")
+OF_HOST = ("cpu", "system")
 """Blocks of parameters that belong to the host."""
 
 
