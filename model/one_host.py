@@ -1,8 +1,9 @@
 """Several drives on one host: what its processors see of all of them, and what all draw.
 
 Drives that serve alike draw n times what one draws. The host is one: its law of CPU power is
-evaluated once, at the rate and with the jobs of all drives together, so that its packages wake up
-once and what they draw without work counts once; memory and wall likewise.
+evaluated once, at the rate of all drives together, so that its packages wake up once and what they
+draw without work counts once; memory and wall likewise. The application's jobs are what they are:
+each serves all drives and keeps the stated depth on each.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from iojoule.model.sensitivity import (
 def together(
     frame: Frame, prediction: Prediction, work: Work, drives: int
 ) -> tuple[Frame, Prediction, Work]:
-    """What the host sees of so many equal drives: n times the rate, with n times the jobs.
+    """What the host sees of so many equal drives: n times the rate, by the same jobs.
 
     Args:
         frame: Configurations of one drive, n rows.
@@ -46,9 +47,9 @@ def together(
     if drives == 1:
         return frame, prediction, work
     costs = prediction.activity.costs
-    activity = replace(prediction.activity, costs=replace(costs, jobs=drives * costs.jobs))
+    activity = replace(prediction.activity, costs=replace(costs, depth=drives * costs.depth))
     return (
-        replace(frame, jobs=drives * frame.jobs),
+        replace(frame, queue_depth=drives * frame.queue_depth),
         replace(prediction, activity=activity),
         replace(work, requests=drives * work.requests, served_bytes=drives * work.served_bytes),
     )

@@ -84,10 +84,12 @@ class PowerModel:
             said = _power_evidence(profile.device_power, frame, bands["iops"].evidence, activity)
             seen = np.isfinite(activity.watts_factor_sd)
             said = np.where(seen, np.maximum(bands["iops"].evidence, INTERPOLATED), said)
-            bands["device_power_watts"] = (
-                _expected_watts(profile.device_power, frame, device, device_sd)
+            bands["device_power_watts"] = _within_cap(
+                profile.device_power,
+                frame,
+                _expected_watts(device, device_sd)
                 if device_power.is_expected(profile.device_power)
-                else linear_band(device, device_sd, said)
+                else linear_band(device, device_sd, said),
             )
         if device is not None and asked.simulated.any():
             device, device_sd = self._simulated(frame, asked, bands, device, device_sd)
@@ -245,9 +247,14 @@ def _power_evidence(
     return np.maximum(evidence, performance * (performance > INTERPOLATED)).astype(np.intp)
 
 
-def _expected_watts(power: DevicePower, frame: Frame, value: Floats, sd: Floats) -> Band:
-    """Power of a drive that nobody measured: wide, so in ratios; never above the declared cap."""
+def _expected_watts(value: Floats, sd: Floats) -> Band:
+    """Power of a drive that nobody measured: wide, so in ratios."""
     ratio = np.exp(NORMAL_90 * np.sqrt(np.log1p((sd / value) ** 2)))
-    cap = np.array(power.cap_watts)[frame.power_state]
-    evidence = np.full(len(frame), DATASHEET, dtype=np.intp)
-    return Band(value, value / ratio, np.maximum(np.minimum(value * ratio, cap), value), evidence)
+    evidence = np.full(len(value), DATASHEET, dtype=np.intp)
+    return Band(value, value / ratio, value * ratio, evidence)
+
+
+def _within_cap(power: DevicePower, frame: Frame, band: Band) -> Band:
+    """The interval ends at the cap of the power state, or at the value where that is above."""
+    cap = np.maximum(np.array(power.cap_watts)[frame.power_state], band.value)
+    return Band(band.value, band.low, np.minimum(band.high, cap), band.evidence)
