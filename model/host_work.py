@@ -163,7 +163,8 @@ def load_of(
         asleep = (1 - rho) exp(-k u) sum over j <= k of (k u)^j / j!
 
     of its time: 1 at rest, and none far below the threshold. Each wake-up out of deep sleep takes
-    the exit latency, during which the package is awake too. Packages sleep while all cores do.
+    the exit latency. A package is woken by all of its cores, so its gaps are those between any two
+    wake-ups, whichever cores they are spread over; while it is awake, one core is at least.
 
     Args:
         busy_cores: Cores' worth of time spent.
@@ -173,28 +174,39 @@ def load_of(
     """
     serving = np.maximum(serving_cores, 1e-9)
     idle = 1.0 - np.minimum(busy_cores / serving, 1.0)
-    woken = wakeups_per_second / serving
-    often = woken / np.maximum(idle, 1e-9)
-    deep, deep_slope = _in_gaps_beyond(gaps[0] * often)
-    shallow, shallow_slope = _in_gaps_beyond(gaps[1] * often)
-    leaving = idle * np.exp(-woken * host_power.DEEP_EXIT_SECONDS)
-    deep, deep_slope = leaving * deep, leaving * deep_slope
-    shallow, shallow_slope = idle * shallow, idle * shallow_slope
-    asleep, idling = deep**serving_cores, shallow**serving_cores
-    with np.errstate(divide="ignore", invalid="ignore"):
-        by_deep = np.where(deep > 0, serving_cores * asleep * deep_slope / deep, 0.0)
-        by_shallow = np.where(shallow > 0, serving_cores * idling * shallow_slope / shallow, 0.0)
+    deep, deep_slope = _asleep(idle, wakeups_per_second / serving, gaps[0])
+    at_rest = idle**serving_cores
+    asleep, asleep_slope = _asleep(at_rest, wakeups_per_second, gaps[0])
+    idling, idling_slope = _asleep(at_rest, wakeups_per_second, gaps[1], exits=False)
+    awake = serving_cores * (1.0 - deep)
+    spread = awake >= 1.0 - asleep
     return Load(
         busy_cores=busy_cores,
         serving_cores=serving_cores,
-        awake_cores=serving_cores * (1.0 - deep),
+        awake_cores=np.where(spread, awake, 1.0 - asleep),
         wakeups_per_second=wakeups_per_second,
         package_awake=1.0 - asleep,
         package_active=1.0 - idling,
-        awake_cores_slope=serving_cores * deep_slope,
-        package_awake_slope=by_deep,
-        package_active_slope=by_shallow,
+        awake_cores_slope=np.where(spread, serving_cores * deep_slope, asleep_slope),
+        package_awake_slope=asleep_slope,
+        package_active_slope=idling_slope,
     )
+
+
+def _asleep(
+    idle: Floats, wakeups: Floats, threshold: float, *, exits: bool = True
+) -> tuple[Floats, Floats]:
+    """Share of the time in a sleep state, and its fall by the log of the threshold.
+
+    Args:
+        idle: Share of the time without work.
+        wakeups: A second.
+        threshold: Least gap, seconds.
+        exits: Whether a wake-up takes the exit latency of deep sleep.
+    """
+    share, slope = _in_gaps_beyond(threshold * wakeups / np.maximum(idle, 1e-9))
+    left = idle * np.exp(-wakeups * host_power.DEEP_EXIT_SECONDS) if exits else idle
+    return left * share, left * slope
 
 
 def _in_gaps_beyond(ratio: Floats) -> tuple[Floats, Floats]:

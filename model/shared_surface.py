@@ -3,8 +3,8 @@
 Where a surface was learned from many measurements, its errors are local: two configurations err
 each by itself. Where it rests on one figure, or on another pattern's surface, it is off as a
 whole: by its ceiling where the drive is saturated, by its unloaded latency where it is not. What a
-configuration errs beyond the surest one, because it is extrapolated further, stays its own. How
-far a configuration is saturated is the elasticity of latency by the requests in flight.
+configuration errs beyond the first one (today's), because it is extrapolated further, stays its
+own. How far a configuration is saturated is the elasticity of latency by the requests in flight.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STEP = 1.02
 def with_shared_surface(
     predictor: Predictor, frame: Frame, prediction: Prediction, work: Work
 ) -> Work:
-    """Fill in what the rows share; meant for the few rows of an answer."""
+    """Fill in what the rows share with the first one; meant for the few rows of an answer."""
     profile, fraction = predictor.profile, float(frame.read_fraction[0])
     pattern = PATTERNS[int(frame.pattern[0])]
     read, write = _log_sd(profile, "read", pattern), _log_sd(profile, "write", pattern)
@@ -41,15 +41,15 @@ def with_shared_surface(
     own = np.where(paths.measured, 0.0, paths.relative_sd)[code_of(frame)] ** 2
     own += profile.between_drives_relative_sd.value**2
     most = np.maximum((work.log_capacity_half / NORMAL_90) ** 2 - own, 0.0)
-    shared = most.min()
+    shared = np.minimum(most, most[0])
     if (fraction > 0.0 and read == 0.0) or (fraction < 1.0 and write == 0.0):  # one was learned
-        shared = min(shared, variance)
+        shared = np.minimum(shared, variance)
     deeper = replace(frame, queue_depth=frame.queue_depth * STEP)
     moved = predictor.predict(deeper, only=())["latency_mean_ns"].value
     elasticity = np.log(moved / prediction["latency_mean_ns"].value) / np.log(STEP)
     return replace(
         work,
-        surface_sd=np.full(len(frame), np.sqrt(shared)),
+        surface_sd=np.sqrt(shared),
         saturation=np.clip(elasticity, 0.0, 1.0),
     )
 

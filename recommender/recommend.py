@@ -170,7 +170,7 @@ class Recommender:
         chosen = at["best"] if choice.action in ("change", "ranking") else at["passed"]
         details = Details(
             self.layout, question, replace(judged, work=shared),
-            (chosen[0], found.near) if len(chosen) else None,
+            chosen[0] if len(chosen) else None,
         )  # fmt: skip
         current = details.row(0) if stated else None
         front = [details.row(index) for index in at["front"]]

@@ -30,7 +30,7 @@ from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import JOULES_A_KWH, YEARLY
 from iojoule.recommender.objective import Objective
 from iojoule.recommender.screen import DEMAND, OF_LATENCY, Judged, Question
-from iojoule.recommender.selection import rivals, widening
+from iojoule.recommender.selection import WIDENING
 from iojoule.recommender.space import configuration_of
 from iojoule.recommender.workload import Scope
 
@@ -56,8 +56,8 @@ class Details:
         layout: The common parameters of the profile's power laws.
         question: What was asked.
         judged: The rows.
-        chosen: The row that is recommended, and the objectives of what it was chosen from: its
-            intervals know of the choice (`recommender.selection`).
+        chosen: The row that is recommended: its intervals know that it was chosen for its
+            prediction (`recommender.selection`).
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Details:
         layout: Layout,
         question: Question,
         judged: Judged,
-        chosen: tuple[int, Floats] | None = None,
+        chosen: int | None = None,
     ) -> None:
         self.layout = layout
         self.question = question
@@ -76,7 +76,9 @@ class Details:
         self.gradients = all_gradients(layout, frame, prediction, work, judged.watts, rest)
         self._idle = idle_gradients(layout, frame, prediction, work)
         if chosen is not None:
-            self._know_of_the_choice(*chosen)
+            for part in self.gradients.values():
+                part.own_speed[chosen] *= WIDENING
+                part.own_fit[chosen] *= WIDENING
         self.estimates = {name: _estimates(column) for name, column in self._columns().items()}
 
     @property
@@ -90,15 +92,6 @@ class Details:
             return None
         idle = self._idle[self.question.scope.value]
         return energies(self.layout, self.power, idle, self.judged.work, today)
-
-    def _know_of_the_choice(self, chosen: int, objectives: Floats) -> None:
-        """Widen what the chosen row errs by itself, in every scope."""
-        if self.power is None:
-            return
-        factor = choice_widening(self.power, chosen, objectives, self.judged.costs[chosen, 0])
-        for part in self.gradients.values():
-            part.own_speed[chosen] *= factor
-            part.own_fit[chosen] *= factor
 
     def _columns(self) -> dict[str, Triple | None]:
         judged, prediction = self.judged, self.judged.prediction
@@ -275,13 +268,6 @@ PERCENT_OF = {
     Scope.SYSTEM: "power of the whole system at this work, idle power included",
 }
 """What a percentage is a share of."""
-
-
-def choice_widening(power: Gradients, chosen: int, objectives: Floats, objective: float) -> float:
-    """Factor on what the chosen row errs by itself, for it was the best of many."""
-    place = int(np.argmin(np.abs(objectives - objective)))
-    own = np.hypot(power.own_speed, power.own_fit)[chosen] / power.watts[chosen]
-    return widening(rivals(objectives, own * objectives, place))
 
 
 def _written_per_byte(judged: Judged) -> Floats:

@@ -18,9 +18,6 @@ Rows = NDArray[np.intp]
 
 MISSES_SHOWN = 5
 
-MOST_RIVALS = 512
-"""Least objectives that are kept; so many rivals more than double what a row errs by itself."""
-
 POOL = 192
 """Candidates of the least objectives that are compared with today's one by one."""
 
@@ -35,7 +32,6 @@ class Found:
         costs: Its costs.
         pool: Candidates of the least objectives, the front among them; empty without any.
         misses: The nearest misses where nothing is feasible.
-        near: The least objectives of all that is feasible.
         missed: By how much the front misses preferred bounds, relative and in all.
     """
 
@@ -44,7 +40,6 @@ class Found:
     costs: Floats
     pool: Frame
     misses: Frame | None
-    near: Floats
     missed: float
 
 
@@ -62,7 +57,6 @@ def search(judge: Judge, candidates: Candidates, steps: Steps) -> Found:
     fronts: list[tuple[Frame, Floats]] = []
     pools: list[tuple[Frame, Floats]] = []
     misses: list[tuple[Frame, Floats]] = []
-    near = np.zeros(0)
     known = ~judge.soft & ~judge.unknown
     for judged in judge.search(candidates):
         steps.see(judged)
@@ -75,7 +69,6 @@ def search(judge: Judge, candidates: Candidates, steps: Steps) -> Found:
             fronts.append((frame.take(kept), costs[kept]))
             least = _least(judged, good)
             pools.append((frame.take(least), _order(judged, good[least])))
-            near = _least_values(np.append(near, judged.costs[good, 0]))
         elif not fronts:
             close = _nearest(judged.violations[:, known], judged.costs[:, 0])
             amounts = np.column_stack([judged.violations[close][:, known], judged.costs[close, 0]])
@@ -84,7 +77,7 @@ def search(judge: Judge, candidates: Candidates, steps: Steps) -> Found:
         frame, amounts = join([m[0] for m in misses]), np.concatenate([m[1] for m in misses])
         close = _nearest(amounts[:, :-1], amounts[:, -1])
         nothing = frame.take(np.zeros(0, dtype=np.intp))
-        return Found(0, nothing, np.zeros((0, 3)), nothing, frame.take(close), near, 0.0)
+        return Found(0, nothing, np.zeros((0, 3)), nothing, frame.take(close), 0.0)
     frame, costs = fronts[0]
     if len(fronts) > 1:
         frame = join([part[0] for part in fronts])
@@ -103,7 +96,7 @@ def search(judge: Judge, candidates: Candidates, steps: Steps) -> Found:
         np.argsort(order[order[:, 0] <= missed + AS_GOOD, 1], kind="stable")
     ]
     pool = join([pool.take(order[:POOL]), frame])
-    return Found(feasible, frame, costs, pool, None, near, missed)
+    return Found(feasible, frame, costs, pool, None, missed)
 
 
 def _costs(judged: Judged, good: Rows) -> Floats:
@@ -135,8 +128,3 @@ def _nearest(violations: Floats, objective: Floats) -> Rows:
     if len(whole):  # only what nobody knows stands in the way
         return whole[np.argsort(objective[whole], kind="stable")[:MISSES_SHOWN]]
     return pareto.nearest(violations, MISSES_SHOWN)
-
-
-def _least_values(values: Floats) -> Floats:
-    """The `MOST_RIVALS` least values."""
-    return values if len(values) <= MOST_RIVALS else np.partition(values, MOST_RIVALS)[:MOST_RIVALS]

@@ -31,9 +31,10 @@ from iojoule.recommender.answer import Action, ReasonCode
 from iojoule.recommender.factors import JOULES_A_KWH
 from iojoule.recommender.objective import Objective
 from iojoule.recommender.pareto import TIE, simplest_first_of
-from iojoule.recommender.rows import LIKELY, choice_widening
+from iojoule.recommender.rows import LIKELY
 from iojoule.recommender.screen import DEMAND, Judge, Judged
 from iojoule.recommender.search import Found
+from iojoule.recommender.selection import WIDENING
 from iojoule.recommender.sla import LATENCY_MAXIMA
 from iojoule.recommender.space import join, knobs
 from iojoule.recommender.steps import AS_GOOD
@@ -135,10 +136,8 @@ class _Compared:
         self.probability = np.zeros(len(others))
         scope = question.scope.value
         if scope in power and question.objective is not None:
-            best = 1 + int(self.objective.argmin())
-            factor = choice_widening(power[scope], best, found.near, float(self.objective.min()))
             every = energies(layout, power[scope], idle[scope], work, 0)
-            saved = contrast(layout, every, 0, others.tolist(), factor)
+            saved = contrast(layout, every, 0, others.tolist(), WIDENING)
             self.probability = _probability(judge, judged, saved)
         self.fair = np.ones(len(others), dtype=bool)
         if question.scope is Scope.DEVICE:

@@ -12,34 +12,14 @@ from __future__ import annotations
 
 from statistics import NormalDist
 
-import numpy as np
-from numpy.typing import NDArray
-
-from iojoule.model.predictor import NORMAL_90
-
-Floats = NDArray[np.float64]
+from iojoule.model.normal import NORMAL_90
 
 MISS = 0.05
 """Share of misses on each side of a 90 % interval."""
 
+RIVALS = 20
+"""Rows that could as well have been chosen. The number is fixed: if it followed the candidates, a
+wider choice could recommend less."""
 
-def rivals(values: Floats, own_sd: Floats, chosen: int) -> int:
-    """Rows that could as well have been chosen, the chosen one included.
-
-    That is those whose difference from the chosen row could be error alone, judged for all rows at
-    once: rows that only seem worse count, for they too might have been flattered most.
-
-    Args:
-        values: What was made small, shape (n,).
-        own_sd: By how much each row errs by itself, in the same unit, shape (n,).
-        chosen: The row that was chosen.
-    """
-    reach = NORMAL_90 * widening(len(values)) * np.hypot(own_sd, own_sd[chosen])
-    able = values - reach <= values[chosen]
-    able[chosen] = True
-    return int(able.sum())
-
-
-def widening(count: int) -> float:
-    """Factor on a row's own sd so that its interval holds for the best of `count` rows."""
-    return NormalDist().inv_cdf(1.0 - MISS / max(count, 1)) / NORMAL_90
+WIDENING = NormalDist().inv_cdf(1.0 - MISS / RIVALS) / NORMAL_90
+"""Factor on what a row errs by itself, so that its interval holds for the best of `RIVALS` rows."""
