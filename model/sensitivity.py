@@ -112,10 +112,11 @@ class Gradients:
             self.own_speed + other.own_speed, np.hypot(self.own_fit, other.own_fit),
         )  # fmt: skip
 
-    def sd(self, layout: Layout) -> Floats:
-        """Standard deviation of each power, W."""
+    def sd(self, layout: Layout, widening: Floats | float = 1.0) -> Floats:
+        """Standard deviation of each power, W; `widening` is a factor on its own part."""
         spread = layout.variances(self.common)
-        total = np.sqrt(np.maximum(spread, 0.0) + self.own_speed**2 + self.own_fit**2)
+        own = (self.own_speed**2 + self.own_fit**2) * np.square(widening)
+        total = np.sqrt(np.maximum(spread, 0.0) + own)
         return np.asarray(np.minimum(total, MOST_RELATIVE_SD * self.watts))
 
 
@@ -353,7 +354,9 @@ class Sums:
     percent_sd: Floats
 
 
-def sums(layout: Layout, found: Energies, weights: Floats, base: int) -> Sums:
+def sums(
+    layout: Layout, found: Energies, weights: Floats, base: int, widening: Floats | float = 1.0
+) -> Sums:
     """Sum the rows' energies per useful byte; what rows err in common cancels as it should.
 
     Args:
@@ -361,13 +364,15 @@ def sums(layout: Layout, found: Energies, weights: Floats, base: int) -> Sums:
         found: Energies of the rows.
         weights: Shape (m, n); each row adds up to zero.
         base: The row of whose energy the sums are shares.
+        widening: Factor on what each row errs by itself, shape (n,).
     """
     value = weights @ found.joules_per_byte
     share = value / found.gross[base]
 
     def sd(common: Floats, speed: Floats, fit: Floats) -> Floats:
         spread = np.maximum(layout.variances(common), 0.0)
-        return np.asarray(np.sqrt(spread + (speed**2 + fit**2).sum(axis=1)))
+        own = ((speed**2 + fit**2) * np.square(widening)).sum(axis=1)
+        return np.asarray(np.sqrt(spread + own))
 
     absolute = (weights @ found.common, weights * found.speed, weights * found.fit)
     relative = [part / found.gross[base] for part in absolute]
@@ -387,17 +392,42 @@ def _relative(layout: Layout, power: Gradients, work: Work) -> tuple[Floats, Flo
     return common, speed, power.own_fit / power.watts
 
 
-def relative_errors(layout: Layout, power: Gradients, work: Work, rows: Sequence[int]) -> Floats:
-    """Covariance of what the energies per useful byte of some rows err, relative, shape (k, k)."""
+def relative_errors(
+    layout: Layout,
+    power: Gradients,
+    work: Work,
+    rows: Sequence[int],
+    widening: Floats | float = 1.0,
+) -> Floats:
+    """Covariance of what the energies per useful byte of some rows err, relative, shape (k, k).
+
+    Args:
+        layout: The common parameters.
+        power: Gradients of the scope's power.
+        work: What all rows do.
+        rows: The k rows.
+        widening: Factor on what each of them errs by itself, shape (k,).
+    """
     common, speed, fit = (part[list(rows)] for part in _relative(layout, power, work))
-    return np.asarray(common @ layout.covariance @ common.T + np.diag(speed**2 + fit**2))
+    own = (speed**2 + fit**2) * np.square(widening)
+    return np.asarray(common @ layout.covariance @ common.T + np.diag(own))
 
 
-def energy_sd(layout: Layout, power: Gradients, work: Work) -> Floats:
-    """Relative sd of the energy for a unit of work, each row by itself."""
+def energy_sd(
+    layout: Layout, power: Gradients, work: Work, widening: Floats | float = 1.0
+) -> Floats:
+    """Relative sd of the energy for a unit of work, each row by itself.
+
+    Args:
+        layout: The common parameters.
+        power: Gradients of the scope's power.
+        work: What the rows do.
+        widening: Factor on what each row errs by itself, shape (n,).
+    """
     common, speed, fit = _relative(layout, power, work)
     spread = layout.variances(common)
-    total = np.sqrt(np.maximum(spread, 0.0) + speed**2 + fit**2)
+    own = (speed**2 + fit**2) * np.square(widening)
+    total = np.sqrt(np.maximum(spread, 0.0) + own)
     return np.asarray(np.minimum(total, MOST_RELATIVE_SD * np.sqrt(2.0)))
 
 

@@ -17,7 +17,7 @@ from statistics import NormalDist
 import numpy as np
 
 from iojoule.model.predictor import NORMAL_90
-from iojoule.model.sensitivity import Gradients, relative_errors
+from iojoule.model.sensitivity import Gradients
 from iojoule.recommender.adaptive.normal import Normal
 from iojoule.recommender.answer import Saving
 from iojoule.recommender.reasons import MeasureNext, Runs
@@ -107,7 +107,7 @@ class _Known:
     @classmethod
     def of(cls, details: Details, rows: list[int], power: Gradients) -> _Known:
         energy = power.watts[rows[:2]] / details.judged.work.served_bytes[rows[:2]]
-        covariance = relative_errors(details.layout, power, details.judged.work, rows)
+        covariance = details.relative_errors(rows)
         nothing = np.zeros((1, len(rows)))
         errors = Normal(np.array(rows, dtype=np.intp), nothing, covariance[None])
         return cls(rows, float(energy[1] / energy[0]), errors)

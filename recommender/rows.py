@@ -23,6 +23,7 @@ from iojoule.model.sensitivity import (
     energies,
     energy_sd,
     idle_gradients,
+    relative_errors,
     sums,
 )
 from iojoule.recommender.answer import Miss, Row, Saving, Shortfall, Verdict
@@ -75,11 +76,17 @@ class Details:
         rest = question.demand.rest
         self.gradients = all_gradients(layout, frame, prediction, work, judged.watts, rest)
         self._idle = idle_gradients(layout, frame, prediction, work)
+        self._widening = np.ones(len(frame))
         if chosen is not None:
-            for part in self.gradients.values():
-                part.own_speed[chosen] *= WIDENING
-                part.own_fit[chosen] *= WIDENING
+            self._widening[chosen] = WIDENING
         self.estimates = {name: _estimates(column) for name, column in self._columns().items()}
+
+    def relative_errors(self, rows: Sequence[int]) -> Floats:
+        """Covariance of what the energies of some rows err, relative, shape (k, k)."""
+        assert self.power is not None
+        return relative_errors(
+            self.layout, self.power, self.judged.work, rows, self._widening[list(rows)]
+        )
 
     @property
     def power(self) -> Gradients | None:
@@ -127,7 +134,7 @@ class Details:
         if scope not in self.gradients:
             return None
         power = self.gradients[scope]
-        half = NORMAL_90 * power.sd(self.layout)
+        half = NORMAL_90 * power.sd(self.layout, self._widening)
         low, high = np.maximum(power.watts - half, 0.0), power.watts + half
         low, high = self._at_full_speed(scope, power.watts, low, high)
         if scope == "device":
@@ -138,11 +145,14 @@ class Details:
     def _at_full_speed(
         self, scope: str, watts: Floats, low: Floats, high: Floats
     ) -> tuple[Floats, Floats]:
-        """The interval as predicted of the configuration, where it runs at full speed."""
+        """The interval as predicted of a configuration that runs at full speed.
+
+        Not of the one that was chosen for its prediction.
+        """
         band = self.judged.prediction.bands.get(f"{scope}_power_watts")
         if band is None:
             return low, high
-        same = np.abs(band.value - watts) <= 1e-9 * watts
+        same = (np.abs(band.value - watts) <= 1e-9 * watts) & (self._widening == 1.0)
         return np.where(same, band.low, low), np.where(same, band.high, high)
 
     def _energy(self) -> tuple[Triple | None, Triple | None]:
@@ -152,7 +162,7 @@ class Details:
             return None, None
         gradients = self.gradients[scope]
         per_gb = 1e9 / work.served_bytes
-        half = NORMAL_90 * energy_sd(self.layout, gradients, work)
+        half = NORMAL_90 * energy_sd(self.layout, gradients, work, self._widening)
         value = gradients.watts * per_gb
         moved = work.elasticity > 0  # with held work, energy is power over a constant
         low = np.where(moved, value * np.exp(-half), power[1] * per_gb)
@@ -221,14 +231,17 @@ class Details:
     def sums(self, weights: Floats, base: int) -> Sums | None:
         """Weighted sums of the rows' energies; None without power."""
         found = self.energies(base)
-        return None if found is None else sums(self.layout, found, weights, base)
+        if found is None:
+            return None
+        return sums(self.layout, found, weights, base, self._widening)
 
     def saving(self, today: int, other: int, *, same: bool) -> Saving | None:
         """What `other` saves against `today`; None where the scope's power is unknown."""
         found, year = self.energies(today), self.question.year
         if found is None or year is None:
             return None
-        every = contrast(self.layout, found, today, [other])
+        widening = float(self._widening[other])
+        every = contrast(self.layout, found, today, [other], widening)
         factor = 0.0 if same else 1.0
         codes = self.evidence_codes(self.question.scope.value)[[today, other]]
         word = Evidence(EVIDENCE[int(codes.max())])

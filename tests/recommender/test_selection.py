@@ -19,7 +19,7 @@ from tests.recommender.conftest import MakeProfile, device_power, parameter
 
 
 def test_the_best_of_twenty_is_covered_by_the_upper_quarter_percent_of_a_normal() -> None:
-    assert WIDENING == pytest.approx(2.8070 / 1.6449, rel=1e-3)
+    assert pytest.approx(2.8070 / 1.6449, rel=1e-3) == WIDENING
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.02, 0.1, 1.0])
@@ -57,7 +57,9 @@ class Erring(Predictor):
         place = engine, np.log2(frame.queue_depth).astype(int), np.log2(frame.jobs).astype(int)
         name, factor = "device_power_watts", self.factors[place]
         band = said.bands[name]
-        wrong = replace(band, value=band.value * factor)
+        wrong = replace(
+            band, value=band.value * factor, low=band.low * factor, high=band.high * factor
+        )
         return replace(said, bands={**said.bands, name: wrong})
 
 
