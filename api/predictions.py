@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +14,12 @@ from iojoule.api.predictors import Predictors
 from iojoule.api.questions import Where, check_names, placed, read_columns
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
+from iojoule.model.demanded import FIELDS as DEMANDED
 from iojoule.model.frame import USED, used_columns
 from iojoule.model.predictor import Prediction
 from iojoule.model.quantities import GAP_QUANTITIES, QUANTITIES, with_ends
 from iojoule.model.validity import FIELDS
+from iojoule.recommender.estimate import UNBOUNDED
 
 EVIDENCE = "evidence"
 
@@ -73,7 +76,7 @@ class Answers:
         )
         for cells, answered, evidence, by_quantity in rows:
             record = dict(zip(asked, cells, strict=True))
-            record.update(zip(self.answered, answered, strict=True))
+            record.update(zip(self.answered, map(_written, answered), strict=True))
             record[EVIDENCE] = evidence
             record["evidence_by_quantity"] = {
                 name: word
@@ -97,6 +100,11 @@ class Answers:
     def evidence(self) -> list[str]:
         """What throughput and latency rest on, one word a question."""
         return self.prediction.evidence_words()
+
+
+def _written(value: float | None) -> float | str | None:
+    """A number as documents hold it: what nothing bounds is a word."""
+    return UNBOUNDED if value is not None and math.isinf(value) else value
 
 
 def ask(
@@ -128,18 +136,19 @@ def ask(
     columns = read_columns(names, rows, profile, where)
     try:
         prediction, used = predictors.predict_columns(
-            {name: values for name, values in columns.items() if name in USED},
+            {name: values for name, values in columns.items() if name in (*USED, *DEMANDED)},
             {name: values for name, values in columns.items() if name in FIELDS},
             len(rows),
             quantities,
         )
     except InputError as error:
         raise placed(error, where) from None
+    known = (*used_columns(profile), *FIELDS, *DEMANDED)
     return Answers(
         profile=profile,
         columns=columns,
         prediction=prediction,
         quantities=quantities,
         defaults_used=used,
-        without_effect=[name for name in columns if name not in (*used_columns(profile), *FIELDS)],
+        without_effect=[name for name in columns if name not in known],
     )

@@ -8,7 +8,9 @@ from typing import Any
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Conditions
-from iojoule.model.frame import make_frame
+from iojoule.model import demanded
+from iojoule.model.equal_work import Demand
+from iojoule.model.frame import Frame, make_frame
 from iojoule.model.prediction import joined
 from iojoule.model.predictor import QUANTITIES, Prediction, Predictor
 from iojoule.model.validity import FIELDS, under
@@ -53,8 +55,9 @@ class Predictors:
             InputError: As above; the message starts with the row.
         """  # fmt: skip
         frame, used = make_frame(self.profile, columns, rows)
+        asked = demanded.demands(frame, columns)
         if not conditions:
-            return self.under({}).predict(frame, only=only), used
+            return _answered(self.under({}), frame, asked, only), used
         groups: dict[tuple[Any, ...], list[int]] = {}
         for row, cells in enumerate(zip(*conditions.values(), strict=True)):
             groups.setdefault(cells, []).append(row)
@@ -67,7 +70,17 @@ class Predictors:
                     f"row {places[0] + 1}: {error.message}", field=error.field
                 ) from None
         parts = (
-            (places, one.predict(frame.take(places), only=only))
+            (places, _answered(one, frame.take(places), [asked[row] for row in places], only))
             for one, places in zip(predictors, groups.values(), strict=True)
         )
         return joined(parts, rows), used
+
+
+def _answered(
+    predictor: Predictor, frame: Frame, asked: Sequence[Demand | None], only: Collection[str]
+) -> Prediction:
+    """At full speed, or at the demand of rows that state one."""
+    found = predictor.predict(frame, only=only)
+    if all(demand is None for demand in asked):
+        return found
+    return demanded.at_demands(predictor, frame, found, asked)

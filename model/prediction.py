@@ -58,6 +58,17 @@ class Prediction:
     def __getitem__(self, name: str) -> Band:
         return self.bands[name]
 
+    def rows(self, rows: Any) -> Prediction:
+        """Some rows of everything."""
+
+        def some(item: Any) -> Any:
+            if isinstance(item, np.ndarray):
+                return item[rows]
+            return type(item)(*[some(getattr(item, field.name)) for field in fields(item)])
+
+        bands = {name: some(band) for name, band in self.bands.items()}
+        return Prediction(bands, self.evidence[rows], some(self.activity))
+
     def take(self, rows: Any, names: Iterable[str]) -> Prediction:
         """Some rows of some quantities; the activity is left as it is."""
         bands = {

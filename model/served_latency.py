@@ -12,7 +12,7 @@ which is the least that larger bursts wait. Requests that wait for a flush take 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from iojoule.model import open_loop
 from iojoule.model.band import NORMAL_90, Band
+from iojoule.model.frame import Frame
 from iojoule.model.prediction import Prediction
 
 Floats = NDArray[np.float64]
@@ -50,6 +51,30 @@ class Arrivals(StrEnum):
     POISSON = "poisson"
     EVEN = "even"
     BURSTS = "bursts"
+
+
+POISSON_ARRIVALS = frozenset({"poisson", "open"})
+"""Arrival processes whose requests come by chance, one by one; fio's `rate_process=poisson`."""
+
+EVEN_ARRIVALS = frozenset({"linear", "steady", "even", "constant"})
+"""Arrival processes whose requests come at equal intervals; fio's `rate_process=linear`."""
+
+BURSTY_ARRIVALS = frozenset({"burst", "bursts", "bursty", "batch", "batches", "on_off"})
+"""Arrival processes whose gaps let the drive rest."""
+
+
+def arrivals_named(process: str) -> Arrivals:
+    """How requests of a demand come, by the name of the process; by chance where it is unknown."""
+    word = process.lower()
+    if word in BURSTY_ARRIVALS:
+        return Arrivals.BURSTS
+    return Arrivals.EVEN if word in EVEN_ARRIVALS else Arrivals.POISSON
+
+
+def alone_of(frame: Frame) -> Frame:
+    """The same configurations with a single request in flight."""
+    one = np.ones(len(frame))
+    return replace(frame, queue_depth=one, jobs=one)
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from iojoule.model.equal_work import REST_SECONDS, Demand
-from iojoule.model.served_latency import Arrivals
+from iojoule.model.served_latency import POISSON_ARRIVALS, Arrivals, arrivals_named
 from iojoule.recommender.candidates import useful_limit
 from iojoule.recommender.workload import WorkloadProfile
-
-POISSON_ARRIVALS = frozenset({"poisson", "open"})
-"""Arrival processes whose requests come by chance, one by one; fio's `rate_process=poisson`."""
-
-EVEN_ARRIVALS = frozenset({"linear", "steady", "even", "constant"})
-"""Arrival processes whose requests come at equal intervals; fio's `rate_process=linear`."""
-
-BURSTY_ARRIVALS = frozenset({"burst", "bursts", "bursty", "batch", "batches", "on_off"})
-"""Arrival processes whose gaps let the drive rest."""
 
 
 def demand_of(workload: WorkloadProfile, current_bytes: int) -> Demand:
@@ -42,11 +33,9 @@ def _arrivals(workload: WorkloadProfile, rate: float | None) -> tuple[Arrivals, 
     """How requests come, and whether that is assumed: by chance, where nothing was said."""
     stated = workload.workload
     process = (stated.arrival_process or "").lower()
-    gaps = stated.idle_gap_seconds_p50 is not None or stated.burst_bytes is not None
     if rate is None:
         return Arrivals.CLOSED, False
-    if gaps or process in BURSTY_ARRIVALS:
+    if stated.idle_gap_seconds_p50 is not None or stated.burst_bytes is not None:
         return Arrivals.BURSTS, False
-    if process in EVEN_ARRIVALS:
-        return Arrivals.EVEN, False
-    return Arrivals.POISSON, process not in POISSON_ARRIVALS
+    arrivals = arrivals_named(process)
+    return arrivals, arrivals is Arrivals.POISSON and process not in POISSON_ARRIVALS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from iojoule.model.equal_work import Demand, Watts, Work, watts_of, work_of
 from iojoule.model.frame import Frame
 from iojoule.model.predictor import DEVICE_VALUE, NORMAL_90, Prediction, Predictor
 from iojoule.model.sensitivity import Gradients, Layout, all_gradients
-from iojoule.model.served_latency import Arrivals
+from iojoule.model.served_latency import Arrivals, alone_of
 from iojoule.recommender.factors import SECONDS_A_YEAR, YEARLY, Year
 from iojoule.recommender.objective import Objective
 from iojoule.recommender.sla import (
@@ -236,12 +236,6 @@ OF_LATENCY = tuple(LATENCY_MAXIMA.values())
 
 WAITING = frozenset({DEMAND, *MINIMA, *LATENCY_MAXIMA})
 """Bounds that depend on what a flush costs."""
-
-
-def alone_of(frame: Frame) -> Frame:
-    """The same configurations with a single request in flight."""
-    one = np.ones(len(frame))
-    return replace(frame, queue_depth=one, jobs=one)
 
 
 def scope_watts(watts: Watts, scope: Scope) -> Floats | None:

@@ -32,9 +32,10 @@ from iojoule.model.frame import Frame
 from iojoule.model.one_host import together
 from iojoule.model.predictor import NORMAL_90, Predictor
 from iojoule.model.sensitivity import Gradients, Layout, all_gradients
+from iojoule.model.served_latency import BURSTY_ARRIVALS
 from iojoule.recommender import pareto
 from iojoule.recommender.candidates import build_candidates
-from iojoule.recommender.demand import BURSTY_ARRIVALS, demand_of
+from iojoule.recommender.demand import demand_of
 from iojoule.recommender.fleet.plan import Part
 from iojoule.recommender.objective import Objective
 from iojoule.recommender.screen import Judge, Judged, Question

@@ -18,13 +18,13 @@ from iojoule.model.band import NORMAL_90
 from iojoule.model.equal_work import work_of
 from iojoule.model.one_host import shared_gradients
 from iojoule.model.sensitivity import Gradients, Layout
+from iojoule.model.served_latency import alone_of
 from iojoule.model.shared_surface import with_shared_surface
 from iojoule.recommender.answer import Row
 from iojoule.recommender.candidates import build_candidates
 from iojoule.recommender.demand import demand_of
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.screen import alone_of
 from iojoule.recommender.sla import MINIMA, POWER_MAXIMA
 from iojoule.recommender.workload import Current, WorkloadProfile
 from iojoule.recommender.workload_fields import with_fields

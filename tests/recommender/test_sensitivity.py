@@ -21,9 +21,8 @@ from iojoule.model.sensitivity import (
     energies,
     idle_gradients,
 )
-from iojoule.model.served_latency import Arrivals
+from iojoule.model.served_latency import Arrivals, alone_of
 from iojoule.model.shared_surface import with_shared_surface
-from iojoule.recommender.screen import alone_of
 
 COLUMNS: dict[str, Any] = {
     "operation": ["read", "mixed", "write", "mixed"],

@@ -10,6 +10,7 @@ from iojoule.api.questions import FIELDS, field_type
 from iojoule.datasets.schema import Section
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.quantities import ANSWERED
+from iojoule.recommender.estimate import Ending
 
 ROWS_MAX = 10_000
 
@@ -57,7 +58,7 @@ else:
         "Prediction",
         __base__=Configuration,
         __doc__="The question, then each quantity with its 90 % interval; null = unknown.",
-        **dict.fromkeys(ANSWERED, (float | None, None)),
+        **dict.fromkeys(ANSWERED, (Ending | None, None)),
         evidence=Evidence,
         evidence_by_quantity=dict[str, Evidence],
     )
