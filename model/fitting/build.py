@@ -128,9 +128,9 @@ def fit_profile(
 
 
 def drive_rows(recipe: Recipe, measurements: list[Measurement]) -> list[Measurement]:
-    """The measurements that tell of the drive: not those of a host whose power alone they tell."""
-    host = recipe.host_power.measured_as if recipe.host_power is not None else None
-    return [one for one in measurements if host is None or one.conditions.host_id != host]
+    """The measurements that tell of the drive: not the sessions that the host's power rests on."""
+    host = {id(one) for one in host_rows(recipe, measurements)}
+    return [one for one in measurements if id(one) not in host]
 
 
 def host_rows(recipe: Recipe, measurements: list[Measurement]) -> list[Measurement]:
