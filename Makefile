@@ -27,8 +27,8 @@ core: ## compile what has changed in the native parts (setup does so too)
 
 demo: setup ## answer the main question for the shipped example, with a picture in build/demo
 	@mkdir -p build/demo
-	$(BIN)/iojoule recommend --device samsung-980-pro-1tb --workload examples/oltp.toml \
-		--plot build/demo/oltp-pareto.svg
+	$(BIN)/iojoule recommend --device samsung-980-pro-1tb --workload examples/page-reads.toml \
+		--plot build/demo/page-reads-pareto.svg
 
 lab-demo: setup ## measure, fit and recommend on a virtual drive, end to end (needs root)
 	@scripts/lab_demo.sh
@@ -89,11 +89,11 @@ profiles: setup ## fit the shipped profiles again from the raw measurements in D
 
 figures: setup ## draw the committed pictures again
 	@mkdir -p docs
-	$(BIN)/iojoule recommend --device samsung-980-pro-1tb --workload examples/oltp.toml \
-		--plot docs/oltp-pareto.svg
+	$(BIN)/iojoule recommend --device samsung-980-pro-1tb --workload examples/page-reads.toml \
+		--plot docs/page-reads-pareto.svg
 	@rm -f build/what-if-growth.parquet
-	$(BIN)/iojoule what-if sweep --device samsung-980-pro-1tb --workload examples/oltp.toml \
-		--axis growth=0.5,1,1.5,2,2.5,3 --out build/what-if-growth.parquet --plot docs/what-if-growth.svg
+	$(BIN)/iojoule what-if sweep --device samsung-980-pro-1tb --workload examples/page-reads.toml \
+		--axis growth=0.25,0.5,0.75,1,1.1,1.2 --out build/what-if-growth.parquet --plot docs/what-if-growth.svg
 
 screenshots: setup ## take the pictures of the page again (docs/screens)
 	$(BIN)/python scripts/screenshots.py
