@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from iojoule.model import system_power
 from iojoule.model.equal_work import Demand, Watts, Work, watts_of, work_of
 from iojoule.model.frame import Frame
 from iojoule.model.predictor import DEVICE_VALUE, NORMAL_90, Prediction, Predictor
+from iojoule.model.quantities import QUANTITIES
 from iojoule.model.sensitivity import Gradients, Layout, all_gradients
 from iojoule.model.served_latency import Arrivals, alone_of
 from iojoule.recommender.factors import SECONDS_A_YEAR, YEARLY, Year
@@ -26,7 +27,7 @@ from iojoule.recommender.sla import (
     Sla,
     confidence_scale,
 )
-from iojoule.recommender.space import Candidates
+from iojoule.recommender.space import Candidates, join
 from iojoule.recommender.workload import Scope
 
 Floats = NDArray[np.float64]
@@ -141,9 +142,17 @@ class Judge:
 
     def judge_lightly(self, frame: Frame) -> Judged:
         """As `judge`, of the quantities that the search needs."""
-        return self.judge(
-            frame, self.predictor.predict(frame, only=self._latencies | {DEVICE_VALUE})
-        )
+        return self.judge(frame, *self._with_alone(frame, self._latencies | {DEVICE_VALUE}))
+
+    def _with_alone(
+        self, frame: Frame, only: Collection[str]
+    ) -> tuple[Prediction, Prediction | None]:
+        """Predictions of a few rows, and of each with a single request in flight, in one go."""
+        if not self._is_open:
+            return self.predictor.predict(frame, only=only), None
+        rows = len(frame)
+        both = self.predictor.predict(join([frame, alone_of(frame)]), only=only)
+        return both.rows(slice(rows)), both.rows(slice(rows, None))
 
     def judge(
         self, frame: Frame, prediction: Prediction | None = None, alone: Prediction | None = None
@@ -156,7 +165,7 @@ class Judge:
             alone: With a single request in flight, likewise.
         """
         if prediction is None:
-            prediction = self.predictor.predict(frame)
+            prediction, alone = self._with_alone(frame, QUANTITIES)
         if alone is None and self._is_open:
             alone = self.predictor.predict(alone_of(frame), only=OF_LATENCY)
         question = self.question

@@ -101,7 +101,7 @@ def choose(
             return Choice("no change", None, reference.frame, passed)
     elif not usable.any():
         usable = np.ones_like(usable)
-    row = _least(judge, compared, np.flatnonzero(usable))
+    row = _least(compared, np.flatnonzero(usable))
     return Choice("change" if stated else "ranking", None, compared.frame(row))
 
 
@@ -110,6 +110,7 @@ class _Compared:
 
     Attributes:
         objective: Of each row of the pool.
+        evidence: Codes of the evidence of its performance.
         probability: That it saves against the reference; 0 where power is unknown.
         fair: Whether its drive's saving is not bought with more of the CPU.
     """
@@ -125,6 +126,7 @@ class _Compared:
         frame = join([reference.frame, found.pool])
         judged = (judge if beside is None else beside(len(frame))).judge_lightly(frame)
         self.objective: Floats = judged.costs[1:, 0]
+        self.evidence = judged.prediction.evidence[1:]
         question, layout = judge.question, judge.layout
         prediction = judged.prediction
         # what a whole surface errs moves all of them alike
@@ -200,13 +202,13 @@ def _normal_share(z: Floats) -> Floats:
     return np.where(z >= 0.0, 1.0 - upper, upper)
 
 
-def _least(judge: Judge, compared: _Compared, rows: Rows) -> int:
+def _least(compared: _Compared, rows: Rows) -> int:
     """The least objective; within `TIE` of it the strongest evidence, then the simplest."""
     objective = compared.objective[rows]
     best = objective.min()
     near = rows[objective <= best + TIE * abs(best)]
     if len(near) > 1:
-        codes = judge.predictor.predict(compared.frames(near), only=()).evidence
+        codes = compared.evidence[near]
         near = near[codes == codes.min()]
         near = near[simplest_first_of(compared.frames(near), np.arange(len(near)))]
     return int(near[0])

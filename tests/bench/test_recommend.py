@@ -33,6 +33,7 @@ def question(number: int, operation: str) -> WorkloadProfile:
             "workload": workload,
             "current": {"queue_depth": 32, "jobs": 4},
             "free": dict.fromkeys(FREE, "all"),
+            "concurrency_max": 65536,
             "sla": {"latency_p99_ns_max": 5e6 + number},
         }
     )
