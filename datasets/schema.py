@@ -39,6 +39,9 @@ SCHEMA_VERSION = 1
 LARGEST = 1e30
 """No quantity of a drive or a fleet comes near it, and products of several stay finite."""
 
+YEAR_SECONDS = 8766.0 * 3600.0
+"""Of a year of 365.25 days."""
+
 WHOLE_MAX = 2**53
 """Up to here a whole number is exact wherever JSON is read (RFC 8259, section 6)."""
 

@@ -35,9 +35,6 @@ from iojoule.model.device_state import DeviceState
 from iojoule.model.frame import Frame
 from iojoule.model.idle_gaps import REST_SECONDS, settle_seconds
 
-YEAR_SECONDS = 8766.0 * 3600.0
-"""Seconds of a year of 365.25 days: how long a demand lasts where nobody says."""
-
 
 @dataclass(frozen=True)
 class Inflow:

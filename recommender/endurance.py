@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.schema import YEAR_SECONDS
 from iojoule.recommender.answer import Endurance, Row
-from iojoule.recommender.factors import SECONDS_A_YEAR, rated_bytes
+from iojoule.recommender.factors import rated_bytes
 from iojoule.recommender.workload import WorkloadProfile
 
 
@@ -18,10 +19,10 @@ def endurance_of(
     """
     if workload.read_fraction == 1.0:
         return None
-    yearly = recommended.host_bytes_written_per_second * SECONDS_A_YEAR
+    yearly = recommended.host_bytes_written_per_second * YEAR_SECONDS
     change = None
     if current is not None:
-        change = yearly - current.host_bytes_written_per_second * SECONDS_A_YEAR
+        change = yearly - current.host_bytes_written_per_second * YEAR_SECONDS
     money = _spread(profile, workload.factors.drive_price, "drive_price")
     carbon = _spread(profile, workload.factors.drive_carbon_kilograms, "drive_carbon_kilograms")
     amplification = workload.write_amplification

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
 JOULES_A_KWH = 3.6e6
 
-SECONDS_A_YEAR = 8766.0 * 3600.0
-"""365.25 days."""
-
 Currency = Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
 """Three letters of ISO 4217, as EUR."""
 

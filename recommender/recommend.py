@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.schema import YEAR_SECONDS
 from iojoule.model.equal_work import work_of
 from iojoule.model.frame import Frame
 from iojoule.model.predictor import Predictor
@@ -21,7 +22,7 @@ from iojoule.recommender.candidates import build_candidates
 from iojoule.recommender.demand import demand_of
 from iojoule.recommender.endurance import endurance_of
 from iojoule.recommender.estimate import Estimate
-from iojoule.recommender.factors import SECONDS_A_YEAR, Year, rates_of
+from iojoule.recommender.factors import Year, rates_of
 from iojoule.recommender.measure_next import measure_next
 from iojoule.recommender.mixed_sizes import predictor_for
 from iojoule.recommender.rows import Details
@@ -111,7 +112,7 @@ class Recommender:
             workload.factors, self.profile, workload.objective, writes=workload.read_fraction < 1.0
         )
         written = 1.0 - workload.read_fraction
-        return Year(useful_bytes_per_second * SECONDS_A_YEAR, written, rates)
+        return Year(useful_bytes_per_second * YEAR_SECONDS, written, rates)
 
     def _beside_today(self, asked: Question, judge: Judge, rows: int) -> Judge:
         """The judge of rows of which the first is today's, with the flushes and year of today."""

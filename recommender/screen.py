@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.schema import YEAR_SECONDS
 from iojoule.model import system_power
 from iojoule.model.equal_work import Demand, Watts, Work, watts_of, work_of
 from iojoule.model.frame import Frame
@@ -17,7 +18,7 @@ from iojoule.model.predictor import DEVICE_VALUE, NORMAL_90, Prediction, Predict
 from iojoule.model.quantities import QUANTITIES
 from iojoule.model.sensitivity import Gradients, Layout, all_gradients
 from iojoule.model.served_latency import Arrivals, alone_of
-from iojoule.recommender.factors import SECONDS_A_YEAR, YEARLY, Year
+from iojoule.recommender.factors import YEARLY, Year
 from iojoule.recommender.objective import Objective
 from iojoule.recommender.sla import (
     ENDURANCE,
@@ -211,7 +212,7 @@ class Judge:
         used = (self.question.percentage_used or 0.0) / 100.0
         left = rated.value * max(0.0, 1.0 - used)
         with np.errstate(divide="ignore"):
-            return left / (bytes_per_second * SECONDS_A_YEAR)
+            return left / (bytes_per_second * YEAR_SECONDS)
 
     def _power_bounds(self, frame: Frame, prediction: Prediction, work: Work) -> dict[str, Floats]:
         """Upper bound of each mean power."""

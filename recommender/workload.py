@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, m
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import (
+    YEAR_SECONDS,
     Configuration,
     Count,
     Depth,
@@ -30,7 +31,6 @@ from iojoule.datasets.schema import (
     validation_error,
 )
 from iojoule.datasets.vocabulary import Completion, Engine, Operation, Scheduler
-from iojoule.model.write_balance import YEAR_SECONDS
 from iojoule.recommender.factors import Factors
 from iojoule.recommender.objective import Objective
 from iojoule.recommender.sla import Sla

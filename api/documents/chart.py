@@ -33,6 +33,7 @@ SHAPES = {
     Evidence.SIMULATED: "M-4.6,-4.6H4.6V4.6H-4.6Z",
     Evidence.PUBLISHED: "M0,-6.6L1.5,-2H6.3L2.4,.8L3.9,5.3L0,2.5L-3.9,5.3L-2.4,.8L-6.3,-2H-1.5Z",
     Evidence.DATASHEET: "M-1.9,-5.6H1.9V-1.9H5.6V1.9H1.9V5.6H-1.9V1.9H-5.6V-1.9H-1.9Z",
+    Evidence.ASSUMED: "M1.7,1V6H-1.7V1L-6,-1.5L-4.3,-4.5L0,-2L4.3,-4.5L6,-1.5Z",
 }
 """Outline of each marker."""
 
@@ -42,7 +43,7 @@ DOT = "M2.5,0A2.5,2.5 0 1 1 -2.5,0A2.5,2.5 0 1 1 2.5,0Z"
 
 @dataclass(frozen=True)
 class Span:
-    """A value on an axis and the interval around it."""
+    """A finite value on an axis and the interval around it, whose ends may be infinite."""
 
     value: float
     low: float
@@ -168,6 +169,7 @@ class _Scale:
 
 def _ends(spans: Sequence[Span], limits: Sequence[Limit], upright: bool) -> tuple[float, float]:
     values = [end for span in spans for end in (span.low, span.high)]
+    values = [one for one in values if math.isfinite(one)]
     values += [one.value for one in limits if one.upright is upright]
     return min(values), max(values)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,7 @@ _MARKERS = {
     Evidence.PUBLISHED: "D",
     Evidence.EXTRAPOLATED: "^",
     Evidence.DATASHEET: "X",
+    Evidence.ASSUMED: "v",
 }
 
 _LONG_DECADES = 2.5
@@ -114,17 +116,28 @@ class Measure:
     log: bool = True
 
     def value(self, row: Row) -> float:
-        """The value in the label's unit; NaN where nobody knows it."""
+        """The value in the label's unit; NaN where it is not known or has no bound."""
         estimate: Estimate | None = getattr(row, self.field)
-        return float("nan") if estimate is None else estimate.value * self.scale
+        if estimate is None or math.isinf(estimate.value):
+            return float("nan")
+        return estimate.value * self.scale
 
     def reach(self, row: Row) -> list[list[float]]:
-        """How far the interval reaches below and above the value, as matplotlib wants it."""
+        """How far the interval reaches below and above the value, as matplotlib wants it.
+
+        An end without a bound counts as 0 (`is_unbounded`).
+        """
         estimate: Estimate | None = getattr(row, self.field)
-        if estimate is None:
+        if estimate is None or math.isinf(estimate.value):
             return [[0.0], [0.0]]
         below, above = estimate.value - estimate.low, estimate.high - estimate.value
+        above = 0.0 if math.isinf(above) else above
         return [[max(below, 0.0) * self.scale], [max(above, 0.0) * self.scale]]
+
+    def is_unbounded(self, row: Row) -> bool:
+        """Whether the interval has no upper end."""
+        estimate: Estimate | None = getattr(row, self.field)
+        return estimate is not None and math.isinf(estimate.high)
 
     def tick(self, value: float, _: int | None = None) -> str:
         """A number of the axis; latencies carry their unit, which changes along it."""
@@ -214,6 +227,14 @@ def _bars(axes: Axes, row: Row, x: Measure, y: Measure, *, colour: str, alpha: f
         [x.value(row)], [y.value(row)], xerr=x.reach(row), yerr=y.reach(row), fmt="none",
         ecolor=colour, alpha=alpha, elinewidth=1.0, zorder=2,
     )  # fmt: skip
+    at = (x.value(row), y.value(row))
+    if not all(map(math.isfinite, at)):
+        return
+    arrow: Any = {"arrowstyle": "->", "color": colour, "alpha": alpha, "linewidth": 1.0}
+    if x.is_unbounded(row):  # an arrow to the edge
+        axes.annotate("", (1.0, at[1]), at, ("axes fraction", "data"), "data", arrow)
+    if y.is_unbounded(row):
+        axes.annotate("", (at[0], 1.0), at, ("data", "axes fraction"), "data", arrow)
 
 
 def _points(axes: Axes, rows: Sequence[Row], x: Measure, y: Measure) -> None:
@@ -251,9 +272,11 @@ def _colour_bar(axes: Axes, painted: Any) -> None:
 
 
 def _highlight(axes: Axes, row: Row, x: Measure, y: Measure, colour: str, name: str) -> None:
+    at = (x.value(row), y.value(row))
+    if not all(map(math.isfinite, at)):
+        return
     _bars(axes, row, x, y, colour=colour, alpha=0.9)
     marker = _MARKERS[row.capacity_bytes_per_second.evidence]
-    at = (x.value(row), y.value(row))
     axes.scatter([at[0]], [at[1]], marker=marker, s=110, facecolors=colour,
                  edgecolors="white", linewidths=1.0, zorder=5)  # fmt: skip
     above = not name.startswith("recommended")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from iojoule.api.documents.chart import Axis, Chart, Limit, Point, Span, draw
 from iojoule.api.documents.content import Picture, Table
 from iojoule.api.plots.front import Measure, limits, measures
@@ -25,7 +27,7 @@ KINDS = {
 
 
 def picture(found: Recommendation) -> Picture | None:
-    """The front with intervals and evidence; None where the profile knows neither axis."""
+    """The front with intervals and evidence; None where no row has a number on both axes."""
     x, y = measures(found)
     points = [
         point
@@ -103,7 +105,9 @@ def _point(
     found: Recommendation, mark: str, row: Row, axes: tuple[Measure, Measure]
 ) -> Point | None:
     told: list[tuple[Measure, Estimate]] = [
-        (one, value) for one in axes if (value := getattr(row, one.field)) is not None
+        (one, value)
+        for one in axes
+        if (value := getattr(row, one.field)) is not None and math.isfinite(value.value)
     ]
     if len(told) < len(axes):
         return None

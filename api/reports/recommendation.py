@@ -149,7 +149,7 @@ def front_section(found: Recommendation) -> Section:
         "the Pareto front."
     )
     drawing = (
-        Text("The profile knows no power here, so nothing is drawn.") if drawn is None else drawn
+        Text("No row has a number on both axes, so nothing is drawn.") if drawn is None else drawn
     )
     return Section("The Pareto front", (told, drawing, front.table(found)))
 

@@ -82,6 +82,8 @@ def size(request_bytes: float) -> str:
 
 def digits(value: float) -> str:
     """Three significant digits without an exponent; more before the point are kept."""
+    if math.isinf(value):
+        return UNBOUNDED
     if value == 0:
         return "0"
     near = float(f"{value:.2e}")  # 9.996 is 10.0, not 10.00

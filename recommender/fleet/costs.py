@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.recommender.factors import JOULES_A_KWH, SECONDS_A_YEAR, rated_bytes
+from iojoule.datasets.schema import YEAR_SECONDS
+from iojoule.recommender.factors import JOULES_A_KWH, rated_bytes
 from iojoule.recommender.fleet.document import Fleet
 from iojoule.recommender.fleet.plan import Assignment, GroupPlan, Part, YearlyCosts
 
@@ -30,11 +31,11 @@ def costs_of(
         InputError: A drive's price is stated, and a drive that writes has no endurance rating.
     """
     factors = fleet.factors
-    kwh, most = (one * SECONDS_A_YEAR / JOULES_A_KWH for one in (expected_watts, bound_watts))
+    kwh, most = (one * YEAR_SECONDS / JOULES_A_KWH for one in (expected_watts, bound_watts))
     worn = 0.0  # in drives: shares of their ratings, summed
     if factors.drive_price is not None or factors.drive_carbon_kilograms is not None:
         for group in groups:
-            written = sum(_written(fleet, one) for one in group.assignments) * SECONDS_A_YEAR
+            written = sum(_written(fleet, one) for one in group.assignments) * YEAR_SECONDS
             if written > 0.0:
                 worn += written / rated_bytes(profiles[group.device], "factors.drive_price")
     found: dict[str, float | None] = {}

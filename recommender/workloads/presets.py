@@ -41,7 +41,7 @@ class Preset(Section):
 
     @model_validator(mode="after")
     def _has_no_today(self) -> Self:
-        if self.profile.current.model_fields_set:
+        if self.profile.has_current:
             raise ValueError("profile.current: a preset runs nowhere today; leave it out")
         return self
 

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iojoule.datasets.profile import load_shipped_profile
+from iojoule.datasets.schema import YEAR_SECONDS
 from iojoule.model.frame import Frame, make_frame
-from iojoule.model.write_balance import YEAR_SECONDS, Balance, Inflow, balance
+from iojoule.model.write_balance import Balance, Inflow, balance
 from tests.model.known_drive import CACHE, SECONDS_PER_BYTE, SETTLE, drive
 
 PROFILE = drive()

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from iojoule.datasets.profile import load_shipped_profile, shipped_profiles
-from iojoule.datasets.schema import State
+from iojoule.datasets.schema import YEAR_SECONDS, State
 from iojoule.datasets.vocabulary import DeviceState
-from iojoule.model.write_balance import YEAR_SECONDS
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.workload import load_workload
 

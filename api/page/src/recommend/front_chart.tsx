@@ -25,7 +25,7 @@ export function FrontChart({ answer }: { answer: Answer }) {
   const xOf = across.find((one) => one.key === xKey) ?? scopePower(answer);
   const yOf = upwards.find((one) => one.key === yKey) ?? upwards[0] ?? CAPACITY;
   const points = pointsOf(answer, xOf, yOf);
-  if (!points.length) return <p>The profile knows no power, so there is nothing to draw.</p>;
+  if (!points.length) return <p>No row has a number on both axes, so nothing is drawn.</p>;
   return (
     <figure class="chart">
       <div class="chart-controls">
