@@ -18,7 +18,6 @@ from iojoule.datasets.profile import (
     shipped_profiles,
 )
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
-from iojoule.model.device_power import is_expected
 
 DECLARED = "a declared cap is not a measured power"
 
@@ -137,7 +136,7 @@ def _summary(drive: Drive, profile: DeviceProfile | None) -> DeviceSummary:
         performance=profile is not None,
         power=profile is not None
         and profile.device_power is not None
-        and not is_expected(profile.device_power),
+        and not profile.device_power.is_expected,
         profile_version=profile.profile_version if profile else None,
     )
 

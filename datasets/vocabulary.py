@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 
 class Operation(StrEnum):
@@ -91,6 +92,10 @@ def is_assumption(source: str) -> bool:
     """Whether a number with this source is an assumption."""
     return source.strip().lower().startswith(ASSUMPTION)
 
+
+HostStanding = Literal["known", "assumed", "unknown"]
+"""Whether somebody measured or published the power of a host, or it is an assumption, or nothing is
+said of it."""
 
 POLLING_ENGINES = frozenset({Engine.IO_URING, Engine.IO_URING_CMD, Engine.SPDK})
 """Engines that can poll for completions (fio: hipri; SPDK has no other way)."""

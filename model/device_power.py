@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DevicePower
-from iojoule.datasets.vocabulary import Evidence
 from iojoule.model import linear_law
 
 Floats = NDArray[np.float64]
@@ -26,13 +25,6 @@ PARAMETERS = (
     "background_watts",
 )
 """Order of the parameters and of the regressors."""
-
-
-def is_expected(power: DevicePower) -> bool:
-    """Whether the law is that of drives with the same facts: nobody measured this one."""
-    return all(one.evidence is Evidence.DATASHEET for one in power.parameters) and (
-        not power.measured_bytes_per_second_max
-    )
 
 
 def regressors(

@@ -88,7 +88,7 @@ class PowerModel:
                 profile.device_power,
                 frame,
                 _expected_watts(device, device_sd)
-                if device_power.is_expected(profile.device_power)
+                if profile.device_power.is_expected
                 else linear_band(device, device_sd, said),
             )
         if device is not None and asked.simulated.any():

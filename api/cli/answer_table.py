@@ -27,8 +27,9 @@ def parts(found: Recommendation, rows: int) -> Iterator[Any]:
     yield sentences.headline(found, target(found))
     yield f"{found.workload} on {found.model_name} (profile version {found.profile_version})"
     yield from _asked(found)
-    yield ""
-    yield _table(found, rows)
+    if shown(found, rows):
+        yield ""
+        yield _table(found, rows)
     yield ""
     yield from _verdict(found)
     if found.attribution is not None and found.recommended and found.current:

@@ -67,7 +67,9 @@ def rank_value(found: Recommendation, row: Row) -> float:
 
 
 def split_knobs(configurations: Sequence[Configuration]) -> tuple[str, list[str]]:
-    """What all rows share, in words, and the knobs in which they differ."""
+    """What all rows share, in words, and the knobs in which they differ; nothing of no rows."""
+    if not configurations:
+        return "", []
     varying = [name for name in KNOBS if len({getattr(one, name) for one in configurations}) > 1]
     fixed = ", ".join(
         f"{HEADINGS.get(name, name)} {knob(configurations[0], name)}"

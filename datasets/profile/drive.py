@@ -8,6 +8,7 @@ from pydantic import Field
 
 from iojoule.datasets.profile.numbers import Parameter
 from iojoule.datasets.schema import Section
+from iojoule.datasets.vocabulary import Evidence
 
 
 class DevicePower(Section):
@@ -27,6 +28,13 @@ class DevicePower(Section):
     measured_bytes_per_second_max: float
     relative_sd: float
     condition: str
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether the law is that of drives with the same facts: nobody measured this one."""
+        return all(one.evidence is Evidence.DATASHEET for one in self.parameters) and (
+            not self.measured_bytes_per_second_max
+        )
 
 
 class WriteCache(Section):

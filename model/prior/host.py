@@ -7,12 +7,10 @@ of a system go and by how much at most; whoever has a sensor measures the host
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from iojoule.datasets.profile import DeviceProfile, HostPower, Parameter, SystemPower
-from iojoule.datasets.vocabulary import Evidence
+from iojoule.datasets.vocabulary import Evidence, HostStanding
 from iojoule.model.with_host import at_speed
 
 HOST = "expected: a desktop or small server of four cores"
@@ -88,11 +86,6 @@ def with_expected_host(profile: DeviceProfile) -> DeviceProfile:
     return with_expected_host_power(profile).model_copy(
         update={"host": host.model_copy(update={"host_id": HOST, "cpu_cores": CORES})}
     )
-
-
-HostStanding = Literal["known", "assumed", "unknown"]
-"""Whether somebody measured or published the power of a host, or it is an assumption, or nothing is
-said of it."""
 
 
 def host_standing(profile: DeviceProfile) -> HostStanding:

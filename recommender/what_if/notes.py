@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iojoule.model.prior.host import HostStanding
+from iojoule.datasets.vocabulary import HostStanding
 from iojoule.recommender.what_if.outcome import Side
 from iojoule.recommender.what_if.situation import Situation
 from iojoule.recommender.workload import Scope

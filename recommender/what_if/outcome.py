@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from iojoule.datasets.schema import Section
-from iojoule.model.prior.host import HostStanding
+from iojoule.datasets.vocabulary import HostStanding
 from iojoule.recommender.answer import Recommendation, Row
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.workload import Scope

@@ -18,7 +18,7 @@ router = APIRouter(tags=["recommend"], responses=RESPONSES, route_class=StrictRo
 
 RecommendBody = Annotated[
     RecommendRequest,
-    Body(openapi_examples={"worked": {"summary": "A transactional database", "value": EXAMPLE}}),
+    Body(openapi_examples={"worked": {"summary": "Reads of a key-value store", "value": EXAMPLE}}),
 ]
 
 

@@ -17,21 +17,29 @@ __all__ = ["RecommendRequest", "RecommendationAnswer"]
 EXAMPLE: dict[str, Any] = {
     "device": "samsung-980-pro-1tb",
     "workload_profile": {
-        "name": "oltp",
+        "name": "kv-reads",
         "workload": {
-            "operation": "mixed",
-            "read_fraction": 0.7,
+            "operation": "read",
             "pattern": "random",
-            "useful_request_bytes": 8192,
-            "demand_operations_per_second": 30000,
+            "useful_request_bytes": 4096,
+            "demand_operations_per_second": 100000,
             "arrival_process": "poisson",
         },
-        "current": {"engine": "io_uring", "queue_depth": 4, "jobs": 4},
-        "free": {"queue_depth": "all", "jobs": [1, 2, 4, 8], "power_state": [0, 1]},
+        "current": {
+            "engine": "io_uring",
+            "completion": "polled",
+            "queue_depth": 8,
+            "jobs": 8,
+        },
+        "free": {
+            "completion": "all",
+            "queue_depth": "all",
+            "jobs": [1, 2, 4, 8],
+            "power_state": [0, 1],
+        },
         "sla": {"latency_p99_ns_max": 2000000, "confidence": 0.9},
         "scope": "device_cpu",
         "objective": "watts",
-        "horizon_seconds": 900,
     },
 }
 

@@ -12,7 +12,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "fleet.toml"
 
 def test_the_example_is_planned_and_shown(iojoule) -> None:
     said = iojoule("fleet", "plan", str(EXAMPLE), "--budget", "6000").out
-    for word in ("least watts, budget 6,000 W", "standby", "r2-databases", "rack-1", "2,600 W"):
+    for word in ("least watts, budget 6,000 W", "standby", "r2-caches", "rack-1", "2,600 W"):
         assert word in said
 
 

@@ -58,8 +58,9 @@ HEAVY = {"numpy", "scipy", "pyarrow", "sklearn", "iojoule.sim._core", "iojoule.r
 def files(tmp_path: Path, root: Path) -> dict[str, str]:
     """What commands are given, by a name."""
     examples = root / "examples"
-    made = {"oltp": examples / "oltp.toml", "fio": examples / "oltp.fio"}
+    made = {"reads": examples / "kv-reads.toml"}
     written = {
+        "job.fio": (examples / "oltp.fio").read_text().replace("fsync=1\n", ""),
         "runs.csv": "queue_depth,jobs,engine,pattern\n4,1,libaio,\n8,,,sequential\n16,2,,\n",
         "scenario.toml": SCENARIO,
         "fleet.toml": FLEET,
@@ -80,13 +81,13 @@ def without_costs(told: Any) -> Any:
 SHARED = [
     "devices list",
     "devices show 'Samsung 980 PRO'",
-    f"recommend --device {DEVICE} --workload {{oltp}} --price 0.3EUR/kWh --temperature 45",
-    f"recommend --device {DEVICE} --workload {{fio}} --sla 'p99<3ms' --set current.jobs=2",
+    f"recommend --device {DEVICE} --workload {{reads}} --price 0.3EUR/kWh --temperature 45",
+    f"recommend --device {DEVICE} --workload {{job}} --sla 'p99<3ms' --horizon '15 min'",
     "recommend --device wd-zn540 --workload ycsb-c",
     f"predict --device {DEVICE} --configurations {{runs}} --conditions {{conditions}}",
     f"predict --device {DEVICE}",
-    f"what-if --device {DEVICE} --workload {{oltp}} --change growth=1.5 --drives 2",
-    f"what-if --device {DEVICE} --workload {{oltp}} --change geometry.channels=4",
+    f"what-if --device {DEVICE} --workload {{reads}} --change growth=1.5 --drives 2",
+    f"what-if --device {DEVICE} --workload {{reads}} --change geometry.channels=4",
     "fleet plan {fleet} --budget 390",
     "fleet frontier {fleet} --points 3",
     f"simulate --ssd {DEVICE} --workload {{scenario}} --vary flows.queue_depth=1,2",
@@ -120,9 +121,9 @@ def test_a_service_says_the_same_as_the_command(
 @pytest.mark.parametrize(
     "command",
     [
-        f"recommend --device {DEVICE} --workload {{oltp}}",
+        f"recommend --device {DEVICE} --workload {{reads}}",
         f"predict --device {DEVICE} --configurations {{runs}}",
-        f"what-if --device {DEVICE} --workload {{oltp}} -c growth=1.5 -o json",
+        f"what-if --device {DEVICE} --workload {{reads}} -c growth=1.5 -o json",
     ],
 )
 def test_who_has_a_service_answer_loads_nothing_that_computes(
@@ -154,12 +155,12 @@ def test_the_environment_may_name_the_service(
 @pytest.mark.parametrize(
     ("command", "option"),
     [
-        (f"recommend --workload {{oltp}} --device {DEVICE} --profile x.json", "--profile"),
-        (f"recommend --workload {{oltp}} --device {DEVICE} --host x.json", "--host"),
-        ("recommend --workload {oltp}", "--device"),
+        (f"recommend --workload {{reads}} --device {DEVICE} --profile x.json", "--profile"),
+        (f"recommend --workload {{reads}} --device {DEVICE} --host x.json", "--host"),
+        ("recommend --workload {reads}", "--device"),
         (f"predict --device {DEVICE} --gaps", "--gaps"),
         ("predict --profile x.json", "--profile"),
-        (f"what-if --device {DEVICE} --workload {{oltp}} -c growth=2 --host x.json", "--host"),
+        (f"what-if --device {DEVICE} --workload {{reads}} -c growth=2 --host x.json", "--host"),
         ("fleet plan {fleet} --profile x.json", "--profile"),
         ("fleet frontier {fleet} --jobs 2", "--jobs"),
         ("fleet frontier {fleet} --dask tcp://x:1", "--dask"),
@@ -187,7 +188,7 @@ def test_problems_of_a_service_leave_with_the_code_of_the_command(
     unknown = iojoule("devices", "show", "nonsense", "--server", served.url)
     assert unknown.code == iojoule("devices", "show", "nonsense").code == 4
     assert "note: the service's logs name this request" in unknown.err
-    asked = ("recommend", "--device", DEVICE, "--workload", files["oltp"], "--sla", "p99<1us")
+    asked = ("recommend", "--device", DEVICE, "--workload", files["reads"], "--sla", "p99<1us")
     here, there = iojoule(*asked), iojoule(*asked, "--server", served.url)
     assert (there.code, there.out) == (here.code, here.out)
     assert there.code == 7
@@ -299,7 +300,7 @@ def test_versions_of_a_profile_are_listed_fetched_and_chosen(
 def test_reports_say_what_the_service_answered(
     iojoule: Any, served: ServiceProcess, files: dict[str, str], tmp_path: Path
 ) -> None:
-    asked = ("--device", DEVICE, "--workload", files["oltp"], "--server", served.url)
+    asked = ("--device", DEVICE, "--workload", files["reads"], "--server", served.url)
     for number, command in enumerate((("recommend",), ("what-if", "-c", "growth=1.5"))):
         path = tmp_path / f"{number}.html"
         assert iojoule(*command, *asked, "--report", path).code == 0

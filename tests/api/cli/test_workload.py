@@ -39,8 +39,10 @@ def test_a_trace_becomes_a_question_that_recommend_takes(
     assert "open loop" in done.out
     assert "gaps" in done.out
     answer = iojoule("recommend", "--device", device, "--workload", out, "-o", "json")
-    assert answer.code == 0, answer.err
+    assert json.loads(answer.out)["reason_code"] == "not_shown_to_hold", "it flushes"
     assert "1 flushes" in answer.out, "what the profile notes is repeated in the answer"
+    shown = iojoule("recommend", "--device", device, "--workload", out)
+    assert shown.code == 7, shown.err
     again = iojoule("workload", "from", seen, "-o", "json")
     assert json.loads(again.out)["workload"]["read_fraction"] == pytest.approx(2 / 3, rel=1e-5)
 

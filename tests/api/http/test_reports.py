@@ -13,8 +13,8 @@ HTML = {"Accept": "text/html"}
 
 
 QUESTIONS = {
-    "/recommend": (RECOMMEND, "oltp-on-"),
-    "/what-if": (WHAT_IF, "oltp-on-"),
+    "/recommend": (RECOMMEND, "kv-reads-on-"),
+    "/what-if": (WHAT_IF, "kv-reads-on-"),
     "/fleet/plan": (PLAN, "rack-plan."),
     "/fleet/frontier": (FRONTIER, "rack-frontier."),
 }

@@ -17,6 +17,7 @@ from iojoule.api.reports.recommendation import report
 from iojoule.api.reports.what_if import report as what_if_report
 from iojoule.api.what_if_answer import WhatIfAnswer
 from iojoule.api.what_ifs import what_if
+from iojoule.api.words.sentences import REASONS
 from iojoule.datasets.errors import InputError, SchemaVersionError
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.what_if.situation import Situation
@@ -34,6 +35,12 @@ QUESTION = {
     "free": {"submission_polling": "all", "queue_depth": [1, 4, 16]},
     "sla": {"latency_p99_ns_max": 2e6},
     "factors": {"electricity_price_per_kwh": 0.3, "currency": "EUR"},
+}
+FLUSHED = {
+    "operation": "write",
+    "useful_request_bytes": 4096,
+    "demand_operations_per_second": 10,
+    "flush_every_writes": 1,
 }
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -54,7 +61,11 @@ class Parts(HTMLParser):
 
 
 def recommendation(device: str, **changes: object) -> RecommendationAnswer:
-    return answer(Recommender(profile_of(device)), parse_workload(QUESTION | changes))
+    profile = profile_of(device)
+    if changes.pop("power", True) is False:
+        lacking = dict.fromkeys(("device_power", "host_power", "system_power"))
+        profile = profile.model_copy(update=lacking)
+    return answer(Recommender(profile), parse_workload(QUESTION | changes))
 
 
 def asked(device: str, **more: object) -> Asked:
@@ -120,7 +131,9 @@ def test_the_answer_can_be_read_back(page: str, found: RecommendationAnswer) -> 
 
 def test_it_says_what_the_answer_says(page: str, found: RecommendationAnswer) -> None:
     assert found.saving is not None
-    assert found.saving.reason in page
+    assert found.saving.verdict == "expected"
+    assert f"{found.saving.verdict}: " in page
+    assert f"{found.saving.probability:.3g}" in page
     for heading in (
         "The answer", "The question", "The Pareto front", "Why this one", "What bounds cost",
         "Put it into effect", "Before acting on it", "Evidence and versions", "The same again",
@@ -138,7 +151,27 @@ def test_the_same_answer_is_the_same_report(page: str, found: RecommendationAnsw
 @pytest.mark.parametrize(
     ("device", "changes", "said"),
     [
-        ("samsung-980-pro-1tb", {"sla": {"latency_p99_ns_max": 1000}}, "nothing meets the SLA"),
+        (
+            "samsung-860-pro",
+            {"current": {"queue_depth": 8}, "free": {"queue_depth": "all"}, "power": False},
+            "unknown: the profile has no power for this scope",
+        ),
+        (
+            "samsung-980-pro-1tb",
+            {"sla": {"latency_p99_ns_max": 1000}},
+            REASONS["infeasible"],
+        ),
+        (
+            "samsung-980-pro-1tb",
+            {"workload": FLUSHED, "current": {}},
+            REASONS["not_shown_to_hold"],
+        ),
+        (
+            "samsung-980-pro-1tb",
+            {"workload": QUESTION["workload"] | {"demand_operations_per_second": 560_000}},
+            "unbounded",
+        ),
+        ("samsung-980-pro-1tb", {"current": {}}, "Lowest expected"),
         ("samsung-980-pro-1tb", {"free": {"power_state": [0]}}, "today"),
         (
             "samsung-980-pro-1tb",
@@ -146,7 +179,15 @@ def test_the_same_answer_is_the_same_report(page: str, found: RecommendationAnsw
             "a power cut takes at most",
         ),
     ],
-    ids=["infeasible", "nothing to change", "writes as fast as possible"],
+    ids=[
+        "no power",
+        "infeasible",
+        "a flush of unknown cost",
+        "near the capacity",
+        "no today",
+        "nothing to change",
+        "writes as fast as possible",
+    ],
 )
 def test_every_kind_of_answer_has_a_report(
     device: str, changes: dict[str, object], said: str

@@ -68,13 +68,12 @@ function merged(object: object, changes: Record<string, unknown>): object {
 export const FIRST_PROFILE: WorkloadProfile = {
   name: "my workload",
   workload: {
-    operation: "mixed",
-    read_fraction: 0.7,
+    operation: "read",
     pattern: "random",
-    useful_request_bytes: 8192,
-    demand_operations_per_second: 20000,
+    useful_request_bytes: 4096,
+    demand_operations_per_second: 100000,
     arrival_process: "poisson",
   },
-  current: { engine: "io_uring", queue_depth: 4, jobs: 4 },
+  current: { engine: "io_uring", completion: "polled", queue_depth: 8, jobs: 8 },
   sla: { latency_p99_ns_max: 2e6 },
 } as WorkloadProfile;
