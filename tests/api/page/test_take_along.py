@@ -236,10 +236,12 @@ def test_the_power_law_follows_what_is_asked(page: Page) -> None:
     expect(part.get_by_role("columnheader", name="Commands of")).to_be_visible()
 
 
-def test_a_drive_without_power_says_so(page: Page) -> None:
+def test_power_that_nobody_measured_says_what_it_rests_on(page: Page) -> None:
     page.goto("/ui/drives/wd-zn540")
     part = page.get_by_role("region", name="Power by work")
-    expect(part).to_contain_text("nobody measured or published the power of this drive")
+    legend = part.get_by_role("list", name="Evidence by shape of the marker")
+    expect(legend.get_by_role("listitem")).to_have_text("datasheet")
+    expect(part.get_by_text("The measurements as a table")).to_have_count(0)
 
 
 def test_budgets_are_saved(page: Page, browser: Browser, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ type Schemas = components["schemas"];
 
 export type Answer = Schemas["RecommendationAnswer"];
 export type Row = Schemas["Row"];
+export type Shortfall = Schemas["Shortfall"];
 export type Estimate = Schemas["Estimate"];
 export type Evidence = Schemas["Evidence"];
 export type Configuration = Schemas["Configuration"];

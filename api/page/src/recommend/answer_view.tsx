@@ -1,7 +1,7 @@
 // The answer: what to use, what it saves, the front, and what to know before acting on it.
 import { useState } from "preact/hooks";
 import { postPage } from "../api/client";
-import type { Answer, Row } from "../api/types";
+import type { Answer, Row, Shortfall } from "../api/types";
 import { interval, quantity } from "../format";
 import { fileName, SaveFile } from "../parts/save";
 import { Commands } from "./commands";
@@ -53,7 +53,7 @@ function Headline({ answer }: { answer: Answer }) {
   const head = {
     change: "",
     "no change": "No change: ",
-    ranking: "Lowest expected power: ",
+    ranking: `Lowest expected ${word(answer.ranked_by)}: `,
     none: "",
   };
   return (
@@ -104,10 +104,7 @@ function Infeasible({ answer }: { answer: Answer }) {
       <ul>
         {answer.nearest_misses.map((miss) => (
           <li key={describe(miss.row.configuration)}>
-            {describe(miss.row.configuration)} misses{" "}
-            {miss.shortfalls
-              .map((one) => `${one.bound} by ${quantity(one.missed_by_percent, "%")}`)
-              .join(", ")}
+            {describe(miss.row.configuration)}: {miss.shortfalls.map(short).join(", ")}
           </li>
         ))}
       </ul>
@@ -125,6 +122,12 @@ function Infeasible({ answer }: { answer: Answer }) {
       )}
     </section>
   );
+}
+
+function short(one: Shortfall): string {
+  return one.unknown
+    ? `${one.bound} is not shown to hold`
+    : `misses ${one.bound} by ${quantity(one.missed_by_percent, "%")}`;
 }
 
 function FrontTable({ answer }: { answer: Answer }) {

@@ -75,5 +75,5 @@ export const FIRST_PROFILE: WorkloadProfile = {
     arrival_process: "poisson",
   },
   current: { engine: "io_uring", completion: "polled", queue_depth: 8, jobs: 8 },
-  sla: { latency_p99_ns_max: 2e6 },
+  sla: { latency_p99_ns_max: 250e3 },
 } as WorkloadProfile;
