@@ -16,6 +16,14 @@ def test_the_example_is_planned_and_shown(iojoule) -> None:
         assert word in said
 
 
+def test_the_example_has_a_plan_for_each_of_its_budgets(iojoule) -> None:
+    done = iojoule("fleet", "plan", str(EXAMPLE), "-o", "json")
+    assert done.code == 0, done.err
+    plans = json.loads(done.out)["plans"]
+    assert [plan["budget_watts"] for plan in plans] == [6000, 4500, 6000]
+    assert all(plan["percentile_watts"] <= plan["budget_watts"] * (1 + 1e-6) for plan in plans)
+
+
 def test_every_drive_is_in_the_csv(iojoule) -> None:
     done = iojoule("fleet", "plan", str(EXAMPLE), "--aim", "most_demand", "-o", "csv")
     rows = list(csv.DictReader(io.StringIO(done.out)))
@@ -35,7 +43,7 @@ def test_a_roll_out_starts_from_what_runs(iojoule, tmp_path: Path) -> None:
 
 
 def test_a_demand_that_cannot_be_met_leaves_with_7(iojoule) -> None:
-    done = iojoule("fleet", "plan", str(EXAMPLE), "--budget", "4500")
+    done = iojoule("fleet", "plan", str(EXAMPLE), "--budget", "4000")
     assert done.code == 7
     assert "class analytics" in done.err
     assert "most_demand" in done.err
