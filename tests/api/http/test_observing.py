@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import httpx
@@ -106,12 +107,19 @@ def test_a_problem_names_the_request(service: httpx.Client) -> None:
         assert response.headers["x-request-id"] == "a"
 
 
+def requests(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    return [one for one in caplog.records if one.getMessage() == "request"]
+
+
 def test_a_line_is_json_with_the_request_whatever_it_asks(
     service: httpx.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, logger="iojoule.api.http.observing"):
         service.get('/devices/x%0A{"forged": 1}', headers={"X-Request-Id": "b-1"})
-    record = next(one for one in caplog.records if one.getMessage() == "request")
+        until = time.monotonic() + 10.0  # the line is written once the answer has left
+        while not (found := requests(caplog)) and time.monotonic() < until:
+            time.sleep(0.01)
+    record = found[0]
     token = logs.request_id.set("b-1")
     line = logs.JsonLines().format(record)
     logs.request_id.reset(token)

@@ -164,9 +164,11 @@ def test_a_key_is_asked_for_where_one_is_wanted(
     browser: Browser, tmp_path: Path, page: Page
 ) -> None:
     store = State(Place.of(tmp_path))
+    store.open()
+    with store.database.write() as connection:  # a running service sees new keys a little later
+        _, key = api_keys.create(connection, "browser", api_keys.Scope.READ)
+    store.close()
     with serving(store, require_key=True) as client:
-        with store.database.write() as connection:
-            _, key = api_keys.create(connection, "browser", api_keys.Scope.READ)
         other = browser.new_page(base_url=str(client.base_url))
         other.goto("/ui/")
         other.get_by_label("This service wants a key").fill(key)
