@@ -29,18 +29,7 @@ EXCUSABLE = {13, 14, 15}
 NUMBERS = [one.number for one in LAWS]
 BY_NUMBER = {one.number: one for one in LAWS}
 
-NOT_YET = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 17, 18, 19}
-"""Laws that some shipped profile does not obey yet."""
-
 SATA, UNMEASURED = "samsung-850-evo", ("intel-660p-2tb", "kioxia-cd8", "micron-7450")
-
-
-def not_yet(number: int) -> Any:
-    marks = [pytest.mark.xfail(strict=False, reason=f"law {number}")] if number in NOT_YET else []
-    return pytest.param(number, marks=marks, id=f"law-{number}")
-
-
-JUDGED = [not_yet(one) for one in NUMBERS]
 
 
 @cache
@@ -171,21 +160,21 @@ def test_an_unbounded_end_is_infinite() -> None:
     assert figure({"late": None}, "late") is None
 
 
-@pytest.mark.parametrize("number", JUDGED)
+@pytest.mark.parametrize("number", NUMBERS)
 def test_the_shipped_profile_obeys(number: int) -> None:
     found = judge(shipped("samsung-980-pro-1tb"), BY_NUMBER[number], draws=2)
     assert found.obeyed, found.worst
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", JUDGED)
+@pytest.mark.parametrize("number", NUMBERS)
 def test_the_shipped_profile_obeys_hundreds_of_draws(number: int) -> None:
     found = judge(shipped("samsung-980-pro-1tb"), BY_NUMBER[number], draws=200, seed=1)
     assert found.obeyed, found.worst
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", JUDGED)
+@pytest.mark.parametrize("number", NUMBERS)
 def test_other_drives_obey(number: int) -> None:
     for device in ("samsung-860-pro", "wd-zn540", SATA, *UNMEASURED):
         found = judge(shipped(device), BY_NUMBER[number], draws=30, seed=2)
