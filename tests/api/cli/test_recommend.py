@@ -28,6 +28,15 @@ def ask(iojoule, device: str, reads: Path):
     return recommend
 
 
+@pytest.fixture
+def unflushed(root: Path, tmp_path: Path) -> Path:
+    """The shipped job file without flushes, whose cost nobody measured."""
+    text = (root / "examples" / "oltp.fio").read_text()
+    path = tmp_path / "unflushed.fio"
+    path.write_text(text.replace("fsync=1\n", ""))
+    return path
+
+
 def ranked(text: str) -> list[str]:
     return [line for line in text.splitlines() if line[:1].isdigit() and " W [" in line]
 
@@ -119,6 +128,7 @@ def test_single_fields_can_be_replaced(ask) -> None:
     )  # fmt: skip
     assert answer["workload"] == "night"
     assert answer["current"]["configuration"]["queue_depth"] == 8
+    assert {"queue_depth", "jobs"} <= set(answer["free"])
     for row in answer["pareto"]:
         assert row["configuration"]["queue_depth"] in (8, 16)
         assert row["configuration"]["jobs"] == 2
@@ -221,10 +231,8 @@ def test_without_power_it_ranks_by_performance_and_says_so(
     assert answer["saving"] is None
 
 
-def test_a_fio_job_file_as_it_is(iojoule, device: str, root: Path, tmp_path: Path) -> None:
-    text = (root / "examples" / "oltp.fio").read_text()
-    (tmp_path / "unflushed.fio").write_text(text.replace("fsync=1\n", ""))
-    job = ("recommend", "--device", device, "--workload", tmp_path / "unflushed.fio")
+def test_a_fio_job_file_as_it_is(iojoule, device: str, root: Path, unflushed: Path) -> None:
+    job = ("recommend", "--device", device, "--workload", unflushed)
     done = iojoule(*job, "--horizon", "15 min")
     assert done.code == 0, done.err
     assert iojoule(*job, "--horizon", "1 y").code == 7
@@ -329,12 +337,19 @@ def test_on_a_narrow_terminal_intervals_stand_below(ask, monkeypatch: pytest.Mon
     assert any(line.strip().startswith("[") for line in lines)
 
 
-def test_money_and_carbon_stand_beside_the_energy(ask) -> None:
+def test_money_and_carbon_stand_beside_the_energy(
+    ask, iojoule, device: str, unflushed: Path
+) -> None:
     factors = ("--price", "0.30EUR/kWh", "--carbon", "380g/kWh", "--pue", "1.4")
     done = ask("--objective", "cost", "--drive-price", "120EUR", *factors)
     assert done.code == 0, done.err
     for said in ("ranked by cost (EUR)", "] EUR a year; ", "] a year"):
         assert said in done.out
+    writing = ("--device", device, "--workload", unflushed, "--horizon", "15 min")
+    worn = iojoule(
+        "recommend", *writing, "--objective", "cost", "--drive-price", "120EUR", *factors
+    )
+    assert "EUR of the drive a year" in worn.out, worn.err
     answer = json.loads(ask(*factors, "-o", "json").out)
     saved = answer["saving"]
     assert saved["cost_per_year"]["value"] == pytest.approx(saved["kwh_per_year"]["value"] * 0.42)
