@@ -75,7 +75,7 @@ def test_commands_begin_soon(compiled: dict[str, str], root: Path, command: str)
         "--help": ["--help"],
         "recommend": [
             "recommend", "--device", EXAMPLE["device"],
-            "--workload", str(root / "examples" / "oltp.toml"),
+            "--workload", str(root / "examples" / "page-reads.toml"),
         ],
     }  # fmt: skip
     taken, spent = [], []

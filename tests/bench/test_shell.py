@@ -43,7 +43,7 @@ def test_small_commands_are_quick(name: str, arguments: tuple[str, ...], budget:
 
 
 def test_recommend_takes_less_than_a_second(root: Path) -> None:
-    workload = root / "examples" / "oltp.toml"
+    workload = root / "examples" / "page-reads.toml"
     median = statistics.median(
         run("recommend", *DEVICE, "--workload", workload) for _ in range(RUNS)
     )
