@@ -25,7 +25,7 @@ from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import Year, rates_of
 from iojoule.recommender.measure_next import measure_next
 from iojoule.recommender.mixed_sizes import predictor_for
-from iojoule.recommender.rows import Details
+from iojoule.recommender.rows import LIKELY, Details
 from iojoule.recommender.screen import Judge, Judged, Question, check_answerable, is_powered
 from iojoule.recommender.search import Found, search
 from iojoule.recommender.select import choose
@@ -55,12 +55,20 @@ class Recommender:
         self.predictor = Predictor(profile)
         self.layout = Layout(profile)
 
-    def recommend(self, workload: WorkloadProfile, *, rows: int = ROWS_SHOWN) -> Recommendation:
+    def recommend(
+        self,
+        workload: WorkloadProfile,
+        *,
+        rows: int = ROWS_SHOWN,
+        least_probability: float = LIKELY,
+    ) -> Recommendation:
         """Evaluate every candidate and say which one to use.
 
         Args:
             workload: What the application does, what is free, what must hold.
             rows: Most rows of the Pareto set to return.
+            least_probability: With which a change must save where today's configuration keeps the
+                bounds; 0 takes the least expected objective (studies compare with that).
 
         Raises:
             InputError: The workload profile asks for something that this drive or its profile
@@ -72,7 +80,7 @@ class Recommender:
         ]
         worth = max(pareto.TIE, workload.least_saving_percent / 100.0)
         place = durability.least_weak([_least(one) for one in tried], AS_GOOD, worth)
-        return self._answer(workload, candidates, tried[0], tried[place], rows)
+        return self._answer(workload, candidates, tried[0], tried[place], rows, least_probability)
 
     def _search(self, workload: WorkloadProfile, candidates: Candidates) -> _Tried:
         """Look through all candidates with the flushes of one step of durability."""
@@ -132,6 +140,7 @@ class Recommender:
         first: _Tried,
         tried: _Tried,
         most: int,
+        least_probability: float,
     ) -> Recommendation:
         """Put the rows that the answer shows through the full evaluation, today's first.
 
@@ -142,6 +151,7 @@ class Recommender:
         stated = workload.has_current
         choice = choose(
             tried.judge, found, today, workload.least_saving_percent / 100.0, stated=stated,
+            least_probability=least_probability,
             beside=partial(self._beside_today, asked, tried.judge) if weaker else None,
         )  # fmt: skip
         shown = pareto.thin(found.costs, most) if len(found.front) else np.zeros(0, dtype=np.intp)

@@ -70,6 +70,7 @@ def choose(
     least_saving: float,
     *,
     stated: bool,
+    least_probability: float = LIKELY,
     beside: Callable[[int], Judge] | None = None,
 ) -> Choice:
     """Choose among what a search found.
@@ -80,6 +81,7 @@ def choose(
         reference: Today's configuration, or the profile's default one where nothing was said.
         least_saving: Share of today's objective that a change must save.
         stated: Whether `reference` is what runs today.
+        least_probability: With which a change must save where the reference keeps the bounds.
         beside: Gives a judge of so many rows of which the first is today's with today's flushes,
             where the candidates flush otherwise; None: they flush alike.
     """
@@ -94,7 +96,7 @@ def choose(
     if keeps:
         today = float(reference.costs[0, 0])
         worth = compared.objective <= (1.0 - least_saving) * today
-        usable = usable & worth & (compared.probability >= LIKELY)
+        usable = usable & worth & (compared.probability >= least_probability)
         if not usable.any():
             best = int(compared.objective.argmin())
             passed = compared.frame(best) if compared.objective[best] < today else None

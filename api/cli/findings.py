@@ -13,9 +13,9 @@ from iojoule.api.exit_codes import DIFFERENT
 if TYPE_CHECKING:
     from iojoule.recommender.findings import Row, Share
 
-DIRECTION_PERCENT = 90.0
-MAGNITUDE_PERCENT = 70.0
-"""What the table must reach over all rows that are asked."""
+DIRECTION_PERCENT = 93.0
+MAGNITUDE_PERCENT = 88.0
+"""What the table must reach over all rows that count."""
 
 COLUMNS = {
     "fact_id": "finding",
@@ -80,11 +80,15 @@ def findings(
         console.emit_records(records, output, COLUMNS)
         if output is console.Format.TABLE:
             console.emit_records([_group(one) for one in groups], output, SUMMARY)
-    whole = groups[0]
+    whole, disputed = groups[0], groups[-1]
     console.note(
-        f"of {whole.rows} findings asked, {whole.answered} are answered; direction right "
+        f"of {whole.rows} findings that count, {whole.answered} are answered; direction right "
         f"{whole.direction_percent:.1f} % (required {DIRECTION_PERCENT:.0f} %), magnitude within "
         f"the interval {whole.magnitude_percent:.1f} % (required {MAGNITUDE_PERCENT:.0f} %)"
+    )
+    console.note(
+        f"{disputed.rows} more are disputed and not counted: {disputed.direction_right} directions "
+        f"and {disputed.magnitude_right} magnitudes right (docs/findings.md)"
     )
     enough = whole.direction_percent >= DIRECTION_PERCENT
     if not (enough and whole.magnitude_percent >= MAGNITUDE_PERCENT):
@@ -104,8 +108,16 @@ def _record(row: Row) -> dict[str, Any]:
         "predicted_text": _predicted(row),
         "direction_text": yes[row.direction_right] if verdict else "",
         "magnitude_text": yes[row.magnitude_right] if verdict else "",
-        "remark": row.reason or (f"not answered: {row.missing}" if row.missing else ""),
+        "remark": row.reason
+        or (f"disputed: {row.disputed}" if row.disputed else "")
+        or (f"not answered: {row.missing}" if row.missing else ""),
     }
+
+
+def _remark(row: Row) -> str:
+    if row.missing:
+        return f"not answered: {row.missing}"
+    return f"disputed: {row.disputed}" if row.disputed else row.reason
 
 
 def _figure(value: float | None, high: float | None, row: Row) -> str:

@@ -13,7 +13,7 @@ from iojoule.api.cli.calibrate import stage_bars
 from iojoule.api.exit_codes import DIFFERENT
 
 if TYPE_CHECKING:
-    from iojoule.api.validating.report import Share, Summary
+    from iojoule.api.validating.report import Part, Share, Summary
 
 CASES = 200
 SEED = 6
@@ -21,14 +21,23 @@ SEED = 6
 COLUMNS = {
     "picker": "picked on",
     "picked": "picks",
+    "kept": "of them today's",
     "violated": "break the SLA",
     "stated": "may break it",
     "mean": "mean regret",
     "median": "median",
     "worst": "worst",
     "declined": "declined, though possible",
+    "saves": "changes that save",
     "covered": "savings covered",
 }
+PART_COLUMNS = {
+    "picker": "picked on",
+    "part": "questions",
+    **{name: COLUMNS[name] for name in (
+        "picked", "violated", "stated", "mean", "median", "worst", "declined",
+    )},
+}  # fmt: skip
 BOUND_COLUMNS = {
     "picker": "picked on",
     "bound": "bound",
@@ -75,6 +84,8 @@ def recommendations(
         )
     else:
         console.emit_records([_row(one) for one in found], output, COLUMNS)
+        parts = [{"picker": one.picker, **_part(part)} for one in found for part in one.parts]
+        console.emit_records(parts, output, PART_COLUMNS)
         rows = [
             {
                 "picker": one.picker,
@@ -91,9 +102,19 @@ def recommendations(
 
 
 def _row(one: Summary) -> dict[str, Any]:
-    regret = one.regret
     return {
         "picker": one.picker,
+        "kept": one.kept_today,
+        "saves": _share(one.changes_that_save),
+        "covered": _share(one.savings_covered),
+        **_part(one),
+    }
+
+
+def _part(one: Summary | Part) -> dict[str, Any]:
+    regret = one.regret
+    return {
+        "part": getattr(one, "part", ""),
         "picked": f"{one.picked} of {one.asked}",
         "violated": _share(one.violated),
         "stated": f"{one.stated:.1%}",
@@ -101,7 +122,6 @@ def _row(one: Summary) -> dict[str, Any]:
         "median": None if regret is None else f"{regret.median:.1%}",
         "worst": None if regret is None else f"{regret.worst:.0%}",
         "declined": _share(one.declined_possible),
-        "covered": _share(one.savings_covered),
     }
 
 

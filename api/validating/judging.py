@@ -1,7 +1,11 @@
 """What is picked for a question, and what was true of the pick.
 
 Two pickers answer each: the recommender as it is, and the same on point predictions, which takes
-every prediction for the truth (confidence 0.5: no margin to any bound).
+every prediction for the truth (confidence 0.5: no margin to any bound) and the least expected
+objective, however little and however surely it saves.
+
+"No change" is a pick: today's configuration. A pick is judged beside the best candidate that truly
+keeps demand and bounds, and whose CPU does not take more than its drive saves.
 """
 
 from __future__ import annotations
@@ -12,8 +16,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from iojoule.api.validating.questions import Asked
-from iojoule.recommender.answer import Recommendation
+from iojoule.recommender.answer import Action, ReasonCode, Recommendation
 from iojoule.recommender.recommend import Recommender
+from iojoule.recommender.rows import LIKELY
 
 Picker = Literal["intervals", "points"]
 PICKERS: tuple[Picker, ...] = get_args(Picker)
@@ -28,16 +33,25 @@ class Outcome:
         question: Number of the question.
         drive: Whose.
         picker: Which of the two.
-        picked: Whether a configuration was recommended.
+        arrivals: How the demand arrives; "none" without one.
+        objective: What is made small.
+        action: As answered: "change", "no change" or "none".
+        reason_code: Why nothing is recommended.
+        picked: Whether a configuration was recommended, today's among them.
+        today_keeps: Whether today's configuration truly keeps demand and bounds.
         possible: Whether any candidate truly keeps demand and bounds.
         stated: By bound, the share of cases in which it may be broken.
         broken: Bounds that the pick truly breaks.
         regret: True objective of the pick over that of the best candidate that keeps all, minus 1;
             below 0 where the pick is cheaper because it breaks a bound. None where there is no
             pick or no such candidate.
+        today_regret: The same of today's configuration, where it truly keeps all.
+        optional: Whether a change is recommended although today's was shown to keep all, so that
+            only what it saves speaks for it.
+        cheaper: Whether the pick's true objective is below today's; None where nothing changes.
         saving_covered: Whether the true saving, percent of today's energy, lies in its interval;
             None where nothing changes or nothing is said.
-        saving_proven: Whether a saving was called proven or likely.
+        saving_proven: Whether a saving was called proven or expected.
         saving_percent: The true saving.
         saving_width: Width of its interval, percentage points.
     """
@@ -45,11 +59,19 @@ class Outcome:
     question: int
     drive: str
     picker: Picker
+    arrivals: str
+    objective: str
+    action: Action
+    reason_code: ReasonCode | None
     picked: bool
+    today_keeps: bool
     possible: bool
     stated: dict[str, float]
     broken: tuple[str, ...]
     regret: float | None
+    today_regret: float | None = None
+    optional: bool = False
+    cheaper: bool | None = None
     saving_covered: bool | None = None
     saving_proven: bool | None = None
     saving_percent: float | None = None
@@ -58,38 +80,49 @@ class Outcome:
 
 def judge(recommender: Recommender, asked: Asked, picker: Picker) -> Outcome:
     """Ask, and compare the answer with the truth."""
-    workload = asked.workload
+    workload, least = asked.workload, LIKELY
     if picker == "points":
         sla = workload.sla.model_copy(update={"confidence": 0.5, "confidences": {}})
-        workload = workload.model_copy(update={"sla": sla})
-    answer = recommender.recommend(workload, rows=1)
+        workload = workload.model_copy(update={"sla": sla, "least_saving_percent": 0.0})
+        least = 0.0
+    answer = recommender.recommend(workload, rows=1, least_probability=least)
     breaks, costs = asked.broken(), asked.costs()
     keeps = ~np.any(list(breaks.values()), axis=0)
     able = asked.candidates[keeps[asked.candidates]]
-    stated = {name: 1.0 - confidence for name, confidence in asked.confidences().items()}
-    drive = asked.table.drive.name
+    fair = able[asked.fair()[able]]
+    if len(fair):
+        able = fair
+    known: dict[str, Any] = {
+        "question": asked.number, "drive": asked.table.drive.name, "picker": picker,
+        "arrivals": asked.arrivals, "objective": workload.effective_objective.value,
+        "action": answer.action, "reason_code": answer.reason_code,
+        "today_keeps": bool(keeps[asked.today]), "possible": bool(len(able)),
+        "stated": {name: 1.0 - sure for name, sure in asked.confidences().items()},
+    }  # fmt: skip
     if answer.recommended is None:
-        return Outcome(asked.number, drive, picker, False, bool(len(able)), stated, (), None)
+        return Outcome(**known, picked=False, broken=(), regret=None)
     row = asked.table.grid.place(answer.recommended.configuration)
-    regret = float(costs[row] / costs[able].min() - 1.0) if len(able) else None
+    beyond = costs / costs[able].min() - 1.0 if len(able) else None
+    changes = answer.action == "change"
     return Outcome(
-        asked.number, drive, picker, True, bool(len(able)), stated,
-        tuple(name for name, rows in breaks.items() if rows[row]),
-        regret, **_saving(asked, answer, row),
+        **known, picked=True, broken=tuple(name for name, rows in breaks.items() if rows[row]),
+        regret=None if beyond is None else float(beyond[row]),
+        today_regret=float(beyond[asked.today]) if beyond is not None and keeps[asked.today]
+        else None,
+        optional=changes and answer.current is not None and answer.current.meets_sla,
+        cheaper=bool(costs[row] < costs[asked.today]) if changes else None,
+        **_saving(asked, answer, row),
     )  # fmt: skip
 
 
 def _saving(asked: Asked, answer: Recommendation, row: int) -> dict[str, Any]:
     said = answer.saving
-    if said is None or answer.current is None or said.verdict == "no change":
+    if said is None or said.verdict == "no change":
         return {}
-    energy = asked.energy()
-    true = float(
-        100.0 * (1.0 - energy[row] / energy[asked.table.grid.place(answer.current.configuration)])
-    )
+    true = asked.saving_percent(row)
     return {
         "saving_covered": bool(said.percent.low <= true <= said.percent.high),
-        "saving_proven": said.verdict == "proven",
+        "saving_proven": said.verdict in ("proven", "expected"),
         "saving_percent": true,
         "saving_width": said.percent.high - said.percent.low,
     }

@@ -6,9 +6,13 @@ What is drawn, each from a stream of its own seed and number:
   to a size uniform among those from there on;
 * which knobs are free, each with probability 0.8 (two at the least), over all values of the grid;
   today's value of every knob uniformly, the request size that of the application;
-* with probability 0.6 a demand, uniform from 10 to 90 % of the most that any configuration can
-  carry; objective watts, or with probability 0.2 energy-delay product (also of what runs as fast as
-  possible, else joules per useful GB);
+* `concurrency_max`: left out (as many requests as today's configuration keeps in flight),
+  "unbounded", or a number that the grid has and that is no less than today's; what needs more in
+  flight, counted in useful bytes, is no candidate;
+* with probability 0.5 a demand that comes as Poisson arrivals, else with probability 0.5 one in
+  bursts, uniform from 10 to 90 % of the most that any candidate can carry; objective watts, or
+  with probability 0.2 energy-delay product (also of what runs as fast as possible, else joules per
+  useful GB);
 * one to three bounds among p99, mean latency, throughput (where there is no demand) and power of
   the drive, in random order. Each is a quantile, uniform from 0.2 to 0.9 from the tightest, of the
   true values over the configurations that keep demand and bounds so far, times exp(U(-0.1, 0.1)):
@@ -25,6 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from iojoule.api.validating.chance import Simulate, at_random_work, in_bursts, simulator
 from iojoule.api.validating.truth import ENGINE, KNOBS, Grid, Table
 from iojoule.recommender.objective import Objective
 from iojoule.recommender.screen import DEMAND
@@ -33,9 +38,15 @@ from iojoule.recommender.workload import WorkloadProfile, parse_workload
 
 Floats = NDArray[np.float64]
 
+POISSON, BURSTS = "poisson", "bursts"
+"""Arrival processes that are asked about."""
+ROOMS = ("today", "unbounded", "number")
+"""What is said of the requests that the application can keep in flight."""
+
 CONFIDENCES = (0.8, 0.85, 0.9, 0.95, 0.99)
 USEFUL_SIZES = 3
 """How many of the grid's smallest sizes an application may ask for."""
+SERVED = ("served_bytes_per_second", "device_power_watts")
 BOUNDS = (
     "latency_p99_ns_max", "latency_mean_ns_max", "throughput_bytes_per_second_min",
     "device_power_watts_max",
@@ -52,6 +63,7 @@ class Asked:
         workload: The question.
         candidates: Rows of the table that may be chosen.
         truth: What each row of the table does at the demand.
+        today: Row of today's configuration.
     """
 
     number: int
@@ -59,6 +71,12 @@ class Asked:
     workload: WorkloadProfile
     candidates: NDArray[np.intp]
     truth: dict[str, Floats]
+    today: int
+
+    @property
+    def arrivals(self) -> str:
+        """How the demand arrives; "none" where there is none."""
+        return self.workload.workload.arrival_process or "none"
 
     @property
     def demand(self) -> float | None:
@@ -90,14 +108,43 @@ class Asked:
             return energy * self.truth["latency_mean_ns"]
         return energy
 
+    def fair(self) -> NDArray[np.bool_]:
+        """Rows whose drive saves, against today's, no less than their CPU takes more.
+
+        Nothing else may be recommended where the drive's energy alone counts.
+        """
+        served = self.truth["served_bytes_per_second"]
+        drive, cpu = (self.truth[f"{part}_power_watts"] / served for part in ("device", "cpu"))
+        spared = np.maximum(drive[self.today] - drive, 0.0)
+        found = np.asarray(cpu - cpu[self.today] <= spared)
+        found[self.today] = True
+        return found
+
+    def saving_percent(self, row: int) -> float:
+        """What a row truly saves of today's energy for the same work in the same time.
+
+        The faster one of both draws the idle power of today's power state for the rest.
+        """
+        served, watts = (self.truth[name] for name in SERVED)
+        idle = float(self.table.drive.with_leakage(self.table.idle_watts)[self.today])
+        net = (watts - idle) / served
+        return float(100.0 * (net[self.today] - net[row]) / self.energy()[self.today])
+
     def energy(self) -> Floats:
         """True energy of every row in the question's scope, J per useful byte."""
         watts = self.truth[f"{self.workload.scope.value}_power_watts"]
         return watts / self.truth["served_bytes_per_second"]
 
 
-def draw_question(table: Table, number: int, seed: int) -> Asked:
-    """The question of this number about a drive; the same seed and number give the same one."""
+def draw_question(table: Table, number: int, seed: int, simulate: Simulate | None = None) -> Asked:
+    """The question of this number about a drive; the same seed and number give the same one.
+
+    Args:
+        table: The drive's truth for the kind of work that is asked about.
+        number: Of the question.
+        seed: Of all questions.
+        simulate: Open loops; None simulates them here and keeps nothing.
+    """
     source = np.random.default_rng([seed, 3, number])
     grid = table.grid
     useful = int(source.choice(grid.request_bytes[:USEFUL_SIZES]))
@@ -112,24 +159,52 @@ def draw_question(table: Table, number: int, seed: int) -> Asked:
         chosen[source.choice(len(KNOBS), 2, replace=False)] = True
     free = {name: values[name] for name, is_free in zip(KNOBS, chosen, strict=True) if is_free}
     axes = [free.get(name, [today[name]]) for name in KNOBS]
-    candidates = _rows(grid, axes)
+    room = _room(grid, today, source)
+    candidates = _within(grid, _rows(grid, axes), room, today)
     workload = table.work.workload | {
         "useful_request_bytes": useful, "request_bytes_coalescible": coalescible,
     }  # fmt: skip
-    demand = None
-    if source.random() < 0.6:
+    demand, arrivals = None, source.choice([POISSON, POISSON, BURSTS, "none"])
+    if arrivals != "none":
         most = float((table.iops * table.request_bytes)[candidates].max())
         demand = float(source.uniform(0.1, 0.9)) * most
-        workload |= {"demand_bytes_per_second": demand, "arrival_process": "bursts"}
+        workload |= {"demand_bytes_per_second": demand, "arrival_process": str(arrivals)}
     truth = table.at_work(demand)
+    if demand is not None and arrivals == POISSON:
+        truth = at_random_work(table, candidates, demand, simulate or simulator())
+    elif demand is not None:
+        truth = in_bursts(table, candidates, demand)
     sla = _sla(truth, candidates, demand, source)
     asked = {
         "name": f"question {number}", "workload": workload, "current": today | ENGINE,
         "free": free, "sla": sla, "scope": "device",
     }  # fmt: skip
+    if room is not None:
+        asked["concurrency_max"] = room
     if source.random() < 0.2:
         asked["objective"] = "edp"
-    return Asked(number, table, parse_workload(asked), candidates, truth)
+    place = _rows(grid, [[today[name]] for name in KNOBS])
+    return Asked(number, table, parse_workload(asked), candidates, truth, int(place[0]))
+
+
+def _room(grid: Grid, today: dict[str, Any], source: np.random.Generator) -> int | str | None:
+    """What is said of the requests that the application can keep in flight."""
+    own = int(today["queue_depth"] * today["jobs"])
+    every = sorted({d * j for d in grid.queue_depth for j in grid.jobs if d * j >= own})
+    kind, number = str(source.choice(ROOMS)), int(source.choice(every))
+    return {"today": None, "unbounded": "unbounded", "number": number}[kind]
+
+
+def _within(
+    grid: Grid, rows: NDArray[np.intp], room: int | str | None, today: dict[str, Any]
+) -> NDArray[np.intp]:
+    """Rows that keep no more in flight, counted in bytes, than the application can."""
+    if room == "unbounded":
+        return rows
+    most = today["queue_depth"] * today["jobs"] if room is None else int(room)
+    chosen = grid.configurations()
+    bytes_in_flight = np.array([one.queue_depth * one.jobs * one.request_bytes for one in chosen])
+    return rows[bytes_in_flight[rows] <= most * today["request_bytes"]]
 
 
 def _rows(grid: Grid, axes: list[list[Any]]) -> NDArray[np.intp]:
@@ -157,6 +232,7 @@ def _sla(
         left = left[truth["capacity_bytes_per_second"][left] >= demand]
     for name in map(str, drawn):
         values = _bounded(truth, name)[left if len(left) else candidates]
+        values = values[np.isfinite(values)]
         lower = name.endswith("_min")
         quantile = float(source.uniform(0.2, 0.9))
         limit = float(np.quantile(values, 1.0 - quantile if lower else quantile))

@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from iojoule.api.validating.campaign import RUNS, fitted
+from iojoule.api.validating.chance import simulator
 from iojoule.api.validating.drives import KINDS, draw_drives
 from iojoule.api.validating.judging import PICKERS, Outcome, judge
 from iojoule.api.validating.questions import draw_question
 from iojoule.api.validating.truth import WORKS, Grid, Tick, Work, tables
 from iojoule.recommender.recommend import Recommender
+from iojoule.sim.workers import cores, open_pool
 
 
 def validate(
@@ -52,9 +54,13 @@ def validate(
         if tick is not None:
             tick("fitting profiles", place + 1, drives)
     found = []
-    for number in range(cases):
-        place = number % drives
-        work = works[int(np.random.default_rng([seed, 4, number]).integers(len(works)))]
-        asked = draw_question(truth[place, work], number, seed)
-        found += [judge(recommenders[place], asked, picker) for picker in PICKERS]
+    with open_pool(cores()) as pool:
+        simulate = simulator(kept, pool)
+        for number in range(cases):
+            place = number % drives
+            work = works[int(np.random.default_rng([seed, 4, number]).integers(len(works)))]
+            asked = draw_question(truth[place, work], number, seed, simulate)
+            found += [judge(recommenders[place], asked, picker) for picker in PICKERS]
+            if tick is not None:
+                tick("asking", number + 1, cases)
     return found

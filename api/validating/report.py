@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from scipy.stats import binomtest
@@ -12,6 +13,8 @@ from iojoule.datasets.schema import Section
 
 MOST_REGRET = 0.03
 """The mean regret that is asked for."""
+MOST_DECLINED = 0.10
+"""The share of possible questions that may be declined."""
 SURE = 0.95
 """Of the intervals of shares."""
 
@@ -53,33 +56,64 @@ class Regret(Section):
     mean_broken_as_twice: float
 
 
+class Part(Section):
+    """One kind of question: an objective, or a way in which a demand arrives.
+
+    Attributes:
+        part: What they share, as "objective watts" or "arrivals poisson".
+        asked: Questions of this kind.
+        picked: Of them answered with a configuration.
+        violated: Picks that break at least one bound.
+        stated: Mean over the picks of the share in which their least sure bound may be broken.
+        declined_possible: Nothing was picked although something keeps all.
+        regret: None where nothing was picked.
+    """
+
+    part: str
+    asked: int
+    picked: int
+    violated: Share
+    stated: float
+    declined_possible: Share
+    regret: Regret | None
+
+
 class Summary(Section):
     """One picker over many questions.
 
     Attributes:
         picker: `intervals` is the recommender, `points` the same without margins.
         asked: Questions.
-        picked: Of them answered with a configuration.
+        picked: Of them answered with a configuration, today's among them.
+        kept_today: Picks that keep today's configuration.
         declined_possible: Nothing was picked although something keeps all: the cost of caution.
+        declined_reasons: Reason codes of those, and how often.
         picked_impossible: Something was picked although nothing keeps all.
         violated: Picks that break at least one bound (the demand is one).
         stated: Mean over the picks of the share in which their least sure bound may be broken.
         bounds: By bound, and the sum of all.
         regret: None where nothing was picked.
+        parts: The same by objective and by the way in which demands arrive.
+        changes_that_save: Changes from a configuration that was shown to keep all, and that truly
+            take less of the objective.
         savings_covered: True savings inside their 90 % interval, of picks that change anything.
-        false_savings: Savings called proven or likely that are none.
+        false_savings: Savings called proven or expected that are none.
         saving_width_percentage_points: Median width of the interval.
     """
 
     picker: Picker
     asked: int
     picked: int
+    kept_today: int
     declined_possible: Share
+    declined_reasons: dict[str, int]
     picked_impossible: Share
     violated: Share
     stated: float
     bounds: list[Broken]
     regret: Regret | None
+    parts: list[Part]
+    changes_that_save: Share
     savings_covered: Share
     false_savings: Share
     saving_width_percentage_points: float | None
@@ -93,6 +127,11 @@ class Summary(Section):
     def regret_is_small(self) -> bool:
         """Whether the mean regret is at most `MOST_REGRET`."""
         return self.regret is None or self.regret.mean <= MOST_REGRET
+
+    @property
+    def declines_little(self) -> bool:
+        """Whether at most `MOST_DECLINED` of the possible questions are declined."""
+        return (self.declined_possible.share or 0.0) <= MOST_DECLINED
 
 
 def summaries(outcomes: Sequence[Outcome]) -> list[Summary]:
@@ -112,16 +151,42 @@ def _summary(picker: Picker, outcomes: list[Outcome]) -> Summary:
         picker=picker,
         asked=len(outcomes),
         picked=len(picks),
+        kept_today=sum(one.action == "no change" for one in picks),
         declined_possible=share(not one.picked for one in possible),
+        declined_reasons=dict(Counter(str(one.reason_code) for one in possible if not one.picked)),
         picked_impossible=share(one.picked for one in outcomes if not one.possible),
         violated=share(bool(one.broken) for one in picks),
         stated=_mean([max(one.stated.values()) for one in picks]),
         bounds=_bounds(picks),
         regret=_regret([one for one in picks if one.regret is not None]),
+        parts=[
+            *_parts("objective", outcomes, lambda one: one.objective),
+            *_parts("arrivals", outcomes, lambda one: one.arrivals),
+        ],
+        changes_that_save=share(bool(one.cheaper) for one in picks if one.optional),
         savings_covered=share(bool(one.saving_covered) for one in changes),
         false_savings=share((one.saving_percent or 0.0) <= 0.0 for one in claims),
         saving_width_percentage_points=float(np.median(widths)) if widths else None,
     )
+
+
+def _parts(kind: str, outcomes: list[Outcome], key: Callable[[Outcome], str]) -> list[Part]:
+    found = []
+    for name in sorted({key(one) for one in outcomes}):
+        own = [one for one in outcomes if key(one) == name]
+        picks = [one for one in own if one.picked]
+        found.append(
+            Part(
+                part=f"{kind} {name}",
+                asked=len(own),
+                picked=len(picks),
+                violated=share(bool(one.broken) for one in picks),
+                stated=_mean([max(one.stated.values()) for one in picks]),
+                declined_possible=share(not one.picked for one in own if one.possible),
+                regret=_regret([one for one in picks if one.regret is not None]),
+            )
+        )
+    return found
 
 
 def _bounds(picks: list[Outcome]) -> list[Broken]:

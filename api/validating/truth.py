@@ -1,9 +1,9 @@
 """What every configuration of a grid truly does on a simulated drive, at full speed.
 
 One table is of one kind of work; it is simulated once without noise, then the drive's hidden
-effects are put on top. What a configuration does at a demand follows from its table and the
-drive's rest (`at_work`): the demand comes in long bursts that are served at full speed, and between
-them the drive rests.
+effects are put on top. What a configuration draws at a demand that comes in bursts follows from its
+table and the drive's idle power (`at_work`): bursts are served at full speed, and between them the
+drive rests. How late it answers follows from how they arrive (`validating.chance`).
 """
 
 from __future__ import annotations
@@ -103,6 +103,8 @@ class Table:
         latency: Quantity -> ns.
         watts: Of the drive, leakage apart.
         cores: Busy cores of the host.
+        slower: Factor by which hidden effects stretch the time that everything takes.
+        tail: Factor on p99 besides.
     """
 
     drive: HiddenDrive
@@ -114,6 +116,8 @@ class Table:
     latency: Mapping[str, Floats]
     watts: Floats
     cores: Floats
+    slower: Floats | float = 1.0
+    tail: Floats | float = 1.0
 
     def at_work(self, demand: float | None) -> dict[str, Floats]:
         """What is observed at a demand in bytes a second; None is as fast as possible.
@@ -123,13 +127,37 @@ class Table:
         capacity = self.iops * self.request_bytes
         served = capacity if demand is None else np.minimum(capacity, demand)
         busy = served / capacity
-        idle = np.array(self.drive.idle_watts)[self.power_state]
-        device = self.drive.with_leakage(busy * self.watts + (1 - busy) * idle)
+        device = self.at_rest_and_work(demand)
         host = self.drive.host
         cpu = host.base_watts + busy * (host.watts(self.cores) - host.base_watts)
+        return self.observed(served, self.latency, device, cpu)
+
+    def at_rest_and_work(self, demand: float | None) -> Floats:
+        """Mean power of the drive at a demand in bursts, leakage apart."""
+        capacity = self.iops * self.request_bytes
+        busy = np.ones(len(capacity)) if demand is None else np.minimum(demand / capacity, 1.0)
+        return np.asarray(busy * self.watts + (1 - busy) * self.idle_watts)
+
+    @property
+    def idle_watts(self) -> Floats:
+        """Power at rest, leakage apart, shape (configurations,)."""
+        return np.array(self.drive.idle_watts)[self.power_state]
+
+    def observed(
+        self, served: Floats, latency: Mapping[str, Floats], device: Floats, cpu: Floats
+    ) -> dict[str, Floats]:
+        """What is seen of every configuration at a rate.
+
+        Args:
+            served: Bytes a second that it serves.
+            latency: ns by quantity.
+            device: Mean power of the drive, leakage apart.
+            cpu: Mean power of the CPU.
+        """
+        device = self.drive.with_leakage(device)
         return {
-            **self.latency,
-            "capacity_bytes_per_second": capacity,
+            **latency,
+            "capacity_bytes_per_second": self.iops * self.request_bytes,
             "served_bytes_per_second": served,
             "device_power_watts": device,
             "cpu_power_watts": cpu,
@@ -179,10 +207,10 @@ def _simulated(
     tick: Tick | None,
 ) -> Floats:
     jobs = [
-        Job(drive.states[one.power_state or 0], Scenario(flows=(_flow(work, one),)))
+        Job(drive.states[one.power_state or 0], Scenario(flows=(flow_of(work, one),)))
         for one in chosen
     ]
-    path = None if kept is None else kept / f"{_digest(jobs)}.npy"
+    path = None if kept is None else kept / f"{digest_of(jobs)}.npy"
     if path is not None and path.is_file():
         return np.asarray(np.load(path, allow_pickle=False), dtype=float)
     finished: set[int] = set()
@@ -213,8 +241,8 @@ def _simulated(
     return values
 
 
-def _digest(jobs: Sequence[Job]) -> str:
-    """Names a table by everything that it follows from, the compiled core included."""
+def digest_of(jobs: Sequence[Job]) -> str:
+    """Names results by everything that they follow from, the compiled core included."""
     digest = hashlib.sha256(Path(_core.__file__).read_bytes())
     for job in jobs:
         digest.update(job.device.model_dump_json().encode())
@@ -222,7 +250,8 @@ def _digest(jobs: Sequence[Job]) -> str:
     return digest.hexdigest()[:24]
 
 
-def _flow(work: Work, chosen: Configuration) -> FlowConfig:
+def flow_of(work: Work, chosen: Configuration, **host: Any) -> FlowConfig:
+    """The simulator's flow of a configuration; `host` are further options of `HostOptions`."""
     sectors = chosen.request_bytes // SECTOR_BYTES
     return FlowConfig.model_validate(
         {
@@ -237,6 +266,7 @@ def _flow(work: Work, chosen: Configuration) -> FlowConfig:
                 "engine": str(chosen.engine),
                 "completion": str(chosen.completion),
                 "jobs": chosen.jobs,
+                **host,
             },
         }
     )
@@ -250,21 +280,27 @@ def _with_effects(
     size = np.array([one.request_bytes for one in chosen], dtype=float)
     state = np.array([one.power_state or 0 for one in chosen], dtype=np.intp)
     idle = np.array(drive.idle_watts)[state]
+    stretched, tail = np.ones(len(size)), np.ones(len(size))
     if drive.split_bytes is not None:
         parts = (size // drive.split_bytes).astype(int)
         slower = np.array([SPLIT_SLOWER.get(part, 1.0) for part in parts])
-        column["latency_p99_ns"] *= np.array([SPLIT_TAIL.get(part, 1.0) for part in parts]) / slower
+        tail = np.array([SPLIT_TAIL.get(part, 1.0) for part in parts]) / slower
+        column["latency_p99_ns"] *= tail
         _slow(column, slower, idle)
+        stretched *= slower
     if drive.capped:
         engages, holds = np.quantile(column["watts"], CAP_QUANTILES)
         over = column["watts"] > engages
         # dynamic power falls with the rate
         slower = (column["watts"] - idle) / np.maximum(holds - idle, 1e-9)
-        _slow(column, np.where(over, np.maximum(slower, 1.0), 1.0), idle)
+        slower = np.where(over, np.maximum(slower, 1.0), 1.0)
+        _slow(column, slower, idle)
+        stretched *= slower
     latency = {name: column[name] for name in COLUMNS if name.startswith("latency")}
     return Table(
-        drive, work, grid, size, state, column["iops"], latency, column["watts"], column["cores"]
-    )
+        drive, work, grid, size, state, column["iops"], latency, column["watts"], column["cores"],
+        stretched, tail,
+    )  # fmt: skip
 
 
 def _slow(column: dict[str, Floats], slower: Floats, idle: Floats) -> None:

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-from iojoule.recommender.findings.table import Row, asked_rows
+from iojoule.recommender.findings.table import Row, asked_rows, counted_rows
+
+DISPUTED_GROUP = "disputed, not counted"
+"""Group of the rows of `findings.disputed`."""
 
 
 class Share(BaseModel):
@@ -34,8 +37,9 @@ class Share(BaseModel):
 
 
 def shares(rows: Iterable[Row]) -> list[Share]:
-    """All rows, then by paper, by class and by evidence."""
-    asked = list(asked_rows(rows))
+    """All rows that count, then by paper, by class and by evidence; last what is disputed."""
+    every = list(asked_rows(rows))
+    asked = list(counted_rows(every))
     kinds: Sequence[tuple[str, Callable[[Row], str]]] = (
         ("paper", lambda row: row.paper),
         ("class", lambda row: row.class_),
@@ -46,6 +50,7 @@ def shares(rows: Iterable[Row]) -> list[Share]:
         for name in sorted({key(row) for row in asked}):
             own = [row for row in asked if key(row) == name]
             found += [_share(f"{kind} {name}", own)]
+    found.append(_share(DISPUTED_GROUP, [row for row in every if row.disputed]))
     return found
 
 

@@ -13,6 +13,7 @@ from iojoule.datasets.errors import InputError
 from iojoule.datasets.findings import Asked, Finding, Form, OutOfScope, Paper
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.evidence import EVIDENCE
+from iojoule.recommender.findings.disputed import DISPUTED
 from iojoule.recommender.findings.estimate import Estimate, difference, ratio
 from iojoule.recommender.findings.estimator import ARGUMENTS, KNOWN, Estimator, UnansweredError
 from iojoule.recommender.findings.facts import Facts
@@ -35,6 +36,7 @@ class Row(BaseModel):
         left_out: Findings without which the profile was built for this row.
         missing: What a model would have to know to answer; empty where it answered.
         reason: Why a row is out of scope.
+        disputed: Why a row is asked and shown, but not counted; empty where it counts.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -63,6 +65,7 @@ class Row(BaseModel):
     left_out: str = ""
     missing: str = ""
     reason: str = ""
+    disputed: str = ""
 
 
 def findings_table(papers: Iterable[Paper], profiles: Profiles) -> list[Row]:
@@ -119,6 +122,7 @@ def _row(
         evidence=evidence,
         left_out=", ".join(sorted(left_out)),
         missing=missing,
+        disputed=DISPUTED.get(row.fact_id, ""),
     )
 
 
@@ -236,5 +240,10 @@ def _evidence(every: Sequence[Estimate]) -> str:
 
 
 def asked_rows(rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows that count."""
+    """The rows that are asked, disputed ones among them."""
     return (row for row in rows if row.asked)
+
+
+def counted_rows(rows: Iterable[Row]) -> Iterator[Row]:
+    """The rows that count."""
+    return (row for row in asked_rows(rows) if not row.disputed)
