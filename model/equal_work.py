@@ -255,7 +255,8 @@ def gap_levels(
     Where the work comes in stated bursts it races or is paced, whichever costs the drive less;
     else the share is `rest`.
     """
-    at = idle_gaps.levels(profile, frame, prediction["device_power_watts"].value)
+    factor = prediction.activity.watts_factor
+    at = idle_gaps.levels(profile, frame, prediction["device_power_watts"].value, factor)
     if at is None:
         return None
     waiting = np.minimum(work.flushing / np.maximum(1.0 - work.busy, 1e-12), 1.0)
@@ -313,7 +314,7 @@ def race_or_pace(
         ValueError: The profile has no power of the drive.
     """
     active = prediction["device_power_watts"].value
-    at = idle_gaps.levels(profile, frame, active)
+    at = idle_gaps.levels(profile, frame, active, prediction.activity.watts_factor)
     if at is None:
         raise ValueError(f"{profile.device}: no power of the drive")
     gap = np.nan_to_num(work.gap_seconds, nan=0.0)

@@ -147,17 +147,26 @@ class Levels:
     idle_sd: Floats
 
 
-def levels(profile: DeviceProfile, frame: Frame, active_watts: Floats) -> Levels | None:
+def levels(
+    profile: DeviceProfile, frame: Frame, active_watts: Floats, factor: Floats | float = 1.0
+) -> Levels | None:
     """The levels of a gap; None where the profile knows no power of the drive.
 
-    Awake it draws the base of its power law, never more than while it serves and never less than
-    at idle.
+    Awake it draws what its power law leaves at a rate of 0, never more than while it serves and
+    never less than at idle.
+
+    Args:
+        profile: The drive.
+        frame: The configurations.
+        active_watts: While it serves.
+        factor: By which runs of the configuration draw more than the law
+            (`Activity.watts_factor`), as in a lower power state: the law's base is as much of it.
     """
     power, behaviour = profile.device_power, profile.idle
     if power is None:
         return None
     idle, sd = device_power.idle_watts(power, frame.power_state)
-    awake = np.maximum(np.minimum(power.parameters[0].value, active_watts), idle)
+    awake = np.maximum(np.minimum(factor * power.parameters[0].value, active_watts), idle)
     asleep, after = idle, np.full(len(frame), np.inf)
     state = behaviour.apst_state if behaviour is not None else None
     if (

@@ -171,9 +171,14 @@ class ServedLatency:
             return np.where(load < 1.0, found + added, np.inf)
         found = self._open(name, scale, capacity, full)
         if scale:
+            # the model's own error is independent of what the profile errs by at the end's load
             sd = open_loop.error_log_sd(load, QUANTITIES[name])
-            found = found * np.exp(scale * NORMAL_90 * sd)
+            found = _joined(self._value_of(name), found, scale, sd)
         return found + added
+
+    def _value_of(self, name: str) -> Floats:
+        """The open loop's value without flushes."""
+        return self._open(name, 0.0, self.capacity, self.full[name].value)
 
     def _open(self, name: str, scale: float, capacity: Floats, full: Floats) -> Floats:
         assert self.alone is not None
@@ -197,6 +202,13 @@ def _end(band: Band, scale: float) -> Floats:
     if abs(scale) == 1.0:
         return end
     return np.asarray(band.value * (end / band.value) ** abs(scale))
+
+
+def _joined(value: Floats, end: Floats, scale: float, log_sd: Floats) -> Floats:
+    """An end of an interval with an independent error besides; log distances join as squares."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        far = np.hypot(np.log(end / value), scale * NORMAL_90 * log_sd)
+        return np.where(np.isfinite(end), value * np.exp(np.sign(scale) * far), end)
 
 
 def _burst_wait(name: str, load: Floats, service_ns: Floats) -> Floats:
