@@ -40,6 +40,8 @@ class Outcome:
         picked: Whether a configuration was recommended, today's among them.
         today_keeps: Whether today's configuration truly keeps demand and bounds.
         possible: Whether any candidate truly keeps demand and bounds.
+        headroom: How far the candidate that is farthest from its nearest bound is from it, as a
+            share of the bound; 0 where nothing keeps all.
         stated: By bound, the share of cases in which it may be broken.
         broken: Bounds that the pick truly breaks.
         regret: True objective of the pick over that of the best candidate that keeps all, minus 1;
@@ -66,6 +68,7 @@ class Outcome:
     picked: bool
     today_keeps: bool
     possible: bool
+    headroom: float
     stated: dict[str, float]
     broken: tuple[str, ...]
     regret: float | None
@@ -97,6 +100,7 @@ def judge(recommender: Recommender, asked: Asked, picker: Picker) -> Outcome:
         "arrivals": asked.arrivals, "objective": workload.effective_objective.value,
         "action": answer.action, "reason_code": answer.reason_code,
         "today_keeps": bool(keeps[asked.today]), "possible": bool(len(able)),
+        "headroom": asked.headroom(able),
         "stated": {name: 1.0 - sure for name, sure in asked.confidences().items()},
     }  # fmt: skip
     if answer.recommended is None:

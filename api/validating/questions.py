@@ -97,6 +97,20 @@ class Asked:
             found[DEMAND] = self.truth["capacity_bytes_per_second"] < self.demand
         return found
 
+    def headroom(self, rows: NDArray[np.intp]) -> float:
+        """How far the row that is farthest from its nearest bound is from it, as a share.
+
+        0.2: some row could have every latency and watt grow by a fifth, and every rate fall by a
+        sixth, and would still keep all. The demand is one of the bounds.
+        """
+        if not len(rows):
+            return 0.0
+        limits = list(self.workload.sla.bounds().items())
+        if self.demand is not None:
+            limits.append((DEMAND, self.demand))
+        room = [_room_to(self.truth, name, limit)[rows] for name, limit in limits]
+        return float(np.min(room, axis=0).max())
+
     def costs(self) -> Floats:
         """The true objective of every row: W, J per useful byte, or that times seconds."""
         watts = self.truth[f"{self.workload.scope.value}_power_watts"]
@@ -244,8 +258,8 @@ def _sla(
 
 
 def _bounded(truth: dict[str, Floats], name: str) -> Floats:
-    """The quantity that a bound is about."""
-    if name in MINIMA:
+    """The quantity that a bound, or the demand, is about."""
+    if name == DEMAND or name in MINIMA:
         return truth["capacity_bytes_per_second"]
     return truth[(LATENCY_MAXIMA | POWER_MAXIMA)[name]]
 
@@ -253,6 +267,13 @@ def _bounded(truth: dict[str, Floats], name: str) -> Floats:
 def _breaks(truth: dict[str, Floats], name: str, limit: float) -> NDArray[np.bool_]:
     value = _bounded(truth, name)
     return np.asarray(value < limit if name in MINIMA else value > limit)
+
+
+def _room_to(truth: dict[str, Floats], name: str, limit: float) -> Floats:
+    """By how much each row is on the right side of a limit, as a share; negative beyond it."""
+    value = _bounded(truth, name)
+    at_least = name == DEMAND or name in MINIMA
+    return np.asarray(value / limit - 1.0 if at_least else limit / value - 1.0)
 
 
 def _plain(value: Any) -> Any:

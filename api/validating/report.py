@@ -9,12 +9,15 @@ import numpy as np
 from scipy.stats import binomtest
 
 from iojoule.api.validating.judging import PICKERS, Outcome, Picker
+from iojoule.api.validating.questions import POISSON
 from iojoule.datasets.schema import Section
 
 MOST_REGRET = 0.03
 """The mean regret that is asked for."""
 MOST_DECLINED = 0.10
 """The share of possible questions that may be declined."""
+HEADROOMS = (0.1, 0.25, 0.5)
+"""Ends of the ranges of headroom that are told apart."""
 SURE = 0.95
 """Of the intervals of shares."""
 
@@ -57,7 +60,7 @@ class Regret(Section):
 
 
 class Part(Section):
-    """One kind of question: an objective, or a way in which a demand arrives.
+    """One kind of question: of an objective, of a way to arrive, or with bounds as near.
 
     Attributes:
         part: What they share, as "objective watts" or "arrivals poisson".
@@ -162,12 +165,25 @@ def _summary(picker: Picker, outcomes: list[Outcome]) -> Summary:
         parts=[
             *_parts("objective", outcomes, lambda one: one.objective),
             *_parts("arrivals", outcomes, lambda one: one.arrivals),
+            *_parts("headroom", possible, _headroom),
+            *_parts(
+                "poisson, headroom", [one for one in possible if one.arrivals == POISSON], _headroom
+            ),
         ],
         changes_that_save=share(bool(one.cheaper) for one in picks if one.optional),
         savings_covered=share(bool(one.saving_covered) for one in changes),
         false_savings=share((one.saving_percent or 0.0) <= 0.0 for one in claims),
         saving_width_percentage_points=float(np.median(widths)) if widths else None,
     )
+
+
+def _headroom(one: Outcome) -> str:
+    """How far the bounds leave the best candidate, in words that sort."""
+    place = int(np.searchsorted(HEADROOMS, one.headroom, side="right"))
+    low = 0.0 if place == 0 else HEADROOMS[place - 1]
+    if place == len(HEADROOMS):
+        return f"{low:.0%} and more"
+    return f"{low:.0%} to {HEADROOMS[place]:.0%}".rjust(12)
 
 
 def _parts(kind: str, outcomes: list[Outcome], key: Callable[[Outcome], str]) -> list[Part]:
@@ -177,7 +193,7 @@ def _parts(kind: str, outcomes: list[Outcome], key: Callable[[Outcome], str]) ->
         picks = [one for one in own if one.picked]
         found.append(
             Part(
-                part=f"{kind} {name}",
+                part=f"{kind} {name.strip()}",
                 asked=len(own),
                 picked=len(picks),
                 violated=share(bool(one.broken) for one in picks),
