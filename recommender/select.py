@@ -173,7 +173,10 @@ def _polls_no_more(frame: Frame) -> Flags:
 
 
 def _probability(judge: Judge, judged: Judged, saved: Contrast) -> Floats:
-    """Probability that each row takes less of the objective than the first one."""
+    """Probability that each row takes less of the objective than the first one.
+
+    0.5 where the objective counts latency and that of one of both may be without bound.
+    """
     question = judge.question
     # an error of the scale that both share does not change which one takes less
     value, sd = saved.percent
@@ -188,11 +191,13 @@ def _probability(judge: Judge, judged: Judged, saved: Contrast) -> Floats:
     elif question.objective is Objective.EDP:
         share, share_sd = (part / 100.0 for part in saved.percent)
         late = judged.work.latencies.band("latency_mean_ns")
-        value = -np.log1p(-np.minimum(share, 1.0 - 1e-9)) + np.log(late.value[0] / late.value[1:])
-        unsure = np.log(late.high / late.value) / NORMAL_90
+        with np.errstate(invalid="ignore"):  # what cannot serve the demand is late for ever
+            later = np.log(late.value[0] / late.value[1:])
+            unsure = np.log(late.high / late.value) / NORMAL_90
+        value = -np.log1p(-np.minimum(share, 1.0 - 1e-9)) + later
         sd = np.sqrt((share_sd / (1.0 - share)) ** 2 + unsure[0] ** 2 + unsure[1:] ** 2)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _normal_share(np.where(sd > 0.0, value / sd, np.sign(value) * np.inf))
+        return _normal_share(np.where(sd > 0.0, np.nan_to_num(value / sd), np.sign(value) * np.inf))
 
 
 def _normal_share(z: Floats) -> Floats:
