@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 def bands(
     profile: DeviceProfile, state: DeviceState, frame: Frame, known: Mapping[str, Band],
-    waits: idle_gaps.Wake | None,
+    waits: idle_gaps.Wake | None, watts_factor: Floats | float = 1.0,
 ) -> dict[str, Band]:  # fmt: skip
     """The quantities of gaps and aftermath, NaN where the profile or the question cannot tell.
 
@@ -34,10 +34,11 @@ def bands(
         frame: The questions.
         known: Bands of IOPS and of the drive's power.
         waits: Who waits for a wake-up; None where no gap is stated.
+        watts_factor: On the drive's power law, from runs (`Activity.watts_factor`).
     """
     return {
         "wake_latency_ns": _wake(profile, frame, waits),
-        "cycle_power_watts": _cycle(profile, state, frame, known),
+        "cycle_power_watts": _cycle(profile, state, frame, known, watts_factor),
         "idle_power_watts": _idle(profile, frame),
         **_background(state, frame),
     }
@@ -63,11 +64,12 @@ def _wake(profile: DeviceProfile, frame: Frame, waits: idle_gaps.Wake | None) ->
 
 
 def _cycle(
-    profile: DeviceProfile, state: DeviceState, frame: Frame, known: Mapping[str, Band]
-) -> Band:
+    profile: DeviceProfile, state: DeviceState, frame: Frame, known: Mapping[str, Band],
+    factor: Floats | float,
+) -> Band:  # fmt: skip
     active = known["device_power_watts"]
     sd = (active.high - active.value) / NORMAL_90
-    found = idle_gaps.cycle(profile, state, frame, known["iops"].value, (active.value, sd))
+    found = idle_gaps.cycle(profile, state, frame, known["iops"].value, (active.value, sd), factor)
     if found is None:
         return _unknown(len(frame))
     return linear_band(found.watts, found.watts_sd, active.evidence)

@@ -222,7 +222,7 @@ class Cycle:
 
 def cycle(
     profile: DeviceProfile, state: DeviceState, frame: Frame, iops: Floats,
-    active: tuple[Floats, Floats],
+    active: tuple[Floats, Floats], factor: Floats | float = 1.0,
 ) -> Cycle | None:  # fmt: skip
     """Mean power over a burst-gap cycle; NaN where no gap is stated, None without any power.
 
@@ -232,8 +232,9 @@ def cycle(
         frame: The questions.
         iops: Requests a second within a burst, the wake-up included.
         active: Watts within a burst, and their standard deviation.
+        factor: As of `levels`.
     """
-    at = levels(profile, frame, active[0])
+    at = levels(profile, frame, active[0], factor)
     if at is None:
         return None
     in_flight = frame.queue_depth * frame.jobs

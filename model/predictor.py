@@ -155,7 +155,9 @@ class Predictor:
                 bands[name] = Band(value, value / wide, value * wide, mixed.evidence)
         asked = [name for name in GAP_QUANTITIES if name in only]
         if asked:
-            bands |= aftermath.bands(self.profile, self.performance.state, frame, bands, waits)
+            bands |= aftermath.bands(
+                self.profile, self.performance.state, frame, bands, waits, activity.watts_factor
+            )
         return Prediction(
             {name: bands[name] for name in (*QUANTITIES, *asked) if name in bands},
             mixed.evidence,

@@ -368,9 +368,9 @@ def _postgresql(bench: _Bench) -> list[Rule]:
             variable="concurrency", workload=DATABASE,
             thesis="buffers and effective_io_concurrency raised together: 13 % more transactions "
             "per joule, 36 % more I/O per joule of the drive",
-            answer=f"recommends depth {best.configuration.queue_depth} instead of 1: "
-            f"{_less(best, today):+.0f} % bytes per joule",
-            agrees=_less(best, today) > 0 and best.configuration.queue_depth > 1,
+            answer=f"recommends {best.concurrency} requests in flight instead of "
+            f"{today.concurrency}: {_less(best, today):+.0f} % bytes per joule",
+            agrees=_less(best, today) > 0 and best.concurrency > today.concurrency,
             evidence=_evidence(best, today),
             why="one request at a time cannot carry 100 MiB/s of 8 KiB pages, but jobs can, and at "
             "one rate the host draws about the same; the values that the thesis set are not "

@@ -55,11 +55,20 @@ def thesis_applications(output: console.FormatOption = console.Format.TABLE) -> 
 
 def _emit(rules: Sequence[Rule], output: console.Format, columns: dict[str, str]) -> None:
     verdicts = {True: "yes", False: "no", None: "not modelled"}
-    records = [{**rule.model_dump(), "verdict": verdicts[rule.agrees]} for rule in rules]
+    records = [
+        {
+            **rule.model_dump(),
+            "verdict": verdicts[rule.agrees] + (", disputed" * bool(rule.disputed)),
+        }
+        for rule in rules
+    ]
     console.emit_records(records, output, columns)
     asked = [rule for rule in rules if rule.agrees is not None]
-    agreed = sum(bool(rule.agrees) for rule in asked)
-    console.note(f"{agreed} of {len(asked)} rules that the profile can answer agree")
+    counted = [rule for rule in asked if not rule.disputed]
+    agreed = sum(bool(rule.agrees) for rule in counted)
+    console.note(f"{agreed} of {len(counted)} rules that the profile can answer agree")
+    if len(asked) > len(counted):
+        console.note(f"{len(asked) - len(counted)} more rest on disputed findings: not counted")
 
 
 app.command("findings")(findings)

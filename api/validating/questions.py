@@ -189,7 +189,7 @@ def draw_question(table: Table, number: int, seed: int, simulate: Simulate | Non
     elif demand is not None:
         truth = in_bursts(table, candidates, demand)
     sla = _sla(truth, candidates, demand, source)
-    asked = {
+    asked: dict[str, Any] = {
         "name": f"question {number}", "workload": workload, "current": today | ENGINE,
         "free": free, "sla": sla, "scope": "device",
     }  # fmt: skip
@@ -218,7 +218,8 @@ def _within(
     most = today["queue_depth"] * today["jobs"] if room is None else int(room)
     chosen = grid.configurations()
     bytes_in_flight = np.array([one.queue_depth * one.jobs * one.request_bytes for one in chosen])
-    return rows[bytes_in_flight[rows] <= most * today["request_bytes"]]
+    within = bytes_in_flight[rows] <= most * int(today["request_bytes"])
+    return np.asarray(rows[within], dtype=np.intp)
 
 
 def _rows(grid: Grid, axes: list[list[Any]]) -> NDArray[np.intp]:

@@ -250,7 +250,8 @@ class DriveModel:
         """
         assert judged.watts.device is not None
         law = judged.prediction["device_power_watts"].value
-        at = idle_gaps.levels(self.profile, judged.frame, law)
+        factor = judged.prediction.activity.watts_factor
+        at = idle_gaps.levels(self.profile, judged.frame, law, factor)
         assert at is not None
         nothing = np.zeros(len(judged.frame))
         gap = at.idle if rest > 0.0 else at.awake

@@ -50,6 +50,19 @@ def test_a_drive_that_never_falls_draws_one_power(gap: float, settle: float) -> 
     assert idle_gaps.gap_joules(at, np.array([gap]), settle) == pytest.approx([2.5 * gap])
 
 
+def test_awake_a_drive_draws_what_its_law_leaves_without_requests() -> None:
+    """The base of the law, as much more or less of it as runs of the configuration showed."""
+    frame, _ = make_frame(PREDICTOR.profile, {"power_state": [0, 0, 0, 0]}, 4)
+    power = PREDICTOR.profile.device_power
+    assert power is not None
+    base, idle = power.parameters[0].value, power.idle_watts[0].value
+    factor = np.array([1.0, 0.9, 0.01, 2.0])
+    at = idle_gaps.levels(PREDICTOR.profile, frame, np.full(4, 1.5 * base), factor)
+    assert at is not None
+    expected = [base, max(0.9 * base, idle), idle, 1.5 * base]
+    assert at.awake == pytest.approx(expected)
+
+
 def test_the_first_requests_after_a_rest_wait_and_those_after_a_short_pause_do_not() -> None:
     answer = ask([None, 0.005, 0.2])
     mean = answer["latency_mean_ns"].value

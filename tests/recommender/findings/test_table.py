@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from iojoule.api.cli.app import app
+from iojoule.api.cli.findings import DIRECTION_PERCENT, MAGNITUDE_PERCENT
 from iojoule.datasets.catalogue import Drive
 from iojoule.datasets.findings import Asked, frozen_papers
 from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
@@ -136,7 +137,9 @@ def test_the_command_ends_with_one_where_too_little_agrees() -> None:
     assert len(found["findings"]) == len(asked) == 144
     assert found["summary"][0]["rows"] == sum(isinstance(row, Asked) for row in asked)
     enough = (
-        found["summary"][0]["direction_right"] >= 0.9 * found["summary"][0]["rows"]
-        and found["summary"][0]["magnitude_right"] >= 0.7 * found["summary"][0]["rows"]
+        found["summary"][0]["direction_right"]
+        >= DIRECTION_PERCENT / 100 * found["summary"][0]["rows"]
+        and found["summary"][0]["magnitude_right"]
+        >= MAGNITUDE_PERCENT / 100 * found["summary"][0]["rows"]
     )
     assert result.exit_code == (0 if enough else 1)
