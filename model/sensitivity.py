@@ -143,8 +143,10 @@ def device_gradients(
     common[rows, layout.at["idle"].start + frame.power_state] = (1.0 - work.busy) * resting
     low = (frame.power_state > 0) & ~seen
     active = np.where(limited, most, active)
-    common[rows, layout.at["cap"].start + frame.power_state] = (
-        low * CAP_RELATIVE_SD * work.busy * active
+    # how far a lower state's watts are from the law, while it serves and between requests
+    awake = (frame.power_state > 0) * (1.0 - work.busy) * (1.0 - resting) * gap
+    common[rows, layout.at["cap"].start + frame.power_state] = CAP_RELATIVE_SD * (
+        low * work.busy * active + awake
     )
     between = layout.profile.between_drives_relative_sd.value
     common[:, layout.at["specimen"].start] = between * work.busy * active
