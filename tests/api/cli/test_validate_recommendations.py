@@ -28,9 +28,11 @@ def test_questions_are_judged_and_truth_is_kept(
     ours = told["summary"][0]
     kept = (ours["violated"]["share"] or 0.0) <= ours["stated"]
     small = ours["regret"] is None or ours["regret"]["mean"] <= 0.03
-    assert code == (0 if kept and small else DIFFERENT)
+    little = (ours["declined_possible"]["share"] or 0.0) <= 0.1
+    assert code == (0 if kept and small and little else DIFFERENT)
     truth = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    assert len(truth) == 4
+    poisson = told["outcomes"][0]["arrivals"] == "poisson"
+    assert len(truth) == 4 + poisson
     assert run(asked) == code
     assert "break the SLA" in capsys.readouterr().out
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == truth
