@@ -325,7 +325,9 @@ def from_row(row: dict[str, Any], *, where: str = "row") -> Measurement:
 def validation_error(error: ValidationError, where: str) -> InputError:
     """Turn pydantic's first complaint into one line that names place, field and value."""
     first = error.errors(include_url=False)[0]
-    path = ".".join(str(part) for part in first["loc"] if part not in SECTIONS)
+    # a choice between kinds of values adds the kind to the place, as "literal['unbounded']"
+    parts = [str(part) for part in first["loc"] if part not in SECTIONS]
+    path = ".".join(part for part in parts if "[" not in part)
     message = first["msg"].removeprefix("Value error, ")
     if not path and ": " in message:  # raised by a validator that names its field itself
         path, message = message.split(": ", 1)

@@ -214,16 +214,19 @@ def all_gradients(
 
 
 def idle_gradients(
-    layout: Layout, frame: Frame, prediction: Prediction, work: Work
+    layout: Layout, frame: Frame, prediction: Prediction, work: Work, rest: float
 ) -> dict[str, Gradients]:
-    """Gradients by scope of what is drawn without any work."""
+    """Gradients by scope of what is drawn without any work; `rest` as in `Demand`.
+
+    Where requests never leave time to rest, time that a faster configuration gains is no rest.
+    """
     zero = np.zeros(len(frame))
     nothing = replace(
         work, busy=zero, elasticity=zero, requests=zero, host_writes=zero, background=zero,
         gap_seconds=zero, flushing=zero,
     )  # fmt: skip
-    watts = watts_of(layout.profile, frame, prediction, nothing, 1.0)
-    return all_gradients(layout, frame, prediction, nothing, watts, 1.0)
+    watts = watts_of(layout.profile, frame, prediction, nothing, rest)
+    return all_gradients(layout, frame, prediction, nothing, watts, rest)
 
 
 @dataclass(frozen=True)

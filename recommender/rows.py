@@ -75,7 +75,7 @@ class Details:
         frame, prediction, work = judged.frame, judged.prediction, judged.work
         rest = question.demand.rest
         self.gradients = all_gradients(layout, frame, prediction, work, judged.watts, rest)
-        self._idle = idle_gradients(layout, frame, prediction, work)
+        self._idle = idle_gradients(layout, frame, prediction, work, rest)
         self._widening = np.ones(len(frame))
         if chosen is not None:
             self._widening[chosen] = WIDENING

@@ -44,6 +44,9 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Rows = NDArray[np.intp]
 
+WORTH_TELLING = 1e-3
+"""Share of today's objective that a configuration must save in expectation to be named at all."""
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -99,11 +102,12 @@ def choose(
         usable = usable & worth & (compared.probability >= least_probability)
         if not usable.any():
             best = int(compared.objective.argmin())
-            passed = compared.frame(best) if compared.objective[best] < today else None
+            better = compared.objective[best] < (1.0 - WORTH_TELLING) * today
+            passed = compared.frame(best) if better else None
             return Choice("no change", None, reference.frame, passed)
     elif not usable.any():
         usable = np.ones_like(usable)
-    row = _least(compared, np.flatnonzero(usable))
+    row = _least(compared, np.flatnonzero(usable), reference.frame if stated else None)
     return Choice("change" if stated else "ranking", None, compared.frame(row))
 
 
@@ -135,7 +139,7 @@ class _Compared:
         work = with_shared_surface(judge.predictor, frame, prediction, judged.work)
         rest = question.demand.rest
         power = all_gradients(layout, frame, prediction, work, judged.watts, rest)
-        idle = idle_gradients(layout, frame, prediction, work)
+        idle = idle_gradients(layout, frame, prediction, work, rest)
         others = np.arange(1, len(frame))
         self.probability = np.zeros(len(others))
         scope = question.scope.value
@@ -209,14 +213,21 @@ def _normal_share(z: Floats) -> Floats:
     return np.where(z >= 0.0, 1.0 - upper, upper)
 
 
-def _least(compared: _Compared, rows: Rows) -> int:
-    """The least objective; within `TIE` of it the strongest evidence, then the simplest."""
+def _least(compared: _Compared, rows: Rows, today: Frame | None) -> int:
+    """The least objective.
+
+    Within `TIE` of it the strongest evidence, then the fewest changes of today's configuration,
+    then the simplest.
+    """
     objective = compared.objective[rows]
     best = objective.min()
     near = rows[objective <= best + TIE * abs(best)]
     if len(near) > 1:
         codes = compared.evidence[near]
         near = near[codes == codes.min()]
+        if today is not None:
+            changed = (knobs(compared.frames(near)) != knobs(today)[0]).sum(axis=1)
+            near = near[changed == changed.min()]
         near = near[simplest_first_of(compared.frames(near), np.arange(len(near)))]
     return int(near[0])
 

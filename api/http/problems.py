@@ -145,7 +145,8 @@ def _follows(error: Any, found: Sequence[Any]) -> bool:
 
 def _fault(error: Any) -> FieldProblem:
     """One of pydantic's complaints; a rule between fields names its field in its message."""
-    kind, *path = error["loc"]
+    # a choice between kinds of values adds the kind to the place, as "literal['unbounded']"
+    kind, *path = [part for part in error["loc"] if "[" not in str(part)]
     message = str(error["msg"]).removeprefix("Value error, ")
     named = _NAMED.match(message) if error["type"] == "value_error" else None
     if named:
@@ -153,5 +154,5 @@ def _fault(error: Any) -> FieldProblem:
         message = message[named.end() :]
     elif isinstance(error.get("input"), str | int | float | bool):
         message = f"{message} (found {error['input']!r})"
-    place = pointer(path) if kind == "body" else ".".join(map(str, error["loc"]))
+    place = pointer(path) if kind == "body" else ".".join(map(str, [kind, *path]))
     return FieldProblem(field=place, detail=message)

@@ -31,9 +31,11 @@ def test_predict_and_recommend_agree(arrivals: str | None, demand: float) -> Non
     found, _ = Predictors(load_shipped_profile(DEVICE)).predict_columns(columns, {}, 1)
     workload = {"operation": "read", "useful_request_bytes": 8192,
                 "demand_operations_per_second": rate, "arrival_process": arrivals}  # fmt: skip
-    row = Recommender(profile).recommend(
-        parse_workload({"workload": workload, "current": SETTINGS, "free": {}})
-    ).current
+    row = (
+        Recommender(profile)
+        .recommend(parse_workload({"workload": workload, "current": SETTINGS, "free": {}}))
+        .current
+    )
     assert row is not None
     for name in ("throughput_bytes_per_second", "iops", "latency_mean_ns", "latency_p99_ns",
                  "device_power_watts", "cpu_power_watts", "system_power_watts"):  # fmt: skip

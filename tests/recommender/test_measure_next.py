@@ -109,7 +109,7 @@ def test_the_expected_width_is_what_drawing_errors_and_measurements_gives(
     covariance = relative_errors(layout, power, work, [0, 1, 2])
     ratio = power.watts[1] / power.watts[0]
     weights = ratio * np.array([1.0, -1.0, 0.0])
-    idle = idle_gradients(layout, frame, prediction, work)["device_cpu"]
+    idle = idle_gradients(layout, frame, prediction, work, 1.0)["device_cpu"]
     found = contrast(layout, energies(layout, power, idle, work, 0), 0, [1])
     assert 100 * np.sqrt(weights @ covariance @ weights) == pytest.approx(found.percent[1][0])
     source = np.random.default_rng(3)

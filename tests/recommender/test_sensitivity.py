@@ -134,7 +134,7 @@ def test_a_difference_is_surer_than_its_parts(make_profile: Callable[..., Device
     profile, demand = make_profile(), DEMANDS["bursts"]
     layout, frame, prediction, work, watts = evaluate(profile, demand)
     power = all_gradients(layout, frame, prediction, work, watts, 1.0)["device_cpu"]
-    idle = idle_gradients(layout, frame, prediction, work)["device_cpu"]
+    idle = idle_gradients(layout, frame, prediction, work, 1.0)["device_cpu"]
     single = power.sd(layout)
     for a, b in ((0, 1), (1, 2), (2, 3), (0, 3)):
         value, sd = watts_saved(layout, power, idle, work, (a, b))
@@ -161,7 +161,7 @@ def test_intervals_agree_with_drawing_the_parameters(
     rest = float(others @ layout.covariance @ others)
     for own in (power.own_speed, power.own_fit):
         rest += own[0] ** 2 + own[1] ** 2
-    idle = idle_gradients(layout, frame, prediction, work)["device"]
+    idle = idle_gradients(layout, frame, prediction, work, 1.0)["device"]
     found = watts_saved(layout, power, idle, work, (0, 1))[1]
     assert found == pytest.approx(np.sqrt(drawn.var() + rest), rel=0.03)
 
@@ -183,7 +183,7 @@ def test_configurations_at_the_ceiling_of_a_guessed_surface_err_alike(
     sds = []
     for one in (work, shared):
         power = all_gradients(layout, frame, prediction, one, watts, 1.0)["device_cpu"]
-        idle = idle_gradients(layout, frame, prediction, one)["device_cpu"]
+        idle = idle_gradients(layout, frame, prediction, one, 1.0)["device_cpu"]
         found = contrast(layout, energies(layout, power, idle, one, 0), 0, [1, 2])
         sds.append(found.joules_per_byte[1])
         assert power.sd(layout) == pytest.approx(
@@ -209,7 +209,7 @@ def test_the_time_that_the_faster_one_has_left_costs_idle_power(
     profile, demand = make_profile(), DEMANDS["full speed"]
     layout, frame, prediction, work, watts = evaluate(profile, demand)
     power = all_gradients(layout, frame, prediction, work, watts, 1.0)["device_cpu"]
-    idle = idle_gradients(layout, frame, prediction, work)["device_cpu"]
+    idle = idle_gradients(layout, frame, prediction, work, 1.0)["device_cpu"]
     for a, b in ((0, 1), (1, 0), (3, 2)):
         seconds = 1.0 / work.served_bytes[[a, b]].min()  # for a byte
         joules = [
