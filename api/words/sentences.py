@@ -153,6 +153,8 @@ def headline(found: Recommendation, target: str) -> str:
     if percent.value < 0.0:
         return f"Change to {configuration}: it keeps the bounds and costs {saved} more."
     sure = f"with a probability of {found.saving.probability:.3g}"
+    if found.saving.verdict == "measure first":
+        return f"Measure first: {configuration} may save {saved}, {sure}."
     return f"Change to {configuration}: {found.saving.verdict} to save {saved}, {sure}."
 
 

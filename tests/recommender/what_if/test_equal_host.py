@@ -28,8 +28,8 @@ def other(make_profile: MakeProfile) -> DeviceProfile:
     assert plain.device_power is not None
     host = plain.host_power.model_dump(mode="json")
     host |= {"host_id": "another host"}
-    for one, value in zip(host["parameters"], (6.0, 8.0, 11.0, 0.8), strict=True):
-        one["value"] = value
+    for one in host["parameters"][:2]:
+        one["value"] *= 1.5
     drive = copy.deepcopy(plain.device_power.model_dump(mode="json"))
     for one in (drive["parameters"][0], *drive["idle_watts"]):
         one["value"] += 1.0
@@ -130,7 +130,7 @@ def test_drives_of_one_host_wake_it_up_once(
     law = make_profile().host_power
     assert law is not None
     woken = law.parameters[3].value * 2 * (drives - 1)  # two jobs a drive
-    assert one <= many <= one + woken + 0.05 * one
+    assert one * (1 - 1e-9) <= many <= one + woken + 0.05 * one
     power = found.changed.totals.power_watts
     assert power is not None
     assert power.low < power.value < power.high
