@@ -117,8 +117,8 @@ def test_a_recommendation_is_made_for_the_host(profile: DeviceProfile) -> None:
     )
     answer = Recommender(with_host(profile, host())).recommend(workload)
     assert answer.recommended is not None
-    assert answer.current.cpu_power_watts is not None
-    assert 10.0 < answer.current.cpu_power_watts.value < 20.0
+    assert answer.recommended.cpu_power_watts is not None
+    assert 10.0 < answer.recommended.cpu_power_watts.value < 20.0
 
 
 def test_a_host_profile_survives_its_file(tmp_path: Path) -> None:

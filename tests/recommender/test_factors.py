@@ -99,7 +99,7 @@ def test_bytes_that_are_written_for_nothing_cost_money(recommender: Recommender,
     """Today writes 16 KiB where 4 KiB are useful: three quarters of its wear is spared."""
     wasteful = {
         "current": TODAY | {"request_bytes": 16384}, "free": {"request_bytes": "all"},
-        "state": {"device_state": "cached"}, "least_saving_percent": 0,
+        "state": {"device_state": "cached"},
     }  # fmt: skip
     writing = DEMAND | {"operation": "write"}
     savings = []

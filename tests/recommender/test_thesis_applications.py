@@ -31,7 +31,6 @@ def test_findings_that_are_not_shared_are_known(rules: list[Rule]) -> None:
         ("file server", "drive's watts over file size"),
         ("RocksDB (YCSB)", "B at PS1 against A at PS0"),
         ("MLPerf Storage", "short pauses (F18)"),
-        ("PostgreSQL (TPC-C)", "concurrency"),
     }
 
 

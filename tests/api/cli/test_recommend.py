@@ -267,7 +267,6 @@ def test_a_picture_beside_the_answer(ask, tmp_path: Path) -> None:
 
 
 def test_reasons_prices_and_what_to_measure_are_told(ask) -> None:
-    assert "p99 latency binds" in ask("--sla", "p99 < 0.2 ms").out
     done = ask()
     for said in (
         "why this one",
@@ -277,7 +276,6 @@ def test_reasons_prices_and_what_to_measure_are_told(ask) -> None:
         "the demand",
         "To be surer of the",
         "it saves with a probability of",
-        "beaten in everything by",
     ):
         assert said in done.out
 
