@@ -150,6 +150,11 @@ def _probability(saving: Answer) -> tuple[float, str]:
     return NormalDist().cdf(aim.value / sd), "from the interval"
 
 
+def _polls(row: Answer) -> bool:
+    configuration = row["configuration"]
+    return configuration["completion"] == "polled" or bool(configuration["submission_polling"])
+
+
 def _without_today(probe: str, subject: Subject, asked: Answer, scope: str) -> Iterator[Finding]:
     found = subject.recommend(asked)
     yield obeys(
@@ -157,6 +162,8 @@ def _without_today(probe: str, subject: Subject, asked: Answer, scope: str) -> I
         float(found["saving"] is not None),
     )  # fmt: skip
     ranked = [row for row in rows_of(found) if row["meets_sla"]]
+    if scope == "device" and ranked and not _polls(ranked[0]):
+        ranked = [row for row in ranked if not _polls(row)]  # law 3: no watt for watts of the CPU
     aim = "joules_per_useful_gb" if found["mode"] == "as_fast_as_possible" else POWER[scope]
     costs = [one.value for row in ranked if (one := figure(row, aim)) is not None]
     if costs:
