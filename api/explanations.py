@@ -14,6 +14,7 @@ from iojoule.datasets.profile import DeviceProfile, FactUsed, LadderEntry
 from iojoule.datasets.schema import Conditions
 from iojoule.model.explain import Explanation, entries_for, explain, narrowing
 from iojoule.model.frame import USED, make_frame
+from iojoule.model.normal import NORMAL_90
 from iojoule.model.predictor import QUANTITIES, Predictor
 from iojoule.model.validity import under
 
@@ -150,8 +151,8 @@ def _without_ladder(profile: DeviceProfile) -> Iterator[QuantityExplanation]:
         yield QuantityExplanation(
             quantity=one.name,
             value=one.value,
-            low=max(one.value - 1.645 * one.sd, 0.0),
-            high=one.value + 1.645 * one.sd,
+            low=max(one.value - NORMAL_90 * one.sd, 0.0),
+            high=one.value + NORMAL_90 * one.sd,
             unit=one.unit,
             rung="campaign" if one.evidence.value == "measured" else "published",
             evidence=one.evidence.value,

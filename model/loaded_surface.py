@@ -16,6 +16,7 @@ from iojoule.model.direction import Direction
 from iojoule.model.evidence import DATASHEET, EXTRAPOLATED, INTERPOLATED, MEASURED, PUBLISHED
 from iojoule.model.frame import PATTERNS
 from iojoule.model.host_paths import HostPaths
+from iojoule.model.normal import NORMAL_90
 from iojoule.model.surface import (
     CurveTerms,
     Knots,
@@ -89,7 +90,7 @@ class LoadedSurface:
             ]
         )
         self.path_sd = np.where(paths.measured, 0.0, np.nan_to_num(paths.relative_sd, nan=0.5))
-        self.path_half_width = 1.645 * np.hypot(self.path_sd, BORROWED_SD * self.borrowed)
+        self.path_half_width = NORMAL_90 * np.hypot(self.path_sd, BORROWED_SD * self.borrowed)
         self.widths = {(str(w.quantity), str(w.region)): w for w in found.widths}
 
     def evaluate(self, points: Points, code: Codes, names: Sequence[str] = QUANTITIES) -> Direction:
@@ -135,14 +136,14 @@ class LoadedSurface:
         if within is None or beyond is None:
             measured = self.surface.evidence == Evidence.MEASURED
             base = np.where(inside & measured, REPEAT_SD, self.surface.relative_sd)
-            return np.asarray(1.645 * np.hypot(base, 0.1 * distance))
+            return np.asarray(NORMAL_90 * np.hypot(base, 0.1 * distance))
         local = self.surface.relative_sd if sd is None else sd
         spread = np.sqrt(local * local + within.floor_sd**2) + beyond.sd_per_octave * distance
         return np.asarray(np.where(inside, within.factor, beyond.factor) * spread)
 
     def variances(self, points: Points, code: Codes, name: str) -> list[tuple[str, float]]:
         """Sources of the variance of one point, and how much each is."""
-        half = float(self.evaluate(points, code, ("latency", name)).half_width[name][0]) / 1.645
+        half = float(self.evaluate(points, code, ("latency", name)).half_width[name][0]) / NORMAL_90
         path = float(self.path_sd[code][0]) ** 2
         parts = [
             ("host path that was not measured", path),
@@ -151,7 +152,7 @@ class LoadedSurface:
         doubted = self.surface.doubt
         if doubted is not None:
             terms = evaluate_curve(self.knots, points)
-            scale = (doubted.factor / 1.645) ** 2
+            scale = (doubted.factor / NORMAL_90) ** 2
             shares = doubt.variance_shares(doubted, self.knots, points, terms)
             parts += [(DOUBTS[key], scale * float(one[0])) for key, one in shares.items()]
         rest = half**2 - sum(one for _, one in parts)

@@ -253,9 +253,9 @@ class PerformanceModel:
         throttled = log_smooth_max(slowed, queueing, 4.0)
         weight = 1.0 / (1.0 + np.exp(np.clip(-4.0 * (queueing - slowed), -50, 50)))
         shift = throttled - result.log_value["latency"]
-        variance = ((weight * ceiling_sd) ** 2 + factor_sd**2) * 1.645**2
+        variance = ((weight * ceiling_sd) ** 2 + factor_sd**2) * NORMAL_90**2
         tail_shift = shift + weight * tail
-        tail_variance = variance + (1.645 * weight * tail_sd) ** 2
+        tail_variance = variance + (NORMAL_90 * weight * tail_sd) ** 2
         for name in result.log_value:
             heavy = name in ("p99", "p999")
             result.log_value[name] = result.log_value[name] + (tail_shift if heavy else shift)
@@ -304,7 +304,9 @@ class PerformanceModel:
         for name in result.log_value:
             tail = (name in ("p99", "p999")) * COLLECTING_TAIL * slowed
             result.log_value[name] = result.log_value[name] + shift + tail
-            result.half_width[name] = np.hypot(result.half_width[name], 1.645 * np.hypot(sd, tail))
+            result.half_width[name] = np.hypot(
+                result.half_width[name], NORMAL_90 * np.hypot(sd, tail)
+            )
 
 
 def log_ceiling_ns(each_ns: Floats, byte_ns: Floats, request_bytes: Floats) -> Floats:

@@ -16,12 +16,10 @@ from iojoule.datasets.profile import DeviceProfile, SimulatedTable
 from iojoule.model.columns import Codes
 from iojoule.model.frame import PATTERNS, Frame
 from iojoule.model.host_paths import HostPaths
+from iojoule.model.normal import NORMAL_90
 from iojoule.model.surface import Points, TableLookup
 
 Floats = NDArray[np.float64]
-
-NORMAL_90 = 1.6448536269514722
-"""Standard deviations on each side of a 90 % interval."""
 
 
 @dataclass(frozen=True)

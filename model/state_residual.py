@@ -24,10 +24,8 @@ from iojoule.model.direction import Direction
 from iojoule.model.evidence import INTERPOLATED, MEASURED
 from iojoule.model.frame import PATTERNS, Frame
 from iojoule.model.host_paths import HostPaths
+from iojoule.model.normal import NORMAL_90
 from iojoule.model.surface import Points, TableLookup
-
-NORMAL_90 = 1.6448536269514722
-"""Standard deviations on each side of a 90 % interval."""
 
 SD_PER_OCTAVE = 0.1
 """Log sd that an octave beyond the outermost runs adds."""

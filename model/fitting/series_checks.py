@@ -15,6 +15,7 @@ from iojoule.model.fitting.power_checks import series_watts
 from iojoule.model.fitting.recipe import Recipe
 from iojoule.model.fitting.write_state import Series, cliff_of, write_series
 from iojoule.model.interval import Interval
+from iojoule.model.normal import NORMAL_90
 from iojoule.model.predictor import Predictor
 from iojoule.model.trajectory import Phase, follow
 
@@ -148,10 +149,10 @@ def _given_bytes(profile: DeviceProfile, series: Series, name: str) -> SeriesOut
     move = state.transition_bytes.sd / np.median(series.bytes_per_second[: len(series.watts) // 4])
     later = move * power.parameters[5].value / watts
     background = np.sqrt(covariance[5, 5]) * len(series.watts) / 2 / watts
-    spread = 1.645 * float(np.sqrt(relative**2 + later**2 + background**2))
+    spread = NORMAL_90 * float(np.sqrt(relative**2 + later**2 + background**2))
     energy = Interval(watts, watts * (1 - spread), watts * (1 + spread))
     measured = float(series.watts.sum())
-    cliff = Interval(fallen, fallen * np.exp(-1.645 * sd), fallen * np.exp(1.645 * sd))
+    cliff = Interval(fallen, fallen * np.exp(-NORMAL_90 * sd), fallen * np.exp(NORMAL_90 * sd))
     return SeriesOutcome(
         name,
         0,

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from iojoule.datasets.profile import IntervalWidth, Tail
+from iojoule.model.normal import NORMAL_90
 from iojoule.model.surface import CurveTerms, Knots, Points, log_tail_ratio
 
 Floats = NDArray[np.float64]
@@ -129,7 +130,7 @@ def prior_widths(name: str, latency_sd: float) -> list[IntervalWidth]:
         IntervalWidth(
             quantity=name,  # type: ignore[arg-type]
             region=region,
-            factor=1.645,
+            factor=NORMAL_90,
             floor_sd=round(spread, 4),
             sd_per_octave=0.0 if region == "inside" else 0.1,
             scores=0,

@@ -7,11 +7,10 @@ import numpy as np
 from iojoule.datasets.profile import DevicePower, LadderEntry
 from iojoule.datasets.profile.evidence import FactUsed, Rung
 from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.normal import NORMAL_90
 from iojoule.model.prior.document import CURVE, FLOWS, load_assumptions
 from iojoule.model.prior.posterior import Posterior
 from iojoule.model.prior.surfaces import FACTOR
-
-NORMAL_90 = 1.6448536269514722
 
 TELLING_SHARE = 0.02
 """A fact is listed with a quantity where it takes at least this share off its variance."""
