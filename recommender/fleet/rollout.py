@@ -93,6 +93,8 @@ def rollout(before: Plan, after: Plan, shares: Sequence[float] = SHARES) -> list
             most[move.domain] = max(most[move.domain], drawn[move.domain])
         if moves:
             stages.append(Stage(share=share, moves=moves, peak_watts=most))
+    if stages:  # few changes are done before the shares are
+        stages[-1] = stages[-1].model_copy(update={"share": 1.0})
     return stages
 
 
