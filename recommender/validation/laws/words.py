@@ -162,8 +162,19 @@ def _without_today(probe: str, subject: Subject, asked: Answer, scope: str) -> I
         float(found["saving"] is not None),
     )  # fmt: skip
     ranked = [row for row in rows_of(found) if row["meets_sla"]]
-    if scope == "device" and ranked and not _polls(ranked[0]):
-        ranked = [row for row in ranked if not _polls(row)]  # law 3: no watt for watts of the CPU
+    if scope == "device" and ranked:  # law 3: no watt of the drive for more watts of the CPU
+        first = ranked[0]
+        most = figure(first, "device_cpu_power_watts")
+        ranked = [
+            row
+            for row in ranked
+            if (_polls(first) or not _polls(row))
+            and (
+                most is None
+                or (both := figure(row, "device_cpu_power_watts")) is None
+                or both.value <= most.value
+            )
+        ]
     aim = "joules_per_useful_gb" if found["mode"] == "as_fast_as_possible" else POWER[scope]
     costs = [one.value for row in ranked if (one := figure(row, aim)) is not None]
     if costs:

@@ -65,9 +65,12 @@ export function SaturationChart({ device }: { device: string }) {
   );
 }
 
-const value = (one: Prediction) => one.throughput_bytes_per_second ?? Number.NaN;
-const low = (one: Prediction) => one.throughput_bytes_per_second_low ?? Number.NaN;
-const high = (one: Prediction) => one.throughput_bytes_per_second_high ?? Number.NaN;
+/** What nobody can bound is not drawn. */
+const drawn = (end: number | "unbounded" | null | undefined) =>
+  typeof end === "number" ? end : Number.NaN;
+const value = (one: Prediction) => drawn(one.throughput_bytes_per_second);
+const low = (one: Prediction) => drawn(one.throughput_bytes_per_second_low);
+const high = (one: Prediction) => drawn(one.throughput_bytes_per_second_high);
 
 const RATE = "throughput_bytes_per_second";
 
