@@ -155,6 +155,14 @@ def _polls(row: Answer) -> bool:
     return configuration["completion"] == "polled" or bool(configuration["submission_polling"])
 
 
+def _with_cpu(row: Answer) -> float:
+    """Energy of drive and CPU for a byte; 0 where the CPU's is unknown."""
+    watts, rate = (
+        figure(row, name) for name in ("device_cpu_power_watts", "throughput_bytes_per_second")
+    )
+    return 0.0 if watts is None or rate is None else watts.value / rate.value
+
+
 def _without_today(probe: str, subject: Subject, asked: Answer, scope: str) -> Iterator[Finding]:
     found = subject.recommend(asked)
     yield obeys(
@@ -164,16 +172,10 @@ def _without_today(probe: str, subject: Subject, asked: Answer, scope: str) -> I
     ranked = [row for row in rows_of(found) if row["meets_sla"]]
     if scope == "device" and ranked:  # law 3: no watt of the drive for more watts of the CPU
         first = ranked[0]
-        most = figure(first, "device_cpu_power_watts")
         ranked = [
             row
             for row in ranked
-            if (_polls(first) or not _polls(row))
-            and (
-                most is None
-                or (both := figure(row, "device_cpu_power_watts")) is None
-                or both.value <= most.value
-            )
+            if (_polls(first) or not _polls(row)) and _with_cpu(row) <= _with_cpu(first)
         ]
     aim = "joules_per_useful_gb" if found["mode"] == "as_fast_as_possible" else POWER[scope]
     costs = [one.value for row in ranked if (one := figure(row, aim)) is not None]
