@@ -43,6 +43,8 @@ STYLE: dict[str, object] = {
     "axes.facecolor": PAPER,
     "legend.frameon": False,
     "legend.fontsize": 8.5,
+    # looking for the best place takes seconds on a slow machine, and then warns
+    "legend.loc": "upper left",
 }
 
 
