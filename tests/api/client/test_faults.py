@@ -19,6 +19,7 @@ from iojoule.api.problem_document import problem_of, slug_of
 from iojoule.api.state import api_keys
 from iojoule.api.state.errors import (
     ChangedError,
+    ConflictError,
     ForbiddenError,
     NoKeyError,
     NotFoundError,
@@ -267,6 +268,8 @@ def test_a_job_that_does_not_change_is_not_sent_again(far: Client, middle: Betwe
     conditions = [headers.get("if-none-match") for one, headers in middle.seen if "GET" in one]
     assert conditions
     middle.next()
+    with pytest.raises(ConflictError):
+        far.wait(job)  # until then each look may find it changed
     connection: Connection = far._connection
     first = connection.ask("GET", "/jobs/{id}", job.id)
     known = {"If-None-Match": first.headers["etag"]}
