@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from iojoule.model.band import Band, linear_band
 from iojoule.model.columns import numbers_or_nan, read_column, refuse
 from iojoule.model.equal_work import (
-    REST_SECONDS,
     Demand,
     Work,
     dram_watts,
     host_load,
+    rest_share,
     watts_of,
     work_of,
 )
@@ -62,19 +62,15 @@ def demands(frame: Frame, columns: Mapping[str, Sequence[Any]]) -> list[Demand |
             continue
         size, each = float(frame.request_bytes[row]), float(rate[row])
         gap, burst = float(frame.gap_seconds[row]), float(frame.burst_bytes[row])
-        bursty = np.isfinite(gap) or np.isfinite(burst)
+        gap_seconds = gap if np.isfinite(gap) else None
+        burst_bytes = burst if np.isfinite(burst) else None
+        bursty = gap_seconds is not None or burst_bytes is not None
         word = stated["arrival_process"][row]
         arrivals = Arrivals.BURSTS if bursty else arrivals_named("" if word is None else str(word))
-        rest = 1.0
-        if np.isfinite(gap):
-            rest = float(gap >= REST_SECONDS)
-        elif arrivals is not Arrivals.BURSTS:
-            rest = float(np.exp(-REST_SECONDS * each / size))
         found.append(
             Demand(
-                each, size, size, rest=rest, arrivals=arrivals,
-                burst_bytes=burst if np.isfinite(burst) else None,
-                gap_seconds=gap if np.isfinite(gap) else None,
+                each, size, size, rest=rest_share(arrivals, each / size, gap_seconds),
+                arrivals=arrivals, burst_bytes=burst_bytes, gap_seconds=gap_seconds,
             )
         )  # fmt: skip
     return found

@@ -48,9 +48,6 @@ from iojoule.model.served_latency import Arrivals, Flush, ServedLatency
 
 Floats = NDArray[np.float64]
 
-REST_SECONDS = idle_gaps.REST_SECONDS
-"""A gap as long as this lets the drive rest, where its profile does not say (000, 5.9 F13)."""
-
 SPEED_STEP = 0.02
 """Step of the log capacity in derivatives of the CPU's power."""
 
@@ -82,6 +79,23 @@ class Demand:
     burst_bytes: float | None = None
     gap_seconds: float | None = None
     flush: Flush | None = None
+
+
+def rest_share(
+    arrivals: Arrivals, requests_per_second: float | None, gap_seconds: float | None = None
+) -> float:
+    """Share of the gaps that is long enough to rest, 0 to 1; see above.
+
+    Args:
+        arrivals: How requests come.
+        requests_per_second: Of the demand; None for as fast as possible.
+        gap_seconds: Length of a gap, where stated.
+    """
+    if gap_seconds is not None:
+        return float(gap_seconds >= idle_gaps.REST_SECONDS)
+    if requests_per_second is None or arrivals not in (Arrivals.POISSON, Arrivals.EVEN):
+        return 1.0
+    return float(np.exp(-idle_gaps.REST_SECONDS * requests_per_second))
 
 
 @dataclass(frozen=True)
@@ -232,11 +246,17 @@ def watts_of(
     """Mean power of drive, CPU and whole system while they do the work."""
     device = device_watts(profile, frame, prediction, work, rest)
     cpu = cpu_watts(profile, frame, prediction, work)
-    system = None
-    if profile.system_power is not None and device is not None and cpu is not None:
-        parts = device + cpu + dram_watts(profile, frame, work)
-        system, _ = system_power.watts(profile.system_power, parts, np.zeros(len(frame)))
-    return Watts(device, cpu, system)
+    return Watts(device, cpu, wall_watts(profile, frame, work, device, cpu))
+
+
+def wall_watts(
+    profile: DeviceProfile, frame: Frame, work: Work, device: Floats | None, cpu: Floats | None
+) -> Floats | None:
+    """Mean power at the wall behind what drives, CPU and memory draw; None where unknown."""
+    if profile.system_power is None or device is None or cpu is None:
+        return None
+    parts = device + cpu + dram_watts(profile, frame, work)
+    return system_power.watts(profile.system_power, parts, np.zeros(len(frame)))[0]
 
 
 def dram_watts(profile: DeviceProfile, frame: Frame, work: Work) -> Floats | float:
@@ -318,7 +338,7 @@ def race_or_pace(
     if at is None:
         raise ValueError(f"{profile.device}: no power of the drive")
     gap = np.nan_to_num(work.gap_seconds, nan=0.0)
-    settle = idle_gaps.settle_seconds(profile.idle, REST_SECONDS)
+    settle = idle_gaps.settle_seconds(profile.idle)
     busy = settle + _background_seconds(profile, frame, work)
     wake = profile.idle.wake_seconds.value if profile.idle is not None else 0.0
     rise = wake * np.maximum(active - at.idle, 0.0)

@@ -27,6 +27,9 @@ from iojoule.model.frame import Frame
 
 Floats = NDArray[np.float64]
 
+REST_SECONDS = 0.1
+"""Settle time where a profile has none: 100 ms let the 980 PRO rest, 30 ms do not (000 5.9 F13)."""
+
 DECLARED_EXIT_LOG_SD = 1.0
 """How far a declared exit latency is from the wait: the tables bound it (NVMe Base, 8.15)."""
 
@@ -182,9 +185,9 @@ def levels(
     return Levels(awake, idle, asleep, after, sd)
 
 
-def settle_seconds(idle: IdleBehaviour | None, default: float) -> float:
+def settle_seconds(idle: IdleBehaviour | None) -> float:
     """How long the drive stays awake after its last request."""
-    return idle.settle_seconds.value if idle is not None else default
+    return idle.settle_seconds.value if idle is not None else REST_SECONDS
 
 
 def gap_joules(at: Levels, gap: Floats, settle: Floats | float) -> Floats:
@@ -247,7 +250,7 @@ def cycle(
     background, _ = state.background_seconds(frame, written)
     background = np.nan_to_num(background, nan=0.0)
     joules, joules_sd = state.joules_per_byte(frame)
-    settle = settle_seconds(profile.idle, REST_SECONDS)
+    settle = settle_seconds(profile.idle)
     quiet = gap_joules(at, gap, settle)
     period = burst + gap
     rest = np.maximum(gap - settle - background, 0.0)
@@ -258,7 +261,3 @@ def cycle(
         ) / period
     )  # fmt: skip
     return Cycle(mean, sd, period, rest, background)
-
-
-REST_SECONDS = 0.1
-"""Settle time where a profile has none: 100 ms let the 980 PRO rest, 30 ms do not (000 5.9 F13)."""

@@ -10,15 +10,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
-from iojoule.model import system_power
 from iojoule.model.equal_work import (
-    Watts,
     Work,
     cpu_watts,
     device_watts,
-    dram_watts,
+    wall_watts,
     watts_of,
 )
 from iojoule.model.frame import Frame
@@ -27,9 +23,9 @@ from iojoule.model.sensitivity import (
     Gradients,
     Layout,
     all_gradients,
+    by_scope,
     cpu_gradients,
     device_gradients,
-    system_gradients,
 )
 
 
@@ -72,27 +68,12 @@ def shared_gradients(
     if drives == 1:
         watts = watts_of(profile, frame, prediction, work, rest)
         return all_gradients(layout, frame, prediction, work, watts, rest)
-    found: dict[str, Gradients] = {}
     one = device_watts(profile, frame, prediction, work, rest)
-    alone = device_gradients(layout, frame, prediction, work, Watts(one, None, None), rest)
-    if alone is not None:
-        found["device"] = Gradients(
-            drives * alone.watts,
-            drives * alone.common,
-            drives * alone.own_speed,
-            drives * alone.own_fit,
-        )
+    alone = device_gradients(layout, frame, prediction, work, one, rest)
+    device = None if alone is None else alone.times(drives)
     all_of = together(frame, prediction, work, drives)
     cpu = cpu_watts(profile, *all_of)
-    drawn = cpu_gradients(layout, *all_of, Watts(None, cpu, None))
-    if drawn is not None:
-        found["cpu"] = drawn
-    if "device" in found and drawn is not None:
-        found["device_cpu"] = both = found["device"].plus(drawn)
-        if profile.system_power is not None:
-            parts = both.watts + dram_watts(profile, all_of[0], all_of[2])
-            wall, _ = system_power.watts(profile.system_power, parts, np.zeros(len(frame)))
-            system = system_gradients(layout, both, Watts(found["device"].watts, cpu, wall))
-            if system is not None:
-                found["system"] = system
-    return found
+    drawn = cpu_gradients(layout, *all_of, cpu)
+    drives_watts = None if device is None else device.watts
+    wall = wall_watts(profile, all_of[0], all_of[2], drives_watts, cpu)
+    return by_scope(layout, device, drawn, wall)

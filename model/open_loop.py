@@ -96,7 +96,7 @@ class ClosedLoop:
 
 
 @dataclass(frozen=True)
-class Arrivals:
+class ArrivalProcess:
     """An arrival process; arrays of shape (n,) or one value for all rows.
 
     Attributes:
@@ -112,7 +112,7 @@ class Arrivals:
 
 
 def sojourn(
-    loop: ClosedLoop, arrivals: Arrivals, names: Sequence[str] = ("latency", "p99")
+    loop: ClosedLoop, arrivals: ArrivalProcess, names: Sequence[str] = ("latency", "p99")
 ) -> dict[str, Floats]:
     """Latency of requests from their arrival, the wait for a slot included.
 
@@ -186,8 +186,8 @@ def _rows(loop: ClosedLoop, part: slice) -> ClosedLoop:
     )
 
 
-def _arriving(arrivals: Arrivals, part: slice) -> Arrivals:
-    return Arrivals(
+def _arriving(arrivals: ArrivalProcess, part: slice) -> ArrivalProcess:
+    return ArrivalProcess(
         _cut(arrivals.per_second, part),
         _cut(arrivals.burst_requests, part),
         _cut(arrivals.variability, part),
@@ -220,7 +220,7 @@ class _Queues:
 
 
 @np.errstate(divide="ignore")  # no load and no wait have logs of minus infinity
-def _block(loop: ClosedLoop, arrivals: Arrivals, names: Sequence[str]) -> dict[str, Floats]:
+def _block(loop: ClosedLoop, arrivals: ArrivalProcess, names: Sequence[str]) -> dict[str, Floats]:
     """`sojourn` of rows that fit the cache."""
     queues = _queues(loop, arrivals)
     mean = queues.inside + queues.waiting
@@ -262,7 +262,7 @@ def _collisions(delay: Floats, alone: Floats) -> Floats:
     return SPREAD * np.sqrt(delay * alone) + DRIFT * delay
 
 
-def _queues(loop: ClosedLoop, arrivals: Arrivals) -> _Queues:
+def _queues(loop: ClosedLoop, arrivals: ArrivalProcess) -> _Queues:
     slots, alone, burst = loop.in_flight, loop.alone["latency"], arrivals.burst_requests
     each = 1e9 / loop.capacity_per_second
     load = arrivals.per_second / loop.capacity_per_second

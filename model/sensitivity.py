@@ -112,6 +112,12 @@ class Gradients:
             self.own_speed + other.own_speed, np.hypot(self.own_fit, other.own_fit),
         )  # fmt: skip
 
+    def times(self, count: int) -> Gradients:
+        """The power of so many that serve alike."""
+        return Gradients(
+            count * self.watts, count * self.common, count * self.own_speed, count * self.own_fit
+        )
+
     def sd(self, layout: Layout, widening: Floats | float = 1.0) -> Floats:
         """Standard deviation of each power, W; `widening` is a factor on its own part."""
         spread = layout.variances(self.common)
@@ -121,12 +127,17 @@ class Gradients:
 
 
 def device_gradients(
-    layout: Layout, frame: Frame, prediction: Prediction, work: Work, watts: Watts, rest: float
+    layout: Layout,
+    frame: Frame,
+    prediction: Prediction,
+    work: Work,
+    watts: Floats | None,
+    rest: float,
 ) -> Gradients | None:
     """Gradients of the drive's mean power."""
     power = layout.profile.device_power
     levels = gap_levels(layout.profile, frame, prediction, work, rest)
-    if power is None or levels is None or watts.device is None:
+    if power is None or levels is None or watts is None:
         return None
     gap, resting = levels
     rows = np.arange(len(frame))
@@ -159,15 +170,15 @@ def device_gradients(
     by_speed = np.where(limited, 0.0, by_speed) + s * later * work.background
     common[:, layout.at["speed"]] = by_speed[:, None] * _shared_log_sd(work, between)
     lack = np.where(seen, factor_sd, power.relative_sd) * u * active
-    return Gradients(watts.device, common, by_speed * _own_log_sd(work, between), lack)
+    return Gradients(watts, common, by_speed * _own_log_sd(work, between), lack)
 
 
 def cpu_gradients(
-    layout: Layout, frame: Frame, prediction: Prediction, work: Work, watts: Watts
+    layout: Layout, frame: Frame, prediction: Prediction, work: Work, watts: Floats | None
 ) -> Gradients | None:
     """Gradients of mean CPU power."""
     power = layout.profile.host_power
-    if power is None or watts.cpu is None:
+    if power is None or watts is None:
         return None
     load, drawn = host_load(layout.profile, frame, prediction, work)
     common = np.zeros((len(frame), layout.size))
@@ -177,37 +188,51 @@ def cpu_gradients(
     by_speed = cpu_by_speed(layout.profile, frame, prediction, work)
     common[:, layout.at["speed"]] = by_speed[:, None] * _shared_log_sd(work, between)
     unsure = prediction.activity.costs.busy_log_sd
-    lack = host_power.own_sd(power, slopes, watts.cpu, drawn, unsure)
-    return Gradients(watts.cpu, common, by_speed * _own_log_sd(work, between), lack)
+    lack = host_power.own_sd(power, slopes, watts, drawn, unsure)
+    return Gradients(watts, common, by_speed * _own_log_sd(work, between), lack)
 
 
-def system_gradients(layout: Layout, parts: Gradients, watts: Watts) -> Gradients | None:
-    """Gradients of wall power from those of drive and CPU together."""
+def system_gradients(layout: Layout, parts: Gradients, wall: Floats | None) -> Gradients | None:
+    """Gradients of the power at the wall from those of drive and CPU together."""
     power = layout.profile.system_power
-    if power is None or watts.system is None:
+    if power is None or wall is None:
         return None
     slope = system_power.slope(power, parts.watts)
     common = slope[:, None] * parts.common
     common[:, layout.at["system"]] = np.column_stack(
-        [system_power.regressors(parts.watts), power.relative_sd * watts.system]
+        [system_power.regressors(parts.watts), power.relative_sd * wall]
     )
-    return Gradients(watts.system, common, slope * parts.own_speed, slope * parts.own_fit)
+    return Gradients(wall, common, slope * parts.own_speed, slope * parts.own_fit)
 
 
 def all_gradients(
     layout: Layout, frame: Frame, prediction: Prediction, work: Work, watts: Watts, rest: float
 ) -> dict[str, Gradients]:
     """Gradients by scope, of the scopes whose power is known."""
+    device = device_gradients(layout, frame, prediction, work, watts.device, rest)
+    cpu = cpu_gradients(layout, frame, prediction, work, watts.cpu)
+    return by_scope(layout, device, cpu, watts.system)
+
+
+def by_scope(
+    layout: Layout, device: Gradients | None, cpu: Gradients | None, wall: Floats | None
+) -> dict[str, Gradients]:
+    """Gradients of drive, CPU, both together and the whole system, as far as they are known.
+
+    Args:
+        layout: The common parameters.
+        device: Of the drive.
+        cpu: Of the CPU.
+        wall: Power at the wall, W.
+    """
     found: dict[str, Gradients] = {}
-    device = device_gradients(layout, frame, prediction, work, watts, rest)
-    cpu = cpu_gradients(layout, frame, prediction, work, watts)
     if device is not None:
         found["device"] = device
     if cpu is not None:
         found["cpu"] = cpu
     if device is not None and cpu is not None:
         found["device_cpu"] = device.plus(cpu)
-        system = system_gradients(layout, found["device_cpu"], watts)
+        system = system_gradients(layout, found["device_cpu"], wall)
         if system is not None:
             found["system"] = system
     return found

@@ -145,9 +145,8 @@ class ServedLatency:
             name: The quantity, as `latency_p99_ns`.
             scale: Half widths of the 90 % interval above the value: 1 is its upper end.
         """
-        if (name, scale) not in self._known:
-            self._known[name, scale] = self._at(name, scale)
-        return self._known[name, scale]
+        added = self.flush.of(name, scale) if self.flush is not None else 0.0
+        return self._queued(name, scale) + added
 
     def band(self, name: str) -> Band:
         """A mean or percentile with its interval.
@@ -158,27 +157,28 @@ class ServedLatency:
         evidence = self.full[name].evidence
         return Band(value, np.minimum(self.at(name, -1.0), value), self.at(name, 1.0), evidence)
 
-    def _at(self, name: str, scale: float) -> Floats:
-        added = self.flush.of(name, scale) if self.flush is not None else 0.0
+    def _queued(self, name: str, scale: float) -> Floats:
+        """As `at`, without what flushes add."""
+        if (name, scale) not in self._known:
+            self._known[name, scale] = self._queued_now(name, scale)
+        return self._known[name, scale]
+
+    def _queued_now(self, name: str, scale: float) -> Floats:
         full = _end(self.full[name], scale)
         if self.arrivals is Arrivals.CLOSED:
-            return full + added
+            return full
         shift = self.log_down if scale > 0.0 else self.log_up
         capacity = self.capacity * np.exp(-scale * shift) if scale else self.capacity
         load = self.rate / capacity
         if self.arrivals is Arrivals.BURSTS:
             found = full + _burst_wait(name, load, 1e9 * self.in_flight / capacity)
-            return np.where(load < 1.0, found + added, np.inf)
+            return np.where(load < 1.0, found, np.inf)
         found = self._open(name, scale, capacity, full)
-        if scale:
-            # the model's own error is independent of what the profile errs by at the end's load
-            sd = open_loop.error_log_sd(load, QUANTITIES[name])
-            found = _joined(self._value_of(name), found, scale, sd)
-        return found + added
-
-    def _value_of(self, name: str) -> Floats:
-        """The open loop's value without flushes."""
-        return self._open(name, 0.0, self.capacity, self.full[name].value)
+        if scale == 0.0:
+            return found
+        # the model's own error is independent of what the profile errs by at the end's load
+        sd = open_loop.error_log_sd(load, QUANTITIES[name])
+        return _joined(self._queued(name, 0.0), found, scale, sd)
 
     def _open(self, name: str, scale: float, capacity: Floats, full: Floats) -> Floats:
         assert self.alone is not None
@@ -191,7 +191,7 @@ class ServedLatency:
             tails["p99"] = _end(spread, scale)
         loop = open_loop.ClosedLoop(capacity, self.in_flight, alone, tails)
         variability = 0.0 if self.arrivals is Arrivals.EVEN else 1.0
-        arriving = open_loop.Arrivals(self.rate, variability=variability)
+        arriving = open_loop.ArrivalProcess(self.rate, variability=variability)
         return open_loop.sojourn(loop, arriving, (wanted,))[wanted]
 
 

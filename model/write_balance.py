@@ -33,7 +33,7 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.columns import Floats
 from iojoule.model.device_state import DeviceState
 from iojoule.model.frame import Frame
-from iojoule.model.idle_gaps import REST_SECONDS, settle_seconds
+from iojoule.model.idle_gaps import settle_seconds
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def balance(
     full = state.known.cached_bytes.value * size
     over = state.known.transition_bytes.value * size
     pace = _pace(state, frame)
-    settle = settle_seconds(profile.idle, REST_SECONDS)
+    settle = settle_seconds(profile.idle)
     burst = np.broadcast_to(np.asarray(inflow.burst_bytes, dtype=float), (rows,))
     requests = np.asarray(inflow.requests_per_second, dtype=float)
     alone = np.where(np.isinf(requests), 0.0, np.exp(-settle * np.minimum(requests, 1e300)))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from iojoule.model.equal_work import REST_SECONDS, Demand
+from iojoule.model.equal_work import Demand, rest_share
 from iojoule.model.served_latency import POISSON_ARRIVALS, Arrivals, arrivals_named
 from iojoule.recommender.candidates import useful_limit
 from iojoule.recommender.workload import WorkloadProfile
@@ -18,11 +16,8 @@ def demand_of(workload: WorkloadProfile, current_bytes: int) -> Demand:
     if stated.demand_operations_per_second is not None:
         rate = stated.demand_operations_per_second * useful
     arrivals, assumed = _arrivals(workload, rate)
-    rest = 1.0
-    if stated.idle_gap_seconds_p50 is not None:
-        rest = float(stated.idle_gap_seconds_p50 >= REST_SECONDS)
-    elif rate and arrivals in (Arrivals.POISSON, Arrivals.EVEN):
-        rest = float(np.exp(-REST_SECONDS * rate / useful))
+    requests = None if rate is None else rate / useful
+    rest = rest_share(arrivals, requests, stated.idle_gap_seconds_p50)
     return Demand(
         rate, float(useful), float(limit), stated.think_time_ns or 0.0, rest, arrivals, assumed,
         stated.burst_bytes or None, stated.idle_gap_seconds_p50 or None,

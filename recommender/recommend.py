@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.datasets.schema import YEAR_SECONDS
+from iojoule.datasets.schema import YEAR_SECONDS, Conditions
 from iojoule.model.equal_work import work_of
 from iojoule.model.frame import Frame
 from iojoule.model.predictor import Predictor
 from iojoule.model.sensitivity import Layout
 from iojoule.model.shared_surface import with_shared_surface
+from iojoule.model.validity import under
 from iojoule.recommender import bounds, durability, notes, pareto, racing
 from iojoule.recommender.answer import Counts, NotTaken, Place, Recommendation, Row
 from iojoule.recommender.attribution import between
@@ -54,6 +55,15 @@ class Recommender:
         self.profile = profile
         self.predictor = Predictor(profile)
         self.layout = Layout(profile)
+
+    @classmethod
+    def under(cls, profile: DeviceProfile, conditions: Conditions | None = None) -> Recommender:
+        """Of a drive under some conditions, where none are stated of any specimen of its model.
+
+        Raises:
+            InputError: The drive cannot be under a condition; names it.
+        """
+        return cls(under(profile, conditions or Conditions()))
 
     def recommend(
         self,

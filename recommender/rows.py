@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.equal_work import most_device_watts
 from iojoule.model.evidence import EVIDENCE, INTERPOLATED
-from iojoule.model.predictor import NORMAL_90
+from iojoule.model.normal import NORMAL_90, share_below
 from iojoule.model.sensitivity import (
     Energies,
     Gradients,
@@ -317,7 +316,7 @@ def probability_above_zero(found: Estimate) -> float:
     sd = (found.high - found.low) / (2.0 * NORMAL_90)
     if sd == 0.0:
         return float(found.value > 0.0)
-    return NormalDist().cdf(found.value / sd)
+    return share_below(found.value / sd)
 
 
 def verdict(saved: Estimate, likely: float, *, same: bool, measured: bool) -> Verdict:

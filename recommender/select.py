@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.model.frame import COMPLETIONS, Frame
-from iojoule.model.normal import NORMAL_90
+from iojoule.model.normal import NORMAL_90, share_below
 from iojoule.model.sensitivity import (
     Contrast,
     all_gradients,
@@ -201,16 +201,8 @@ def _probability(judge: Judge, judged: Judged, saved: Contrast) -> Floats:
         value = -np.log1p(-np.minimum(share, 1.0 - 1e-9)) + later
         sd = np.sqrt((share_sd / (1.0 - share)) ** 2 + unsure[0] ** 2 + unsure[1:] ** 2)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _normal_share(np.where(sd > 0.0, np.nan_to_num(value / sd), np.sign(value) * np.inf))
-
-
-def _normal_share(z: Floats) -> Floats:
-    """Share of a standard normal distribution below z, within 5e-4 (Abramowitz, Stegun 26.2.19)."""
-    x = np.minimum(np.abs(z), 8.0)
-    poly = 1.0 + x * (0.0498673470 + x * (0.0211410061 + x * (0.0032776263 + x * (
-        0.0000380036 + x * (0.0000488906 + x * 0.0000053830)))))  # fmt: skip
-    upper = 0.5 * poly**-16
-    return np.where(z >= 0.0, 1.0 - upper, upper)
+        z = np.where(sd > 0.0, np.nan_to_num(value / sd), np.sign(value) * np.inf)
+    return np.array([share_below(one) for one in z.tolist()])
 
 
 def _least(compared: _Compared, rows: Rows, today: Frame | None) -> int:

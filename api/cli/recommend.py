@@ -185,10 +185,9 @@ def _answer(
     profile: DeviceProfile, conditions: Conditions, question: WorkloadProfile
 ) -> RecommendationAnswer:
     from iojoule.api.recommendations import answer
-    from iojoule.model.validity import under
     from iojoule.recommender.recommend import Recommender
 
-    return answer(Recommender(under(profile, conditions)), question)
+    return answer(Recommender.under(profile, conditions), question)
 
 
 def _write_plan(found: RecommendationAnswer, question: WorkloadProfile, path: Path) -> None:

@@ -71,9 +71,9 @@ def _summary(device: str, judged: list[Judgement]) -> str:
     excused = [str(one.law.number) for one in judged if one.verdict == "expected failure"]
     parts = [f"{device}: {sum(one.obeyed for one in asked)} of {len(asked)} laws hold"]
     if excused:
-        parts.append(f"{', '.join(excused)} with expected failures")
+        parts.append(f"with expected failures: law {', '.join(excused)}")
     if apart:
-        parts.append(f"{', '.join(apart)} do not apply")
+        parts.append(f"without anything to ask about: law {', '.join(apart)}")
     return "; ".join(parts)
 
 

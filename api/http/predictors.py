@@ -20,7 +20,6 @@ from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import IojouleError
 from iojoule.datasets.profile import DeviceProfile, shipped_profiles
 from iojoule.datasets.schema import Conditions
-from iojoule.model.validity import under
 from iojoule.recommender.recommend import Recommender
 
 RECOMMENDERS = 64
@@ -140,7 +139,7 @@ def _read(state: State, version: ProfileVersion) -> Served | None:
 
 def _recommender(served: Served, conditions: Conditions) -> Recommender:
     figures.RECOMMENDER_MISSES.inc()
-    return Recommender(under(served.profile, conditions))
+    return Recommender.under(served.profile, conditions)
 
 
 def _predictors(served: Served) -> Predictors:

@@ -14,8 +14,6 @@ from iojoule.api.recommendations import answer
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile, shipped_profiles
-from iojoule.datasets.schema import Conditions
-from iojoule.model.validity import under
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.validation.laws import LAWS, Law, Served, Subject
 from iojoule.recommender.workload import parse_workload
@@ -26,9 +24,7 @@ class Documents(Served):
 
     def recommend(self, profile: DeviceProfile, workload: dict[str, Any]) -> dict[str, Any]:
         """A recommendation, through JSON; raises ValueError where JSON cannot carry it."""
-        found = answer(
-            Recommender(under(profile, Conditions())), parse_workload(workload)
-        ).model_dump(mode="json")
+        found = answer(Recommender.under(profile), parse_workload(workload)).model_dump(mode="json")
         carried: dict[str, Any] = json.loads(json.dumps(found, allow_nan=False))
         return carried
 

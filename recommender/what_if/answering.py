@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.datasets.schema import Conditions
 from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model.prior.host import host_standing
-from iojoule.model.validity import under
 from iojoule.model.with_host import on_host_of
 from iojoule.recommender.answer import Recommendation, Row
 from iojoule.recommender.candidates import useful_limit
@@ -148,7 +146,7 @@ class Answerer:
                     profile, situation.preset, situation.geometry, asked, self._simulating
                 )
             # with the profile kept, its id stands for it
-            self._recommenders[key] = situation.profile, Recommender(under(profile, Conditions()))
+            self._recommenders[key] = situation.profile, Recommender.under(profile)
         return self._recommenders[key][1]
 
     def serving(

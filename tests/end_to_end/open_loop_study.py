@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.model.normal import NORMAL_90
-from iojoule.model.open_loop import Arrivals, ClosedLoop, error_log_sd, sojourn
+from iojoule.model.open_loop import ArrivalProcess, ClosedLoop, error_log_sd, sojourn
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import RunOptions
 from iojoule.sim.engines.embedded import EmbeddedEngine
@@ -253,7 +253,7 @@ def _points(case: Case, requests: int, buffer_known: bool) -> Iterator[dict[str,
             true = _run(
                 case, warmup_ns, warmup_ns + many / rate * 1e9, slots, arrivals_per_second=rate
             )
-            told = sojourn(loop, Arrivals(true["rate"]), NAMES)
+            told = sojourn(loop, ArrivalProcess(true["rate"]), NAMES)
             yield {
                 "reads": case.reads,
                 "slots": slots,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from iojoule.model.normal import NORMAL_90
-from iojoule.model.open_loop import Arrivals, ClosedLoop, error_log_sd, sojourn
+from iojoule.model.open_loop import ArrivalProcess, ClosedLoop, error_log_sd, sojourn
 
 Floats = NDArray[np.float64]
 
@@ -31,8 +31,8 @@ def servers(count: float, tails: dict[str, float] | None = None, **more: Any) ->
     return ClosedLoop(count / full * 1e9, np.full(len(LOADS), count), latency, latency, **more)
 
 
-def at(loop: ClosedLoop, load: Floats | float, **how: Any) -> Arrivals:
-    return Arrivals(np.asarray(load * loop.capacity_per_second), **how)
+def at(loop: ClosedLoop, load: Floats | float, **how: Any) -> ArrivalProcess:
+    return ArrivalProcess(np.asarray(load * loop.capacity_per_second), **how)
 
 
 def erlang_c(count: int, load: Floats) -> Floats:
@@ -277,7 +277,7 @@ def test_rows_do_not_depend_on_their_neighbours() -> None:
     """More rows than a block, quantities wanted alone or together."""
     loop = drives(3, 20_001)
     rates = np.random.default_rng(4).uniform(0, 1.1, 20_001) * loop.capacity_per_second
-    together = sojourn(loop, Arrivals(rates), NAMES)
+    together = sojourn(loop, ArrivalProcess(rates), NAMES)
     rows = np.array([0, 8191, 8192, 20_000])
     some = ClosedLoop(
         loop.capacity_per_second[rows],
@@ -286,9 +286,9 @@ def test_rows_do_not_depend_on_their_neighbours() -> None:
         {name: one[rows] for name, one in loop.full.items()},
         np.asarray(loop.sharpness)[rows],
     )
-    for name, told in sojourn(some, Arrivals(rates[rows]), NAMES).items():
+    for name, told in sojourn(some, ArrivalProcess(rates[rows]), NAMES).items():
         np.testing.assert_allclose(told, together[name][rows], rtol=1e-12)
-    assert set(sojourn(some, Arrivals(rates[rows]), ("p99",))) == {"p99"}
+    assert set(sojourn(some, ArrivalProcess(rates[rows]), ("p99",))) == {"p99"}
 
 
 def test_the_models_own_error_grows_with_the_load() -> None:

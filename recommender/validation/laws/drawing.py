@@ -12,7 +12,7 @@ from iojoule.datasets.errors import UnknownDeviceError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.frame import operational_states
 from iojoule.recommender.validation.laws.registry import NotApplicableError
-from iojoule.recommender.validation.laws.subject import Answer, Subject, figure, value
+from iojoule.recommender.validation.laws.subject import POWER, Answer, Subject, figure, value
 
 Source = np.random.Generator
 
@@ -166,6 +166,31 @@ def capacity(subject: Subject, work: Mapping[str, Any], current: Mapping[str, An
     return float(np.nanmin([alone, loaded]))
 
 
+def draw_demand(
+    subject: Subject,
+    source: Source,
+    work: Mapping[str, Any],
+    configurations: Sequence[Mapping[str, Any]],
+    *,
+    share: float,
+    least: float,
+) -> float | None:
+    """A demand that some configurations can serve, bytes a second, or none: as fast as possible.
+
+    Args:
+        subject: What answers.
+        source: Of randomness.
+        work: The workload.
+        configurations: Those that serve it.
+        share: How often there is a demand.
+        least: The least load, as a share of the capacity; the most is 0.9.
+    """
+    if source.random() >= share:
+        return None
+    load = float(source.uniform(least, 0.9))
+    return load * min(capacity(subject, work, one) for one in configurations)
+
+
 def told(
     work: Mapping[str, Any],
     current: Mapping[str, Any] | None = None,
@@ -201,14 +226,21 @@ def in_flight(row: Mapping[str, Any], useful_bytes: float) -> float:
     return found
 
 
+def polls(row: Mapping[str, Any]) -> bool:
+    """Whether a thread spins for completions or submissions."""
+    used = row["configuration"]
+    return bool(
+        used["completion"] == "polled" or used["submission_polling"] or used["engine"] == "spdk"
+    )
+
+
 def scopes(row: Mapping[str, Any]) -> list[str]:
     """Scopes whose power a row knows.
 
     Raises:
         NotApplicableError: None at all.
     """
-    names = {"device": "device", "device_cpu": "device_cpu", "system": "system"}
-    known = [one for one in names if figure(row, f"{one}_power_watts") is not None]
+    known = [one for one in POWER if figure(row, POWER[one]) is not None]
     if not known:
         raise NotApplicableError("no power is known")
     return known

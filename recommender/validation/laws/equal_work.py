@@ -13,8 +13,10 @@ from iojoule.recommender.validation.laws.drawing import (
     Source,
     capacity,
     draw_current,
+    draw_demand,
     draw_work,
     pick,
+    polls,
     question,
     row_at,
     scopes,
@@ -129,11 +131,7 @@ def wall_saving(subject: Subject, source: Source) -> Iterator[Finding]:
     work = draw_work(subject.profile, source)
     size = work["useful_request_bytes"]
     drawn = [draw_current(subject.profile, source, size, spinning=True) for _ in range(5)]
-    demand = None
-    if source.random() < 0.7:
-        demand = float(source.uniform(0.02, 0.9)) * min(
-            capacity(subject, work, one) for one in drawn
-        )
+    demand = draw_demand(subject, source, work, drawn, share=0.7, least=0.02)
     rows = [row_at(subject, work, one, demand, scope="device_cpu") for one in drawn]
     pairs = [(value(row, POWER["device_cpu"]), value(row, POWER["system"])) for row in rows]
     if not np.isfinite(pairs).all():
@@ -185,20 +183,13 @@ def drive_watt_for_cpu_watt(subject: Subject, source: Source) -> Iterator[Findin
                 probe, f"CPU takes at most {max(saved, 0.0):.3f} W more",
                 f"{more:+.2f} W", (more - allowed) / allowed if np.isfinite(saved) else more,
             )  # fmt: skip
-        elif not _spins(today):
+        elif not polls(today):
             yield obeys(
                 f"{probe}, CPU power unknown", "no busy polling",
                 f"{row['configuration']['engine']}, {row['configuration']['completion']}"
                 f"{', submission polling' if row['configuration']['submission_polling'] else ''}",
-                float(_spins(row)),
+                float(polls(row)),
             )  # fmt: skip
-
-
-def _spins(row: Answer) -> bool:
-    used = row["configuration"]
-    return bool(
-        used["completion"] == "polled" or used["submission_polling"] or used["engine"] == "spdk"
-    )
 
 
 @law(
@@ -216,9 +207,7 @@ def idle_is_not_saved(subject: Subject, source: Source) -> Iterator[Finding]:
     current = draw_current(subject.profile, source, work["useful_request_bytes"])
     full = row_at(subject, work, current)
     scope = pick(source, scopes(full))
-    demand = None
-    if source.random() < 0.4:
-        demand = float(source.uniform(0.05, 0.9)) * capacity(subject, work, current)
+    demand = draw_demand(subject, source, work, [current], share=0.4, least=0.05)
     found = subject.recommend(question(work, current, demand, scope=scope, concurrency_max=256))
     row, saving = found["recommended"], found["saving"]
     if row is None or saving is None or row["configuration"] == found["current"]["configuration"]:

@@ -15,8 +15,8 @@ from iojoule.recommender.validation.laws.drawing import (
     JOBS,
     KIB,
     Source,
-    capacity,
     draw_current,
+    draw_demand,
     draw_work,
     kinds,
     pick,
@@ -218,12 +218,12 @@ def possible_intervals(subject: Subject, source: Source) -> Iterator[Finding]:
         probe = told(work, row, None, *gaps)
         for name, found in answered.items():
             yield _possible(f"{probe}, {name}", name, found, link, size)
-    demand = None
     rest = {name: cell for name, cell in _gap(subject, source).items() if name in _OF_WORKLOAD}
     if rest and source.random() < 0.3:
         work |= rest
-    elif source.random() < 0.7:
-        demand = float(source.uniform(0.01, 0.9)) * capacity(subject, work, used)
+        demand = None
+    else:
+        demand = draw_demand(subject, source, work, [used], share=0.7, least=0.01)
     answer = subject.recommend(question(work, used, demand))
     probe = told(work, used, demand, *(f"{one} {work[one]:.3g}" for one in _GAP if one in work))
     for row in [answer["current"], *rows_of(answer)[:4]]:

@@ -15,6 +15,7 @@ from iojoule.recommender.validation.laws.drawing import (
     Source,
     capacity,
     draw_current,
+    draw_demand,
     draw_work,
     in_flight,
     pick,
@@ -250,9 +251,7 @@ def no_invented_clients(subject: Subject, source: Source) -> Iterator[Finding]:
     if work.get("pattern") == "sequential" or source.random() < 0.3:
         work["request_bytes_coalescible"] = size * int(2 ** source.integers(1, 5))
     one = draw_current(profile, source, size, most=32)
-    demand = None
-    if source.random() < 0.6:
-        demand = float(source.uniform(0.05, 0.9)) * capacity(subject, work, one)
+    demand = draw_demand(subject, source, work, [one], share=0.6, least=0.05)
     today = float(one["queue_depth"] * one["jobs"])
     more: list[tuple[float, dict[str, Any]]] = [(today, {})]
     limit = int(today * pick(source, (1, 2, 4)))

@@ -166,7 +166,7 @@ class Subject:
     def recommender(self) -> Recommender:
         """Built when first needed."""
         if self._recommender is None:
-            self._recommender = Recommender(under(self.profile, Conditions()))
+            self._recommender = Recommender.under(self.profile)
         return self._recommender
 
     def predict(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Figure]]:

@@ -14,8 +14,10 @@ from iojoule.recommender.validation.laws.drawing import (
     Source,
     capacity,
     draw_current,
+    draw_demand,
     draw_work,
     pick,
+    polls,
     question,
     row_at,
     rows_of,
@@ -57,9 +59,7 @@ def words_mean_something(subject: Subject, source: Source) -> Iterator[Finding]:
     """The same work with today's configuration, under a bound, and without."""
     work = draw_work(subject.profile, source)
     current = draw_current(subject.profile, source, work["useful_request_bytes"], spinning=True)
-    demand = None
-    if source.random() < 0.7:
-        demand = float(source.uniform(0.02, 0.9)) * capacity(subject, work, current)
+    demand = draw_demand(subject, source, work, [current], share=0.7, least=0.02)
     today = row_at(subject, work, current, demand)
     known = [scope for scope in POWER if figure(today, POWER[scope]) is not None]
     scope = pick(source, known or ["device"])
@@ -150,11 +150,6 @@ def _probability(saving: Answer) -> tuple[float, str]:
     return NormalDist().cdf(aim.value / sd), "from the interval"
 
 
-def _polls(row: Answer) -> bool:
-    configuration = row["configuration"]
-    return configuration["completion"] == "polled" or bool(configuration["submission_polling"])
-
-
 def _with_cpu(row: Answer) -> float:
     """Energy of drive and CPU for a byte; 0 where the CPU's is unknown."""
     watts, rate = (
@@ -175,7 +170,7 @@ def _without_today(probe: str, subject: Subject, asked: Answer, scope: str) -> I
         ranked = [
             row
             for row in ranked
-            if (_polls(first) or not _polls(row)) and _with_cpu(row) <= _with_cpu(first)
+            if (polls(first) or not polls(row)) and _with_cpu(row) <= _with_cpu(first)
         ]
     aim = "joules_per_useful_gb" if found["mode"] == "as_fast_as_possible" else POWER[scope]
     costs = [one.value for row in ranked if (one := figure(row, aim)) is not None]
