@@ -33,6 +33,7 @@ from iojoule.model.fitting.recipe import (
 )
 from iojoule.model.fitting.state_residual import with_state_residuals
 from iojoule.model.fitting.validity import valid_for
+from iojoule.model.fitting.write_buffer import with_write_buffer
 from iojoule.model.prior.build import completed_with_facts
 
 DATA_VARIABLE = "IOJOULE_DATA"
@@ -186,6 +187,7 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
         recipe, measurements, [_source(*one) for one in named], priors_of=expected.priors
     )
     whole = with_state_residuals(expected.completed(profile), measurements)
+    whole = with_write_buffer(whole, measurements)
     return Fitted(whole.model_copy(update={"flush": flush, "rating": facts.rating}), notes)
 
 

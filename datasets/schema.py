@@ -271,6 +271,17 @@ class Measurement(Section):
         """Requests in flight, queue depth times jobs."""
         return self.configuration.queue_depth * self.configuration.jobs
 
+    @property
+    def at_full_speed(self) -> bool:
+        """Whether nothing holds it back: no demand, no pauses, no flushes."""
+        asked = self.workload
+        return not (
+            asked.think_time_ns
+            or asked.flush_every_writes
+            or asked.demand_bytes_per_second
+            or asked.demand_operations_per_second
+        )
+
     def littles_ratio(self) -> float | None:
         """Throughput x mean latency / concurrency; 1 by Little's law, None where unknown."""
         seen = self.observations

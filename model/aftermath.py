@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 def bands(
     profile: DeviceProfile, state: DeviceState, frame: Frame, known: Mapping[str, Band],
-    waits: idle_gaps.Wake | None, watts_factor: Floats | float = 1.0,
+    waits: idle_gaps.Wake | None, awake_factor: Floats | float = 1.0,
 ) -> dict[str, Band]:  # fmt: skip
     """The quantities of gaps and aftermath, NaN where the profile or the question cannot tell.
 
@@ -34,11 +34,11 @@ def bands(
         frame: The questions.
         known: Bands of IOPS and of the drive's power.
         waits: Who waits for a wake-up; None where no gap is stated.
-        watts_factor: On the drive's power law, from runs (`Activity.watts_factor`).
+        awake_factor: On the drive's power law, from runs (`Activity.awake_factor`).
     """
     return {
         "wake_latency_ns": _wake(profile, frame, waits),
-        "cycle_power_watts": _cycle(profile, state, frame, known, watts_factor),
+        "cycle_power_watts": _cycle(profile, state, frame, known, awake_factor),
         "idle_power_watts": _idle(profile, frame),
         **_background(state, frame),
     }

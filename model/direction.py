@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from iojoule.model.columns import Codes, Floats
 
@@ -27,6 +28,13 @@ class Direction:
     evidence: Codes
     log_drive: Floats | None = None
     write_share: Floats | None = None
+
+    def put_in_order(self, rows: NDArray[np.bool_] | slice = slice(None)) -> None:
+        """Raise percentiles in place to a lower one, and p99 to the mean, in some rows."""
+        for lower, upper in (("latency", "p99"), ("p50", "p99"), ("p99", "p999")):
+            if upper in self.log_value and lower in self.log_value:
+                value = self.log_value[upper]
+                value[rows] = np.fmax(value[rows], self.log_value[lower][rows])
 
 
 def merge(parts: list[tuple[Codes, Direction]], rows: int) -> Direction:

@@ -206,6 +206,8 @@ def work_of(
             log_down=carried * slower,
             log_up=carried * up,
             in_flight=frame.queue_depth * frame.jobs,
+            write_share=1.0 - frame.read_fraction,
+            buffer_requests=prediction.activity.buffer_requests,
             flush=demand.flush,
         ),
     )
@@ -275,7 +277,7 @@ def gap_levels(
     Where the work comes in stated bursts it races or is paced, whichever costs the drive less;
     else the share is `rest`.
     """
-    factor = prediction.activity.watts_factor
+    factor = prediction.activity.awake_factor
     at = idle_gaps.levels(profile, frame, prediction["device_power_watts"].value, factor)
     if at is None:
         return None
@@ -334,7 +336,7 @@ def race_or_pace(
         ValueError: The profile has no power of the drive.
     """
     active = prediction["device_power_watts"].value
-    at = idle_gaps.levels(profile, frame, active, prediction.activity.watts_factor)
+    at = idle_gaps.levels(profile, frame, active, prediction.activity.awake_factor)
     if at is None:
         raise ValueError(f"{profile.device}: no power of the drive")
     gap = np.nan_to_num(work.gap_seconds, nan=0.0)

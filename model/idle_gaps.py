@@ -162,8 +162,8 @@ def levels(
         profile: The drive.
         frame: The configurations.
         active_watts: While it serves.
-        factor: By which runs of the configuration draw more than the law
-            (`Activity.watts_factor`), as in a lower power state: the law's base is as much of it.
+        factor: By which runs in the power state draw more than the law (`Activity.awake_factor`):
+            the law's base is as much of it, whatever the configuration.
     """
     power, behaviour = profile.device_power, profile.idle
     if power is None:

@@ -262,6 +262,7 @@ class PerformanceModel:
             result.half_width[name] = np.sqrt(
                 result.half_width[name] ** 2 + (tail_variance if heavy else variance)
             )
+        result.put_in_order(low)
         told = self._effect_evidence[int(operation == "write"), frame.power_state]
         result.evidence[low] = np.maximum(result.evidence[low], told[low])
 

@@ -33,8 +33,11 @@ class Activity:
         costs: What a request costs the host; with it `host_work.activity` finds the load at any
             other rate.
         write_share: Share of the busy time that writes take, 0 to 1.
+        buffer_requests: Requests, reads of a mix among them, that come while the drive's write
+            buffer fills; 0 where it has none or nobody knows, and for reads.
         watts_factor: Drive's power over what its law says, where runs in several power states
             showed it; else 1.
+        awake_factor: The same where next to nothing is asked: the least of the power state.
         watts_factor_sd: Log standard deviation of that; NaN where the law stands alone.
     """
 
@@ -43,7 +46,9 @@ class Activity:
     drawn: Drawn
     costs: HostCosts
     write_share: Floats
+    buffer_requests: Floats
     watts_factor: Floats
+    awake_factor: Floats
     watts_factor_sd: Floats
 
 

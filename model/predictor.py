@@ -156,7 +156,7 @@ class Predictor:
         asked = [name for name in GAP_QUANTITIES if name in only]
         if asked:
             bands |= aftermath.bands(
-                self.profile, self.performance.state, frame, bands, waits, activity.watts_factor
+                self.profile, self.performance.state, frame, bands, waits, activity.awake_factor
             )
         return Prediction(
             {name: bands[name] for name in (*QUANTITIES, *asked) if name in bands},
@@ -260,14 +260,26 @@ class Predictor:
             commands * (1 - fraction),
             self.performance.state.collecting(frame) * writes,
         )
+        factor, factor_sd = self.power.beside_the_law(frame, points, code, x)
         return Activity(
-            x,
-            load,
-            host_work.drawn(self.profile, load, operating),
-            costs,
-            writes,
-            *self.power.beside_the_law(frame, points, code, x),
+            device_x=x,
+            load=load,
+            drawn=host_work.drawn(self.profile, load, operating),
+            costs=costs,
+            write_share=writes,
+            buffer_requests=self._buffer_requests(frame),
+            watts_factor=factor,
+            awake_factor=np.exp(self.performance.state_residuals.least("watts", frame)),
+            watts_factor_sd=factor_sd,
         )
+
+    def _buffer_requests(self, frame: Frame) -> Floats:
+        buffer = self.profile.write_buffer_bytes
+        if buffer is None:
+            return np.zeros(len(frame))
+        written = frame.request_bytes * (1.0 - frame.read_fraction)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.where(written > 0.0, buffer.value / written, 0.0))
 
 
 def _write_share(mixed: Direction, fraction: Floats) -> Floats:

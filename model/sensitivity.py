@@ -150,7 +150,8 @@ def device_gradients(
     seen = np.isfinite(factor_sd)
     common = np.zeros((len(frame), layout.size))
     common[:, layout.at["device"]] = np.where(seen, 0.0, work.busy)[:, None] * x
-    common[:, layout.at["device"].start] += factor * (1.0 - work.busy) * (1.0 - resting)
+    awake_factor = prediction.activity.awake_factor
+    common[:, layout.at["device"].start] += awake_factor * (1.0 - work.busy) * (1.0 - resting)
     common[rows, layout.at["idle"].start + frame.power_state] = (1.0 - work.busy) * resting
     low = (frame.power_state > 0) & ~seen
     active = np.where(limited, most, active)

@@ -31,6 +31,9 @@ PERCENTILES = {"latency_p50_ns": 0.5, "latency_p99_ns": 0.99, "latency_p999_ns":
 
 MEAN = "latency_mean_ns"
 
+FILLS = 0.85
+"""A single request in flight that reaches this share of the capacity fills the drive."""
+
 QUANTITIES = {
     MEAN: "latency",
     "latency_p50_ns": "p50",
@@ -124,6 +127,8 @@ class ServedLatency:
         log_down: From the capacity to the lower end of its 90 % interval, log units.
         log_up: Likewise to the upper end.
         in_flight: Requests that the queue holds.
+        write_share: Share of writes, 0 to 1.
+        buffer_requests: Requests that the write buffer takes; 0: none, or unknown (`Activity`).
         flush: What flushes add; None where the work has none.
     """
 
@@ -135,8 +140,10 @@ class ServedLatency:
     log_down: Floats
     log_up: Floats
     in_flight: Floats
+    write_share: Floats
+    buffer_requests: Floats
     flush: Flush | None = None
-    _known: dict[tuple[str, float], Floats] = field(default_factory=dict, compare=False)
+    _known: dict[tuple[str, float], Floats] = field(default_factory=dict, init=False, compare=False)
 
     def at(self, name: str, scale: float = 0.0) -> Floats:
         """A mean or percentile, ns, infinite where the work cannot be served; shape (n,).
@@ -177,7 +184,7 @@ class ServedLatency:
         if scale == 0.0:
             return found
         # the model's own error is independent of what the profile errs by at the end's load
-        sd = open_loop.error_log_sd(load, QUANTITIES[name])
+        sd = open_loop.error_log_sd(load, QUANTITIES[name], self.buffer_requests > 0.0)
         return _joined(self._queued(name, 0.0), found, scale, sd)
 
     def _open(self, name: str, scale: float, capacity: Floats, full: Floats) -> Floats:
@@ -185,14 +192,38 @@ class ServedLatency:
         wanted = QUANTITIES[name]
         alone = {wanted: _end(self.alone[name], scale)}
         alone.setdefault("latency", _end(self.alone[MEAN], scale))
+        if self.buffer_requests.any():
+            alone = self._buffered(alone, capacity, scale)
         tails = {} if name == MEAN else {wanted: full}
         spread = self.full.bands.get("latency_p99_ns")
         if "p99" not in tails and spread is not None and not np.isnan(spread.value).any():
             tails["p99"] = _end(spread, scale)
-        loop = open_loop.ClosedLoop(capacity, self.in_flight, alone, tails)
+        loop = open_loop.ClosedLoop(
+            capacity, self.in_flight, alone, tails,
+            buffer_requests=self.buffer_requests, buffered_share=self.write_share,
+        )  # fmt: skip
         variability = 0.0 if self.arrivals is Arrivals.EVEN else 1.0
         arriving = open_loop.ArrivalProcess(self.rate, variability=variability)
         return open_loop.sojourn(loop, arriving, (wanted,))[wanted]
+
+    def _buffered(
+        self, alone: dict[str, Floats], capacity: Floats, scale: float
+    ) -> dict[str, Floats]:
+        """Latencies of a single request whose writes find room in the buffer.
+
+        One write after the other may fill the drive, so that most of the mean and all of the tail
+        of a closed loop are waits for the flash; half of the writes found room. Of a mix the median
+        tells of them the less the more reads it has, and nothing where they are half of it.
+        """
+        assert self.alone is not None
+        median = _end(self.alone["latency_p50_ns"], scale)
+        fills = 1e9 / alone["latency"] >= FILLS * capacity
+        told = np.maximum(2.0 * self.write_share - 1.0, 0.0) ** 2
+        weight = np.where(fills & (self.buffer_requests > 0.0), told, 0.0)
+        return {
+            name: value * (np.fmin(median, value) / value) ** weight
+            for name, value in alone.items()
+        }
 
 
 def _end(band: Band, scale: float) -> Floats:

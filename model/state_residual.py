@@ -91,6 +91,20 @@ class StateResiduals:
                     found.append(told if weight is None else replace(told, weight=weight))
         return found
 
+    def least(self, name: str, frame: Frame) -> Floats:
+        """Least of a value in a power state, reads and writes by their share.
+
+        It holds where next to nothing is asked, whatever the configuration; 0 where no run tells.
+        """
+        found = np.zeros(len(frame))
+        shares = {"read": frame.read_fraction, "write": 1.0 - frame.read_fraction}
+        for table in self._loaded:
+            if table.operation in shares and (levels := table.least(name)) is not None:
+                state = np.minimum(frame.power_state, len(levels) - 1)
+                told = (frame.pattern == table.pattern) & (state == frame.power_state)
+                found += shares[table.operation] * np.where(told, levels[state], 0.0)
+        return found
+
     def _weight(self, table: _Loaded, fraction: Floats) -> Floats | None:
         """How far a table of a mix counts at these shares of reads: 1 at its own."""
         if table.read_fraction is None:
@@ -117,7 +131,7 @@ class StateResiduals:
                 half[rows] += told.weight * learned
             beside = NORMAL_90 * share_sd * (2.0 if name in ("p99", "p999") else 1.0)
             result.half_width[name][:] = np.hypot(half, beside)
-        _in_order(result)
+        result.put_in_order()
         for told in every:
             seen = told.inside & (told.values["on_knot"] > 0) & (told.values["measured"] > 0.5)
             own = told.rows[told.inside & (total[told.rows] > 1.0 - 1e-9)]
@@ -151,20 +165,12 @@ class StateResiduals:
                 learned, before = NORMAL_90 * told.sd(own), result.half_width[name][rows]
                 kept = told.inside & (own == name)
                 result.half_width[name][rows] = np.where(kept, learned, np.maximum(before, learned))
-            _in_order(result)
+            result.put_in_order()
             seen = told.inside & (told.values["on_knot"] > 0) & (told.values["measured"] > 0.5)
             evidence = np.where(seen, MEASURED, INTERPOLATED)
             result.evidence[rows] = np.where(
                 told.inside, evidence, np.maximum(result.evidence[rows], INTERPOLATED)
             )
-
-
-def _in_order(result: Direction) -> None:
-    """No percentile below a lower one, nor p99 below the mean."""
-    for lower, upper in (("latency", "p99"), ("p50", "p99"), ("p99", "p999")):
-        if upper in result.log_value and lower in result.log_value:
-            value = result.log_value[upper]
-            value[:] = np.fmax(value, result.log_value[lower])
 
 
 class _Loaded:
@@ -176,12 +182,22 @@ class _Loaded:
         self.pattern = PATTERNS.index(one.pattern.value)
         self._lookup = TableLookup(one.table)
         split = [name.rpartition(" ps") for name in one.table.paths]
+        self._states = np.array([int(state) for *_, state in split])
         self._place = np.full(
             (1 + max(int(state) for *_, state in split), len(paths.keys)), -1, dtype=np.intp
         )
         for place, (key, _, state) in enumerate(split):
             if key in paths.keys:
                 self._place[int(state), paths.keys.index(key)] = place
+
+    def least(self, name: str) -> Floats | None:
+        """Least of a value by power state, over every knot; None where it is not in the table."""
+        if name not in self._lookup.names:
+            return None
+        values = self._lookup.grid[self._lookup.names.index(name)]
+        found = np.full(1 + self._states.max(), np.inf)
+        np.minimum.at(found, self._states, values.reshape(len(self._states), -1).min(axis=1))
+        return np.where(np.isfinite(found), found, 0.0)
 
     def places(self, power_state: Codes, code: Codes) -> Codes:
         """The table's path of each row; -1 where it has none."""

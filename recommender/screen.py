@@ -128,6 +128,8 @@ class Judge:
     def _latencies(self) -> set[str]:
         """Latencies that the search needs beside the mean."""
         needed = {quantity for name, quantity in LATENCY_MAXIMA.items() if name in self.limits}
+        if self.predictor.profile.write_buffer_bytes is not None:
+            needed.add("latency_p50_ns")  # a write that finds room in the buffer
         return needed | {self.question.tail}
 
     def search(self, candidates: Candidates) -> Iterator[Judged]:

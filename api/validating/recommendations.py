@@ -45,17 +45,17 @@ def validate(
     drives = min(drives, cases)
     drawn = draw_drives(seed, drives)
     truth = tables(drawn, works, grid or Grid(), kept=kept, tick=tick)
-    recommenders = []
-    for place, drive in enumerate(drawn):
-        own = {work: truth[place, work] for work in works}
-        source = np.random.default_rng([seed, 2, place])
-        profile = fitted(drive, own, source, runs=runs, every=every)
-        recommenders.append(Recommender(profile))
-        if tick is not None:
-            tick("fitting profiles", place + 1, drives)
-    found = []
+    recommenders: list[Recommender] = []
+    found: list[Outcome] = []
     with open_pool(cores()) as pool:
         simulate = simulator(kept, pool)
+        for place, drive in enumerate(drawn):
+            own = {work: truth[place, work] for work in works}
+            source = np.random.default_rng([seed, 2, place])
+            profile = fitted(drive, own, source, runs=runs, every=every, simulate=simulate)
+            recommenders.append(Recommender(profile))
+            if tick is not None:
+                tick("fitting profiles", place + 1, drives)
         for number in range(cases):
             place = number % drives
             work = works[int(np.random.default_rng([seed, 4, number]).integers(len(works)))]

@@ -75,8 +75,9 @@ class SourceRecord(Section):
 class DeviceProfile(Section):
     """Everything fitted for one SSD model; the JSON file is this, field by field.
 
-    `other_conditions` names those of a question that are known to differ from what was measured
-    (`model.validity`): no answer is then better than extrapolated.
+    `write_buffer_bytes` are those that the drive answers before its flash has taken them (its sd is
+    in log units); None: unknown. `other_conditions` names those of a question that are known to
+    differ from what was measured (`model.validity`): no answer is then better than extrapolated.
     """
 
     schema_version: int
@@ -110,6 +111,7 @@ class DeviceProfile(Section):
     state_residuals: list[StateResidual] | None = None
     rebuilt: Rebuilt | None = None
     flush: FlushCost | None = None
+    write_buffer_bytes: Parameter | None = None
     rating: DriveRating = Field(default_factory=DriveRating)
     other_conditions: list[str] = Field(default_factory=list)
     gaps: list[str]

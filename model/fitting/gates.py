@@ -164,14 +164,7 @@ def _littles_law(rows: list[Measurement]) -> tuple[list[Measurement], list[str]]
 
 def _littles_ratio(one: Measurement) -> float:
     """Throughput x mean latency / requests in flight; NaN where the law says nothing."""
-    asked = one.workload
-    held_back = (
-        asked.think_time_ns
-        or asked.flush_every_writes
-        or asked.demand_bytes_per_second
-        or asked.demand_operations_per_second
-    )
-    ratio = None if held_back else one.littles_ratio()
+    ratio = one.littles_ratio() if one.at_full_speed else None
     return float("nan") if ratio is None else ratio
 
 

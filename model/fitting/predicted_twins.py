@@ -58,7 +58,7 @@ def predicted_twins(
         for one in measurements
         if one.configuration.power_state
         and one.workload.operation is not Operation.MIXED
-        and one.workload.demand_bytes_per_second is None
+        and one.at_full_speed
         and profile.surface(one.workload.operation, one.workload.pattern) is not None
         and (one.workload.operation, twin_key(one)) not in seen
     ]

@@ -44,7 +44,9 @@ def power_state_recipes(
     out = []
     directions: tuple[Direction, ...] = (Operation.READ, Operation.WRITE)
     for operation in directions:
-        rows = [one for one in measurements if one.workload.operation is operation]
+        rows = [
+            one for one in measurements if one.workload.operation is operation and one.at_full_speed
+        ]
         for state in range(1, states):
             measured = measured_effect(rows, operation, state)
             if measured is not None:

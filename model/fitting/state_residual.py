@@ -136,7 +136,7 @@ def _belongs(one: Measurement, profile: DeviceProfile, flow: Flow) -> bool:
         one.workload.operation is operation
         and one.workload.pattern is pattern
         and (fraction is None or one.workload.read_fraction == fraction)
-        and one.workload.demand_bytes_per_second is None
+        and one.at_full_speed
         and one.state.device_state != "collecting"
         and (one.state.host_bytes_written_since_purge or 0.0) < full
         and one.configuration.jobs <= (one.conditions.cpu_cores_available or one.configuration.jobs)

@@ -77,7 +77,7 @@ class SurfaceFit:
 def surface_rows(
     recipe: Recipe, one: SurfaceRecipe, measurements: list[Measurement], state: WriteState | None
 ) -> Rows | None:
-    """Collect the rows of one surface: measured at PS0 with the cache in play, and published.
+    """Collect the rows of one surface: as fast as possible at PS0, cache in play; and published.
 
     Rows of a drive that collects garbage belong to the write state, not to the surface; rows of
     more jobs than cores tell of the host's scheduling, not of the drive.
@@ -88,6 +88,7 @@ def surface_rows(
         for m in measurements
         if m.workload.operation == one.operation
         and m.workload.pattern == one.pattern
+        and m.at_full_speed
         and (m.configuration.power_state or 0) == 0
         and m.state.device_state not in ("collecting",)
         and (m.state.host_bytes_written_since_purge or 0.0) < full

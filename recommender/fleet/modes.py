@@ -250,7 +250,7 @@ class DriveModel:
         """
         assert judged.watts.device is not None
         law = judged.prediction["device_power_watts"].value
-        factor = judged.prediction.activity.watts_factor
+        factor = judged.prediction.activity.awake_factor
         at = idle_gaps.levels(self.profile, judged.frame, law, factor)
         assert at is not None
         nothing = np.zeros(len(judged.frame))

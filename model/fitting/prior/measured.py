@@ -68,6 +68,7 @@ def flow_rows(measurements: Sequence[Measurement], host_cores: int) -> dict[str,
             for one in measurements
             if one.workload.operation.value == operation
             and one.workload.pattern.value == pattern
+            and one.at_full_speed
             and not one.configuration.power_state
             and one.state.device_state not in ("collecting",)
             and not stands_apart(str(one.conditions.session_id or one.conditions.series_id or ""))
