@@ -319,7 +319,7 @@ class _Runs:
         for step in steps:
             needed = self.seconds_per_byte * self.owed
             busy = np.minimum(needed / step, 1.0) if needed.any() else np.zeros_like(needed)
-            with np.errstate(invalid="ignore", divide="ignore"):
+            with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
                 left = np.nan_to_num(1.0 - step / needed, nan=1.0, neginf=0.0)
             left = np.clip(left, 0.0, 1.0)
             done = self.owed * (1.0 - left)
