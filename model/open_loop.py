@@ -37,6 +37,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,8 +60,6 @@ _SHARPEST, _SOFTEST = 0.02, 0.98
 """1/k lies between: of a corner, and of balanced stations. A knee of one request is a corner."""
 _MOST_VARIABLE = 4.0
 """Largest squared coefficient of variation of service that is read off percentiles."""
-_BLOCK = 8192
-"""Rows at a time: the temporaries of a block stay in the cache."""
 
 LOG_ODDS: Mapping[str, float] = {
     "p50": float(np.log(2.0)),
@@ -118,8 +118,8 @@ def sojourn(
 
     Args:
         loop: The closed loop. `alone` needs "latency" and each of `names`, `full` each of `names`
-            but "latency". A "p99" in `full` also tells how variable service is; without it service
-            counts as exponential.
+            but "latency". A "p99" in `full` also tells how variable service is; where it is missing
+            or NaN, service counts as exponential.
         arrivals: How requests arrive.
         names: The quantities wanted.
 
@@ -127,12 +127,11 @@ def sojourn(
         ns by name, shape (n,). Infinite where the rate is the capacity or more. Percentiles that
         are wanted together are ordered.
     """
-    rows = len(loop.capacity_per_second)
-    found = {name: np.empty(rows) for name in names}
-    for start in range(0, rows, _BLOCK):
-        part = slice(start, start + _BLOCK)
-        for name, value in _block(_rows(loop, part), _arriving(arrivals, part), names).items():
-            found[name][part] = value
+    queues = queues_of(loop, arrivals)
+    found = {name: latency(queues, loop, name) for name in names}
+    told = [name for name in LOG_ODDS if name in names]
+    for lower, upper in pairwise(told):
+        found[upper] = np.maximum(found[upper], found[lower])
     return found
 
 
@@ -178,33 +177,9 @@ def error_log_sd(
     return np.asarray(half / NORMAL_90)
 
 
-def _cut(value: Floats | float, part: slice) -> Floats | float:
-    return value[part] if isinstance(value, np.ndarray) and value.ndim else value
-
-
-def _rows(loop: ClosedLoop, part: slice) -> ClosedLoop:
-    return ClosedLoop(
-        loop.capacity_per_second[part],
-        loop.in_flight[part],
-        {name: value[part] for name, value in loop.alone.items()},
-        {name: value[part] for name, value in loop.full.items()},
-        _cut(loop.sharpness, part),
-        _cut(loop.buffer_requests, part),
-        _cut(loop.buffered_share, part),
-    )
-
-
-def _arriving(arrivals: ArrivalProcess, part: slice) -> ArrivalProcess:
-    return ArrivalProcess(
-        _cut(arrivals.per_second, part),
-        _cut(arrivals.burst_requests, part),
-        _cut(arrivals.variability, part),
-    )
-
-
 @dataclass(frozen=True)
-class _Queues:
-    """Terms of a block that do not depend on the quantity; arrays of shape (n,), times in ns.
+class Queues:
+    """Terms of an open loop that do not depend on the quantity; arrays of shape (n,), times in ns.
 
     Attributes:
         alone: Mean latency with one request in flight.
@@ -226,43 +201,57 @@ class _Queues:
     relieved: Floats | float
     overloaded: NDArray[np.bool_]
 
+    @cached_property
+    def mean(self) -> Floats:
+        """Mean latency from arrival; of overloaded rows no number."""
+        return self.inside + self.waiting
+
+    @cached_property
+    def delay(self) -> Floats:
+        """Mean delay inside the drive, for what else is in flight."""
+        return np.maximum(self.inside - self.alone, 0.0)
+
+    @cached_property
+    def spread(self) -> Floats:
+        """p99 of that delay."""
+        return _collisions(self.delay, self.alone)
+
+    @cached_property
+    def against(self) -> Floats:
+        """The same with all slots taken."""
+        return _collisions(self.full - self.alone, self.alone)
+
 
 @np.errstate(divide="ignore")  # no load and no wait have logs of minus infinity
-def _block(loop: ClosedLoop, arrivals: ArrivalProcess, names: Sequence[str]) -> dict[str, Floats]:
-    """`sojourn` of rows that fit the cache."""
-    queues = _queues(loop, arrivals)
-    mean = queues.inside + queues.waiting
-    found = {"latency": mean} if "latency" in names else {}
-    if len(found) < len(names):
-        delay = np.maximum(queues.inside - queues.alone, 0.0)
-        spread = _collisions(delay, queues.alone)
-        against = _collisions(queues.full - queues.alone, queues.alone)
-    below: Floats | None = None
-    for name, odds in LOG_ODDS.items():
-        if name not in names:
-            continue
-        if name == "p50":
-            # of exponential delays: exact for M/M/1
-            value = loop.alone[name] + odds * (delay + queues.waiting)
-        else:
-            part = odds / LOG_ODDS["p99"]
-            # the closed loop tells how much worse than collisions this drive is
-            worse = loop.full[name] / (queues.alone + part * against)
-            if np.ndim(queues.relieved):
-                worse = worse ** (1.0 - queues.relieved)
-            drive = loop.alone[name] + worse * part * spread
-            wait = queues.late
-            for log_share, scale in queues.tails:
-                wait = np.maximum(wait, queues.late + scale * np.maximum(log_share + odds, 0.0))
-            value = mean + np.hypot(
-                np.maximum(drive - queues.inside, 0.0), np.maximum(wait - queues.waiting, 0.0)
-            )
-        below = value if below is None else np.maximum(value, below)
-        found[name] = below
+def latency(queues: Queues, loop: ClosedLoop, name: str) -> Floats:
+    """One quantity of `sojourn`.
+
+    Args:
+        queues: Of the loop and its arrivals.
+        loop: The closed loop.
+        name: "latency", "p50", "p99" or "p999".
+    """
+    value = queues.mean
+    if name == "p50":
+        # of exponential delays: exact for M/M/1
+        value = loop.alone[name] + LOG_ODDS[name] * (queues.delay + queues.waiting)
+    elif name != "latency":
+        odds = LOG_ODDS[name]
+        part = odds / LOG_ODDS["p99"]
+        # the closed loop tells how much worse than collisions this drive is
+        worse = loop.full[name] / (queues.alone + part * queues.against)
+        if np.ndim(queues.relieved):
+            worse = worse ** (1.0 - queues.relieved)
+        drive = loop.alone[name] + worse * part * queues.spread
+        wait = queues.late
+        for log_share, scale in queues.tails:
+            wait = np.maximum(wait, queues.late + scale * np.maximum(log_share + odds, 0.0))
+        value = value + np.hypot(
+            np.maximum(drive - queues.inside, 0.0), np.maximum(wait - queues.waiting, 0.0)
+        )
     if queues.overloaded.any():
-        for value in found.values():
-            value[queues.overloaded] = np.inf
-    return found
+        value = np.where(queues.overloaded, np.inf, value)
+    return value
 
 
 def _collisions(delay: Floats, alone: Floats) -> Floats:
@@ -270,7 +259,9 @@ def _collisions(delay: Floats, alone: Floats) -> Floats:
     return SPREAD * np.sqrt(delay * alone) + DRIFT * delay
 
 
-def _queues(loop: ClosedLoop, arrivals: ArrivalProcess) -> _Queues:
+@np.errstate(divide="ignore")
+def queues_of(loop: ClosedLoop, arrivals: ArrivalProcess) -> Queues:
+    """What waits where, for any quantity; arguments as of `sojourn`."""
     slots, alone, burst = loop.in_flight, loop.alone["latency"], arrivals.burst_requests
     each = 1e9 / loop.capacity_per_second
     load = arrivals.per_second / loop.capacity_per_second
@@ -322,7 +313,7 @@ def _queues(loop: ClosedLoop, arrivals: ArrivalProcess) -> _Queues:
         tails = [(np.log(waits), scale)]
     if np.ndim(late):
         waiting = waiting + late * (late + each) / (2.0 * each * burst)
-    return _Queues(alone, full, inside, waiting, tails, late, relieved, overloaded)
+    return Queues(alone, full, inside, waiting, tails, late, relieved, overloaded)
 
 
 def _service_variability(loop: ClosedLoop, full: Floats) -> Floats | float:
@@ -335,7 +326,7 @@ def _service_variability(loop: ClosedLoop, full: Floats) -> Floats | float:
         return 1.0
     above = np.maximum(loop.full["p99"] / full - 1.0, 0.0)
     varies = above / (2.326 + 0.3548 * above)
-    return np.minimum(varies * varies, _MOST_VARIABLE)
+    return np.where(np.isnan(varies), 1.0, np.minimum(varies * varies, _MOST_VARIABLE))
 
 
 def _among_its_burst(

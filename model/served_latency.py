@@ -143,6 +143,9 @@ class ServedLatency:
     write_share: Floats
     buffer_requests: Floats
     flush: Flush | None = None
+    _loops: dict[float, tuple[open_loop.ClosedLoop, open_loop.Queues]] = field(
+        default_factory=dict, init=False, compare=False
+    )
     _known: dict[tuple[str, float], Floats] = field(default_factory=dict, init=False, compare=False)
 
     def at(self, name: str, scale: float = 0.0) -> Floats:
@@ -174,49 +177,51 @@ class ServedLatency:
         full = _end(self.full[name], scale)
         if self.arrivals is Arrivals.CLOSED:
             return full
-        shift = self.log_down if scale > 0.0 else self.log_up
-        capacity = self.capacity * np.exp(-scale * shift) if scale else self.capacity
+        capacity = self._capacity(scale)
         load = self.rate / capacity
         if self.arrivals is Arrivals.BURSTS:
             found = full + _burst_wait(name, load, 1e9 * self.in_flight / capacity)
             return np.where(load < 1.0, found, np.inf)
-        found = self._open(name, scale, capacity, full)
+        wanted = QUANTITIES[name]
+        loop, queues = self._open(scale)
+        found = open_loop.latency(queues, loop, wanted)
         if scale == 0.0:
             return found
         # the model's own error is independent of what the profile errs by at the end's load
-        sd = open_loop.error_log_sd(load, QUANTITIES[name], self.buffer_requests > 0.0)
+        sd = open_loop.error_log_sd(load, wanted, self.buffer_requests > 0.0)
         return _joined(self._queued(name, 0.0), found, scale, sd)
 
-    def _open(self, name: str, scale: float, capacity: Floats, full: Floats) -> Floats:
-        assert self.alone is not None
-        wanted = QUANTITIES[name]
-        alone = {wanted: _end(self.alone[name], scale)}
-        alone.setdefault("latency", _end(self.alone[MEAN], scale))
-        if self.buffer_requests.any():
-            alone = self._buffered(alone, capacity, scale)
-        tails = {} if name == MEAN else {wanted: full}
-        spread = self.full.bands.get("latency_p99_ns")
-        if "p99" not in tails and spread is not None and not np.isnan(spread.value).any():
-            tails["p99"] = _end(spread, scale)
-        loop = open_loop.ClosedLoop(
-            capacity, self.in_flight, alone, tails,
-            buffer_requests=self.buffer_requests, buffered_share=self.write_share,
-        )  # fmt: skip
-        variability = 0.0 if self.arrivals is Arrivals.EVEN else 1.0
-        arriving = open_loop.ArrivalProcess(self.rate, variability=variability)
-        return open_loop.sojourn(loop, arriving, (wanted,))[wanted]
+    def _capacity(self, scale: float) -> Floats:
+        shift = self.log_down if scale > 0.0 else self.log_up
+        return self.capacity * np.exp(-scale * shift) if scale else self.capacity
 
-    def _buffered(
-        self, alone: dict[str, Floats], capacity: Floats, scale: float
-    ) -> dict[str, Floats]:
+    def _open(self, scale: float) -> tuple[open_loop.ClosedLoop, open_loop.Queues]:
+        """The open loop of all that was predicted; latencies at one end share most of its terms."""
+        if scale not in self._loops:
+            assert self.alone is not None
+            capacity = self._capacity(scale)
+            names = [name for name in QUANTITIES if name in self.full.bands]
+            alone = {QUANTITIES[name]: _end(self.alone[name], scale) for name in names}
+            if self.buffer_requests.any():
+                alone = self._buffered(alone, capacity)
+            full = {QUANTITIES[name]: _end(self.full[name], scale) for name in names}
+            loop = open_loop.ClosedLoop(
+                capacity, self.in_flight, alone, full,
+                buffer_requests=self.buffer_requests, buffered_share=self.write_share,
+            )  # fmt: skip
+            variability = 0.0 if self.arrivals is Arrivals.EVEN else 1.0
+            arriving = open_loop.ArrivalProcess(self.rate, variability=variability)
+            self._loops[scale] = loop, open_loop.queues_of(loop, arriving)
+        return self._loops[scale]
+
+    def _buffered(self, alone: dict[str, Floats], capacity: Floats) -> dict[str, Floats]:
         """Latencies of a single request whose writes find room in the buffer.
 
         One write after the other may fill the drive, so that most of the mean and all of the tail
         of a closed loop are waits for the flash; half of the writes found room. Of a mix the median
         tells of them the less the more reads it has, and nothing where they are half of it.
         """
-        assert self.alone is not None
-        median = _end(self.alone["latency_p50_ns"], scale)
+        median = alone["p50"]
         fills = 1e9 / alone["latency"] >= FILLS * capacity
         told = np.maximum(2.0 * self.write_share - 1.0, 0.0) ** 2
         weight = np.where(fills & (self.buffer_requests > 0.0), told, 0.0)
