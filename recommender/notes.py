@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from iojoule.datasets.profile import FACTS_RECIPE, DeviceProfile
+from iojoule.datasets.profile import EARLIER_LAW, FACTS_RECIPE, DeviceProfile
 from iojoule.datasets.vocabulary import Completion, Engine, MixDispatch, Operation
 from iojoule.model.host_settings import HOST
 from iojoule.model.served_latency import Arrivals
@@ -31,6 +31,8 @@ def write(
 ) -> list[str]:
     """Notes of an answer, most important first."""
     notes = [profile.gaps[0]] if profile.recipe == FACTS_RECIPE else []
+    if EARLIER_LAW in profile.gaps and question.scope is not Scope.DEVICE:
+        notes.append(EARLIER_LAW)
     if choice.passed is not None:
         notes.append(
             f"no change: no candidate saves {workload.least_saving_percent:g} % with a probability "

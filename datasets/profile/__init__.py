@@ -43,6 +43,7 @@ from iojoule.datasets.profile.files import (
     write_profile,
 )
 from iojoule.datasets.profile.host import (
+    EARLIER_LAW,
     POWER_PARAMETERS,
     Clock,
     DramPower,
@@ -87,6 +88,7 @@ from iojoule.datasets.profile.state_residual import StateResidual
 
 __all__ = [
     "CEILING_COMMANDS",
+    "EARLIER_LAW",
     "FACTS_RECIPE",
     "HOST_PROFILE_SCHEMA_VERSION",
     "POWER_PARAMETERS",

@@ -184,7 +184,8 @@ _EARLIER_NAMES = {"uncore_watts": "package_watts", "job_watts": "awake_core_watt
 
 EARLIER_LAW = (
     "CPU power: fitted by an earlier version, whose factors by engine and scheduler are no longer "
-    "used and whose wall slope was raised to 1 where it was below; fit or measure it again"
+    "used and whose wall slope was raised to 1 where it was below: answers differ from what that "
+    "version said; fit it again (iojoule fit)"
 )
 """The gap of a document whose host was carried over."""
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.profile import EARLIER_LAW, DeviceProfile
 from iojoule.datasets.schema import Workload
 from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.facts import facts_of
@@ -382,3 +382,12 @@ def test_no_interval_of_a_drives_watts_exceeds_what_its_state_allows(device: str
             cap = power.cap_watts[row.configuration.power_state or 0]
             assert row.device_power_watts.value <= row.device_power_watts.high
             assert row.device_power_watts.high <= cap * (1 + 1e-9)
+
+
+def test_a_host_that_an_earlier_version_fitted_is_named_where_its_watts_count(
+    make_profile: Callable[..., DeviceProfile],
+) -> None:
+    profile = make_profile(gaps=[EARLIER_LAW])
+    for scope, told in (("device", False), ("device_cpu", True)):
+        asked = parse_workload({"workload": {"operation": "read"}, "scope": scope})
+        assert (EARLIER_LAW in Recommender(profile).recommend(asked).notes) is told
