@@ -144,6 +144,12 @@ class Frame:
     def __len__(self) -> int:
         return len(self.request_bytes)
 
+    @property
+    def polls(self) -> NDArray[np.bool_]:
+        """Whether a thread spins, for completions or for submissions."""
+        polled = self.completion == COMPLETIONS.index("polled")
+        return np.asarray(polled | self.submission_polling)
+
     def take(self, rows: Any) -> Frame:
         """Some of the questions: a slice (as views), a mask or places."""
         return Frame(*(getattr(self, field.name)[rows] for field in fields(self)))

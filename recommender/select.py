@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.model.frame import COMPLETIONS, Frame
+from iojoule.model.frame import Frame
 from iojoule.model.normal import NORMAL_90, share_below
 from iojoule.model.sensitivity import (
     Contrast,
@@ -149,7 +149,7 @@ class _Compared:
             self.probability = _probability(judge, judged, saved)
         self.fair = np.ones(len(others), dtype=bool)
         if question.scope is Scope.DEVICE:
-            self.fair = _polls_no_more(frame)
+            self.fair = ~frame.polls[1:] | frame.polls[0]
             if "cpu" in power and "device" in power:
                 drive, cpu = (
                     energies(layout, power[name], idle[name], work, 0).joules_per_byte
@@ -168,12 +168,6 @@ class _Compared:
     def frames(self, rows: Rows) -> Frame:
         """Some rows of the pool."""
         return self._pool.take(rows)
-
-
-def _polls_no_more(frame: Frame) -> Flags:
-    """Which rows after the first poll only where the first one does."""
-    polls = (frame.completion == COMPLETIONS.index("polled")) | frame.submission_polling
-    return np.asarray(~polls[1:] | polls[0])
 
 
 def _probability(judge: Judge, judged: Judged, saved: Contrast) -> Floats:

@@ -210,9 +210,12 @@ class DriveModel:
         asked = _part_of(workload, part, self.confidence, share_bytes_per_second)
         candidates = build_candidates(self.profile, self.predictor.performance.paths, asked)
         judge = self._judge(asked, candidates.current.request_bytes)
+        polling = candidates.current_frame().polls[0]
         kept: list[tuple[Frame, Floats]] = []
         for judged in judge.search(candidates):
-            frame, good = judged.frame, np.flatnonzero(judged.feasible)
+            # where the drives alone count, nothing starts to poll: the CPU would pay for it
+            allowed = judged.feasible & (self.with_cpu | polling | ~judged.frame.polls)
+            frame, good = judged.frame, np.flatnonzero(allowed)
             costs = self._costs(judged, judge.question.demand.rest, drives_per_host)[good]
             best = pareto.non_dominated(costs)
             if best.any():

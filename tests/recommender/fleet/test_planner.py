@@ -206,6 +206,16 @@ def test_a_mode_at_its_share_draws_what_the_recommender_says(profile: DeviceProf
         assert drawn == pytest.approx(row.device_power_watts.value, rel=0.25)
 
 
+def test_where_the_drives_alone_count_nothing_starts_to_poll(profile: DeviceProfile) -> None:
+    free = {"engine": ["io_uring"], "completion": ["interrupt", "polled"], "queue_depth": [1, 8]}
+    asked = {"workload": {"operation": "read"}, "free": free, "concurrency_max": 8}
+    model = DriveModel(profile, 0.9, Scope.DEVICE)
+    for completion, may in (("interrupt", {"interrupt"}), ("polled", {"interrupt", "polled"})):
+        today = {"engine": "io_uring", "completion": completion}
+        modes = model.modes(parse_workload(asked | {"current": today}), Part.ALL, None)
+        assert {str(mode.configuration.completion) for mode in modes} <= may
+
+
 def test_a_file_that_says_the_impossible_is_refused_by_name(tmp_path: Path) -> None:
     for change, said in (
         ({"drives": [{**stated()["drives"][0], "domain": "nowhere"}]}, "no domain 'nowhere'"),
