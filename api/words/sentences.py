@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isfinite
 
 from iojoule.api.words.configurations import bound, plain_name, same_setting, setting
 from iojoule.api.words.quantities import digits, quantity, size
@@ -168,6 +169,11 @@ def short(one: Shortfall) -> str:
     name = one.bound.removesuffix("_min").removesuffix("_max")
     if one.unknown:
         return f"{plain_name(name)}: not shown to hold, for the cost of a flush is not known"
+    if not isfinite(one.missed_by):
+        return (
+            f"{plain_name(name)}: may grow without bound, for the demand may be all it can carry; "
+            f"bound {quantity(name, one.limit)}"
+        )
     return (
         f"{plain_name(name)}: reaches {quantity(name, one.reached)}, bound "
         f"{quantity(name, one.limit)}, missed by {quantity(name, one.missed_by)} "

@@ -37,6 +37,8 @@ def differences(found: Outcome) -> Table:
     rows = []
     for each in found.differences:
         name = each.quantity
+        if name == "power_watts" and found.base.answer.scope == "device":
+            continue  # the drives' again
         told = (
             quantity(name, one.value, one.low, one.high)
             for one in (each.base, each.changed, each.change)
