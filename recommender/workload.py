@@ -9,7 +9,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import (
@@ -115,6 +123,13 @@ UNMODELLED = tuple(name for name in Current.model_fields if name not in Free.mod
 """Configuration fields whose effect no profile knows: kept as they are."""
 
 
+_REMEDIES = {
+    "horizon_seconds": "say how long the demand lasts, or leave it out for a year",
+    "concurrency_max": 'say how many requests the application can keep in flight, or "unbounded", '
+    "or leave it out for as many as today",
+}
+
+
 class WorkloadProfile(Section):
     """One question to the recommender.
 
@@ -168,6 +183,13 @@ class WorkloadProfile(Section):
             limit = data.pop("max_concurrency")
             data.setdefault("concurrency_max", limit)
         return data
+
+    @field_validator("horizon_seconds", "concurrency_max", mode="before")
+    @classmethod
+    def _not_nothing(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, int | float) and not isinstance(value, bool) and value <= 0:
+            raise ValueError(f"{value:g} is nothing to serve; {_REMEDIES[str(info.field_name)]}")
+        return value
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

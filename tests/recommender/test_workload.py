@@ -182,7 +182,9 @@ def test_what_is_no_length_of_time_is_refused_by_field(text: str) -> None:
     assert refused.value.field == "horizon_seconds"
 
 
-def test_a_horizon_of_nothing_is_refused_by_field() -> None:
-    with pytest.raises(InputError) as refused:
-        parse_workload({"workload": {"operation": "write"}, "horizon_seconds": 0})
-    assert refused.value.field == "horizon_seconds"
+@pytest.mark.parametrize("name", ["horizon_seconds", "concurrency_max"])
+@pytest.mark.parametrize("nothing", [0, -3, 0.0])
+def test_no_time_and_no_requests_are_refused_with_the_remedy(name: str, nothing: float) -> None:
+    with pytest.raises(InputError, match="leave it out") as refused:
+        parse_workload({"workload": {"operation": "write"}, name: nothing})
+    assert refused.value.field == name
