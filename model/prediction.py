@@ -34,7 +34,7 @@ class Activity:
             other rate.
         write_share: Share of the busy time that writes take, 0 to 1.
         buffer_requests: Requests, reads of a mix among them, that come while the drive's write
-            buffer fills; 0 where it has none or nobody knows, and for reads.
+            buffer fills; NaN where nobody knows its size, 0 for reads.
         watts_factor: Drive's power over what its law says, where runs in several power states
             showed it; else 1.
         awake_factor: The same where next to nothing is asked: the least of the power state.

@@ -275,11 +275,10 @@ class Predictor:
 
     def _buffer_requests(self, frame: Frame) -> Floats:
         buffer = self.profile.write_buffer_bytes
-        if buffer is None:
-            return np.zeros(len(frame))
+        size = np.nan if buffer is None else buffer.value
         written = frame.request_bytes * (1.0 - frame.read_fraction)
         with np.errstate(divide="ignore"):
-            return np.asarray(np.where(written > 0.0, buffer.value / written, 0.0))
+            return np.asarray(np.where(written > 0.0, size / written, 0.0))
 
 
 def _write_share(mixed: Direction, fraction: Floats) -> Floats:

@@ -31,6 +31,9 @@ PERCENTILES = {"latency_p50_ns": 0.5, "latency_p99_ns": 0.99, "latency_p999_ns":
 
 MEAN = "latency_mean_ns"
 
+NEVER_FULL = 1e6
+"""Requests that a buffer takes that is never full."""
+
 FILLS = 0.85
 """A single request in flight that reaches this share of the capacity fills the drive."""
 
@@ -128,7 +131,8 @@ class ServedLatency:
         log_up: Likewise to the upper end.
         in_flight: Requests that the queue holds.
         write_share: Share of writes, 0 to 1.
-        buffer_requests: Requests that the write buffer takes; 0: none, or unknown (`Activity`).
+        buffer_requests: Requests that the write buffer takes; NaN: nobody knows (`Activity`). Then
+            values and upper ends are those without any, lower ends those of one that never fills.
         flush: What flushes add; None where the work has none.
     """
 
@@ -188,12 +192,17 @@ class ServedLatency:
         if scale == 0.0:
             return found
         # the model's own error is independent of what the profile errs by at the end's load
-        sd = open_loop.error_log_sd(load, wanted, self.buffer_requests > 0.0)
+        sd = open_loop.error_log_sd(load, wanted, self._buffer(scale) > 0.0)
         return _joined(self._queued(name, 0.0), found, scale, sd)
 
     def _capacity(self, scale: float) -> Floats:
         shift = self.log_down if scale > 0.0 else self.log_up
         return self.capacity * np.exp(-scale * shift) if scale else self.capacity
+
+    def _buffer(self, scale: float) -> Floats:
+        """Requests that the write buffer takes at an end of the interval."""
+        unknown = NEVER_FULL if scale < 0.0 else 0.0
+        return np.where(np.isnan(self.buffer_requests), unknown, self.buffer_requests)
 
     def _open(self, scale: float) -> tuple[open_loop.ClosedLoop, open_loop.Queues]:
         """The open loop of all that was predicted; latencies at one end share most of its terms."""
@@ -202,29 +211,33 @@ class ServedLatency:
             capacity = self._capacity(scale)
             names = [name for name in QUANTITIES if name in self.full.bands]
             alone = {QUANTITIES[name]: _end(self.alone[name], scale) for name in names}
-            if self.buffer_requests.any():
-                alone = self._buffered(alone, capacity)
+            buffer = self._buffer(scale)
+            if buffer.any() and "p50" in alone:
+                alone = self._buffered(alone, capacity, buffer)
             full = {QUANTITIES[name]: _end(self.full[name], scale) for name in names}
             loop = open_loop.ClosedLoop(
                 capacity, self.in_flight, alone, full,
-                buffer_requests=self.buffer_requests, buffered_share=self.write_share,
+                buffer_requests=buffer, buffered_share=self.write_share,
             )  # fmt: skip
             variability = 0.0 if self.arrivals is Arrivals.EVEN else 1.0
             arriving = open_loop.ArrivalProcess(self.rate, variability=variability)
             self._loops[scale] = loop, open_loop.queues_of(loop, arriving)
         return self._loops[scale]
 
-    def _buffered(self, alone: dict[str, Floats], capacity: Floats) -> dict[str, Floats]:
+    def _buffered(
+        self, alone: dict[str, Floats], capacity: Floats, buffer: Floats
+    ) -> dict[str, Floats]:
         """Latencies of a single request whose writes find room in the buffer.
 
         One write after the other may fill the drive, so that most of the mean and all of the tail
-        of a closed loop are waits for the flash; half of the writes found room. Of a mix the median
-        tells of them the less the more reads it has, and nothing where they are half of it.
+        of a closed loop are waits for the flash; half of the writes found room, and where it is
+        never full all do. Of a mix the median tells of them the less the more reads it has, and
+        nothing where they are half of it.
         """
         median = alone["p50"]
-        fills = 1e9 / alone["latency"] >= FILLS * capacity
+        fills = (1e9 / alone["latency"] >= FILLS * capacity) | (buffer == NEVER_FULL)
         told = np.maximum(2.0 * self.write_share - 1.0, 0.0) ** 2
-        weight = np.where(fills & (self.buffer_requests > 0.0), told, 0.0)
+        weight = np.where(fills & (buffer > 0.0), told, 0.0)
         return {
             name: value * (np.fmin(median, value) / value) ** weight
             for name, value in alone.items()

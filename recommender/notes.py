@@ -44,13 +44,7 @@ def write(
             "nothing was said about what runs today ([current]), so no saving is stated: rows are "
             "ranked, the first has the lowest expected objective"
         )
-    flush = question.demand.flush
-    if flush is not None and not flush.is_known:
-        notes.append(
-            "what a flush or forced write costs on this drive is not known, so bounds on "
-            "throughput and latency are not shown to hold: measure with and without "
-            "(flush_every_writes in a plan) and fit"
-        )
+    notes += _not_known(profile, workload, question)
     notes += _energy(profile, workload, question)
     notes += _current(workload, current)
     if recommended is not None and current is not None:
@@ -98,6 +92,26 @@ def write(
             "no p99 latency is known for this workload: the front minimises the mean latency"
         )
     return [*notes, *workload.notes]
+
+
+def _not_known(profile: DeviceProfile, workload: WorkloadProfile, question: Question) -> list[str]:
+    """What nobody measured of the drive's write cache, and what would tell."""
+    notes, flush = [], question.demand.flush
+    if flush is not None and not flush.is_known:
+        notes.append(
+            "what a flush or forced write costs on this drive is not known, so bounds on "
+            "throughput and latency are not shown to hold: measure with and without "
+            "(flush_every_writes in a plan) and fit"
+        )
+    writes = workload.workload.operation is not Operation.READ
+    by_chance = question.demand.arrivals in (Arrivals.POISSON, Arrivals.EVEN)
+    if writes and by_chance and profile.write_buffer_bytes is None:
+        notes.append(
+            "the drive's write buffer is not known: latencies are those without any, and may be as "
+            "short as their lower ends; measure writes with a demand (demand_bytes_per_second in "
+            "a plan, engine libaio) and fit"
+        )
+    return notes
 
 
 def _state(workload: WorkloadProfile, found: Balance, candidates: Candidates) -> str:

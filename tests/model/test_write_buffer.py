@@ -62,12 +62,16 @@ def buffered(profile: DeviceProfile, size: float | None) -> DeviceProfile:
     return profile.model_copy(update={"write_buffer_bytes": told or None})
 
 
-def answers(profile: DeviceProfile, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def answers(
+    profile: DeviceProfile, rows: list[dict[str, Any]], end: str = "value"
+) -> dict[str, Any]:
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     frame, _ = make_frame(profile, columns, len(rows))
     predictor = Predictor(profile)
     told = at_demands(predictor, frame, predictor.predict(frame), demands(frame, columns))
-    return {name: told[name].value for name in ("latency_mean_ns", "latency_p99_ns", "iops")}
+    return {
+        name: getattr(told[name], end) for name in ("latency_mean_ns", "latency_p99_ns", "iops")
+    }
 
 
 def paced(profile: DeviceProfile, loads: tuple[float, ...] = LOADS) -> list[Measurement]:
@@ -159,3 +163,19 @@ def test_with_a_buffer_writes_answer_sooner_and_the_queue_still_fills(
     assert (small < without).all()
     for one in (without, small, large):
         assert (np.diff(one) > 0).all()
+
+
+def test_where_nobody_knows_the_buffer_intervals_reach_from_none_to_one_that_is_never_full(
+    profile: DeviceProfile,
+) -> None:
+    rows = [
+        {"operation": "write", "pattern": "random", "request_bytes": 65536, **QUEUE,
+         "demand_operations_per_second": rate, "arrival_process": "poisson"}
+        for rate in (3000.0, 6000.0)
+    ]  # fmt: skip
+    unknown, small, large = (buffered(profile, size) for size in (None, 1.0, 1e12))
+    for name in ("latency_mean_ns", "latency_p99_ns"):
+        low, value, high = (answers(unknown, rows, end)[name] for end in ("low", "value", "high"))
+        assert (low <= answers(large, rows)[name]).all()
+        assert (value >= answers(small, rows)[name]).all()
+        assert (high > value).all()
