@@ -29,12 +29,12 @@ class Direction:
     log_drive: Floats | None = None
     write_share: Floats | None = None
 
-    def put_in_order(self, rows: NDArray[np.bool_] | slice = slice(None)) -> None:
-        """Raise percentiles in place to a lower one, and p99 to the mean, in some rows."""
+    def put_in_order(self, rows: NDArray[np.bool_] | bool = True) -> None:
+        """Raise percentiles in place to a lower one, and p99 to the mean, where `rows` is true."""
         for lower, upper in (("latency", "p99"), ("p50", "p99"), ("p99", "p999")):
             if upper in self.log_value and lower in self.log_value:
                 value = self.log_value[upper]
-                value[rows] = np.fmax(value[rows], self.log_value[lower][rows])
+                np.fmax(value, self.log_value[lower], out=value, where=rows)
 
 
 def merge(parts: list[tuple[Codes, Direction]], rows: int) -> Direction:

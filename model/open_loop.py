@@ -167,13 +167,15 @@ def error_log_sd(
         buffered: Whether `ClosedLoop.buffer_requests` is above 0.
 
     Returns:
-        Log sd. Rows of writes whose buffer is left out are overestimated, by up to a factor of ten
-        near capacity; no interval says so.
+        Log sd. It leaves out that writes whose buffer is not known answer far sooner than told.
     """
     grown = -np.log1p(-np.minimum(load, 0.999))
-    (plain, steep), (relieved, steeper) = _ERRORS[name], _BUFFERED_ERRORS[name]
-    filling = relieved + steeper * grown + BUFFER_FILLS * grown**3
-    half = np.where(buffered, filling, plain + steep * grown)
+    plain, steep = _ERRORS[name]
+    half = plain + steep * grown
+    if np.any(buffered):
+        relieved, steeper = _BUFFERED_ERRORS[name]
+        filling = relieved + steeper * grown + BUFFER_FILLS * grown**3
+        half = np.where(buffered, filling, half)
     return np.asarray(half / NORMAL_90)
 
 

@@ -192,17 +192,12 @@ class ServedLatency:
         if scale == 0.0:
             return found
         # the model's own error is independent of what the profile errs by at the end's load
-        sd = open_loop.error_log_sd(load, wanted, self._buffer(scale) > 0.0)
+        sd = open_loop.error_log_sd(load, wanted, np.asarray(loop.buffer_requests) > 0.0)
         return _joined(self._queued(name, 0.0), found, scale, sd)
 
     def _capacity(self, scale: float) -> Floats:
         shift = self.log_down if scale > 0.0 else self.log_up
         return self.capacity * np.exp(-scale * shift) if scale else self.capacity
-
-    def _buffer(self, scale: float) -> Floats:
-        """Requests that the write buffer takes at an end of the interval."""
-        unknown = NEVER_FULL if scale < 0.0 else 0.0
-        return np.where(np.isnan(self.buffer_requests), unknown, self.buffer_requests)
 
     def _open(self, scale: float) -> tuple[open_loop.ClosedLoop, open_loop.Queues]:
         """The open loop of all that was predicted; latencies at one end share most of its terms."""
@@ -211,7 +206,8 @@ class ServedLatency:
             capacity = self._capacity(scale)
             names = [name for name in QUANTITIES if name in self.full.bands]
             alone = {QUANTITIES[name]: _end(self.alone[name], scale) for name in names}
-            buffer = self._buffer(scale)
+            unknown = NEVER_FULL if scale < 0.0 else 0.0
+            buffer = np.where(np.isnan(self.buffer_requests), unknown, self.buffer_requests)
             if buffer.any() and "p50" in alone:
                 alone = self._buffered(alone, capacity, buffer)
             full = {QUANTITIES[name]: _end(self.full[name], scale) for name in names}

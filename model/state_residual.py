@@ -99,7 +99,8 @@ class StateResiduals:
         found = np.zeros(len(frame))
         shares = {"read": frame.read_fraction, "write": 1.0 - frame.read_fraction}
         for table in self._loaded:
-            if table.operation in shares and (levels := table.least(name)) is not None:
+            if table.operation in shares and name in table.least:
+                levels = table.least[name]
                 state = np.minimum(frame.power_state, len(levels) - 1)
                 told = (frame.pattern == table.pattern) & (state == frame.power_state)
                 found += shares[table.operation] * np.where(told, levels[state], 0.0)
@@ -173,6 +174,16 @@ class StateResiduals:
             )
 
 
+def _least_by_state(values: Floats, states: Codes) -> Floats:
+    """Least of a table's values by power state; 0 in states that it does not have.
+
+    `states` are those of its paths, shape (paths,); the values of each path stand together.
+    """
+    found = np.full(1 + states.max(), np.inf)
+    np.minimum.at(found, states, values.reshape(len(states), -1).min(axis=1))
+    return np.where(np.isfinite(found), found, 0.0)
+
+
 class _Loaded:
     """One table with its arrays built."""
 
@@ -182,22 +193,17 @@ class _Loaded:
         self.pattern = PATTERNS.index(one.pattern.value)
         self._lookup = TableLookup(one.table)
         split = [name.rpartition(" ps") for name in one.table.paths]
-        self._states = np.array([int(state) for *_, state in split])
+        states = np.array([int(state) for *_, state in split])
+        self.least = {
+            name: _least_by_state(values, states)
+            for name, values in zip(self._lookup.names, self._lookup.grid, strict=True)
+        }
         self._place = np.full(
             (1 + max(int(state) for *_, state in split), len(paths.keys)), -1, dtype=np.intp
         )
         for place, (key, _, state) in enumerate(split):
             if key in paths.keys:
                 self._place[int(state), paths.keys.index(key)] = place
-
-    def least(self, name: str) -> Floats | None:
-        """Least of a value by power state, over every knot; None where it is not in the table."""
-        if name not in self._lookup.names:
-            return None
-        values = self._lookup.grid[self._lookup.names.index(name)]
-        found = np.full(1 + self._states.max(), np.inf)
-        np.minimum.at(found, self._states, values.reshape(len(self._states), -1).min(axis=1))
-        return np.where(np.isfinite(found), found, 0.0)
 
     def places(self, power_state: Codes, code: Codes) -> Codes:
         """The table's path of each row; -1 where it has none."""

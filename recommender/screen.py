@@ -179,7 +179,7 @@ class Judge:
         powers: dict[str, Floats] = {}
         for column, (name, limit) in enumerate(self.limits.items()):
             if name in POWER_MAXIMA and not powers:
-                powers = self._power_bounds(frame, prediction, work)
+                powers = self._power_bounds(frame, prediction, work, watts)
             value = self._reached(name, work, powers)
             reached[:, column] = value
             missed = value / limit - 1.0 if name.endswith("_max") else limit / value - 1.0
@@ -216,10 +216,11 @@ class Judge:
         with np.errstate(divide="ignore"):
             return left / (bytes_per_second * YEAR_SECONDS)
 
-    def _power_bounds(self, frame: Frame, prediction: Prediction, work: Work) -> dict[str, Floats]:
+    def _power_bounds(
+        self, frame: Frame, prediction: Prediction, work: Work, watts: Watts
+    ) -> dict[str, Floats]:
         """Upper bound of each mean power."""
         rest = self.question.demand.rest
-        watts = watts_of(self.predictor.profile, frame, prediction, work, rest)
         every = all_gradients(self.layout, frame, prediction, work, watts, rest)
         found: dict[str, Floats] = {}
         for name in self.limits.keys() & POWER_MAXIMA.keys():

@@ -41,7 +41,6 @@ from iojoule.recommender.steps import AS_GOOD
 from iojoule.recommender.workload import Scope
 
 Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Rows = NDArray[np.intp]
 
 WORTH_TELLING = 1e-3

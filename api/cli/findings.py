@@ -114,12 +114,6 @@ def _record(row: Row) -> dict[str, Any]:
     }
 
 
-def _remark(row: Row) -> str:
-    if row.missing:
-        return f"not answered: {row.missing}"
-    return f"disputed: {row.disputed}" if row.disputed else row.reason
-
-
 def _figure(value: float | None, high: float | None, row: Row) -> str:
     if value is None:
         return ""

@@ -16,11 +16,9 @@ from iojoule.datasets.schema import Measurement, Observations
 from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model.fitting.measured_states import twin_key
 from iojoule.model.fitting.recipe import Recipe
+from iojoule.model.fitting.rows import SETTINGS
 from iojoule.model.fitting.state_effects import exported_effects, power_state_recipes
 from iojoule.model.predictor import Predictor
-
-_FIELDS = ("request_bytes", "queue_depth", "jobs", "engine", "completion", "submission_polling",
-           "scheduler")  # fmt: skip
 
 
 def with_predicted_twins(
@@ -64,7 +62,7 @@ def predicted_twins(
     ]
     if not alone:
         return []
-    columns = {name: [getattr(one.configuration, name) for one in alone] for name in _FIELDS}
+    columns = {name: [getattr(one.configuration, name) for one in alone] for name in SETTINGS}
     columns["operation"] = [one.workload.operation.value for one in alone]
     columns["pattern"] = [one.workload.pattern.value for one in alone]
     columns["power_state"] = [0] * len(alone)

@@ -27,6 +27,10 @@ BY_RATE = 0.75
 
 PERCENTILES = ("p50", "p99", "p999")
 
+SETTINGS = ("request_bytes", "queue_depth", "jobs", "engine", "completion", "submission_polling",
+            "scheduler")  # fmt: skip
+"""What a host sets for a run, but for the power state."""
+
 
 @dataclass(frozen=True)
 class Rows:

@@ -22,7 +22,7 @@ from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence, MixDispatch, Operation, Pattern
 from iojoule.model import device_power
 from iojoule.model.fitting.export import octaves, rounded
-from iojoule.model.fitting.rows import PERCENTILES, Rows, rows_of, stands_apart
+from iojoule.model.fitting.rows import PERCENTILES, SETTINGS, Rows, rows_of, stands_apart
 from iojoule.model.gaussian_process import GaussianProcess, unexplained
 from iojoule.model.prediction import Prediction
 from iojoule.model.predictor import Predictor
@@ -242,16 +242,12 @@ class _Places:
 
     def answer(self, profile: DeviceProfile, key: Flow) -> Prediction:
         """What a profile says of the places."""
-        columns: dict[str, object] = {name: getattr(self.rows, name) for name in _FIELDS}
+        columns: dict[str, object] = {name: getattr(self.rows, name) for name in SETTINGS}
         columns |= {"power_state": self.state}
         columns |= {"operation": key[0].value, "pattern": key[1].value}
         if key[2] is not None:
             columns |= {"read_fraction": key[2]}
         return Predictor(profile).predict_columns(columns, len(self.rows))[0]
-
-
-_FIELDS = ("request_bytes", "queue_depth", "jobs", "engine", "completion", "submission_polling",
-           "scheduler")  # fmt: skip
 
 
 def _residuals(

@@ -19,6 +19,7 @@ from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model.demanded import FIELDS, demands
 from iojoule.model.equal_work import work_of
 from iojoule.model.fitting.background import number
+from iojoule.model.fitting.rows import SETTINGS
 from iojoule.model.frame import make_frame
 from iojoule.model.normal import NORMAL_90
 from iojoule.model.predictor import Predictor
@@ -86,11 +87,11 @@ class _Run:
         latencies = replace(self.latencies, buffer_requests=requests)
         total = 0.0
         for name, seen in self.seen.items():
-            band = latencies.band(name)
-            if not np.isfinite(band.high[0]):
+            value, high = latencies.at(name)[0], latencies.at(name, 1.0)[0]
+            if not np.isfinite(high):
                 continue
-            sd = np.hypot(np.log(band.high[0] / band.value[0]) / NORMAL_90, RUN_LOG_SD)
-            z = np.log(seen / band.value[0]) / sd
+            sd = np.hypot(np.log(high / value) / NORMAL_90, RUN_LOG_SD)
+            z = np.log(seen / value) / sd
             total -= 0.5 * (FREEDOM + 1.0) * np.log1p(z * z / FREEDOM) + np.log(sd)
         return float(total)
 
@@ -100,7 +101,8 @@ def _runs(profile: DeviceProfile, measurements: Sequence[Measurement]) -> Iterat
     if not own:
         return
     rows = [to_row(one) for one in own]
-    columns = {name: [row[name] for row in rows] for name in (*_ASKED, *FIELDS)}
+    names = ("operation", "pattern", "read_fraction", "power_state", *SETTINGS, *FIELDS)
+    columns = {name: [row[name] for row in rows] for name in names}
     frame, _ = make_frame(profile, columns, len(own))
     predictor = Predictor(profile)
     prediction, alone = predictor.predict(frame), predictor.predict(alone_of(frame))
@@ -115,10 +117,6 @@ def _runs(profile: DeviceProfile, measurements: Sequence[Measurement]) -> Iterat
             written = float(row.request_bytes[0] * (1.0 - row.read_fraction[0]))
             seen = {name: value for name in SEEN if (value := getattr(one.observations, name))}
             yield _Run(latencies, written, seen)
-
-
-_ASKED = ("operation", "pattern", "read_fraction", "request_bytes", "queue_depth", "jobs", "engine",
-          "completion", "submission_polling", "scheduler", "power_state")  # fmt: skip
 
 
 def _tells(profile: DeviceProfile, one: Measurement) -> bool:

@@ -7,7 +7,6 @@ over the drives of a rack. `pytest -s` prints the figures.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import time
@@ -18,7 +17,6 @@ import pytest
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Configuration, Measurement
-from iojoule.measure.lab import life
 from iojoule.measure.lab.client import LabClient
 from iojoule.measure.lab.drives import find
 from iojoule.measure.sensors.powersensor3 import PowerSensor3
@@ -34,7 +32,7 @@ from tests.end_to_end.fleet_replay import (
     profile_of,
     replayed,
 )
-from tests.measure.lab.conftest import missing_for_a_disk
+from tests.measure.lab.conftest import awake_lab, need
 
 pytestmark = pytest.mark.slow
 
@@ -92,17 +90,9 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> DeviceProfile:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabClient]:
-    if reason := missing_for_a_disk():
-        pytest.skip(reason)
-    if shutil.which("fio") is None:
-        pytest.skip("fio is not installed")
-    folder = tmp_path_factory.mktemp("fleet") / "lab"
-    try:
-        with life.up(folder) as client:
-            client.disk.ask("moves")  # drives that serve or are ready do not fall asleep
-            yield client
-    finally:
-        life.down(folder)
+    need("fio")
+    with awake_lab(tmp_path_factory.mktemp("fleet") / "lab") as client:
+        yield client
 
 
 class Drive:

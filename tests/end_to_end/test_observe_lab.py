@@ -20,10 +20,9 @@ import pytest
 from numpy.typing import NDArray
 
 from iojoule.datasets.io_summary import IoWindow, parse_summary
-from iojoule.measure.lab import life
 from iojoule.measure.lab.client import LabClient
 from iojoule.recommender.workload import WorkloadProfile, load_workload
-from tests.measure.lab.conftest import missing_for_a_disk, need
+from tests.measure.lab.conftest import awake_lab, need
 
 IOJOULE = str(Path(sys.executable).parent / "iojoule")
 SECONDS = 30
@@ -127,17 +126,9 @@ class Seen:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabClient]:
-    if reason := missing_for_a_disk():
-        pytest.skip(reason)
     need("fio")
-    folder = tmp_path_factory.mktemp("observe") / "lab"
-    try:
-        with life.up(folder) as client:
-            # asleep the drive would answer late
-            client.disk.ask("moves")
-            yield client
-    finally:
-        life.down(folder)
+    with awake_lab(tmp_path_factory.mktemp("observe") / "lab") as client:
+        yield client
 
 
 @pytest.fixture(scope="module", params=JOBS, ids=lambda job: job.name.replace(" ", "-"))

@@ -15,10 +15,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from iojoule.measure.lab import life
-from iojoule.measure.lab.client import LabClient
 from iojoule.model.open_loop import ArrivalProcess, ClosedLoop, sojourn
-from tests.measure.lab.conftest import missing_for_a_disk, need
+from tests.measure.lab.conftest import awake_lab, need
 from tests.pressure import CpuPressure, skip_if_busy
 
 pytestmark = pytest.mark.soak
@@ -31,17 +29,9 @@ QUANTITIES = {"latency": "mean", "p50": "50.000000", "p99": "99.000000"}
 
 @pytest.fixture(scope="module")
 def drive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if reason := missing_for_a_disk():
-        pytest.skip(reason)
     need("fio")
-    folder = tmp_path_factory.mktemp("open-loop") / "lab"
-    try:
-        with life.up(folder) as client:
-            assert isinstance(client, LabClient)
-            client.disk.ask("moves")
-            yield client.state["drive"]
-    finally:
-        life.down(folder)
+    with awake_lab(tmp_path_factory.mktemp("open-loop") / "lab") as client:
+        yield client.state["drive"]
 
 
 def run(drive: str, *options: str) -> dict[str, float]:

@@ -10,9 +10,9 @@ import pytest
 from iojoule.measure.errors import CampaignError, SensorError, UnsafeDriveError
 from iojoule.measure.lab.client import LabClient
 from tests.api.acting.answers import answer_data
-from tests.measure.lab.conftest import disk_possible, lab, shared_lab
+from tests.measure.lab.conftest import lab, shared_lab
 
-__all__ = ["disk_possible", "lab", "shared_lab"]
+__all__ = ["lab", "shared_lab"]
 
 READS = """
 [workload]

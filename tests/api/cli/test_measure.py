@@ -11,9 +11,9 @@ import pytest
 from iojoule.measure.campaign.plan import shipped_plans
 from iojoule.measure.errors import CampaignError, DriveError, UnsafeDriveError
 from iojoule.measure.lab.client import LabClient
-from tests.measure.lab.conftest import disk_possible, lab, shared_lab
+from tests.measure.lab.conftest import lab, shared_lab
 
-__all__ = ["disk_possible", "lab", "shared_lab"]
+__all__ = ["lab", "shared_lab"]
 
 WRITES = """
 schema_version = 1

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -38,11 +39,11 @@ def disk_possible() -> None:
         pytest.skip(reason)
 
 
-@pytest.fixture(scope="session")
-def shared_lab(
-    disk_possible: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LabClient]:
-    folder = tmp_path_factory.mktemp("lab") / "lab"
+@contextmanager
+def awake_lab(folder: Path) -> Iterator[LabClient]:
+    """A lab in a folder of its own, taken down at the end; skips where there can be none."""
+    if reason := missing_for_a_disk():
+        pytest.skip(reason)
     try:
         with life.up(folder) as client:
             # asleep the drive would answer late and draw less, depending on what ran before
@@ -50,6 +51,12 @@ def shared_lab(
             yield client
     finally:
         life.down(folder)
+
+
+@pytest.fixture(scope="session")
+def shared_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabClient]:
+    with awake_lab(tmp_path_factory.mktemp("lab") / "lab") as client:
+        yield client
 
 
 @pytest.fixture
