@@ -45,13 +45,15 @@ class LawMeasurement(BaseModel):
 
     Attributes:
         operation: None for a run that reads and writes.
-        request_bytes: Mean size of its commands.
+        power_state: In which it was measured.
+        request_bytes: What the host asked for.
         collecting: Share of the background work at which the drive collected, 0 to 1.
         device_power_watts: What was measured: what the law says there times the residual that the
             profile keeps, whose rounding is worth 0.01 %.
     """
 
     operation: Direction | None
+    power_state: int
     request_bytes: float
     bytes_per_second: float
     operations_per_second: float

@@ -73,7 +73,7 @@ def _law(profile: DeviceProfile, power: DevicePower) -> Law:
         measured_bytes_per_second_max=power.measured_bytes_per_second_max,
         measured_read_operations_per_second_max=power.measured_read_operations_per_second_max,
         lines=lines,
-        measurements=[_measurement(row, one) for row, one in zip(x, watts, strict=True)],
+        measurements=_measurements(x, watts, points),
         measurements_total=0 if points is None else points.total,
     )
 
@@ -89,7 +89,7 @@ def measured(law: DevicePower, points: PowerPoints | None) -> tuple[Floats, Floa
         np.array(points.write_operations_per_second),
         np.array(points.collecting),
     )
-    answer = device_power.active_value(law, x, np.zeros(len(x), dtype=np.intp))
+    answer = device_power.active_value(law, x, np.array(points.power_state, dtype=np.intp))
     return x, answer * np.exp(points.watts)
 
 
@@ -108,7 +108,7 @@ def fastest(x: Floats, operation: Direction) -> float:
 
 
 def _collects(x: Floats, operation: Direction, request_bytes: int) -> bool:
-    collected = of_direction(x, operation) & (x[:, _COLLECTING] > 0)
+    collected = of_direction(x, operation) & (x[:, _COLLECTING] > device_power.FOLDING_SHARE)
     return operation == "write" and request_bytes == COMMAND_BYTES[0] and bool(collected.any())
 
 
@@ -142,14 +142,24 @@ def law_line(
     )
 
 
-def _measurement(x: Floats, watts: float) -> LawMeasurement:
-    read, write = bool(x[1] > 0), bool(x[3] > 0)
-    total, operations = float(x[1] + x[3]), float(x[2] + x[4])
-    return LawMeasurement(
-        operation=None if read == write else "read" if read else "write",
-        request_bytes=total / operations if operations else 0.0,
-        bytes_per_second=total,
-        operations_per_second=operations,
-        collecting=float(x[_COLLECTING]),
-        device_power_watts=float(watts),
-    )
+def _measurements(x: Floats, watts: Floats, points: PowerPoints | None) -> list[LawMeasurement]:
+    if points is None:
+        return []
+    out = []
+    for row, one, size, state in zip(
+        x, watts, points.request_bytes, points.power_state, strict=True
+    ):
+        read, write = bool(row[1] > 0), bool(row[3] > 0)
+        total = float(row[1] + row[3])
+        out.append(
+            LawMeasurement(
+                operation=None if read == write else "read" if read else "write",
+                power_state=state,
+                request_bytes=size,
+                bytes_per_second=total,
+                operations_per_second=total / size,
+                collecting=float(row[_COLLECTING]),
+                device_power_watts=float(one),
+            )
+        )
+    return out

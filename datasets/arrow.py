@@ -24,6 +24,7 @@ _UNITS: tuple[tuple[str, str], ...] = (
     (r"(^|_)seconds(_|$)", "s"),
     (r"_watts$", "W"),
     (r"_joules$", "J"),
+    (r"_per_joule$", "1/J"),
     (r"_hertz$", "Hz"),
     (r"_celsius_", "degC"),
     (r"_fraction$|^write_amplification$", "1"),

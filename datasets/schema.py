@@ -205,9 +205,11 @@ class Conditions(Section):
 
 
 class Observations(Section):
-    """What was observed, gross; what is net of idle or per joule is derived.
+    """What was observed, gross; what is net of idle is derived.
 
     Mixed runs also carry the performance fields per direction, prefixed `read_` and `write_`.
+    `operations_per_joule` is I/O per joule of drive and CPU together, for sources that state
+    neither rate nor watts; nothing is fitted to it, predictions are compared with it.
     """
 
     throughput_bytes_per_second: NonNegative | None = None
@@ -243,6 +245,7 @@ class Observations(Section):
     background_seconds: NonNegative | None = None
     nand_bytes_written: NonNegative | None = None
     write_amplification: NonNegative | None = None
+    operations_per_joule: NonNegative | None = None
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

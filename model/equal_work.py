@@ -36,7 +36,6 @@ from iojoule.model import (
     host_power,
     host_work,
     idle_gaps,
-    linear_law,
     system_power,
 )
 from iojoule.model.device_state import DeviceState
@@ -217,7 +216,7 @@ def _collecting(prediction: Prediction) -> Floats:
     """Share of collecting while writes are served; 0 where nothing is written."""
     activity = prediction.activity
     shares = np.maximum(activity.write_share, 1e-12)
-    return np.where(activity.write_share > 0.0, activity.device_x[:, 5] / shares, 0.0)
+    return np.where(activity.write_share > 0.0, activity.collecting / shares, 0.0)
 
 
 def _bursts(demand: Demand, served: Floats, full: Floats, useful: Floats) -> tuple[Floats, Floats]:
@@ -392,8 +391,7 @@ def unlimited_watts(
     unlimited = np.full(len(frame), np.inf)
     if power is None:
         return active, unlimited
-    theta = np.array([parameter.value for parameter in power.parameters])
-    law = linear_law.values(activity.device_x, theta)
+    law = device_power.law_watts(power, activity.device_x, frame.power_state)
     limit = device_power.limit_watts(power, frame.power_state)
     # what a simulator answered in the law's place is not held against the law's limit
     limited = (law > limit) & (np.abs(active - activity.watts_factor * limit) <= 1e-9 * active)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from iojoule.datasets.profile import DeviceProfile, LadderEntry
-from iojoule.model import linear_law
+from iojoule.model import device_power
 from iojoule.model.device_power import PARAMETERS
 from iojoule.model.frame import PATTERNS, Frame
 from iojoule.model.predictor import NORMAL_90, Predictor
@@ -123,7 +123,7 @@ def _device_watts(predictor: Predictor, frame: Frame) -> dict[str, float]:
     x = answer.activity.device_x
     covariance = np.array(power.covariance)
     by_parameter = (x @ covariance * x)[0]
-    free = float(linear_law.values(x, np.array([one.value for one in power.parameters]))[0])
+    free = float(device_power.law_watts(power, x, frame.power_state)[0])
     parts = {
         name.replace("_", " "): float(part) / value**2
         for name, part in zip(PARAMETERS, by_parameter, strict=True)

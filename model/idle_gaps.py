@@ -169,7 +169,8 @@ def levels(
     if power is None:
         return None
     idle, sd = device_power.idle_watts(power, frame.power_state)
-    awake = np.maximum(np.minimum(factor * power.parameters[0].value, active_watts), idle)
+    base = device_power.base_watts(power, frame.power_state)
+    awake = np.maximum(np.minimum(factor * base, active_watts), idle)
     asleep, after = idle, np.full(len(frame), np.inf)
     state = behaviour.apst_state if behaviour is not None else None
     if (

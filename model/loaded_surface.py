@@ -24,6 +24,7 @@ from iojoule.model.surface import (
     TableLookup,
     evaluate_curve,
     hull_distance,
+    log_capacity_per_ns,
     log_tail_ratio,
 )
 
@@ -126,6 +127,10 @@ class LoadedSurface:
             self._evidence(learned, inside & self.known_path[code]),
             -log_smooth_max(zero, terms.log_host_excess, self.knots.host_sharpness),
         )
+
+    def log_least_ns(self, points: Points) -> Floats:
+        """Log of the time that a request takes of a drive that never waits, ns, shape (n,)."""
+        return np.log(points.commands) - log_capacity_per_ns(self.knots, points.log2_bytes)
 
     def half_width(
         self, name: str, sd: Floats | None, distance: Floats, inside: NDArray[np.bool_]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.datasets.profile import CEILING_COMMANDS, DeviceProfile
+from iojoule.datasets.profile import CEILING_COMMANDS, CEILING_SHARPNESS, DeviceProfile
 from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model.band import NORMAL_90
 from iojoule.model.columns import Codes
@@ -63,11 +63,13 @@ class PerformanceModel:
             for pattern in PATTERNS
         }
         states = max((e.power_state for e in profile.power_state_effects), default=0) + 1
-        self._effects = np.zeros((2, states, 9))
+        self._effects = np.zeros((2, states, 11))
+        self._effects[:, :, 9] = CEILING_SHARPNESS
         self._effect_evidence = np.full((2, states), PUBLISHED)
         for effect in profile.power_state_effects:
             ceiling = effect.ceiling_bytes_per_second
             each, deep = effect.ceiling_seconds_per_operation, effect.ceiling_depth_exponent
+            sharp = effect.ceiling_sharpness
             if ceiling.evidence is Evidence.MEASURED:
                 direction = int(effect.operation is Operation.WRITE)
                 self._effect_evidence[direction, effect.power_state] = INTERPOLATED
@@ -81,6 +83,8 @@ class PerformanceModel:
                 effect.tail_factor.sd,
                 deep.value if deep else 0.0,
                 deep.sd if deep else 0.0,
+                sharp.value if sharp else CEILING_SHARPNESS,
+                sharp.sd if sharp else 0.0,
             )
 
     def points(self, frame: Frame, operating: OperatingPoint | None = None) -> tuple[Points, Codes]:
@@ -171,6 +175,24 @@ class PerformanceModel:
             self._apply_collecting(result, frame, points)
         return result
 
+    def write_load(self, frame: Frame, points: Points, writes_per_second: Floats) -> Floats:
+        """Share of the drive's capacity for writes that is used, 0 to 1, shape (n,).
+
+        The capacity is that of the surface for the size, or what the power state leaves of it.
+        """
+        log_least = np.empty(len(frame))
+        for place, pattern in enumerate(PATTERNS):
+            rows = frame.pattern == place
+            if rows.any():
+                surface = self._surfaces["write", pattern]
+                log_least[rows] = surface.log_least_ns(points.take(rows))
+        if frame.power_state.any():
+            byte_ns, each_ns, *_, deep, _, _, _ = self.state_effects("write", frame.power_state)
+            deeper = points.log_requests + np.log(points.commands / CEILING_COMMANDS)
+            held = log_ceiling_ns(each_ns, byte_ns, frame.request_bytes) + deep * deeper
+            log_least = np.maximum(log_least, held)
+        return np.minimum(writes_per_second * np.exp(log_least) * 1e-9, 1.0)
+
     def surface(self, operation: str, pattern: str) -> LoadedSurface:
         """The surface that answers for an operation and a pattern."""
         return self._surfaces[operation, pattern]
@@ -241,19 +263,22 @@ class PerformanceModel:
         if not low.any():
             return
         # one contiguous row an effect: this runs over every candidate of a recommendation
-        byte_ns, each_ns, ceiling_sd, factor, factor_sd, tail, tail_sd, deep, deep_sd = (
-            self.state_effects(operation, frame.power_state)
-        )
+        (
+            byte_ns, each_ns, ceiling_sd, factor, factor_sd, tail, tail_sd, deep, deep_sd, sharp,
+            sharp_sd,
+        ) = self.state_effects(operation, frame.power_state)  # fmt: skip
         deeper = points.log_requests + np.log(points.commands / CEILING_COMMANDS)
         busy = log_ceiling_ns(each_ns, byte_ns, frame.request_bytes)
         queueing = points.log_requests + busy + deep * deeper
         ceiling_sd = np.hypot(ceiling_sd, deep_sd * deeper)
         slowed = self._slowed(result, points, factor)
         # PS0 has no ceiling (no time a request) and no other effect, so it needs no case of its own
-        throttled = log_smooth_max(slowed, queueing, 4.0)
-        weight = 1.0 / (1.0 + np.exp(np.clip(-4.0 * (queueing - slowed), -50, 50)))
+        throttled = log_smooth_max(slowed, queueing, sharp)
+        weight = 1.0 / (1.0 + np.exp(np.clip(-sharp * (queueing - slowed), -50, 50)))
         shift = throttled - result.log_value["latency"]
-        variance = ((weight * ceiling_sd) ** 2 + factor_sd**2) * NORMAL_90**2
+        bend = throttled - np.maximum(slowed, queueing)
+        variance = (weight * ceiling_sd) ** 2 + factor_sd**2 + (bend * sharp_sd) ** 2
+        variance *= NORMAL_90**2
         tail_shift = shift + weight * tail
         tail_variance = variance + (NORMAL_90 * weight * tail_sd) ** 2
         for name in result.log_value:
@@ -267,11 +292,11 @@ class PerformanceModel:
         result.evidence[low] = np.maximum(result.evidence[low], told[low])
 
     def state_effects(self, operation: str, power_state: Codes) -> Floats:
-        """What power states do to one direction, shape (9, n).
+        """What power states do to one direction, shape (11, n).
 
         Time that the ceiling takes for a byte and for a request, ns, and its log sd; log factor on
-        the latency and its sd; the same of the percentiles; and the exponent by which the ceiling
-        falls with the depth, and its sd.
+        the latency and its sd; the same of the percentiles; the exponent by which the ceiling falls
+        with the depth, and its sd; and the sharpness of the bend, and its log sd.
         """
         return np.take(self._effects[int(operation == "write")].T, power_state, axis=1)
 

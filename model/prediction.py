@@ -33,6 +33,7 @@ class Activity:
         costs: What a request costs the host; with it `host_work.activity` finds the load at any
             other rate.
         write_share: Share of the busy time that writes take, 0 to 1.
+        collecting: Share of the busy time in which the drive collects beside them.
         buffer_requests: Requests, reads of a mix among them, that come while the drive's write
             buffer fills; NaN where nobody knows its size, 0 for reads.
         watts_factor: Drive's power over what its law says, where runs in several power states
@@ -46,6 +47,7 @@ class Activity:
     drawn: Drawn
     costs: HostCosts
     write_share: Floats
+    collecting: Floats
     buffer_requests: Floats
     watts_factor: Floats
     awake_factor: Floats

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.vocabulary import Pattern
 from iojoule.model import (
     aftermath,
     device_power,
@@ -20,7 +21,7 @@ from iojoule.model.band import NORMAL_90, Band
 from iojoule.model.columns import Codes
 from iojoule.model.direction import Direction, merge
 from iojoule.model.evidence import DATASHEET, EXTRAPOLATED, INTERPOLATED, PUBLISHED, SIMULATED
-from iojoule.model.frame import Frame, make_frame
+from iojoule.model.frame import PATTERNS, Frame, make_frame
 from iojoule.model.mixing import mix
 from iojoule.model.operating_point import OperatingPoint, operating_point
 from iojoule.model.performance import PerformanceModel
@@ -52,6 +53,8 @@ __all__ = [
 
 BLOCK_ROWS = 32_768
 """Rows evaluated at a time: their arrays stay in the caches, which halves the time of many rows."""
+
+_SEQUENTIAL = PATTERNS.index(Pattern.SEQUENTIAL.value)
 
 _HOST_WORK = ("cpu_utilisation", "context_switches_per_second", "iops_per_core_max")
 
@@ -253,12 +256,13 @@ class Predictor:
         costs = self._costs(frame, code, operating)
         load = host_work.activity(costs, iops, None, self._gaps)
         commands = iops * points.commands
+        collecting = self.performance.state.collecting(frame) * writes
         x = device_power.regressors(
             iops * fraction * frame.request_bytes,
             commands * fraction,
             iops * (1 - fraction) * frame.request_bytes,
-            commands * (1 - fraction),
-            self.performance.state.collecting(frame) * writes,
+            device_power.write_operations(commands * (1 - fraction), frame.pattern == _SEQUENTIAL),
+            np.maximum(collecting, self._folding(frame, points, iops * (1 - fraction))),
         )
         factor, factor_sd = self.power.beside_the_law(frame, points, code, x)
         return Activity(
@@ -267,11 +271,18 @@ class Predictor:
             drawn=host_work.drawn(self.profile, load, operating),
             costs=costs,
             write_share=writes,
+            collecting=collecting,
             buffer_requests=self._buffer_requests(frame),
             watts_factor=factor,
             awake_factor=np.exp(self.performance.state_residuals.least("watts", frame)),
             watts_factor_sd=factor_sd,
         )
+
+    def _folding(self, frame: Frame, points: Points, writes_per_second: Floats) -> Floats:
+        if self.profile.device_power is None or not writes_per_second.any():
+            return np.zeros(len(frame))
+        load = self.performance.write_load(frame, points, writes_per_second)
+        return device_power.folding(load)
 
     def _buffer_requests(self, frame: Frame) -> Floats:
         buffer = self.profile.write_buffer_bytes

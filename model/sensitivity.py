@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model import host_power, linear_law, system_power
+from iojoule.model import device_power, host_power, linear_law, system_power
 from iojoule.model.device_state import DeviceState
 from iojoule.model.equal_work import (
     Watts,
@@ -36,12 +36,6 @@ from iojoule.model.frame import Frame
 from iojoule.model.predictor import NORMAL_90, Prediction
 
 Floats = NDArray[np.float64]
-
-MOST_RELATIVE_SD = 0.35
-"""As in `model.device_power`: drives of a class differ no more than this from a guess."""
-
-CAP_RELATIVE_SD = 0.12
-"""As in `model.device_power`: how far a power state's cap is from what the drive draws."""
 
 FEW_ROWS = 128
 
@@ -123,7 +117,7 @@ class Gradients:
         spread = layout.variances(self.common)
         own = (self.own_speed**2 + self.own_fit**2) * np.square(widening)
         total = np.sqrt(np.maximum(spread, 0.0) + own)
-        return np.asarray(np.minimum(total, MOST_RELATIVE_SD * self.watts))
+        return np.asarray(np.minimum(total, device_power.MOST_RELATIVE_SD * self.watts))
 
 
 def device_gradients(
@@ -141,7 +135,6 @@ def device_gradients(
         return None
     gap, resting = levels
     rows = np.arange(len(frame))
-    theta = np.array([parameter.value for parameter in power.parameters])
     x = prediction.activity.device_x
     active, most = unlimited_watts(layout.profile, frame, prediction)
     limited = work.busy * active + (1.0 - work.busy) * gap >= most
@@ -156,16 +149,17 @@ def device_gradients(
     low = (frame.power_state > 0) & ~seen
     active = np.where(limited, most, active)
     # how far a lower state's watts are from the law, while it serves and between requests
-    awake = (frame.power_state > 0) * (1.0 - work.busy) * (1.0 - resting) * gap
-    common[rows, layout.at["cap"].start + frame.power_state] = CAP_RELATIVE_SD * (
-        low * work.busy * active + awake
+    serving = device_power.state_sd_watts(power, frame.power_state, x[:, 5], active)
+    waiting = device_power.state_sd_watts(power, frame.power_state, np.zeros(len(frame)), gap)
+    common[rows, layout.at["cap"].start + frame.power_state] = (
+        low * work.busy * serving + (1.0 - work.busy) * (1.0 - resting) * waiting
     )
     between = layout.profile.between_drives_relative_sd.value
     common[:, layout.at["specimen"].start] = between * work.busy * active
     later, later_sd = layout.state.joules_per_byte(frame)
     common[:, layout.at["background"].start] = work.background * later_sd
     # served work is held, so only the part of active power that does not follow it counts
-    fixed = factor * (theta[0] + theta[5] * x[:, 5])
+    fixed = factor * device_power.fixed_watts(power, x, frame.power_state)
     u, s = work.busy, work.elasticity
     by_speed = u * (s - 1.0) * (fixed - gap) + s * u * (active - fixed)
     by_speed = np.where(limited, 0.0, by_speed) + s * later * work.background
@@ -459,7 +453,7 @@ def energy_sd(
     spread = layout.variances(common)
     own = (speed**2 + fit**2) * np.square(widening)
     total = np.sqrt(np.maximum(spread, 0.0) + own)
-    return np.asarray(np.minimum(total, MOST_RELATIVE_SD * np.sqrt(2.0)))
+    return np.asarray(np.minimum(total, device_power.MOST_RELATIVE_SD * np.sqrt(2.0)))
 
 
 def _shared_log_sd(work: Work, between: float) -> Floats:

@@ -132,7 +132,7 @@ def device_latency(
     unloaded += (np.exp2(log2_bytes) - np.exp2(np.clip(log2_bytes, x[0], x[-1]))) * (
         (beyond > 0) / knots.transfer_bytes_per_ns
     )
-    capacity = np.interp(log2_bytes, x, knots.log_capacity_per_ns) - beyond * np.log(2.0)
+    capacity = log_capacity_per_ns(knots, log2_bytes)
     sharpness = np.exp(np.interp(log2_bytes, x, knots.log_sharpness))
     log_unloaded = np.log(unloaded + added_latency_ns)
     if session is not None:
@@ -140,6 +140,14 @@ def device_latency(
         sharpness = sharpness * np.exp(session[2])
     device = log_mean_latency(log_commands, log_unloaded, capacity, sharpness)
     return device, log_unloaded, capacity + log_unloaded
+
+
+def log_capacity_per_ns(knots: Knots, log2_bytes: Floats) -> Floats:
+    """Log of the most commands that the drive serves a nanosecond, by log2 of their bytes."""
+    log2_bytes = np.maximum(log2_bytes, knots.access_unit_log2)
+    x = knots.log2_bytes
+    beyond = np.maximum(log2_bytes - x[-1], 0.0) * np.log(2.0)
+    return np.asarray(np.interp(log2_bytes, x, knots.log_capacity_per_ns) - beyond)
 
 
 def evaluate_curve(knots: Knots, points: Points, session: Floats | None = None) -> CurveTerms:

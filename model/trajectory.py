@@ -195,6 +195,7 @@ class _Runs:
         )
         self.background_watts = float(np.nan_to_num(watts)[0])
         self.joules_per_byte = np.maximum(joules[0] + self.work * joules_sd[0], 0.0)
+        self.base_watts = float(device_power.base_watts(power, frame.power_state)[0])
         idle, idle_sd = device_power.idle_watts(power, frame.background_state)
         self.idle_watts = np.maximum(idle[0] + self.fast_watts * idle_sd[0], 0.0)
         began = columns.get("host_bytes_written_since_purge") or 0.0
@@ -222,7 +223,7 @@ class _Runs:
             power = self._at(ahead, level, watts)
             if phase.bytes_per_second is not None:
                 busy = np.minimum(phase.bytes_per_second / now, 1.0)
-                base = np.maximum(self.power.parameters[0].value, self.idle_watts)
+                base = np.maximum(self.base_watts, self.idle_watts)
                 power = busy * power + (1.0 - busy) * np.minimum(base, power)
                 now = busy * now
             self.owed = np.minimum(self.owed + step * now, self.most)

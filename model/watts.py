@@ -226,8 +226,8 @@ class PowerModel:
         # what runs nearby showed knows more of a place than the law's parameters do
         seen = np.isfinite(activity.watts_factor_sd)
         sd = np.where(seen, activity.watts_factor_sd * value, sd)
-        base = power.parameters[0].value
-        from_rate = np.maximum(value - base, 0.0) * half / NORMAL_90
+        fixed = device_power.fixed_watts(power, activity.device_x, frame.power_state)
+        from_rate = np.maximum(value - fixed, 0.0) * half / NORMAL_90
         unsure = self.performance.state.collecting_sd(frame) * activity.write_share
         from_state = power.parameters[5].value * unsure
         return value, np.hypot(np.hypot(sd, from_rate), np.hypot(from_state, self._between * value))

@@ -27,6 +27,7 @@ from iojoule.datasets.profile import (
     PowerPoints,
     Surface,
 )
+from iojoule.model.device_power import FOLDING_SHARE
 from iojoule.model.predictor import Prediction, Predictor
 
 Floats = NDArray[np.float64]
@@ -232,14 +233,20 @@ def power_picture(name: str, law: DevicePower, points: PowerPoints | None) -> Pi
             own = of_direction(x, operation)
             most = fastest(x, operation)
             kinds = [(command, False) for command in COMMAND_BYTES]
-            if operation == "write" and (x[own, 5] > 0).any():
+            if operation == "write" and (x[own, 5] > FOLDING_SHARE).any():
                 kinds.append((COMMAND_BYTES[0], True))
             for place, (command, collecting) in enumerate(kinds):
                 drawn = law_line(law, operation, most, command, collecting=collecting)
                 _law_line(panel, drawn, place)
             rates = x[own, 1] + x[own, 3]
-            panel.scatter(rates * 1e-6, seen[own], s=16, color=INK, zorder=4,
-                          linewidths=0, label="measured" if own.any() else None)  # fmt: skip
+            state = np.array(points.power_state if points else [], dtype=np.intp)[own]
+            for low, face, label in ((False, INK, "measured"), (True, "none", "at PS1 and below")):
+                some = (state > 0) == low
+                if some.any():
+                    panel.scatter(
+                        rates[some] * 1e-6, seen[own][some], s=16, zorder=4, label=label,
+                        facecolors=face, edgecolors=INK, linewidths=0.8,
+                    )  # fmt: skip
             panel.set(xlabel=f"{operation}s (MB/s)", ylabel="drive (W)", xlim=(0, most * 1e-6))
             panel.set_ylim(bottom=0)
             panel.legend()

@@ -24,6 +24,8 @@ _PER_SECOND: Dimension = (0, -1, 0, 0)
 _BYTE_PER_SECOND: Dimension = (1, -1, 0, 0)
 _JOULE: Dimension = (0, 0, 1, 0)
 _WATT: Dimension = (0, -1, 1, 0)
+_PER_JOULE: Dimension = (0, 0, -1, 0)
+_BYTE_PER_JOULE: Dimension = (1, 0, -1, 0)
 _CELSIUS: Dimension = (0, 0, 0, 1)
 
 
@@ -62,11 +64,12 @@ def _table() -> dict[str, Unit]:
         "mW": (_WATT, Fraction(1, 1000)), "W": (_WATT, 1), "kW": (_WATT, 1000),
         "mJ": (_JOULE, Fraction(1, 1000)), "J": (_JOULE, 1), "kJ": (_JOULE, 1000),
         "Wh": (_JOULE, 3600), "kWh": (_JOULE, 3_600_000),
-        "degC": (_CELSIUS, 1),
+        "1/J": (_PER_JOULE, 1), "degC": (_CELSIUS, 1),
     }  # fmt: skip
     for name, size in sizes.items():
         plain[name] = (_BYTE, size)
         plain[f"{name}/s"] = (_BYTE_PER_SECOND, size)
+        plain[f"{name}/J"] = (_BYTE_PER_JOULE, size)
     plain[FIO_SIZE] = (_BYTE, 1)
     return {name: Unit(dimension, Fraction(factor)) for name, (dimension, factor) in plain.items()}
 

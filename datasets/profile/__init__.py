@@ -23,6 +23,7 @@ from iojoule.datasets.profile.drive import (
     DevicePower,
     FlushCost,
     IdleBehaviour,
+    StatePower,
     StateTransition,
     WriteCache,
     WriteState,
@@ -69,6 +70,7 @@ from iojoule.datasets.profile.numbers import (
 )
 from iojoule.datasets.profile.performance import (
     CEILING_COMMANDS,
+    CEILING_SHARPNESS,
     Hull,
     IntervalWidth,
     MixedEffect,
@@ -88,6 +90,7 @@ from iojoule.datasets.profile.state_residual import StateResidual
 
 __all__ = [
     "CEILING_COMMANDS",
+    "CEILING_SHARPNESS",
     "EARLIER_LAW",
     "FACTS_RECIPE",
     "HOST_PROFILE_SCHEMA_VERSION",
@@ -131,6 +134,7 @@ __all__ = [
     "SimulatedError",
     "SimulatedTable",
     "SourceRecord",
+    "StatePower",
     "StateResidual",
     "StateTransition",
     "Surface",

@@ -78,10 +78,12 @@ class PowerPoints(Section):
     """Points of the drive's power law: rates, and log(observed / answered watts).
 
     Rates are in the law's own units (see `DevicePower`); `collecting` is the share of background
-    work. Rows of a series are means over blocks.
+    work and `request_bytes` is what the host asked for. Rows of a series are means over blocks.
     """
 
     total: Count
+    power_state: list[Count]
+    request_bytes: list[float]
     read_bytes_per_second: list[float]
     read_operations_per_second: list[float]
     write_bytes_per_second: list[float]
@@ -91,9 +93,7 @@ class PowerPoints(Section):
 
     @model_validator(mode="after")
     def _columns_match(self) -> PowerPoints:
-        _equally_long(self, "read_bytes_per_second", "read_operations_per_second",
-                      "write_bytes_per_second", "write_operations_per_second", "collecting",
-                      "watts")  # fmt: skip
+        _equally_long(self, *(name for name in type(self).model_fields if name != "total"))
         return self
 
 

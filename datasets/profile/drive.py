@@ -11,16 +11,31 @@ from iojoule.datasets.schema import Section
 from iojoule.datasets.vocabulary import Evidence
 
 
+class StatePower(Section):
+    """What a lower power state draws instead: base and background watts of its own.
+
+    The sd of `base_watts` is that of its difference from PS0: what is unsure of both cancels.
+    """
+
+    power_state: Annotated[int, Field(ge=1)]
+    base_watts: Parameter
+    background_watts: Parameter
+
+
 class DevicePower(Section):
     """Watts of the drive: a linear law in its parameters, with their covariance.
 
     Parameter order of `parameters` and of both axes of `covariance`: base_watts,
     read_joules_per_byte, read_joules_per_operation, write_joules_per_byte,
-    write_joules_per_operation, background_watts.
+    write_joules_per_operation, background_watts. Joules of bytes and operations are the same in
+    every power state; `states` has base and background watts of those that runs were seen in.
+    `session_sd_watts` is by how much the base differs between days and hosts of one drive model.
     """
 
     parameters: list[Parameter]
     covariance: list[list[float]]
+    states: list[StatePower] = Field(default_factory=list)
+    session_sd_watts: Annotated[float, Field(ge=0)] = 0.0
     idle_watts: list[Parameter]
     cap_watts: list[float]
     peak_watts: Parameter

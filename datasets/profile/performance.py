@@ -87,6 +87,9 @@ CEILING_COMMANDS = 8
 """Device commands in flight at which a ceiling that depends on them is stated: those of one request
 of 4 MiB."""
 
+CEILING_SHARPNESS = 4.0
+"""How sharply a ceiling takes over where no run says: as the bend of the curve's prior."""
+
 
 class PowerStateEffect(Section):
     """What a power state below PS0 does to one direction of I/O.
@@ -95,7 +98,9 @@ class PowerStateEffect(Section):
     the drive's time at the cap; absent, the first is 0. The factors have their sd in log units, and
     so has the ceiling in bytes, whose sd is that of the sum. With n device commands in flight that
     time is (n / CEILING_COMMANDS) ** `ceiling_depth_exponent` times as long; absent, the exponent
-    is 0: the ceiling is the same at every depth.
+    is 0: the ceiling is the same at every depth. `ceiling_sharpness` says how sharp the bend is
+    between the latency below the ceiling and the wait at it (`model.curve`); absent, it is
+    CEILING_SHARPNESS. Its sd is in log units.
     """
 
     power_state: int
@@ -103,6 +108,7 @@ class PowerStateEffect(Section):
     ceiling_bytes_per_second: Parameter
     ceiling_seconds_per_operation: Parameter | None = None
     ceiling_depth_exponent: Parameter | None = None
+    ceiling_sharpness: Parameter | None = None
     latency_factor: Parameter
     tail_factor: Parameter
 

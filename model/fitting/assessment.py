@@ -19,6 +19,7 @@ from iojoule.model import device_power
 from iojoule.model.fitting.backtest import QUANTITIES, Outcome, interval_scores, judge
 from iojoule.model.fitting.export import rounded
 from iojoule.model.fitting.performance import FittedSurface
+from iojoule.model.fitting.power import PowerRows
 from iojoule.model.fitting.recipe import SurfaceRecipe
 from iojoule.model.fitting.rows import Rows, stands_apart
 from iojoule.model.fitting.widths import Fold, few
@@ -51,7 +52,7 @@ def assess(
     profile: DeviceProfile,
     surfaces: Sequence[SurfaceRecipe],
     held: Sequence[Held],
-    power: tuple[Floats, Floats],
+    power: PowerRows,
 ) -> Assessment:
     """Assess a profile by the rows it was fitted on.
 
@@ -59,7 +60,7 @@ def assess(
         profile: Complete but for this.
         surfaces: The recipe of each fitted surface.
         held: Its rows, and the fits without each fold of them.
-        power: Regressors (n, 6) and watts (n,) of the drive's power.
+        power: What the drive's power law was fitted to.
     """
     verdicts: list[HeldOut] = []
     points: list[PerformancePoints] = []
@@ -69,11 +70,11 @@ def assess(
         others = outcomes[:place] + outcomes[place + 1 :] if few(rows) else []
         verdicts += _verdicts(recipe, outcomes[place], [o for some in others for o in some])
         points.append(_performance_points(predictor, recipe, rows))
-    known = profile.device_power is not None and len(power[1]) > 0
+    known = profile.device_power is not None and len(power) > 0
     return Assessment(
         held_out=verdicts,
         performance=points,
-        power=_power_points(profile, *power) if known else None,
+        power=_power_points(profile, power) if known else None,
     )
 
 
@@ -194,17 +195,18 @@ def _performance_points(
     )
 
 
-def _power_points(profile: DeviceProfile, x: Floats, watts: Floats) -> PowerPoints | None:
+def _power_points(profile: DeviceProfile, rows: PowerRows) -> PowerPoints | None:
     if profile.device_power is None:
         return None
-    places = _thinned(np.arange(len(watts)), POINTS_MAX)
-    answer = device_power.active_value(
-        profile.device_power, x[places], np.zeros(len(places), dtype=np.intp)
-    )
-    ratio = np.log(watts[places] / answer)
-    columns = [[_short(value) for value in x[places, place]] for place in range(1, 6)]
+    places = _thinned(np.arange(len(rows)), POINTS_MAX)
+    x = rows.x[places]
+    answer = device_power.active_value(profile.device_power, x, rows.power_state[places])
+    ratio = np.log(rows.watts[places] / answer)
+    columns = [[_short(value) for value in x[:, place]] for place in range(1, 6)]
     return PowerPoints(
-        total=len(watts),
+        total=len(rows),
+        power_state=[int(one) for one in rows.power_state[places]],
+        request_bytes=[float(one) for one in rows.request_bytes[places]],
         read_bytes_per_second=columns[0],
         read_operations_per_second=columns[1],
         write_bytes_per_second=columns[2],

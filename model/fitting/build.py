@@ -37,6 +37,7 @@ from iojoule.model.fitting.host_power import fit_host
 from iojoule.model.fitting.idle import fit_idle
 from iojoule.model.fitting.memory import SurfaceMemory
 from iojoule.model.fitting.power import (
+    PowerRows,
     fit_device_power,
     parameter,
     power_rows,
@@ -55,6 +56,7 @@ from iojoule.model.fitting.surfaces import (
 )
 from iojoule.model.fitting.system_power import fit_system_power, meters_disagree
 from iojoule.model.fitting.write_state import fit_write_state, write_series
+from iojoule.model.performance import PerformanceModel
 
 
 def load_measurements(recipe: Recipe, folder: Path) -> tuple[list[Measurement], list[SourceRecord]]:
@@ -120,17 +122,10 @@ def fit_profile(
         if memory is not None:
             return _fit_profile(recipe, measurements, sources, memory, priors_of)[0]
         profile, fits = _fit_profile(recipe, measurements, sources, SurfaceMemory(), priors_of)
-        own = drive_rows(recipe, measurements)
-        points = power_rows(own, recipe.max_transfer_bytes, profile.write_state)
+        points = _power_rows(recipe, profile, measurements)
         held = [(fit.rows, fit.without) for fit in fits]
         found = assess(profile, [fit.recipe for fit in fits], held, points)
         return profile.model_copy(update={"assessment": found})
-
-
-def drive_rows(recipe: Recipe, measurements: list[Measurement]) -> list[Measurement]:
-    """The measurements that tell of the drive: not the sessions that the host's power rests on."""
-    host = {id(one) for one in host_rows(recipe, measurements)}
-    return [one for one in measurements if id(one) not in host]
 
 
 def host_rows(recipe: Recipe, measurements: list[Measurement]) -> list[Measurement]:
@@ -165,15 +160,9 @@ def _fit_profile(
     priors_of: PriorsOf,
 ) -> tuple[DeviceProfile, list[SurfaceFit]]:
     runs = host_rows(recipe, measurements)
-    measurements = drive_rows(recipe, measurements)
     recipe = complete(recipe, measurements)
     state = fit_write_state(write_series(measurements), recipe)
     fits = fit_surfaces(recipe, measurements, state, memory, priors_of)
-    power = (
-        fit_device_power(measurements, recipe.device_power, recipe.max_transfer_bytes, state)
-        if recipe.device_power is not None
-        else None
-    )
     host = _host(recipe, fits[0]).model_copy(
         update={"core_seconds_per_byte": core_seconds_per_byte(measurements)}
     )
@@ -222,7 +211,7 @@ def _fit_profile(
             )
             for effect in recipe.mixed
         ],
-        device_power=power,
+        device_power=None,  # once the effects of power states are known
         write_state=state,
         host_power=host_power,
         system_power=system_power,
@@ -230,7 +219,21 @@ def _fit_profile(
         host_operation=operation,
         gaps=[*recipe.gaps, *([disagreement] if disagreement else [])],
     )
-    return with_predicted_twins(profile, recipe, measurements), fits
+    profile = with_predicted_twins(profile, recipe, measurements)
+    if recipe.device_power is not None:
+        rows = _power_rows(recipe, profile, measurements)
+        power = fit_device_power(rows, recipe.device_power)
+        profile = profile.model_copy(update={"device_power": power})
+    return profile, fits
+
+
+def _power_rows(
+    recipe: Recipe, profile: DeviceProfile, measurements: list[Measurement]
+) -> PowerRows:
+    """What the power law is fitted to, with the load that the profile sees behind it."""
+    return power_rows(
+        measurements, recipe.max_transfer_bytes, profile.write_state, PerformanceModel(profile)
+    )
 
 
 def complete(recipe: Recipe, measurements: list[Measurement]) -> Recipe:
@@ -247,10 +250,9 @@ def complete(recipe: Recipe, measurements: list[Measurement]) -> Recipe:
     if recipe.system_power is None:
         found["system_power"] = system_power_recipe(measurements)
     found["host_operation"] = host_operation_recipe(recipe.host_operation, measurements)
-    if not recipe.power_states:
-        found["power_states"] = power_state_recipes(
-            recipe.cap_watts, measurements, recipe.drive_class
-        )
+    found["power_states"] = power_state_recipes(
+        recipe.cap_watts, measurements, recipe.drive_class, recipe.power_states
+    )
     return recipe.model_copy(update=found)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from iojoule.datasets.profile import CEILING_SHARPNESS
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model.curve import log_smooth_max
@@ -37,8 +38,9 @@ OPERATION_PRIOR = (-1.5, 1.5)
 TAIL_WEIGHT = 0.5
 """Runs held back that the prior of the tail factor, 1, is worth."""
 
-_SHARPNESS = 4.0
-"""As in `model.performance`: of the bend where the cap takes over."""
+SHARPNESS_LOG_SD = 0.8
+"""Log sd of the sharpness of the bend where the cap takes over, around `CEILING_SHARPNESS`: reads
+of the 980 PRO at PS1 bend at 2, its writes at 8 or more (000 5.4, 5.7)."""
 
 _LEAST_LOG_SD = 0.05
 
@@ -61,8 +63,8 @@ def measured_effect(
     """The effect of a state on one direction; None where too few runs have a twin in PS0.
 
     A state that slows everything by one factor (a lower clock) and a cap are fitted together, in
-    logs, to the latencies of all pairs: L = max(f L0, N (each + size / ceiling)), with the smooth
-    maximum of `model.performance`. Both are shrunk to no effect. Where no run is held back, the
+    logs, to the latencies of all pairs: L = max(f L0, N (each + size / ceiling)), with a smooth
+    maximum of its own sharpness. Both are shrunk to no effect. Where no run is held back, the
     ceiling is above all that was seen.
 
     Args:
@@ -78,28 +80,30 @@ def measured_effect(
             1.0,
             float((pairs.after_seconds / pairs.in_flight / pairs.bytes).min()),
             float((pairs.after_seconds / pairs.in_flight).min()),
+            CEILING_SHARPNESS,
         ]
     )
-    centre, width = np.array([(0.0, FACTOR_LOG_SD), CEILING_PRIOR, OPERATION_PRIOR]).T
+    priors = (0.0, FACTOR_LOG_SD), CEILING_PRIOR, OPERATION_PRIOR, (0.0, SHARPNESS_LOG_SD)
+    centre, width = np.array(priors).T
 
     def law(theta: Floats) -> tuple[Floats, Floats]:
         """Log latency, and by how much of it the cap speaks."""
-        factor, per_byte, each = np.exp(theta) * scale
+        factor, per_byte, each, sharp = np.exp(theta) * scale
         slowed = np.log(factor * pairs.before_seconds)
         queueing = np.log(pairs.in_flight * (each + pairs.bytes * per_byte))
-        weight = 1.0 / (1.0 + np.exp(np.clip(_SHARPNESS * (slowed - queueing), -50, 50)))
-        return log_smooth_max(slowed, queueing, _SHARPNESS), weight
+        weight = 1.0 / (1.0 + np.exp(np.clip(sharp * (slowed - queueing), -50, 50)))
+        return log_smooth_max(slowed, queueing, sharp), weight
 
     def misfit(theta: Floats) -> Floats:
         missed = (law(theta)[0] - np.log(pairs.after_seconds)) / RUN_LOG_SD
         robust = np.sign(missed) * np.sqrt(2.0 * (np.sqrt(1.0 + missed**2) - 1.0))
         return np.concatenate([robust, (theta - centre) / width])
 
-    starts = (centre, np.array([0.0, -0.1, -1.5]), np.array([0.2, -0.7, -0.1]))
+    starts = (centre, np.array([0.0, -0.1, -1.5, 0.0]), np.array([0.2, -0.7, -0.1, 0.0]))
     found = min((least_squares(misfit, start) for start in starts), key=lambda one: one.cost)
     told, weight = law(found.x)
     spread = float(np.sqrt(np.mean((told - np.log(pairs.after_seconds)) ** 2)))
-    factor, per_byte, each = np.exp(found.x) * scale
+    factor, per_byte, each, sharp = np.exp(found.x) * scale
     held = bool((weight > 0.5).any())
     source = "runs that the cap holds back" if held else "no run was held back"
     return PowerStateRecipe(
@@ -109,6 +113,7 @@ def measured_effect(
             1.0 / per_byte, spread if held else 0.5, "bytes/s", source
         ),
         ceiling_seconds_per_operation=_figure(each, spread, "s", source) if held else None,
+        ceiling_sharpness=_figure(sharp, 0.3, "1", source) if held else None,
         latency_factor=_figure(
             factor, spread, "1", "runs beside their twins in PS0: one factor on all of them"
         ),

@@ -12,7 +12,7 @@ from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Operation
 from iojoule.model import device_power
 from iojoule.model.fitting.performance import FittedSurface, fit_surface
-from iojoule.model.fitting.power import fit_device_power
+from iojoule.model.fitting.power import fit_device_power, power_rows
 from iojoule.model.fitting.recipe import DevicePowerRecipe
 from iojoule.model.fitting.rows import rows_of
 from iojoule.model.fitting.write_state import Series
@@ -72,7 +72,8 @@ def larger_requests(
         return []
     transfer = surface.settings.max_transfer_bytes
     # published points of the full range would leak what lies beyond the limit
-    power = fit_device_power(seen, recipe.model_copy(update={"points": []}), transfer, None)
+    own = recipe.model_copy(update={"points": []})
+    power = fit_device_power(power_rows(seen, transfer, None), own)
     performance = [
         one
         for one in measurements

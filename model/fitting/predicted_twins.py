@@ -13,7 +13,7 @@ import numpy as np
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Measurement, Observations
-from iojoule.datasets.vocabulary import Evidence, Operation
+from iojoule.datasets.vocabulary import Operation
 from iojoule.model.fitting.measured_states import twin_key
 from iojoule.model.fitting.recipe import Recipe
 from iojoule.model.fitting.rows import SETTINGS
@@ -24,17 +24,13 @@ from iojoule.model.predictor import Predictor
 def with_predicted_twins(
     profile: DeviceProfile, recipe: Recipe, measurements: Sequence[Measurement]
 ) -> DeviceProfile:
-    """The profile with the effects of power states that twins, measured or predicted, tell.
-
-    Effects that were published stay.
-    """
-    known = [effect.ceiling_bytes_per_second.evidence for effect in profile.power_state_effects]
-    if Evidence.PUBLISHED in known:
-        return profile
+    """The profile with the effects of power states that twins, measured or predicted, tell."""
     twins = predicted_twins(profile, measurements)
     if not twins:
         return profile
-    found = power_state_recipes(recipe.cap_watts, [*measurements, *twins], recipe.drive_class)
+    found = power_state_recipes(
+        recipe.cap_watts, [*measurements, *twins], recipe.drive_class, recipe.power_states
+    )
     return profile.model_copy(update={"power_state_effects": exported_effects(found)})
 
 

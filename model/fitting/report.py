@@ -20,7 +20,7 @@ from iojoule.model.fitting.backtest import (
     leave_out,
     outside_as_one,
 )
-from iojoule.model.fitting.build import drive_rows, load_measurements
+from iojoule.model.fitting.build import load_measurements
 from iojoule.model.fitting.performance import fit_surface
 from iojoule.model.fitting.power import fit_device_power, power_rows
 from iojoule.model.fitting.power_checks import (
@@ -89,7 +89,7 @@ def _tables(name: str, folder: Path) -> tuple[list[Table], list[Outcome]]:
     """The tables of one drive, and every outcome behind them."""
     tables: list[Table] = []
     recipe = load_recipe(name)
-    measurements = drive_rows(recipe, load_measurements(recipe, folder)[0])
+    measurements = load_measurements(recipe, folder)[0]
     series = write_series(measurements)
     state = fit_write_state(series, recipe)
     fits = fit_surfaces(recipe, measurements, state)
@@ -361,10 +361,9 @@ def _series(
             for mask in later.values()
         )
     ]
-    assert len(power_rows(seen, transfer, state)[1]) < len(
-        power_rows(measurements, transfer, state)[1]
-    )
-    half = fit_device_power(seen, recipe, transfer, state)
+    watts = power_rows(seen, transfer, state)
+    assert len(watts) < len(power_rows(measurements, transfer, state))
+    half = fit_device_power(watts, recipe)
     predicted = series_watts(half, state, series)
     rows = [
         _cells(Misfit.of(f"{name} regime, second half", predicted[mask], series.watts[mask]))

@@ -30,7 +30,10 @@ _LAW_SD = {True: 0.2, False: 0.5}
 
 
 def power_state_recipes(
-    cap_watts: list[float], measurements: list[Measurement], drive_class: str = "unknown"
+    cap_watts: list[float],
+    measurements: list[Measurement],
+    drive_class: str = "unknown",
+    stated: Sequence[PowerStateRecipe] = (),
 ) -> list[PowerStateRecipe]:
     """Effects of the operational power states on both directions.
 
@@ -38,7 +41,9 @@ def power_state_recipes(
         cap_watts: Declared caps by state.
         measurements: Of the drive; those in a lower state beside their twins win.
         drive_class: As the catalogue has it; an unknown class gets intervals that reach over both.
+        stated: What is published of states; it holds where no runs say more.
     """
+    published = {(one.operation, one.power_state): one for one in stated}
     seen = {one.configuration.power_state or 0 for one in measurements}
     states = max(len(cap_watts), max(seen, default=0) + 1)
     out = []
@@ -49,8 +54,9 @@ def power_state_recipes(
         ]
         for state in range(1, states):
             measured = measured_effect(rows, operation, state)
-            if measured is not None:
-                out.append(measured)
+            known = measured or published.get((operation, state))
+            if known is not None:
+                out.append(known)
             elif state < len(cap_watts):
                 out.append(_derived(cap_watts, state, operation, rows, drive_class))
     return out
@@ -164,6 +170,9 @@ def exported_effects(recipes: Sequence[PowerStateRecipe]) -> list[PowerStateEffe
                 "ceiling_depth_exponent", pool(effect.ceiling_depth_exponents)
             )
             if effect.ceiling_depth_exponents
+            else None,
+            ceiling_sharpness=parameter("ceiling_sharpness", effect.ceiling_sharpness)
+            if effect.ceiling_sharpness
             else None,
             latency_factor=parameter("latency_factor", effect.latency_factor),
             tail_factor=parameter("tail_factor", effect.tail_factor),

@@ -24,7 +24,10 @@ class PowerPoint(Sourced):
 
 
 class DevicePowerRecipe(Section):
-    """Priors and published figures of the device-power law."""
+    """Priors and published figures of the device-power law.
+
+    `state_background_watts` says by power state what the prior of `background_watts` says at PS0.
+    """
 
     priors: dict[str, Figure]
     noise_watts: Positive = 0.02
@@ -32,6 +35,7 @@ class DevicePowerRecipe(Section):
     cap_watts: list[Positive]
     peak_watts: Figure
     points: list[PowerPoint] = Field(default_factory=list)
+    state_background_watts: dict[int, Figure] = Field(default_factory=dict)
     condition: str
 
 

@@ -52,6 +52,7 @@ class PowerStateRecipe(Section):
     ceiling_bytes_per_second: Figure
     ceiling_seconds_per_operation: Figure | None = None
     ceiling_depth_exponents: list[Figure] = Field(default_factory=list)
+    ceiling_sharpness: Figure | None = None
     latency_factor: Figure
     tail_factor: Figure
 
