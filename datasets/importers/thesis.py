@@ -1,8 +1,8 @@
 """Results of energy-benchmark, the tool of Kanichai's thesis: `iojoule import thesis PATH...`.
 
-What fio did is read as `import fio` reads it; the sensors beside it give the power. Only the part
-of a recording counts that certainly lies within fio's measured time (`measured_window`), so that
-ramp, start-up and end are in no figure.
+The same tool recorded the IISWC 2026 data set. What fio did is read as `import fio` reads it; the
+sensors beside it give the power. Only the part of a recording counts that certainly lies within
+fio's measured time (`measured_window`), so that ramp, start-up and end are in no figure.
 """
 
 from __future__ import annotations
@@ -20,17 +20,21 @@ from iojoule.datasets.importers.fio import measurement
 from iojoule.datasets.importers.fio_file import FioFile, Found, load
 from iojoule.datasets.importers.fio_jobs import Entry, entries, phases
 from iojoule.datasets.importers.fio_options import parse_fio_time
+from iojoule.datasets.importers.thesis_drives import drive_notes, readme_label
 from iojoule.datasets.importers.thesis_folder import (
     CONFIG,
     INFO,
     RESULT,
-    Info,
+    Experiment,
+    Records,
     RunFolder,
-    find_runs,
-    load_info,
-    read_info,
-    read_settings,
+    RunRecord,
+    find_experiments,
+    missing_experiments,
+    read_records,
+    read_run,
 )
+from iojoule.datasets.importers.units import parse_fio_size
 from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile
 from iojoule.datasets.schema import from_row
 from iojoule.datasets.store import Dataset
@@ -44,10 +48,12 @@ _DRAM_NOTE = (
     "dram_power_watts is what the tool calls dram-N, the subdomain 0 of each package; on a client "
     "processor that is its cores: leave the field out there"
 )
+_OTHER_PROGRAMS = {"results.csv": "h5bench", "markers.csv": "Filebench or YCSB"}
+"""Files that only other benchmarks than fio write."""
 
 
 @dataclass
-class _Found:
+class _Import:
     """What an import gathers."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -56,22 +62,11 @@ class _Found:
     excluded: list[ExcludedRow] = field(default_factory=list)
     missing: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
-    infos: dict[Path, dict[str, Any]] = field(default_factory=dict)
-    settings: dict[Path, Mapping[str, str]] = field(default_factory=dict)
+    above_rating: Counter[str] = field(default_factory=Counter)
 
-    def source(self, path: Path, name: str) -> None:
+    def add_source(self, path: Path, name: str) -> None:
         if path not in self.sources and path.exists():
             self.sources[path] = SourceFile.of(path, name=name)
-
-    def root(self, run: RunFolder) -> tuple[dict[str, Any], Mapping[str, str]]:
-        """`info.json` and the settings of a results folder, read once."""
-        root = run.root
-        if root not in self.infos:
-            self.infos[root] = load_info(root / INFO)
-            self.settings[root] = read_settings(root / CONFIG)
-            for name in (INFO, CONFIG):
-                self.source(root / name, f"{run.session}/{name}")
-        return self.infos[root], self.settings[root]
 
 
 def import_thesis(
@@ -83,39 +78,44 @@ def import_thesis(
     """Read runs of fio that energy-benchmark made and watched.
 
     Args:
-        paths: Folders of results, folders above them, or single runs.
+        paths: Extracted data sets, folders of experiments, experiments, or single runs.
         keep_going: Leave out damaged runs and name them in the warnings.
         constants: Fields that the files do not state, such as device_model.
 
     Returns:
         One measurement per run, in the order of the folders. `repeat_index` is the tool's
-        iteration, `session_id` the results folder, `series_id` the experiment in it. Runs of other
-        benchmarks are left out by name; warnings say what is doubtful or was not recorded.
+        iteration, `session_id` the experiment's folder, `series_id` the bench in it. Where
+        device_model is not among the constants it is the label that the readme of the IISWC 2026
+        data set gives to the date. Runs of other benchmarks are left out by name; warnings say
+        what is doubtful or was not recorded.
 
     Raises:
         DataQualityError: A run is damaged, or more than 8 % off Little's law.
         InputError: There is no run, or one did what a measurement cannot express.
     """
-    found = _Found()
-    runs = find_runs([Path(path) for path in paths])
-    for run in runs:
-        try:
-            _import_run(run, found, constants or {})
-        except InputError as error:
-            if not keep_going:
-                raise
-            place = error.message.replace(str(run.path), run.name)
-            found.warnings.append(f"skipped: {place.replace(str(run.root), run.session)}")
-    if not found.rows:
-        reasons = found.warnings + [f"{one.source}: {one.reason}" for one in found.excluded]
+    given = [Path(path) for path in paths]
+    experiments = find_experiments(given)
+    absent = missing_experiments(given, experiments)
+    gathered = _Import()
+    if absent:
+        gathered.warnings.append(
+            f"{len(absent)} of the data set's experiments are not extracted, {absent[0]} among them"
+        )
+    for experiment in experiments:
+        _import_experiment(experiment, gathered, constants or {}, keep_going)
+    if not gathered.rows:
+        reasons = gathered.warnings + [
+            f"{count} x {reason}"
+            for reason, count in Counter(row.reason for row in gathered.excluded).items()
+        ]
         raise InputError(f"nothing could be imported: {'; '.join(reasons)}")
-    names = dict.fromkeys(name for row in found.rows for name in row)
-    columns = {name: [row.get(name) for row in found.rows] for name in names}
+    names = dict.fromkeys(name for row in gathered.rows for name in row)
+    columns = {name: [row.get(name) for row in gathered.rows] for name in names}
     provenance = Provenance(
         importer="thesis",
-        sources=tuple(found.sources.values()),
-        warnings=(*_general(found), *found.warnings),
-        excluded=tuple(found.excluded),
+        sources=tuple(gathered.sources.values()),
+        warnings=(*_general_notes(gathered, constants or {}), *gathered.warnings),
+        excluded=tuple(gathered.excluded),
     )
     return Dataset.from_columns(columns, provenance)
 
@@ -125,25 +125,69 @@ def run_import(paths: Sequence[Path], options: ImportOptions) -> Dataset:
     return import_thesis(paths, options.keep_going, constants=options.constants)
 
 
-def _general(found: _Found) -> list[str]:
+def _general_notes(gathered: _Import, constants: Mapping[str, Any]) -> list[str]:
     """What holds for the whole import."""
-    notes = []
-    if found.seconds:
-        notes.append(_WINDOW_NOTE.format(least=min(found.seconds), most=max(found.seconds)))
-    if any("dram_power_watts" in row for row in found.rows):
+    sessions = list(dict.fromkeys(str(row["session_id"]) for row in gathered.rows))
+    device = constants.get("device_model")
+    notes = drive_notes(sessions, None if device is None else str(device))
+    if gathered.seconds:
+        least, most = min(gathered.seconds), max(gathered.seconds)
+        notes.append(_WINDOW_NOTE.format(least=least, most=most))
+    if gathered.above_rating:
+        notes.append(
+            f"{gathered.above_rating['readings']} readings of the drive's power in "
+            f"{gathered.above_rating['runs']} runs lie above its rating; the tool drops them, "
+            "here they count"
+        )
+    if any("dram_power_watts" in row for row in gathered.rows):
         notes.append(_DRAM_NOTE)
     return notes + [
-        f"no {name} in {count} of {len(found.rows)} runs: what it would say is unknown there"
-        for name, count in found.missing.items()
+        f"no {name} in {count} of {len(gathered.rows)} runs: what it would say is unknown there"
+        for name, count in gathered.missing.items()
     ]
 
 
-def _import_run(run: RunFolder, found: _Found, constants: Mapping[str, Any]) -> None:
-    infos, settings = found.root(run)
-    info = read_info(run, infos)
-    if info is not None and info.program not in (None, "Fio"):
-        reason = f"a run of {info.program}: only fio's say what a measurement holds"
-        found.excluded.append(ExcludedRow(source=run.name, reason=reason))
+def _import_experiment(
+    experiment: Experiment, gathered: _Import, constants: Mapping[str, Any], keep_going: bool
+) -> None:
+    """Import the runs of an experiment; with `keep_going`, what is damaged is named and left."""
+    session, private = experiment.root.name, str(experiment.root)
+
+    def skip(error: InputError) -> None:
+        if not keep_going:
+            raise error
+        gathered.warnings.append(f"skipped: {error.message.replace(private, session)}")
+
+    try:
+        records = read_records(experiment.root)
+    except InputError as error:
+        skip(error)
+        return
+    if not experiment.runs:
+        skip(InputError(f"{experiment.root}: data/ holds no run; extract all packages of it again"))
+    for run in experiment.runs:
+        try:
+            _import_run(run, records, gathered, constants)
+        except InputError as error:
+            skip(error)
+    for name in (INFO, CONFIG):
+        gathered.add_source(experiment.root / name, f"{session}/{name}")
+    here = {run.path.name for run in experiment.runs}
+    absent = [name for name in records.runs or () if name not in here]
+    if experiment.whole and absent:
+        gathered.warnings.append(
+            f"{session}: {INFO} lists {len(absent)} runs whose folders are not there, {absent[0]} "
+            "among them; extract all packages of the experiment to have them"
+        )
+
+
+def _import_run(
+    run: RunFolder, records: Records, gathered: _Import, constants: Mapping[str, Any]
+) -> None:
+    record = read_run(run, records)
+    reason = _reason_to_exclude(run, record, records)
+    if reason is not None:
+        gathered.excluded.append(ExcludedRow(source=run.name, reason=reason))
         return
     if not (run.path / RESULT).is_file():
         raise DataQualityError(
@@ -151,21 +195,23 @@ def _import_run(run: RunFolder, found: _Found, constants: Mapping[str, Any]) -> 
             "others with --keep-going"
         )
     name = f"{run.name}/{RESULT}"
-    file = _with_options(load(Found(run.path / RESULT, name, f"{run.session}/{run.bench}")), info)
+    file = _with_options(load(Found(run.path / RESULT, name, f"{run.session}/{run.bench}")), record)
+    _require_requested(file, record)
     parts = phases(file)
-    series = {one: sensors.load(run.path / one) for one in sensors.FILES}
+    recordings = {name: sensors.look_at(run.path / name) for name in sensors.FILES}
     notes = list(file.notes)
-    if infos and info is None:
-        notes.append(f"{run.name}: {INFO} does not know the run: it may have been interrupted")
+    if records.runs is not None and not record.listed:
+        notes.append(f"{run.name}: {INFO} does not list the run: it may have been interrupted")
+    label = readme_label(run.session)
     rows = []
     for part in parts:
         members = entries(file, part)
-        row, said = measurement(file, members, len(parts) == 1)
-        notes += said
-        row |= _conditions(run, info, settings, row, notes)
+        row, remarks = measurement(file, members, len(parts) == 1)
+        notes += remarks
+        row |= _conditions(run, record, records, row, notes)
         if len(parts) == 1:
-            row |= _powers(run, series, members, row, found, notes)
-        row = {**constants, **row}
+            row |= _powers(run, recordings, members, row, records, gathered, notes)
+        row = {**({"device_model": label} if label else {}), **constants, **row}
         from_row(row, where=f"{file.path}, job {part[0].jobname!r}")
         rows.append(row)
     if len(parts) > 1:
@@ -173,73 +219,200 @@ def _import_run(run: RunFolder, found: _Found, constants: Mapping[str, Any]) -> 
             f"{run.name}: jobs ran one after the other, the sensors do not tell which; powers are "
             "left out"
         )
-    found.rows += rows
-    found.warnings += notes
-    found.missing.update(one for one in sensors.FILES if series[one] is None)
-    for one in (RESULT, *(name for name in sensors.FILES if series[name] is not None)):
-        found.source(run.path / one, f"{run.name}/{one}")
+    gathered.rows += rows
+    gathered.warnings += notes
+    absent = [name for name in sensors.FILES if recordings[name] is None]
+    absent += [INFO] if records.runs is None else []
+    absent += [CONFIG] if records.settings is None else []
+    gathered.missing.update(absent)
+    for name in (RESULT, *(name for name in sensors.FILES if recordings[name] is not None)):
+        gathered.add_source(run.path / name, f"{run.name}/{name}")
 
 
-def _with_options(file: FioFile, info: Info | None) -> FioFile:
-    """Add the switches that fio leaves out of its JSON and the tool remembers.
+def _reason_to_exclude(run: RunFolder, record: RunRecord, records: Records) -> str | None:
+    """Why no measurement can hold the run, whatever its files contain."""
+    program = record.program
+    if program is None and not (run.path / RESULT).is_file():
+        present = [name for name in _OTHER_PROGRAMS if (run.path / name).is_file()]
+        program = _OTHER_PROGRAMS[present[0]] if present else None
+    if program not in (None, "Fio"):
+        return f"a run of {program}: only fio's state what a measurement holds"
+    if _has_cost_control(records.settings):
+        return "io.cost of the control group throttled the run by a model: not at full speed"
+    return None
 
-    Where the tool's options are known in full, one that is not among them was not given.
+
+def _group_io(settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The block cgroup.io of the settings."""
+    return _map(_map((settings or {}).get("cgroup")).get("io"))
+
+
+def _has_cost_control(settings: Mapping[str, Any] | None) -> bool:
+    """Whether io.cost.qos was written; the tool writes nothing for `Auto`."""
+    return isinstance(_map(_group_io(settings).get("cost")).get("qos"), dict)
+
+
+def _map(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _with_options(file: FioFile, record: RunRecord) -> FioFile:
+    """Add the options that fio leaves out of its JSON and the tool remembers.
+
+    Where the options of a bench are known in full, one that is not among them was not given.
     """
-    if info is None or info.options is None:
-        return file
-    stated = dict(info.options)
-    engines = {{**file.run.global_options, **job.options}.get("ioengine") for job in file.run.jobs}
-    if engines <= {"io_uring", "io_uring_cmd"}:
-        stated.setdefault("hipri", "0")
+    stated = {key: record.requested[key] for key in ("ramp_time",) if key in record.requested}
+    if record.options is not None:
+        stated |= record.options
+        engines = {
+            {**file.run.global_options, **job.options}.get("ioengine") for job in file.run.jobs
+        }
+        if engines <= {"io_uring", "io_uring_cmd"}:
+            stated.setdefault("hipri", "0")
     run = file.run.model_copy(update={"global_options": {**stated, **file.run.global_options}})
     return FioFile(file.path, file.name, file.series, run, file.notes)
 
 
+def _require_requested(file: FioFile, record: RunRecord) -> None:
+    """Refuse fio's results of another parameter combination than the folder's.
+
+    Raises:
+        DataQualityError: They contradict each other; names the option.
+    """
+    if record.options is None:
+        return  # each job had options of its own, which nothing lists
+    for job in file.run.jobs:
+        options = {**file.run.global_options, **job.options}
+        for name, expected in record.requested.items():
+            if name in record.options or name not in options:
+                continue
+            if _comparable(name, options[name]) != _comparable(name, expected):
+                raise DataQualityError(
+                    f"{file.path}: fio ran with {name}={options[name]}, but {INFO} or {CONFIG} "
+                    f"says {expected}: the results are another run's; restore them, or leave the "
+                    "run out"
+                )
+
+
+def _comparable(name: str, text: str) -> object:
+    if name == "bs":
+        return parse_fio_size(text) or text
+    if name in ("ramp_time", "runtime"):
+        return parse_fio_time(text, "s") or text
+    return text.strip().lower()
+
+
 def _conditions(
     run: RunFolder,
-    info: Info | None,
-    settings: Mapping[str, str],
+    record: RunRecord,
+    records: Records,
     row: Mapping[str, Any],
     notes: list[str],
 ) -> dict[str, Any]:
-    """What the folder, `info.json` and `config.yaml` say of a run."""
+    """What the folder, `info.json` and `config.yaml` state of a run."""
+    settings = records.settings or {}
     fields: dict[str, Any] = {
         "session_id": run.session,
         "repeat_index": run.iteration,
         "power_state": run.power_state,
-        "filesystem": info.filesystem if info else None,
+        "filesystem": record.filesystem,
     }
     bypassing = row["engine"] in BYPASSING_ENGINES
     scheduler = settings.get("scheduler")
     if scheduler in list(Scheduler) and "scheduler" not in row and not bypassing:
         fields["scheduler"] = scheduler
-    node = settings.get("numa.cpunodebind", "")
-    if node.isdigit():
-        fields["job_numa_node"] = int(node)
-    limit = settings.get("cpu_freq.freq", "")
-    if limit.isdigit():  # in kHz; the tool sets it as lowest and highest frequency
-        fields |= {"cpu_frequency_max_hertz": int(limit) * 1e3, "cpu_governor": "performance"}
-    if any(name.startswith("cgroup.") for name in settings):
-        notes.append(f"{run.name}: limits of a control group were in force, which are not recorded")
-    if settings.get("should_trace") == "true":
+    node = _whole(_map(settings.get("numa")).get("cpunodebind"))
+    if node is not None:
+        fields["job_numa_node"] = node
+        fields["cpu_cores_available"] = records.node_cores.get(node)
+    limit = _whole(_map(settings.get("cpu_freq")).get("freq"))
+    if limit:  # in kHz; the tool sets it as lowest and highest frequency
+        fields |= {"cpu_frequency_max_hertz": limit * 1e3, "cpu_governor": "performance"}
+    cores = _cores(_map(_map(settings.get("cgroup")).get("cpuset")).get("cpus"))
+    if cores is not None:
+        fields["cpu_cores_available"] = min(cores, fields.get("cpu_cores_available") or cores)
+    if "cpu_cores_available" in row:
+        fields.pop("cpu_cores_available", None)
+    group = _group_io(settings)
+    fields |= _throttled_demand(run, _map(group.get("max")), row, bypassing, notes)
+    notes += [
+        f"{run.name}: not recorded: io.{name}={group[name]} of its control group"
+        for name in ("weight", "latency")
+        if group.get(name) is not None
+    ]
+    if settings.get("should_trace") is True:
         notes.append(f"{run.name}: calls were traced meanwhile, which costs CPU time and power")
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _powers(
+def _throttled_demand(
     run: RunFolder,
-    series: Mapping[str, sensors.Series | None],
-    members: list[Entry],
+    limits: Mapping[str, Any],
     row: Mapping[str, Any],
-    found: _Found,
+    bypassing: bool,
     notes: list[str],
 ) -> dict[str, float]:
-    """What the sensors say of the measured time."""
-    present = {name: one for name, one in series.items() if one is not None}
+    """The demand that `io.max` of the control group leaves to a run.
+
+    A limited run is not at full speed: the limit of its direction becomes its demand. In a mix the
+    direction that is throttled first holds the other one back, because fio keeps their share.
+    """
+    reads = {"read": 1.0, "write": 0.0}.get(row["operation"], row.get("read_fraction", 0.0))
+    shares = {"r": reads, "w": 1.0 - reads}
+    rates: dict[str, float] = {}
+    for unit in ("bps", "iops"):
+        stated = _map(limits.get(unit))
+        values = {side: _whole(stated.get(side)) for side in shares}
+        caps = [value / shares[side] for side, value in values.items() if value and shares[side]]
+        if caps:
+            rates[unit] = min(caps)
+    if not rates:
+        return {}
+    if bypassing:
+        notes.append(f"{run.name}: io.max was set, but {row['engine']} bypasses the block layer")
+        return {}
+    notes.append(f"{run.name}: io.max of its control group held it back: its demand is that limit")
+    if row.get("demand_operations_per_second"):
+        rates["iops"] = min(rates.get("iops", float("inf")), row["demand_operations_per_second"])
+    if row.get("demand_bytes_per_second"):
+        rates["bps"] = min(rates.get("bps", float("inf")), row["demand_bytes_per_second"])
+    if "iops" in rates and "bps" in rates:
+        rates["iops"] = min(rates["iops"], rates.pop("bps") / row["request_bytes"])
+    if "bps" in rates:
+        return {"demand_bytes_per_second": rates["bps"]}
+    return {"demand_operations_per_second": rates["iops"]}
+
+
+def _whole(value: Any) -> int | None:
+    """A whole number of at least 0, as the settings write it."""
+    return int(value) if str(value).isdecimal() and not isinstance(value, bool) else None
+
+
+def _cores(ranges: Any) -> int | None:
+    """Number of cores in a list of ranges such as [[0, 3], [8, null]]."""
+    cores: set[int] = set()
+    for pair in ranges if isinstance(ranges, list) else []:
+        ends = [_whole(end) for end in (pair if isinstance(pair, list) else [pair])]
+        known = [end for end in ends if end is not None]
+        cores |= set(range(known[0], min(known[-1], 65535) + 1)) if known else set()
+    return len(cores) or None
+
+
+def _powers(
+    run: RunFolder,
+    recordings: Mapping[str, sensors.Recording | None],
+    members: list[Entry],
+    row: Mapping[str, Any],
+    records: Records,
+    gathered: _Import,
+    notes: list[str],
+) -> dict[str, float]:
+    """What the sensors recorded in the measured time."""
+    present = {name: recording for name, recording in recordings.items() if recording is not None}
     if not present:
         return {}
     runtime_ms = 1000 * max(member.total.runtime_seconds for member in members)
-    recorded = sensors.recorded_ms(list(present.values()))
+    recorded = max(recording.last_ms for recording in present.values())
     ramp_ms = max(_ramp_ms(member) for member in members)
     window = sensors.measured_window(recorded, ramp_ms, runtime_ms)
     if window is None:
@@ -255,24 +428,27 @@ def _powers(
             "known; powers are left out"
         )
         return {}
-    found.seconds.append(window.seconds)
-    inside = {name: one.within(window) for name, one in present.items()}
-    said: list[str] = []
+    inside = {name: recording.within(window) for name, recording in present.items()}
+    gathered.seconds.append(window.seconds)
+    remarks: list[str] = []
     fields: dict[str, float] = {}
     if sensors.DEVICE in inside:
-        fields |= sensors.device_power(inside[sensors.DEVICE], said)
+        fields |= sensors.device_power(inside[sensors.DEVICE], remarks)
+        above = sensors.readings_above(inside[sensors.DEVICE], records.rated_watts or float("inf"))
+        if above and "device_power_watts" in fields:
+            gathered.above_rating.update(readings=above, runs=1)
     if sensors.RAPL in inside:
-        fields |= sensors.rapl_power(inside[sensors.RAPL], said)
+        fields |= sensors.rapl_power(inside[sensors.RAPL], remarks)
     if sensors.WALL in inside:
-        fields |= sensors.wall_power(inside[sensors.WALL], said)
+        fields |= sensors.wall_power(inside[sensors.WALL], remarks)
     if sensors.BLOCK in inside:
         rate = float(row["throughput_bytes_per_second"])
-        fields |= sensors.block_layer(inside[sensors.BLOCK], rate, said)
+        fields |= sensors.block_layer(inside[sensors.BLOCK], rate, remarks)
     limit = row.get("cpu_frequency_max_hertz")
     if sensors.CPU in inside and limit:
         complaint = sensors.frequency_in_force(inside[sensors.CPU], limit)
-        said += [complaint] if complaint else []
-    notes += [f"{run.name}: {text}" for text in said]
+        remarks += [complaint] if complaint else []
+    notes += [f"{run.name}: {text}" for text in remarks]
     return fields
 
 

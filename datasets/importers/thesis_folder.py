@@ -1,20 +1,29 @@
-"""The result folders of energy-benchmark (nvme-energy-bench), the tool of Kanichai's thesis.
+"""The results tree of energy-benchmark (nvme-energy-bench), the tool of Kanichai's thesis.
 
-`results/<name>-<date>/` holds `config.yaml`, `info.json` and `data/<bench>-ps<P>-i<I>-<N>/`, one
-folder per run: power state P (-1: not set), iteration I, N the place among the bench's commands (a
-hash in versions before October 2025). Source: app/src/bench.rs and common/src/bench.rs of
+    EXPERIMENT-YYYY-MM-DD_HH-MM-SS/
+        config.yaml             what was configured
+        info.json               parameters of each run
+        data/NAME-psP-iI-N/     one run: bench NAME, power state P (-1: not set), repetition I,
+                                N = index of the parameter combination
+
+Two generations exist. In the older one (until October 2025) N is a hash and `info.json` is the map
+of runs itself; in the newer one the map is `param_map`, beside facts about drive and CPU. The
+IISWC 2026 data set holds such folders in a BagIt bag of archives.
+Source: app/src/bench.rs, common/src/{bench,config}.rs and benches/fio/src/lib.rs of
 github.com/t348575/energy-benchmark.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from iojoule.datasets.errors import DataQualityError, InputError
 from iojoule.datasets.provenance import unreadable
@@ -25,7 +34,16 @@ RESULT = "results.json"
 INFO = "info.json"
 CONFIG = "config.yaml"
 
-_RUN = re.compile(r"(?P<bench>.+)-ps(?P<state>-?\d+)-i(?P<iteration>\d+)-(?P<place>\w+)")
+_RUN = re.compile(r"(?P<bench>.+)-ps(?P<state>-?\d+)-i(?P<iteration>\d+)-(?P<index>\w+)")
+_ROOTS = ("results", "data/results", "data/processed/results", ".")
+"""Where the replay scripts of the data set look for experiments, in this order."""
+
+_PRODUCT = ("request_sizes", "io_engines", "io_depths", "num_jobs", "extra_options")
+"""Lists of a fio bench whose product N counts through, the last one fastest."""
+
+_FIO_OPTION = {
+    "request_sizes": "bs", "io_engines": "ioengine", "io_depths": "iodepth", "num_jobs": "numjobs",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -34,194 +52,380 @@ class RunFolder:
 
     Attributes:
         path: Its folder.
-        root: The folder with `config.yaml` and `info.json`.
-        name: Results folder and run folder, without private folders around them.
-        bench: Name of the experiment.
+        session: Name of the experiment's folder.
+        bench: Name of the bench.
         power_state: What the tool had set; None = left as it was.
         iteration: Counts repetitions from 0.
+        index: N of the folder's name: a number, or a hash in the older generation.
     """
 
     path: Path
-    root: Path
-    name: str
+    session: str
     bench: str
     power_state: int | None
     iteration: int
+    index: str
 
     @property
-    def session(self) -> str:
-        """Name of the results folder, which ends in the date."""
-        return self.name.partition("/")[0]
+    def name(self) -> str:
+        """Experiment and run, without private folders around them."""
+        return f"{self.session}/{self.path.name}"
 
 
 @dataclass(frozen=True)
-class Info:
-    """What `info.json` says of one run.
+class Experiment:
+    """One experiment folder and the runs of it that are to be imported.
 
     Attributes:
-        program: Which benchmark: `Fio`, `Ycsb` ...; None = it does not say.
-        filesystem: What the tool had made on the drive; None = none, or it does not say.
-        options: fio's options that the tool added, switches without a value as `1`; None where it
-            does not say all of them.
+        root: The folder with `config.yaml`, `info.json` and `data`.
+        runs: In the order of their names.
+        whole: Whether these are all runs that the folder holds.
     """
 
+    root: Path
+    runs: tuple[RunFolder, ...]
+    whole: bool = True
+
+
+@dataclass(frozen=True)
+class Records:
+    """What `config.yaml` and `info.json` state of an experiment.
+
+    Attributes:
+        runs: Run folder -> its entry in `info.json`; None = there is no `info.json`.
+        settings: The block `settings` of `config.yaml`; None = there is no `config.yaml`.
+        benches: Bench name -> its arguments in `config.yaml`.
+        rated_watts: Power that the drive declares for PS0; None = not stated.
+        node_cores: NUMA node -> number of cores.
+    """
+
+    runs: Mapping[str, Any] | None
+    settings: Mapping[str, Any] | None
+    benches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    rated_watts: float | None = None
+    node_cores: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What the records state of one run.
+
+    Attributes:
+        listed: Whether `info.json` lists the run.
+        program: Type of the benchmark: `Fio`, `Ycsb` ...; None = not stated.
+        filesystem: What the tool had made on the drive; None = none, or not stated.
+        options: fio's options that the bench added, switches without a value as `1`; None where
+            not all of them are stated.
+        requested: fio's options of the parameter combination: `bs`, `ioengine` ...
+    """
+
+    listed: bool = False
     program: str | None = None
     filesystem: str | None = None
-    options: Mapping[str, str] | None = field(default=None)
+    options: Mapping[str, str] | None = None
+    requested: Mapping[str, str] = field(default_factory=dict)
 
 
-def find_runs(paths: Sequence[Path]) -> list[RunFolder]:
-    """The run folders among and below the paths, in the order of their names.
+def find_experiments(paths: Sequence[Path]) -> list[Experiment]:
+    """The experiments that the paths name.
+
+    Args:
+        paths: Extracted data sets, folders of experiments, experiments, or single runs. An
+            experiment that is named more than once is listed once.
 
     Raises:
-        InputError: A path does not exist or holds none.
+        InputError: A path does not exist, holds no experiment, or is a data set that is incomplete
+            or not extracted; names the remedy.
     """
-    found: dict[Path, RunFolder] = {}
-    for path in paths:
+    experiments: dict[Path, Experiment] = {}
+    for given in paths:
+        path = given.resolve()
         if not path.is_dir():
-            what = "is a file, not a folder" if path.exists() else "no such folder"
-            raise InputError(f"{path}: {what}; name a results folder of energy-benchmark")
-        inside = [run for folder in _walk(path) if (run := _run(folder)) is not None]
-        if not inside:
-            raise InputError(
-                f"{path}: holds no run of energy-benchmark; a results folder has its runs in "
-                "data/<bench>-ps<P>-i<I>-<N>/"
-            )
-        found |= {run.path.resolve(): run for run in inside}
-    return list(found.values())
+            raise _no_folder(given)
+        _refuse_incomplete(path)
+        located = _locate(path)
+        if not located:
+            raise _nothing_inside(path)
+        for experiment in located:
+            before = experiments.get(experiment.root)
+            if before is None or experiment.whole:
+                experiments[experiment.root] = experiment
+            elif not before.whole:
+                runs = dict.fromkeys((*before.runs, *experiment.runs))
+                experiments[experiment.root] = Experiment(experiment.root, tuple(runs), False)
+    return list(experiments.values())
 
 
-def _walk(path: Path) -> Iterator[Path]:
-    """Folders that are named like runs; what lies in one is not searched (fio's logs are many)."""
-    if _RUN.fullmatch(path.resolve().name):
-        yield path
-        return
-    for folder, names, _ in os.walk(path):
-        runs = sorted((name for name in names if _RUN.fullmatch(name)), key=_natural)
-        yield from (Path(folder) / name for name in runs)
-        names[:] = sorted((name for name in names if name not in runs), key=_natural)
+def missing_experiments(paths: Sequence[Path], present: Sequence[Experiment]) -> list[str]:
+    """Experiments that a data set's own list names and that were not extracted."""
+    here = {experiment.root.name for experiment in present}
+    absent: list[str] = []
+    for path in paths:
+        listing = path / "metadata" / "base_directories.txt"
+        if listing.is_file():
+            names = (Path(line.strip()).name for line in listing.read_text().splitlines())
+            absent += [name for name in names if name and name not in here]
+    return absent
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
+def _locate(path: Path) -> list[Experiment]:
+    run = _run(path)
+    if run is not None:
+        above = path.parent
+        return [Experiment(above.parent if above.name == "data" else above, (run,), False)]
+    if path.name == "data" and _is_experiment(path.parent):
+        path = path.parent
+    if _is_experiment(path):
+        return [Experiment(path, tuple(_runs(path)))]
+    for below in _ROOTS:
+        root = (path / below).resolve()
+        inside = sorted(root.iterdir(), key=_natural) if root.is_dir() else []
+        found = [Experiment(one, tuple(_runs(one))) for one in inside if _is_experiment(one)]
+        if found:
+            return found
+    return []
+
+
+def _is_experiment(path: Path) -> bool:
+    if not (path / "data").is_dir():
+        return False
+    return (path / CONFIG).is_file() or (path / INFO).is_file() or any(True for _ in _runs(path))
+
+
+def _runs(root: Path) -> Iterator[RunFolder]:
+    for path in sorted((root / "data").iterdir(), key=_natural):
+        run = _run(path)
+        if run is not None and path.is_dir():
+            yield run
+
+
+def _natural(path: Path) -> list[tuple[int, str]]:
+    parts = re.split(r"(\d+)", path.name)
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
 
 
 def _run(path: Path) -> RunFolder | None:
-    resolved = path.resolve()
-    match = _RUN.fullmatch(resolved.name)
+    match = _RUN.fullmatch(path.name)
     if match is None:
         return None
-    above = resolved.parent
+    above = path.parent
     root = above.parent if above.name == "data" else above
     state = int(match["state"])
     return RunFolder(
         path=path,
-        root=path.parent.parent if above.name == "data" and path.parent.name == "data" else root,
-        name=f"{root.name}/{resolved.name}",
+        session=root.name,
         bench=match["bench"],
         power_state=None if state < 0 else state,
         iteration=int(match["iteration"]),
+        index=match["index"],
     )
 
 
-def read_info(run: RunFolder, entries: Mapping[str, Any]) -> Info | None:
-    """What `info.json` says of a run; None where it does not know the run.
+def _no_folder(path: Path) -> InputError:
+    if path.name.endswith(".tar.zst"):
+        return InputError(
+            f"{path}: a package of the data set; extract it first: mkdir -p results && "
+            f"tar --zstd -xf {path.name} -C results"
+        )
+    what = "is a file, not a folder" if path.exists() else "no such folder"
+    return InputError(f"{path}: {what}; name a results folder of energy-benchmark")
 
-    Args:
-        run: The run.
-        entries: What `load_info` found.
 
-    Raises:
-        DataQualityError: It contradicts the folder's name.
-    """
-    entry = entries.get(run.path.resolve().name)
-    if not isinstance(entry, dict):
-        return None
-    for key, stated in (
-        ("power_state", -1 if run.power_state is None else run.power_state),
-        ("iteration", run.iteration),
-    ):
-        if key in entry and entry[key] != stated:
-            raise DataQualityError(
-                f"{run.root / INFO}, {run.path.name}: {key} is {entry[key]!r}, the folder's name "
-                f"says {stated}; restore one of them, or leave the run out"
+def _refuse_incomplete(path: Path) -> None:
+    """Refuse a data set whose download or check did not finish."""
+    for folder in (path, *path.parents[:4]):
+        of_bag = folder == path or (folder / "metadata").is_dir()
+        if of_bag and (folder / "INCOMPLETE").exists():
+            raise InputError(
+                f"{folder / 'INCOMPLETE'}: the download or the extraction of the data set did not "
+                "finish; run the data set's extraction script until the file READY is there"
             )
-    args = entry.get("args")
-    if not isinstance(args, dict):
-        return Info()
-    filesystem = args.get("fs")
-    known = isinstance(filesystem, str) and filesystem != "None"
-    return Info(
-        program=str(args["type"]) if "type" in args else None,
-        filesystem=str(filesystem).lower() if known else None,
-        options=_added(args),
+
+
+def _nothing_inside(path: Path) -> InputError:
+    for folder in (path / "data" / "packages", path):
+        count = len(list(folder.glob("*.tar.zst")))
+        if count:
+            return InputError(
+                f"{path}: a data set whose {count} packages are not extracted; extract them first: "
+                f"mkdir -p results && for p in {folder.relative_to(path) / '*.tar.zst'}; do tar "
+                '--zstd -xf "$p" -C results; done (metadata/package_members.tsv names the packages '
+                "of each experiment)"
+            )
+    return InputError(
+        f"{path}: no experiment of energy-benchmark here or in {', '.join(_ROOTS[:-1])}; an "
+        f"experiment has {CONFIG}, {INFO} and its runs in data/NAME-psP-iI-N/"
     )
 
 
-def load_info(path: Path) -> dict[str, Any]:
-    """Run -> what `info.json` says of it; empty where there is no such file.
+def read_records(root: Path) -> Records:
+    """Read `config.yaml` and `info.json` of an experiment, of either generation.
 
     Raises:
-        DataQualityError: It is cut off or holds something else.
-        InputError: It cannot be read.
+        DataQualityError: One of them is cut off or holds something else.
+        InputError: One of them cannot be read.
     """
-    try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise unreadable(path, error) from None
-    except ValueError as error:
+    info = _document(root / INFO, json.loads, "JSON")
+    config = _document(root / CONFIG, _parse_yaml, "YAML")
+    facts: Mapping[str, Any] = info or {}
+    runs = facts.get("param_map", facts) if info is not None else None
+    if runs is not None and not isinstance(runs, dict):
         raise DataQualityError(
-            f"{path}: not whole JSON ({error}); copy the file again, or remove it to import "
-            "without it"
-        ) from None
-    # versions before October 2025 have no `param_map` around the runs
-    said = said.get("param_map", said) if isinstance(said, dict) else said
-    if not isinstance(said, dict):
-        raise DataQualityError(f"{path}: holds no map of runs; remove it to import without it")
-    return said
+            f"{root / INFO}: param_map is no map of runs; copy the file again, or remove it to "
+            "import without it"
+        )
+    settings = (config or {}).get("settings")
+    if config is not None and not isinstance(settings, dict):
+        raise DataQualityError(
+            f"{root / CONFIG}: no block settings, so whether a limit was in force is unknown; copy "
+            "the file again"
+        )
+    benches: dict[str, Mapping[str, Any]] = {}
+    for entry in _list((config or {}).get("benches")):
+        if isinstance(entry, dict) and isinstance(entry.get("bench"), dict):
+            benches[str(entry.get("name"))] = entry["bench"]
+    states = facts.get("device_power_states")
+    first = _list(states[0]) if isinstance(states, list) and states else []
+    cores = facts.get("cpu_topology")
+    return Records(
+        runs=runs,
+        settings=settings,
+        benches=benches,
+        rated_watts=float(first[0]) if first and _is_number(first[0]) else None,
+        node_cores={
+            int(node): count
+            for node, count in (cores if isinstance(cores, dict) else {}).items()
+            if str(node).isdigit() and isinstance(count, int) and count > 0
+        },
+    )
 
 
-def _added(args: Mapping[str, Any]) -> dict[str, str] | None:
-    """Options the tool put on fio's command line; fio's JSON leaves out those without a value."""
-    if args.get("job_specific_extra_options"):
+def read_run(run: RunFolder, records: Records) -> RunRecord:
+    """What the records state of one run.
+
+    A run that `info.json` does not list (an interrupted one) is looked up in `config.yaml` by its
+    bench and its index.
+
+    Raises:
+        DataQualityError: The folder's name, `info.json` and `config.yaml` contradict each other.
+    """
+    entry = (records.runs or {}).get(run.path.name)
+    listed = isinstance(entry, dict)
+    arguments = None
+    if isinstance(entry, dict):
+        _require_agreement(run, entry)
+        arguments = entry.get("args")
+    bench = records.benches.get(run.bench)
+    if bench is not None and bench.get("type", "Fio") == "Fio" and run.index.isdigit():
+        combination = _combination(run, bench)
+        arguments = arguments if isinstance(arguments, dict) else combination
+    elif not isinstance(arguments, dict):
+        arguments = bench
+    if not isinstance(arguments, dict):
+        return RunRecord(listed=listed)
+    filesystem = arguments.get("fs")
+    made = isinstance(filesystem, str) and filesystem != "None"
+    requested = {
+        option: str(values[0])
+        for name, option in _FIO_OPTION.items()
+        if len(values := _list(arguments.get(name))) == 1
+    }
+    for name in ("ramp_time", "runtime"):
+        if arguments.get(name):
+            requested[name] = str(arguments[name])
+    return RunRecord(
+        listed=listed,
+        program=str(arguments["type"]) if "type" in arguments else None,
+        filesystem=str(filesystem).lower() if made else None,
+        options=_added_options(arguments),
+        requested=requested,
+    )
+
+
+def _require_agreement(run: RunFolder, entry: Mapping[str, Any]) -> None:
+    named: dict[str, Any] = {
+        "power_state": -1 if run.power_state is None else run.power_state,
+        "iteration": run.iteration,
+        "name": run.bench,
+        "idx": int(run.index) if run.index.isdigit() else entry.get("idx"),
+    }
+    for key, value in named.items():
+        if key in entry and entry[key] != value:
+            raise DataQualityError(
+                f"{run.path}: {INFO} says {key} = {entry[key]!r}, the folder's name says {value}; "
+                "restore the one that was changed, or leave the run out"
+            )
+
+
+def _combination(run: RunFolder, bench: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a fio bench with each list reduced to the value of this run."""
+    lists = {name: _list(bench.get(name)) or [None] for name in _PRODUCT}
+    index, count = int(run.index), math.prod(len(values) for values in lists.values())
+    if index >= count:
+        raise DataQualityError(
+            f"{run.path}: index {index} is out of range: the bench {run.bench} of {CONFIG} has "
+            f"{count} combinations, 0 to {count - 1}; restore the {CONFIG} of the run, or leave "
+            "the run out"
+        )
+    chosen = dict(bench)
+    for name, values in reversed(lists.items()):
+        index, place = divmod(index, len(values))
+        chosen[name] = [] if values[place] is None else [values[place]]
+    return chosen
+
+
+def _added_options(arguments: Mapping[str, Any]) -> dict[str, str] | None:
+    """Options the bench put on fio's command line; fio's JSON leaves out those without a value."""
+    if arguments.get("job_specific_extra_options"):
         return None
-    extra = args.get("extra_options") or []
-    words = list(extra[0]) if extra and isinstance(extra[0], list) else list(extra)
-    for matched in args.get("matched_args") or []:
-        words += matched.get("value", [])
+    extra = _list(arguments.get("extra_options"))
+    words = _list(extra[0]) if extra and isinstance(extra[0], list) else list(extra)
+    for matched in _list(arguments.get("matched_args")):
+        words = [*words, *_list(matched.get("value"))] if isinstance(matched, dict) else words
     pairs = (str(word).lstrip("-").partition("=") for word in words)
     return {name: value if equals else "1" for name, equals, value in pairs}
 
 
-def read_settings(path: Path) -> Mapping[str, str]:
-    """The block `settings` of a `config.yaml`, nested names joined by dots: `cpu_freq.freq`.
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
-    Only what stands on a line of its own as `name: text` is read; that is all of this block that
-    a measurement holds.
 
-    Raises:
-        InputError: It cannot be read.
-    """
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """YAML as the tool reads it, where a tag such as `!User` names a variant."""
+
+
+def _variant(loader: _Loader, name: str, node: yaml.Node) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        return {name: loader.construct_mapping(node, deep=True)}
+    return name
+
+
+_Loader.add_multi_constructor("!", _variant)
+
+
+def _parse_yaml(text: str) -> Any:
     try:
-        text = path.read_text(encoding="utf-8")
+        return yaml.load(text, Loader=_Loader)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())) from None
+
+
+def _document(path: Path, parse: Any, kind: str) -> dict[str, Any] | None:
+    """The map that a file holds; None where there is no such file."""
+    try:
+        document = parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error if isinstance(error, OSError) else OSError(0, "not text")
-        raise unreadable(path, reason) from None
-    found: dict[str, str] = {}
-    above: list[tuple[int, str]] = []
-    for line in text.splitlines():
-        match = re.match(r"( *)([A-Za-z_]\w*):(?:\s+(.*))?$", line)
-        if match is None:
-            continue
-        depth = len(match[1])
-        above = [one for one in above if one[0] < depth]
-        above.append((depth, match[2]))
-        names = [name for _, name in above]
-        if names[0] == "settings" and len(names) > 1:
-            value = re.sub(r"\s+#.*$|^#.*$", "", match[3] or "").strip()
-            found[".".join(names[1:])] = value.strip("'\"")
-    return found
+        return None
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except ValueError as error:
+        raise DataQualityError(
+            f"{path}: cut off or damaged {kind} ({error}); copy the file again"
+        ) from None
+    if not isinstance(document, dict):
+        raise DataQualityError(f"{path}: holds no map; copy the file again")
+    return document

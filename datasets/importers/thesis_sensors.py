@@ -8,9 +8,8 @@ github.com/t348575/energy-benchmark.
 
 from __future__ import annotations
 
-import io
+import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,28 +38,97 @@ _MOST_DROPPED = 0.05
 _MILLISECOND = (0.9, 1.25)
 """Spacing of rows, in ms, that counts as a sample width of 1 ms."""
 
+_CLIPPED_SHARE, _CLIPPED_LEVELS = 0.05, 30
+"""Assumption: a sensor is clipped where this share of its readings is exactly the greatest one
+although it distinguishes at least so many levels."""
+
+_HEADER_BYTES, _TAIL_BYTES = 64 * 1024, 64 * 1024
+_BLOCK_BYTES = 4 * 1024 * 1024
+
 _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Series:
-    """One sensor file.
+class Recording:
+    """One sensor file that was looked at, but not read.
 
     Attributes:
         path: The file.
-        times_ms: Shape (n,), never decreasing.
-        columns: Column -> values, shape (n,); NaN where a cell is no number.
+        columns: Its columns, `time` first.
+        last_ms: Time of its last reading; 0 where it has none.
     """
 
     path: Path
-    times_ms: _Floats
-    columns: dict[str, _Floats]
+    columns: tuple[str, ...]
+    last_ms: float
 
     def within(self, window: Window) -> Series:
-        """The rows inside a window."""
-        use = (self.times_ms >= window.begin_ms) & (self.times_ms <= window.end_ms)
-        columns = {name: values[use] for name, values in self.columns.items()}
-        return Series(self.path, self.times_ms[use], columns)
+        """The readings inside a window.
+
+        The file is read block by block, so that memory is taken by the window only; a run of hours
+        has millions of rows.
+
+        Raises:
+            DataQualityError: A line is damaged, or time runs backwards.
+        """
+        inside: dict[str, list[_Floats]] = {name: [] for name in self.columns}
+        low = np.full(len(self.columns), math.inf)
+        high = -low
+        before, rows = 0.0, 0
+        try:
+            for batch in self._batches():
+                block = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+                times = block[0]
+                bad = np.flatnonzero(np.isnan(times) | (np.diff(times, prepend=before) < 0))
+                if bad.size:
+                    raise DataQualityError(
+                        f"{self.path}, line {rows + int(bad[0]) + 2}: time {times[bad[0]]:g} ms is "
+                        f"before that of the line above; {_AGAIN}"
+                    )
+                low = np.fmin(low, [np.fmin.reduce(values, initial=math.inf) for values in block])
+                high = np.fmax(
+                    high, [np.fmax.reduce(values, initial=-math.inf) for values in block]
+                )
+                use = (times >= window.begin_ms) & (times <= window.end_ms)
+                for name, values in zip(self.columns, block, strict=True):
+                    inside[name].append(values[use])
+                before, rows = (float(times[-1]) if times.size else before), rows + times.size
+        except pa.ArrowInvalid as error:
+            raise DataQualityError(f"{self.path}: {error}; {_AGAIN}") from None
+        # popped, so that each column's blocks are freed before the next one is put together
+        whole = {name: np.concatenate(inside.pop(name) or [np.empty(0)]) for name in self.columns}
+        constant = low == high
+        return Series(
+            whole.pop("time"),
+            whole,
+            frozenset(name for name, same in zip(self.columns, constant, strict=True) if same),
+        )
+
+    def _batches(self) -> pacsv.CSVStreamingReader | list[pa.RecordBatch]:
+        if not self.last_ms:
+            return []
+        return pacsv.open_csv(
+            self.path,
+            read_options=pacsv.ReadOptions(block_size=_BLOCK_BYTES),
+            convert_options=pacsv.ConvertOptions(
+                column_types=dict.fromkeys(self.columns, pa.float64())
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class Series:
+    """The readings of one sensor inside a window.
+
+    Attributes:
+        times_ms: Shape (n,), never decreasing.
+        columns: Column -> values, shape (n,); NaN where a cell is no number.
+        constant: Columns that have one value in the whole recording, start and end included.
+    """
+
+    times_ms: _Floats
+    columns: dict[str, _Floats]
+    constant: frozenset[str]
 
     def matching(self, pattern: str) -> list[str]:
         """Columns whose whole name matches."""
@@ -80,45 +148,44 @@ class Window:
         return (self.end_ms - self.begin_ms) / 1000
 
 
-def load(path: Path) -> Series | None:
-    """Read a sensor file; None where there is none.
+_AGAIN = "copy the file again, remove it to import without it, or leave the run out"
+
+
+def look_at(path: Path) -> Recording | None:
+    """Read the first and the last line of a sensor file; None where there is none.
 
     Raises:
-        DataQualityError: It is cut off or damaged.
+        DataQualityError: It is empty, cut off or damaged.
         InputError: It cannot be read.
     """
     try:
-        content = path.read_bytes()
+        with path.open("rb") as stream:
+            start = stream.read(_HEADER_BYTES)
+            size = stream.seek(0, 2)
+            stream.seek(max(0, size - _TAIL_BYTES))
+            end = stream.read()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise unreadable(path, error) from None
-    again = "copy the file again, remove it to import without it, or leave the run out"
-    if not content.endswith(b"\n"):
-        line = content.count(b"\n") + 1
-        raise DataQualityError(f"{path}, line {line}: the file is cut off there; {again}")
-    header = content.partition(b"\n")[0].decode("utf-8", "replace").strip().split(",")
+    if not end.endswith(b"\n"):
+        with path.open("rb") as stream:
+            line = sum(block.count(b"\n") for block in iter(lambda: stream.read(_BLOCK_BYTES), b""))
+        raise DataQualityError(f"{path}, line {line + 1}: empty or cut off there; {_AGAIN}")
+    header = start.partition(b"\n")[0].decode("utf-8", "replace").strip().split(",")
     if header[0] != "time" or len(set(header)) < max(len(header), 2):
         raise DataQualityError(
             f"{path}, line 1: {','.join(header)[:60]!r} is not what energy-benchmark writes (time "
-            f"and other columns, once each); {again}"
+            f"and other columns, once each); {_AGAIN}"
         )
+    last = end.rstrip(b"\n").rpartition(b"\n")[2].partition(b",")[0]
     try:
-        table = pacsv.read_csv(
-            io.BytesIO(content),
-            convert_options=pacsv.ConvertOptions(column_types=dict.fromkeys(header, pa.float64())),
-        )
-    except pa.ArrowInvalid as error:
-        raise DataQualityError(f"{path}: {error}; {again}") from None
-    arrays = {name: table[name].to_numpy().astype(np.float64) for name in header}
-    times = arrays.pop("time")
-    bad = np.flatnonzero(np.isnan(times) | (np.diff(times, prepend=0.0) < 0))
-    if bad.size:
-        raise DataQualityError(
-            f"{path}, line {int(bad[0]) + 2}: time {times[bad[0]]:g} ms is before that of the line "
-            f"above; {again}"
-        )
-    return Series(path, times, arrays)
+        last_ms = 0.0 if last == b"time" else float(last)
+    except ValueError:
+        last_ms = math.nan
+    if not math.isfinite(last_ms):
+        raise DataQualityError(f"{path}, last line: no time in it; {_AGAIN}")
+    return Recording(path, tuple(header), last_ms)
 
 
 def measured_window(recorded_ms: float, ramp_ms: float, runtime_ms: float) -> Window | None:
@@ -142,12 +209,26 @@ def device_power(series: Series, notes: list[str]) -> dict[str, float]:
     """Mean and, of a sample width of 1 ms, 99th percentile of the drive's rails together.
 
     `Total` is what the instrument adds up over all its pairs, connected to the drive or not; the
-    rails that are named are added instead.
+    rails that are named are added instead. Readings above the rating of the drive stay, which the
+    tool drops: they are spikes of the drive.
     """
     rails = [name for name in series.columns if name != "Total"] or ["Total"]
     watts = np.sum([series.columns[name] for name in rails], axis=0)
+    if series.constant.issuperset(rails) and watts.size:
+        notes.append(
+            f"device power is left out: the sensor is stuck, every reading of the recording is "
+            f"{watts[0]:.4g} W, start and end of the run included"
+        )
+        return {}
     watts, times = _likely(series, watts, _LIKELY_DEVICE_WATTS, "device power", notes)
     if not watts.size:
+        return {}
+    clipped = float((watts == watts.max()).mean())
+    if clipped >= _CLIPPED_SHARE and np.unique(watts).size >= _CLIPPED_LEVELS:
+        notes.append(
+            f"device power is left out: the sensor is clipped, {clipped:.0%} of the readings are "
+            f"exactly the greatest, {watts.max():.4g} W"
+        )
         return {}
     mean = float(watts.mean())
     if mean < 0:
@@ -169,8 +250,14 @@ def device_power(series: Series, notes: list[str]) -> dict[str, float]:
     return found
 
 
+def readings_above(series: Series, watts: float) -> int:
+    """How many readings of the drive's power lie above so many watts."""
+    rails = [name for name in series.columns if name != "Total"] or ["Total"]
+    return int((np.sum([series.columns[name] for name in rails], axis=0) > watts).sum())
+
+
 def rapl_power(series: Series, notes: list[str]) -> dict[str, float]:
-    """Mean watts of the packages and of DRAM.
+    """Mean watts of the packages and of DRAM; `Total`, which is their sum, is not used.
 
     The tool subtracts two readings 1 ms apart: a counter that wrapped between them is an absurdly
     large number, which is left out with its row.
@@ -179,6 +266,13 @@ def rapl_power(series: Series, notes: list[str]) -> dict[str, float]:
     for field, pattern in (("cpu_power_watts", r"package-\d+"), ("dram_power_watts", r"dram-\d+")):
         names = series.matching(pattern)
         if not names:
+            if field == "cpu_power_watts":
+                notes.append(
+                    f"cpu_power_watts is left out: no package in {', '.join(series.columns)}"
+                )
+            continue
+        if field == "cpu_power_watts" and series.constant.issuperset(names):
+            notes.append("cpu_power_watts is left out: its counter is stuck at one power")
             continue
         parts = [series.columns[name] for name in names]
         low, high = _LIKELY_PACKAGE_WATTS
@@ -197,7 +291,11 @@ def rapl_power(series: Series, notes: list[str]) -> dict[str, float]:
 
 
 def wall_power(series: Series, notes: list[str]) -> dict[str, float]:
-    """Mean watts at the wall; the tool's versions name the columns differently."""
+    """Mean watts at the wall: the sum of every load, of all distribution units.
+
+    The tool's versions name the columns differently: `load-ALIAS-OUTPUT`, before them `load`, and
+    before that a total beside two outputs.
+    """
     names = series.matching(r"load-.+") or series.matching("load")
     outputs = series.matching(r"output\d+_load")
     if not names and outputs and "total_load" in series.columns:
@@ -293,8 +391,3 @@ def _likely(
     if silent > _MOST_DROPPED:
         notes.append(f"{what}: nothing was recorded during {silent:.0%} of the time")
     return watts[use], times
-
-
-def recorded_ms(series: Sequence[Series]) -> float:
-    """How long the recording lasted: until the last reading of any sensor."""
-    return max((float(one.times_ms[-1]) for one in series if len(one.times_ms)), default=0.0)
