@@ -46,16 +46,27 @@ def fio(
 def thesis(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH...", help="Folders of results, or single runs in them."),
+        typer.Argument(
+            metavar="PATH...",
+            help="An extracted data set, folders of experiments, experiments or single runs.",
+        ),
     ],
     output: DatasetOption,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="The drive of all these runs; otherwise the readme's letter for their date.",
+        ),
+    ] = None,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="Leave out damaged runs, and name them.")
     ] = False,
     set_: SetOption = None,
 ) -> None:
     """Import what energy-benchmark (nvme-energy-bench), the thesis' own tool, measured."""
-    _import("thesis", paths, output, keep_going=keep_going, set_=set_)
+    named = [] if device is None else [f"device_model={device}"]
+    _import("thesis", paths, output, keep_going=keep_going, set_=[*(set_ or []), *named])
 
 
 @app.command("csv")

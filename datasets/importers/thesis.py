@@ -172,6 +172,13 @@ def _import_experiment(
             skip(error)
     for name in (INFO, CONFIG):
         gathered.add_source(experiment.root / name, f"{session}/{name}")
+    pauses = [
+        f"{name} = {records.settings[name]} s"
+        for name in ("sleep_between_experiments", "sleep_after_writes")
+        if records.settings and records.settings.get(name)
+    ]
+    if pauses:
+        gathered.warnings.append(f"{session}: not recorded: {', '.join(pauses)}")
     here = {run.path.name for run in experiment.runs}
     absent = [name for name in records.runs or () if name not in here]
     if experiment.whole and absent:
@@ -232,7 +239,7 @@ def _import_run(
 def _reason_to_exclude(run: RunFolder, record: RunRecord, records: Records) -> str | None:
     """Why no measurement can hold the run, whatever its files contain."""
     program = record.program
-    if program is None and not (run.path / RESULT).is_file():
+    if program is None:
         present = [name for name in _OTHER_PROGRAMS if (run.path / name).is_file()]
         program = _OTHER_PROGRAMS[present[0]] if present else None
     if program not in (None, "Fio"):

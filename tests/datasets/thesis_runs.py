@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -117,11 +118,12 @@ def write_run(
     bench: str = "iodepth-4",
     state: int = 0,
     iteration: int = 0,
+    index: int = 2,
     fio: Mapping[str, Any] | None = None,
     files: Sequence[str] = SENSORS,
 ) -> Path:
     """One run below the results folder `folder`."""
-    run = folder / "data" / f"{bench}-ps{state}-i{iteration}-2"
+    run = folder / "data" / f"{bench}-ps{state}-i{iteration}-{index}"
     run.mkdir(parents=True)
     (run / "results.json").write_text(json.dumps(fio or fio_document()))
     (run / "log_bw.1.log").write_text("10, 160000, 0, 0, 0\n")
@@ -130,20 +132,26 @@ def write_run(
     return run
 
 
+def parts_of(run: str) -> tuple[dict[str, Any], str]:
+    """What a run's name states of bench, power state and iteration, and its last part."""
+    match = re.fullmatch(r"(.+)-ps(-?\d+)-i(\d+)-(\w+)", run)
+    assert match
+    fields = {"name": match[1], "power_state": int(match[2]), "iteration": int(match[3])}
+    return fields, match[4]
+
+
 def write_info(folder: Path, **more: Any) -> None:
     """`info.json` that knows every run below the folder."""
     arguments = {
         "type": "Fio", "test_type": {"type": "randread", "args": None}, "request_sizes": ["4k"],
+        "io_engines": ["io_uring"], "io_depths": [4], "num_jobs": [1], "ramp_time": "3s",
         "extra_options": [["--unit_base=0"]], "job_specific_extra_options": None,
         "matched_args": None, "fs": None,
     } | more  # fmt: skip
     runs = {}
     for run in (folder / "data").iterdir():
-        bench, state, iteration, place = run.name.rsplit("-", 3)
-        runs[run.name] = {
-            "power_state": int(state[2:]), "iteration": int(iteration[1:]), "name": bench,
-            "idx": int(place), "args": arguments,
-        }  # fmt: skip
+        fields, index = parts_of(run.name)
+        runs[run.name] = {**fields, "idx": int(index), "args": arguments}
     info = {
         "param_map": runs, "device_power_states": [[8.49, "8.49W"], [4.48, "4.48W"]],
         "cpu_freq_limits": [800000, 3200000], "cpu_topology": {"0": 20, "1": 20},
@@ -168,3 +176,76 @@ bench_args:
   - type: FioConfig
     scheduler: kyber
 """
+
+OLDER_CONFIG = """\
+name: qd
+settings:
+  numa:
+    cpunodebind: 1
+    membind: 1
+  device: /dev/nvme2n1
+  nvme_power_states: [0, 1]
+  nvme_cli_device: /dev/nvme2
+benches:
+  - name: iodepth
+    repeat: 3
+    bench: {type: Fio, request_sizes: [4k], io_depths: [1, 4], io_engines: [io_uring]}
+bench_args: []
+sensors: [Powersensor3, Rapl, NetioHttp]
+sensor_args: []
+"""
+"""As before October 2025: no scheduler, no limits."""
+
+
+def newer_config(settings: str = "", *, benches: str | None = None) -> str:
+    """`config.yaml` of the newer generation; `settings` are further lines of that block."""
+    lines = [
+        "name: qd",
+        "settings:",
+        "  device: /dev/nvme2n1",
+        "  numa: {cpunodebind: 1, membind: '1'}",
+        "  cpu_max_power_watts: 200.0",
+        *(f"  {line}" for line in settings.splitlines()),
+        "benches:",
+        *(benches or DEPTH_BENCH).splitlines(),
+        "bench_args: [{type: FioConfig}]",
+        "sensors: [{sensor: Powersensor3, args: {type: Powersensor3Config, device: /dev/ttyACM0}}]",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+DEPTH_BENCH = """\
+  - name: iodepth-4
+    repeat: 1
+    bench:
+      type: Fio
+      test_type: {type: randread}
+      request_sizes:
+        - 4k
+      io_engines: [io_uring]
+      io_depths: [1, 2, 4, 8]
+      num_jobs: [1]
+"""
+"""Depth 4 is combination 2, the number in the name of `write_run`'s folder."""
+
+
+def write_older(folder: Path, **more: Any) -> Path:
+    """A run of the older generation: a hash for N, a bare map of runs, one distribution unit."""
+    run = write_run(folder, **more)
+    run = run.rename(run.with_name(run.name[: -len("2")] + "9f86d081884c7d65"))
+    fields, hashed = parts_of(run.name)
+    arguments = {"type": "Fio", "extra_options": [["--unit_base=0"]]}
+    entry = {**fields, "hash": hashed, "args": arguments}
+    (folder / "info.json").write_text(json.dumps({run.name: entry}))
+    (folder / "config.yaml").write_text(OLDER_CONFIG)
+    return run
+
+
+def write_newer(
+    folder: Path, *, settings: str = "", benches: str | None = None, **more: Any
+) -> Path:
+    """A run of the newer generation, with everything the layout demands beside it."""
+    run = write_run(folder, **more)
+    write_info(folder)
+    (folder / "config.yaml").write_text(newer_config(settings, benches=benches))
+    return run
