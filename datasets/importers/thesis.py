@@ -435,26 +435,25 @@ def _powers(
             "known; powers are left out"
         )
         return {}
-    inside = {name: recording.within(window) for name, recording in present.items()}
     gathered.seconds.append(window.seconds)
+    rate, limit = float(row["throughput_bytes_per_second"]), row.get("cpu_frequency_max_hertz")
     remarks: list[str] = []
     fields: dict[str, float] = {}
-    if sensors.DEVICE in inside:
-        fields |= sensors.device_power(inside[sensors.DEVICE], remarks)
-        above = sensors.readings_above(inside[sensors.DEVICE], records.rated_watts or float("inf"))
-        if above and "device_power_watts" in fields:
-            gathered.above_rating.update(readings=above, runs=1)
-    if sensors.RAPL in inside:
-        fields |= sensors.rapl_power(inside[sensors.RAPL], remarks)
-    if sensors.WALL in inside:
-        fields |= sensors.wall_power(inside[sensors.WALL], remarks)
-    if sensors.BLOCK in inside:
-        rate = float(row["throughput_bytes_per_second"])
-        fields |= sensors.block_layer(inside[sensors.BLOCK], rate, remarks)
-    limit = row.get("cpu_frequency_max_hertz")
-    if sensors.CPU in inside and limit:
-        complaint = sensors.frequency_in_force(inside[sensors.CPU], limit)
-        remarks += [complaint] if complaint else []
+    for name, recording in present.items():  # one at a time: a long run's fill the memory
+        series = recording.within(window)
+        if name == sensors.DEVICE:
+            fields |= sensors.device_power(series, remarks)
+            above = sensors.readings_above(series, records.rated_watts or float("inf"))
+            if above and "device_power_watts" in fields:
+                gathered.above_rating.update(readings=above, runs=1)
+        elif name == sensors.RAPL:
+            fields |= sensors.rapl_power(series, remarks)
+        elif name == sensors.WALL:
+            fields |= sensors.wall_power(series, remarks)
+        elif name == sensors.BLOCK:
+            fields |= sensors.block_layer(series, rate, remarks)
+        elif limit:
+            remarks += sensors.frequency_in_force(series, limit)
     notes += [f"{run.name}: {text}" for text in remarks]
     return fields
 

@@ -179,10 +179,10 @@ def _locate(path: Path) -> list[Experiment]:
         return [Experiment(path, tuple(_runs(path)))]
     for below in _ROOTS:
         root = (path / below).resolve()
-        inside = sorted(root.iterdir(), key=_natural) if root.is_dir() else []
-        found = [Experiment(one, tuple(_runs(one))) for one in inside if _is_experiment(one)]
-        if found:
-            return found
+        children = sorted(root.iterdir(), key=_natural) if root.is_dir() else []
+        experiments = [Experiment(c, tuple(_runs(c))) for c in children if _is_experiment(c)]
+        if experiments:
+            return experiments
     return []
 
 
@@ -233,7 +233,7 @@ def _no_folder(path: Path) -> InputError:
 
 def _refuse_incomplete(path: Path) -> None:
     """Refuse a data set whose download or check did not finish."""
-    for folder in (path, *path.parents[:4]):
+    for folder in (path, *path.parents[:7]):
         of_bag = folder == path or (folder / "metadata").is_dir()
         if of_bag and (folder / "INCOMPLETE").exists():
             raise InputError(

@@ -212,8 +212,7 @@ def device_power(series: Series, notes: list[str]) -> dict[str, float]:
     rails that are named are added instead. Readings above the rating of the drive stay, which the
     tool drops: they are spikes of the drive.
     """
-    rails = [name for name in series.columns if name != "Total"] or ["Total"]
-    watts = np.sum([series.columns[name] for name in rails], axis=0)
+    rails, watts = _drive_watts(series)
     if series.constant.issuperset(rails) and watts.size:
         notes.append(
             f"device power is left out: the sensor is stuck, every reading of the recording is "
@@ -241,19 +240,27 @@ def device_power(series: Series, notes: list[str]) -> dict[str, float]:
                 f"the instrument's Total is {total:.3g} W, {' + '.join(rails)} is {mean:.3g} W: "
                 "the named rails are taken for the drive"
             )
-    found = {"device_power_watts": mean}
+    fields = {"device_power_watts": mean}
     width = float(np.diff(times).mean())
     if _MILLISECOND[0] <= width <= _MILLISECOND[1]:
-        found["device_power_p99_watts"] = max(float(np.percentile(watts, 99)), 0.0)
+        fields["device_power_p99_watts"] = max(float(np.percentile(watts, 99)), 0.0)
     else:
         notes.append(f"device_power_p99_watts is left out: samples are {width:.2f} ms apart, not 1")
-    return found
+    return fields
 
 
 def readings_above(series: Series, watts: float) -> int:
     """How many readings of the drive's power lie above so many watts."""
+    return int((_drive_watts(series)[1] > watts).sum())
+
+
+def _drive_watts(series: Series) -> tuple[list[str], _Floats]:
+    """The rails of the drive and their sum; added one by one, which needs no table of them all."""
     rails = [name for name in series.columns if name != "Total"] or ["Total"]
-    return int((np.sum([series.columns[name] for name in rails], axis=0) > watts).sum())
+    watts = series.columns[rails[0]].copy()
+    for name in rails[1:]:
+        watts += series.columns[name]
+    return rails, watts
 
 
 def rapl_power(series: Series, notes: list[str]) -> dict[str, float]:
@@ -262,7 +269,7 @@ def rapl_power(series: Series, notes: list[str]) -> dict[str, float]:
     The tool subtracts two readings 1 ms apart: a counter that wrapped between them is an absurdly
     large number, which is left out with its row.
     """
-    found: dict[str, float] = {}
+    fields: dict[str, float] = {}
     for field, pattern in (("cpu_power_watts", r"package-\d+"), ("dram_power_watts", r"dram-\d+")):
         names = series.matching(pattern)
         if not names:
@@ -280,14 +287,14 @@ def rapl_power(series: Series, notes: list[str]) -> dict[str, float]:
         watts = np.where(wild, np.nan, np.sum(parts, axis=0))
         watts, _ = _likely(series, watts, (low, high * len(names)), field, notes)
         if watts.size:
-            found[field] = float(watts.mean())
-    if found.get("dram_power_watts", 0.0) > 0.6 * found.get("cpu_power_watts", np.inf):
+            fields[field] = float(watts.mean())
+    if fields.get("dram_power_watts", 0.0) > 0.6 * fields.get("cpu_power_watts", np.inf):
         notes.append(
-            f"dram_power_watts is left out: {found['dram_power_watts']:.3g} W beside "
-            f"{found['cpu_power_watts']:.3g} W of the packages is a core's and not DRAM's"
+            f"dram_power_watts is left out: {fields['dram_power_watts']:.3g} W beside "
+            f"{fields['cpu_power_watts']:.3g} W of the packages is a core's and not DRAM's"
         )
-        del found["dram_power_watts"]
-    return found
+        del fields["dram_power_watts"]
+    return fields
 
 
 def wall_power(series: Series, notes: list[str]) -> dict[str, float]:
@@ -352,18 +359,16 @@ def block_layer(series: Series, bytes_per_second: float, notes: list[str]) -> di
     }
 
 
-def frequency_in_force(series: Series, limit_hertz: float) -> str | None:
-    """A complaint where a core ran above the limit that was set (by more than 2 %)."""
+def frequency_in_force(series: Series, limit_hertz: float) -> list[str]:
+    """A note where a core ran above the limit that was set (by more than 2 %), else nothing."""
     names = series.matching(r"cpu-\d+-freq")
     if not names or not len(series.times_ms):
-        return None
+        return []
     highest = max(float(np.nanmean(series.columns[name])) for name in names) * 1e6
     if highest <= 1.02 * limit_hertz:
-        return None
-    return (
-        f"a core ran at {highest / 1e9:.2f} GHz on average, above the limit of "
-        f"{limit_hertz / 1e9:.2f} GHz"
-    )
+        return []
+    average, limit = highest / 1e9, limit_hertz / 1e9
+    return [f"a core ran at {average:.2f} GHz on average, above the limit of {limit:.2f} GHz"]
 
 
 def _likely(

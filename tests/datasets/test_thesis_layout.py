@@ -92,7 +92,8 @@ def test_an_incomplete_data_set_is_refused_from_wherever_it_is_named(tmp_path: P
     write_newer(tmp_path / "data" / "results" / NEWER, files=())
     (tmp_path / "metadata").mkdir()
     (tmp_path / "INCOMPLETE").touch()
-    for path in (tmp_path, tmp_path / "data" / "results", tmp_path / "data" / "results" / NEWER):
+    run = tmp_path / "data" / "results" / NEWER / "data" / "iodepth-4-ps0-i0-2"
+    for path in (tmp_path, run.parents[2], run.parents[1], run):
         with pytest.raises(InputError) as caught:
             import_thesis([path])
         assert str(tmp_path / "INCOMPLETE") in caught.value.message
@@ -389,6 +390,13 @@ def test_another_benchmark_is_known_by_its_files_where_no_record_names_it(tmp_pa
     (other / "markers.csv").write_text("time,marker_name\n10,init\n")
     dataset = import_thesis([tmp_path])
     assert len(dataset) == len(dataset.provenance.excluded) == 1
+
+
+def test_missing_records_are_named(tmp_path: Path) -> None:
+    write_run(tmp_path / NEWER, files=SENSORS)
+    dataset = import_thesis([tmp_path])
+    for name in ("config.yaml", "info.json"):
+        assert f"no {name} in 1 of 1 runs" in notes(dataset)
 
 
 # Contradictions and damage --------------------------------------------------------------------
