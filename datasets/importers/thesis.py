@@ -29,6 +29,7 @@ from iojoule.datasets.importers.thesis_folder import (
     Records,
     RunFolder,
     RunRecord,
+    Settings,
     find_experiments,
     missing_experiments,
     read_records,
@@ -173,7 +174,7 @@ def _import_experiment(
     for name in (INFO, CONFIG):
         gathered.add_source(experiment.root / name, f"{session}/{name}")
     pauses = [
-        f"{name} = {records.settings[name]} s"
+        f"{name} = {records.settings.get(name)} s"
         for name in ("sleep_between_experiments", "sleep_after_writes")
         if records.settings and records.settings.get(name)
     ]
@@ -244,23 +245,15 @@ def _reason_to_exclude(run: RunFolder, record: RunRecord, records: Records) -> s
         program = _OTHER_PROGRAMS[present[0]] if present else None
     if program not in (None, "Fio"):
         return f"a run of {program}: only fio's state what a measurement holds"
-    if _has_cost_control(records.settings):
+    if _has_cost_control(records.settings or Settings()):
         return "io.cost of the control group throttled the run by a model: not at full speed"
     return None
 
 
-def _group_io(settings: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The block cgroup.io of the settings."""
-    return _map(_map((settings or {}).get("cgroup")).get("io"))
-
-
-def _has_cost_control(settings: Mapping[str, Any] | None) -> bool:
+def _has_cost_control(settings: Settings) -> bool:
     """Whether io.cost.qos was written; the tool writes nothing for `Auto`."""
-    return isinstance(_map(_group_io(settings).get("cost")).get("qos"), dict)
-
-
-def _map(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    qos = settings.block("cgroup").block("io").block("cost").get("qos")
+    return qos not in (None, "Auto")
 
 
 def _with_options(file: FioFile, record: RunRecord) -> FioFile:
@@ -317,7 +310,7 @@ def _conditions(
     notes: list[str],
 ) -> dict[str, Any]:
     """What the folder, `info.json` and `config.yaml` state of a run."""
-    settings = records.settings or {}
+    settings = records.settings or Settings()
     fields: dict[str, Any] = {
         "session_id": run.session,
         "repeat_index": run.iteration,
@@ -328,37 +321,37 @@ def _conditions(
     scheduler = settings.get("scheduler")
     if scheduler in list(Scheduler) and "scheduler" not in row and not bypassing:
         fields["scheduler"] = scheduler
-    node = _whole(_map(settings.get("numa")).get("cpunodebind"))
+    node = _whole(settings.block("numa").get("cpunodebind"))
     if node is not None:
         fields["job_numa_node"] = node
         fields["cpu_cores_available"] = records.node_cores.get(node)
-    limit = _whole(_map(settings.get("cpu_freq")).get("freq"))
+    limit = settings.block("cpu_freq").number("freq")
     if limit:  # in kHz; the tool sets it as lowest and highest frequency
         fields |= {"cpu_frequency_max_hertz": limit * 1e3, "cpu_governor": "performance"}
-    cores = _cores(_map(_map(settings.get("cgroup")).get("cpuset")).get("cpus"))
+    cores = _cores(settings.block("cgroup").block("cpuset").get("cpus"))
     if cores is not None:
         fields["cpu_cores_available"] = min(cores, fields.get("cpu_cores_available") or cores)
     if "cpu_cores_available" in row:
         fields.pop("cpu_cores_available", None)
-    group = _group_io(settings)
-    fields |= _throttled_demand(run, _map(group.get("max")), row, bypassing, notes)
+    control = settings.block("cgroup").block("io")
+    fields |= _throttled_demand(run, control.block("max"), row, bypassing, notes)
     notes += [
-        f"{run.name}: not recorded: io.{name}={group[name]} of its control group"
+        f"{run.name}: not recorded: io.{name}={control.get(name)} of its control group"
         for name in ("weight", "latency")
-        if group.get(name) is not None
+        if control.get(name) is not None
     ]
     if settings.get("should_trace") is True:
         notes.append(f"{run.name}: calls were traced meanwhile, which costs CPU time and power")
-    return {name: value for name, value in fields.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None or name in row}
 
 
 def _throttled_demand(
     run: RunFolder,
-    limits: Mapping[str, Any],
+    limits: Settings,
     row: Mapping[str, Any],
     bypassing: bool,
     notes: list[str],
-) -> dict[str, float]:
+) -> dict[str, float | None]:
     """The demand that `io.max` of the control group leaves to a run.
 
     A limited run is not at full speed: the limit of its direction becomes its demand. In a mix the
@@ -368,9 +361,11 @@ def _throttled_demand(
     shares = {"r": reads, "w": 1.0 - reads}
     rates: dict[str, float] = {}
     for unit in ("bps", "iops"):
-        stated = _map(limits.get(unit))
-        values = {side: _whole(stated.get(side)) for side in shares}
-        caps = [value / shares[side] for side, value in values.items() if value and shares[side]]
+        caps = [
+            rate / share
+            for side, share in shares.items()
+            if share and (rate := limits.block(unit).number(side)) is not None
+        ]
         if caps:
             rates[unit] = min(caps)
     if not rates:
@@ -385,14 +380,15 @@ def _throttled_demand(
         rates["bps"] = min(rates.get("bps", float("inf")), row["demand_bytes_per_second"])
     if "iops" in rates and "bps" in rates:
         rates["iops"] = min(rates["iops"], rates.pop("bps") / row["request_bytes"])
-    if "bps" in rates:
-        return {"demand_bytes_per_second": rates["bps"]}
-    return {"demand_operations_per_second": rates["iops"]}
+    return {
+        "demand_bytes_per_second": rates.get("bps"),
+        "demand_operations_per_second": rates.get("iops"),
+    }
 
 
 def _whole(value: Any) -> int | None:
     """A whole number of at least 0, as the settings write it."""
-    return int(value) if str(value).isdecimal() and not isinstance(value, bool) else None
+    return int(value) if str(value).isdecimal() else None
 
 
 def _cores(ranges: Any) -> int | None:

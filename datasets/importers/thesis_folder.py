@@ -27,6 +27,7 @@ import yaml
 
 from iojoule.datasets.errors import DataQualityError, InputError
 from iojoule.datasets.provenance import unreadable
+from iojoule.datasets.schema import LARGEST
 
 RESULT = "results.json"
 """What fio wrote."""
@@ -34,7 +35,7 @@ RESULT = "results.json"
 INFO = "info.json"
 CONFIG = "config.yaml"
 
-_RUN = re.compile(r"(?P<bench>.+)-ps(?P<state>-?\d+)-i(?P<iteration>\d+)-(?P<index>\w+)")
+_RUN = re.compile(r"(?P<bench>.+)-ps(?P<state>-?\d+)-i(?P<iteration>\d+)-(?P<index>\w+)", re.ASCII)
 _ROOTS = ("results", "data/results", "data/processed/results", ".")
 """Where the replay scripts of the data set look for experiments, in this order."""
 
@@ -88,6 +89,51 @@ class Experiment:
 
 
 @dataclass(frozen=True)
+class Settings:
+    """A block of `config.yaml`. What is not stated is empty; what cannot be read is refused.
+
+    Attributes:
+        where: File and block, for messages.
+        values: Name -> what stands there.
+    """
+
+    where: str = CONFIG
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def get(self, name: str) -> Any:
+        """What stands under a name; None = nothing."""
+        return self.values.get(name)
+
+    def block(self, name: str) -> Settings:
+        """A block inside this one.
+
+        Raises:
+            DataQualityError: Something else stands there, which may be a limit.
+        """
+        value = self.get(name)
+        if value is not None and not isinstance(value, dict):
+            raise self._unreadable(name, "a block")
+        return Settings(f"{self.where}.{name}", value or {})
+
+    def number(self, name: str) -> float | None:
+        """A number above 0; None = not stated.
+
+        Raises:
+            DataQualityError: Something else stands there.
+        """
+        value = self.get(name)
+        if value is not None and not (_is_number(value) and 0 < value < LARGEST):
+            raise self._unreadable(name, "a number above 0")
+        return None if value is None else float(value)
+
+    def _unreadable(self, name: str, expected: str) -> DataQualityError:
+        return DataQualityError(
+            f"{self.where}.{name} = {self.get(name)!r} is not {expected}, so what was in force is "
+            "unknown; copy the file again"
+        )
+
+
+@dataclass(frozen=True)
 class Records:
     """What `config.yaml` and `info.json` state of an experiment.
 
@@ -100,7 +146,7 @@ class Records:
     """
 
     runs: Mapping[str, Any] | None
-    settings: Mapping[str, Any] | None
+    settings: Settings | None
     benches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rated_watts: float | None = None
     node_cores: Mapping[int, int] = field(default_factory=dict)
@@ -200,8 +246,8 @@ def _runs(root: Path) -> Iterator[RunFolder]:
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
-    parts = re.split(r"(\d+)", path.name)
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
+    parts = re.split(r"([0-9]+)", path.name)
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 def _run(path: Path) -> RunFolder | None:
@@ -274,8 +320,8 @@ def read_records(root: Path) -> Records:
             f"{root / INFO}: param_map is no map of runs; copy the file again, or remove it to "
             "import without it"
         )
-    settings = (config or {}).get("settings")
-    if config is not None and not isinstance(settings, dict):
+    settings = (config or {}).get("settings", {})
+    if config is not None and not (settings and isinstance(settings, dict)):
         raise DataQualityError(
             f"{root / CONFIG}: no block settings, so whether a limit was in force is unknown; copy "
             "the file again"
@@ -289,13 +335,13 @@ def read_records(root: Path) -> Records:
     cores = facts.get("cpu_topology")
     return Records(
         runs=runs,
-        settings=settings,
+        settings=None if config is None else Settings(f"{root / CONFIG}: settings", settings),
         benches=benches,
         rated_watts=float(first[0]) if first and _is_number(first[0]) else None,
         node_cores={
             int(node): count
             for node, count in (cores if isinstance(cores, dict) else {}).items()
-            if str(node).isdigit() and isinstance(count, int) and count > 0
+            if str(node).isdecimal() and isinstance(count, int) and count > 0
         },
     )
 

@@ -329,7 +329,15 @@ def wall_power(series: Series, notes: list[str]) -> dict[str, float]:
         )
         return {}
     watts = np.sum([series.columns[name] for name in names], axis=0)
-    return {"system_power_watts": float(np.nanmean(watts))}
+    watts = watts[np.isfinite(watts)]
+    mean = float(watts.mean()) if watts.size >= FEWEST_ROWS else 0.0
+    if mean <= 0:
+        notes.append(
+            f"system_power_watts is left out: {watts.size} readings are numbers, their mean is "
+            f"{mean:.3g} W"
+        )
+        return {}
+    return {"system_power_watts": mean}
 
 
 def block_layer(series: Series, bytes_per_second: float, notes: list[str]) -> dict[str, float]:

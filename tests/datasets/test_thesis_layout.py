@@ -332,6 +332,21 @@ def test_a_limit_in_block_style_and_the_cores_of_the_group_are_read(tmp_path: Pa
     assert "io.weight=50" in notes(dataset)
 
 
+@pytest.mark.parametrize(
+    ("rate", "demand"), [("40m", 10_240.0), ("400m", 20_000.0)]
+)  # 40 MiB/s are 10,240 requests of 4 KiB
+def test_the_smaller_of_fios_rate_and_the_groups_limit_counts(
+    tmp_path: Path, rate: str, demand: float
+) -> None:
+    document = fio_document()
+    document["global options"]["rate"] = rate
+    settings = "cgroup: {io: {max: {iops: {r: 20000}}}}"
+    write_newer(tmp_path / NEWER, files=(), fio=document, settings=settings)
+    workload = only(tmp_path).workload
+    assert workload.demand_bytes_per_second is None
+    assert workload.demand_operations_per_second == demand
+
+
 def test_the_limit_of_one_direction_holds_a_mix_back(tmp_path: Path) -> None:
     document = fio_document()
     document["global options"] |= {"rw": "randrw", "rwmixread": "75"}
@@ -435,6 +450,11 @@ def no_settings(root: Path) -> None:
     (root / "config.yaml").write_text("name: qd\n")
 
 
+def unreadable_limit(root: Path) -> None:
+    limits = "cgroup: {io: {max: {bps: {r: 80M}}}}"  # must not pass for no limit
+    (root / "config.yaml").write_text(newer_config(limits))
+
+
 def broken_info(root: Path) -> None:
     (root / "info.json").write_text('{"param_map": {')
 
@@ -453,6 +473,7 @@ def info_is_a_list(root: Path) -> None:
         (empty_data, "data/ holds no run"),
         (broken_config, "config.yaml"),
         (no_settings, "no block settings"),
+        (unreadable_limit, "settings.cgroup.io.max.bps.r"),
         (broken_info, "info.json"),
         (info_is_a_list, "info.json"),
     ],
@@ -482,6 +503,16 @@ def test_a_damaged_sensor_file_is_refused(tmp_path: Path, content: str) -> None:
     with pytest.raises(DataQualityError) as caught:
         import_thesis([tmp_path])
     assert "rapl.csv" in caught.value.message
+
+
+@pytest.mark.parametrize("load", ["NaN", "-4"])
+def test_loads_that_are_no_power_give_none(tmp_path: Path, load: str) -> None:
+    run = write_newer(tmp_path / NEWER)
+    lines = [f"{t},{230 + t % 7},{load}" for t in range(500, 23_500, 500)]
+    (run / "netio-http.csv").write_text("time,a-voltage,load-a-1\n" + "\n".join(lines) + "\n")
+    seen = only(tmp_path).observations
+    assert seen.system_power_watts is None
+    assert seen.device_power_watts is not None
 
 
 @pytest.mark.parametrize("name", SENSORS)
