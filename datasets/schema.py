@@ -121,6 +121,13 @@ class Workload(Section):
             )
         return self
 
+    @property
+    def share_of_reads(self) -> float:
+        """1 for reads, 0 for writes, `read_fraction` for mixes."""
+        if self.operation is Operation.MIXED:
+            return self.read_fraction or 0.0
+        return float(self.operation is Operation.READ)
+
 
 class HostSettings(Section):
     """What the host may set; None is left out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
@@ -45,6 +46,7 @@ from iojoule.model.fitting.power import (
 from iojoule.model.fitting.predicted_twins import with_predicted_twins
 from iojoule.model.fitting.recipe import (
     MeasurementFile,
+    PowerStateRecipe,
     Recipe,
 )
 from iojoule.model.fitting.state_effects import exported_effects, power_state_recipes
@@ -160,6 +162,11 @@ def _fit_profile(
     priors_of: PriorsOf,
 ) -> tuple[DeviceProfile, list[SurfaceFit]]:
     runs = host_rows(recipe, measurements)
+    caps, stated = declared_caps(recipe), recipe.power_states
+
+    def effects_of(runs: Sequence[Measurement]) -> list[PowerStateRecipe]:
+        return power_state_recipes(caps, runs, recipe.drive_class, stated)
+
     recipe = complete(recipe, measurements)
     state = fit_write_state(write_series(measurements), recipe)
     fits = fit_surfaces(recipe, measurements, state, memory, priors_of)
@@ -202,7 +209,7 @@ def _fit_profile(
         ),
         surfaces=sorted(surfaces, key=_surface_order),
         host=host,
-        power_state_effects=exported_effects(recipe.power_states),
+        power_state_effects=exported_effects(effects_of(measurements)),
         mixed=[
             MixedEffect(
                 pattern=effect.pattern,
@@ -219,7 +226,7 @@ def _fit_profile(
         host_operation=operation,
         gaps=[*recipe.gaps, *([disagreement] if disagreement else [])],
     )
-    profile = with_predicted_twins(profile, recipe, measurements)
+    profile = with_predicted_twins(profile, measurements, effects_of)
     if recipe.device_power is not None:
         rows = _power_rows(recipe, profile, measurements)
         power = fit_device_power(rows, recipe.device_power)
@@ -250,10 +257,16 @@ def complete(recipe: Recipe, measurements: list[Measurement]) -> Recipe:
     if recipe.system_power is None:
         found["system_power"] = system_power_recipe(measurements)
     found["host_operation"] = host_operation_recipe(recipe.host_operation, measurements)
-    found["power_states"] = power_state_recipes(
-        recipe.cap_watts, measurements, recipe.drive_class, recipe.power_states
-    )
     return recipe.model_copy(update=found)
+
+
+def declared_caps(recipe: Recipe) -> list[float]:
+    """Declared watts of the operational power states."""
+    power = recipe.device_power
+    if recipe.cap_watts or power is None:
+        return recipe.cap_watts
+    idle = power.idle_watts[0].value
+    return [cap for cap in power.cap_watts if cap > idle]
 
 
 def _surface_order(surface: Surface) -> tuple[str, str]:

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 Direction = Literal[Operation.READ, Operation.WRITE]
 
 PAIRS_MIN = 3
-"""So many runs with a twin in PS0 are needed."""
+"""So many runs with a twin in PS0 are needed where nothing is stated of a state."""
 
 RUN_LOG_SD = 0.03
 """Log sd by which a pair of runs may miss the law; beyond, it counts by its distance only."""
@@ -34,6 +34,9 @@ that no run shows lies at twice what was seen."""
 
 OPERATION_PRIOR = (-1.5, 1.5)
 """Likewise of the time that an operation takes besides its bytes."""
+
+NO_OPERATION_PRIOR = (-6.0, 1.5)
+"""Likewise where a ceiling is stated in bytes alone: an operation takes next to none of it."""
 
 TAIL_WEIGHT = 0.5
 """Runs held back that the prior of the tail factor, 1, is worth."""
@@ -58,21 +61,25 @@ class _Pairs:
 
 
 def measured_effect(
-    rows: Sequence[Measurement], operation: Direction, state: int
+    rows: Sequence[Measurement],
+    operation: Direction,
+    state: int,
+    stated: PowerStateRecipe | None = None,
 ) -> PowerStateRecipe | None:
     """The effect of a state on one direction; None where too few runs have a twin in PS0.
 
     A state that slows everything by one factor (a lower clock) and a cap are fitted together, in
     logs, to the latencies of all pairs: L = max(f L0, N (each + size / ceiling)), with a smooth
-    maximum of its own sharpness. Both are shrunk to no effect. Where no run is held back, the
-    ceiling is above all that was seen.
+    maximum of its own sharpness. Both are shrunk to no effect, or to what is stated. Where no run
+    is held back, the ceiling is above all that was seen.
 
     Args:
         rows: Measurements of this direction.
         operation: The direction.
         state: The power state.
+        stated: What is published of it; then a single pair of runs is enough.
     """
-    pairs = _pairs(rows, state)
+    pairs = _pairs(rows, state, PAIRS_MIN if stated is None else 1)
     if pairs is None:
         return None
     scale = np.array(
@@ -83,8 +90,7 @@ def measured_effect(
             CEILING_SHARPNESS,
         ]
     )
-    priors = (0.0, FACTOR_LOG_SD), CEILING_PRIOR, OPERATION_PRIOR, (0.0, SHARPNESS_LOG_SD)
-    centre, width = np.array(priors).T
+    centre, width = _priors(scale, stated)
 
     def law(theta: Floats) -> tuple[Floats, Floats]:
         """Log latency, and by how much of it the cap speaks."""
@@ -117,11 +123,32 @@ def measured_effect(
         latency_factor=_figure(
             factor, spread, "1", "runs beside their twins in PS0: one factor on all of them"
         ),
-        tail_factor=_tail_factor(pairs, told - np.log(pairs.before_seconds), weight),
+        tail_factor=stated.tail_factor
+        if stated is not None and not np.isfinite(pairs.after_tail).any()
+        else _tail_factor(pairs, told - np.log(pairs.before_seconds), weight),
     )
 
 
-def _pairs(rows: Sequence[Measurement], state: int) -> _Pairs | None:
+def _priors(scale: Floats, stated: PowerStateRecipe | None) -> tuple[Floats, Floats]:
+    """Centres and sds of the logs of factor, time a byte, time an operation, and sharpness."""
+    priors = [(0.0, FACTOR_LOG_SD), CEILING_PRIOR, OPERATION_PRIOR, (0.0, SHARPNESS_LOG_SD)]
+    if stated is not None:
+        priors[2] = NO_OPERATION_PRIOR
+        told = (
+            (0, stated.latency_factor, 1.0),
+            (1, stated.ceiling_bytes_per_second, -1.0),
+            (2, stated.ceiling_seconds_per_operation, 1.0),
+            (3, stated.ceiling_sharpness, 1.0),
+        )
+        for place, figure, sign in told:
+            if figure is not None:
+                value = sign * np.log(figure.value) - np.log(scale[place])
+                priors[place] = (float(value), figure.sd)
+    centre, width = np.array(priors).T
+    return centre, width
+
+
+def _pairs(rows: Sequence[Measurement], state: int, least: int) -> _Pairs | None:
     twins = {twin_key(one): one for one in rows if not one.configuration.power_state}
     pairs = [
         (twins[twin_key(one)], one)
@@ -129,7 +156,7 @@ def _pairs(rows: Sequence[Measurement], state: int) -> _Pairs | None:
         if one.configuration.power_state == state and twin_key(one) in twins
     ]
     known = [(before, after) for before, after in pairs if _rate(before) and _rate(after)]
-    if len(known) < PAIRS_MIN:
+    if len(known) < least:
         return None
     sizes = np.array([float(after.configuration.request_bytes) for _, after in known])
     flight = np.array([float(after.concurrency()) for _, after in known])

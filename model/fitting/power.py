@@ -114,7 +114,7 @@ def _all_rows(
     """Every measurement by itself."""
     rate = np.array([_rate(one) for one in known])
     size = np.array([float(one.configuration.request_bytes) for one in known])
-    reads = np.array([_read_fraction(one) for one in known])
+    reads = np.array([one.workload.share_of_reads for one in known])
     sequential = np.array([one.workload.pattern is Pattern.SEQUENTIAL for one in known])
     commands = rate / np.minimum(size, max_transfer_bytes)
     background = np.array(
@@ -162,11 +162,6 @@ def _rate(one: Measurement) -> float:
     seen = one.observations
     rate = seen.throughput_bytes_per_second
     return rate if rate is not None else (seen.iops or 0.0) * one.configuration.request_bytes
-
-
-def _read_fraction(one: Measurement) -> float:
-    told = {Operation.READ: 1.0, Operation.WRITE: 0.0}.get(one.workload.operation)
-    return told if told is not None else one.workload.read_fraction or 0.0
 
 
 @dataclass(frozen=True)

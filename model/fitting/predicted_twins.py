@@ -7,7 +7,7 @@ measured, it counts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -15,22 +15,28 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Measurement, Observations
 from iojoule.datasets.vocabulary import Operation
 from iojoule.model.fitting.measured_states import twin_key
-from iojoule.model.fitting.recipe import Recipe
+from iojoule.model.fitting.recipe import PowerStateRecipe
 from iojoule.model.fitting.rows import SETTINGS
-from iojoule.model.fitting.state_effects import exported_effects, power_state_recipes
+from iojoule.model.fitting.state_effects import exported_effects
 from iojoule.model.predictor import Predictor
 
 
 def with_predicted_twins(
-    profile: DeviceProfile, recipe: Recipe, measurements: Sequence[Measurement]
+    profile: DeviceProfile,
+    measurements: Sequence[Measurement],
+    effects_of: Callable[[Sequence[Measurement]], list[PowerStateRecipe]],
 ) -> DeviceProfile:
-    """The profile with the effects of power states that twins, measured or predicted, tell."""
+    """The profile with the effects of power states that twins, measured or predicted, tell.
+
+    Args:
+        profile: With the effects that measured twins tell.
+        measurements: What it was fitted to.
+        effects_of: Says what runs tell of power states.
+    """
     twins = predicted_twins(profile, measurements)
     if not twins:
         return profile
-    found = power_state_recipes(
-        recipe.cap_watts, [*measurements, *twins], recipe.drive_class, recipe.power_states
-    )
+    found = effects_of([*measurements, *twins])
     return profile.model_copy(update={"power_state_effects": exported_effects(found)})
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 from threadpoolctl import threadpool_limits
 
-from iojoule.datasets.profile import WriteState
+from iojoule.datasets.profile import DeviceProfile, WriteState
 from iojoule.datasets.schema import Measurement
 from iojoule.model.fitting.backtest import (
     QUANTITIES,
@@ -20,7 +20,9 @@ from iojoule.model.fitting.backtest import (
     leave_out,
     outside_as_one,
 )
-from iojoule.model.fitting.build import load_measurements
+from iojoule.model.fitting.build import fit_profile, load_measurements
+from iojoule.model.fitting.left_out_sessions import leave_sessions_out
+from iojoule.model.fitting.memory import SurfaceMemory
 from iojoule.model.fitting.performance import fit_surface
 from iojoule.model.fitting.power import fit_device_power, power_rows
 from iojoule.model.fitting.power_checks import (
@@ -106,6 +108,7 @@ def _tables(name: str, folder: Path) -> tuple[list[Table], list[Outcome]]:
     tables += _between(recipe, learned)
     tables += _power(recipe, measurements, fits, series, state)
     tables += _left_out(recipe, measurements)
+    tables += _sessions(recipe, measurements)
     return tables, [o for some in outcomes.values() for o in some]
 
 
@@ -289,6 +292,33 @@ def _power(
             note="read power is fitted up to 512 KiB and predicts 1 to 2 MiB. Write series: the "
             "first half of each regime is fitted and the second half predicted from bytes "
             "written and time; the transition is scored apart.",
+        )
+    ]
+
+
+def _sessions(recipe: Recipe, measurements: list[Measurement]) -> list[Table]:
+    """Every session that the recipe names, predicted from all else."""
+
+    def fit(rest: list[Measurement]) -> DeviceProfile:
+        return fit_profile(recipe, rest, [], SurfaceMemory())
+
+    rows: list[Cells] = []
+    for one in leave_sessions_out(measurements, recipe.sessions_left_out, fit):
+        median, most = (float(np.quantile(one.errors, share)) for share in (0.5, 0.9))
+        cells = [len(one.runs), _percent(median), _percent(most), one.covered]
+        rows.append([one.session, one.quantity, *cells, round(one.width, 2)])
+    if not rows:
+        return []
+    return [
+        Table(
+            title=f"{recipe.model_name}: whole figures left out, each predicted from all else",
+            columns=[
+                *("figure", "quantity", "n", "median error %", "p90 error %"),
+                *("inside 90 %", "median high / low"),
+            ],
+            rows=rows,
+            note="A figure is a session. Rates that watts rest on are predicted too. What the text "
+            "of other sections publishes stays in the recipe.",
         )
     ]
 

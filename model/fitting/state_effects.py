@@ -31,7 +31,7 @@ _LAW_SD = {True: 0.2, False: 0.5}
 
 def power_state_recipes(
     cap_watts: list[float],
-    measurements: list[Measurement],
+    measurements: Sequence[Measurement],
     drive_class: str = "unknown",
     stated: Sequence[PowerStateRecipe] = (),
 ) -> list[PowerStateRecipe]:
@@ -53,8 +53,8 @@ def power_state_recipes(
             one for one in measurements if one.workload.operation is operation and one.at_full_speed
         ]
         for state in range(1, states):
-            measured = measured_effect(rows, operation, state)
-            known = measured or published.get((operation, state))
+            known = published.get((operation, state))
+            known = measured_effect(rows, operation, state, known) or known
             if known is not None:
                 out.append(known)
             elif state < len(cap_watts):

@@ -35,6 +35,7 @@ class Recipe(Section):
     `cap_watts` holds the declared caps of the operational power states, for drives whose power
     laws have no recipe: they are then fitted to whatever power was measured. `idle_watts` holds
     idle power by state where it was measured for itself; it wins over what runs report.
+    `sessions_left_out` names the sessions that `fit --report` predicts from all else.
     """
 
     schema_version: Literal[1]
@@ -66,4 +67,5 @@ class Recipe(Section):
     host_operation: HostOperationRecipe | None = None
     valid_for: ValidFor
     gaps: list[str] = Field(default_factory=list)
+    sessions_left_out: list[str] = Field(default_factory=list)
     fallback: Fallback = Field(default_factory=Fallback)
