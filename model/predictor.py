@@ -129,17 +129,19 @@ class Predictor:
         latency = np.maximum(mixed.log_value["latency"], fastest)
         low, high = np.maximum(latency - half, fastest), latency + half
         rate = points.log_requests + np.log(1e9)
+        # requests of a job that wait in the host while the drive has one of it
+        queued = np.log(frame.queue_depth) + np.log(frame.jobs) - points.log_requests
         size = np.log(frame.request_bytes)
         bands = {
             "iops": _band(rate - latency, rate - high, rate - low, mixed.evidence),
             "throughput_bytes_per_second": _band(
                 rate + size - latency, rate + size - high, rate + size - low, mixed.evidence
             ),
-            "latency_mean_ns": _band(latency, low, high, mixed.evidence),
+            "latency_mean_ns": _band(latency + queued, low + queued, high + queued, mixed.evidence),
         }
         for name in tails:
             wide = np.hypot(mixed.half_width[name], NORMAL_90 * self._between)
-            value = mixed.log_value[name]
+            value = mixed.log_value[name] + queued
             bands[f"latency_{name}_ns"] = _band(value, value - wide, value + wide, mixed.evidence)
         writes = _write_share(mixed, fraction)
         iops = bands["iops"].value

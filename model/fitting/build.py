@@ -170,7 +170,7 @@ def _fit_profile(
     recipe = complete(recipe, measurements)
     state = fit_write_state(write_series(measurements), recipe)
     fits = fit_surfaces(recipe, measurements, state, memory, priors_of)
-    host = _host(recipe, fits[0]).model_copy(
+    host = _host(recipe, fits).model_copy(
         update={"core_seconds_per_byte": core_seconds_per_byte(measurements)}
     )
     host_power, operation = fit_host(recipe, host, runs)
@@ -273,14 +273,19 @@ def _surface_order(surface: Surface) -> tuple[str, str]:
     return surface.operation.value, surface.pattern.value
 
 
-def _host(recipe: Recipe, primary: SurfaceFit) -> HostPerformance:
-    fitted = primary.fitted
-    seen = set(primary.rows.path())
-    seen_schedulers = {str(name) for name in primary.rows.scheduler}
+def _host(recipe: Recipe, fits: Sequence[SurfaceFit]) -> HostPerformance:
+    """Host costs, each from the first surface whose rows tell it."""
+    fitted = fits[0].fitted
+    costs = dict(fitted.paths)
+    seen = set(fits[0].rows.path())
+    for fit in fits[1:]:
+        costs |= {path: fit.fitted.paths[path] for path in set(fit.rows.path()) - seen}
+        seen |= set(fit.rows.path())
+    seen_schedulers = {str(name) for name in fits[0].rows.scheduler}
     paths = []
     for path in recipe.host_paths:
         key = (path.engine.value, path.completion.value, path.submission_polling)
-        added, core, wakeup = rounded(list(fitted.paths[key]))
+        added, core, wakeup = rounded(list(costs[key]))
         measured = key in seen
         paths.append(
             HostPath(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.profile import path_key
 from iojoule.datasets.schema import Measurement
-from iojoule.datasets.vocabulary import Completion, Engine, Scheduler
+from iojoule.datasets.vocabulary import Completion, Engine, Scheduler, depth_at_drive
 
 Floats = NDArray[np.float64]
 Strings = NDArray[np.object_]
@@ -111,9 +111,11 @@ def rows_of(measurements: list[Measurement], *, host_cores: int, relative_sd: fl
     table: dict[str, list[object]] = {field.name: [] for field in fields(Rows)}
     for one in measurements:
         seen, chosen = one.observations, one.configuration
-        concurrency = one.concurrency()
+        depth = depth_at_drive(chosen.engine, chosen.queue_depth)
+        queued = chosen.queue_depth / depth  # for each request at the drive
+        concurrency = depth * chosen.jobs
         by_rate = concurrency / seen.iops * 1e9 if seen.iops else None
-        by_clock = seen.latency_mean_ns
+        by_clock = seen.latency_mean_ns / queued if seen.latency_mean_ns else None
         if by_rate is None and by_clock is None:
             continue
         log_rate, log_clock = np.log([by_rate or by_clock or 0.0, by_clock or by_rate or 0.0])
@@ -123,7 +125,7 @@ def rows_of(measurements: list[Measurement], *, host_cores: int, relative_sd: fl
             Completion.POLLED if engine is Engine.SPDK else Completion.INTERRUPT
         )
         table["request_bytes"].append(chosen.request_bytes)
-        table["queue_depth"].append(chosen.queue_depth)
+        table["queue_depth"].append(depth)
         table["jobs"].append(chosen.jobs)
         table["engine"].append(engine.value)
         table["completion"].append(completion.value)
@@ -135,7 +137,8 @@ def rows_of(measurements: list[Measurement], *, host_cores: int, relative_sd: fl
         table["mean_ns"].append(by_clock if by_clock else latency)
         table["latency_ns"].append(latency)
         for name in PERCENTILES:
-            table[name].append(getattr(seen, f"latency_{name}_ns") or np.nan)
+            percentile = getattr(seen, f"latency_{name}_ns")
+            table[name].append(percentile / queued if percentile else np.nan)
         table["cpu_cores"].append(seen.cpu_utilisation or np.nan)
         table["relative_sd"].append(relative_sd)
     text = {"engine", "completion", "submission_polling", "scheduler", "session"}

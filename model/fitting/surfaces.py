@@ -74,6 +74,10 @@ class SurfaceFit:
         return export_surface(self.fitted, self.rows, self.recipe, widths)
 
 
+PATH_SD = 0.1
+"""Log sd of a host path's costs on the surfaces after the first whose rows took it."""
+
+
 def surface_rows(
     recipe: Recipe, one: SurfaceRecipe, measurements: list[Measurement], state: WriteState | None
 ) -> Rows | None:
@@ -162,7 +166,7 @@ def fit_surfaces(
     memory: SurfaceMemory | None = None,
     priors_of: PriorsOf = surface_priors,
 ) -> list[SurfaceFit]:
-    """Fit every surface; host costs found on the richest one hold for the others."""
+    """Fit every surface, the richest first; the host costs that one tells hold for the next."""
     memory = memory or SurfaceMemory()
     candidates = []
     for one in recipe.surfaces or default_surfaces(measurements):
@@ -188,8 +192,10 @@ def fit_surfaces(
         )
         fitted = memory.fit(rows, settings, learn=learn)
         fits.append(SurfaceFit(one, rows, fitted))
+        # what a path costs the host is known from the first surface whose rows took it
+        seen = set(rows.path()) - {path for fit in fits[:-1] for path in fit.rows.path()}
+        priors |= {path: PathPrior(*fitted.paths[path], PATH_SD) for path in seen}
         if one is candidates[0][0]:
-            priors = {path: PathPrior(*cost, 0.1) for path, cost in fitted.paths.items()}
             schedulers = dict(fitted.schedulers)
     return fits
 
