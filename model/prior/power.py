@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DevicePower, Parameter, PowerStateEffect
 from iojoule.datasets.vocabulary import Evidence, Operation
-from iojoule.model.device_power import PARAMETERS
+from iojoule.model.device_power import FOLDING_SHARE, PARAMETERS
 from iojoule.model.prior.facts import DriveFacts
 from iojoule.model.prior.posterior import Posterior
 from iojoule.model.prior.surfaces import curve_parameters
@@ -73,17 +73,20 @@ def draws(posterior: Posterior, drive: DriveFacts) -> Draws:
     share = random.uniform(*BASE_SHARE, DRAWS)
     base = idle + share * (np.minimum(read, write) - idle)
     memory = "xpoint" if drive.xpoint else "flash"
+    background = np.exp(np.log(BACKGROUND_WATTS[0]) + 0.6 * random.standard_normal(DRAWS))
+    # at full speed writes make the flash fold its cache beside them
+    background = np.minimum(background, 0.5 * (write - base) / FOLDING_SHARE)
+    written = write - FOLDING_SHARE * background
     columns = [base]
     for flow, most, (joules, log_sd) in (
         ("read_sequential", read, PAGE_READ_JOULES),
-        ("write_sequential", write, PAGE_PROGRAM_JOULES[memory]),
+        ("write_sequential", written, PAGE_PROGRAM_JOULES[memory]),
     ):
         # joules follow from watts at the rates that the surfaces expect, so that the two agree
         rate = np.exp(curve_parameters(posterior, flow, drive.link_bytes_per_second)[0][3])
         operation = joules * np.exp(log_sd * random.standard_normal(DRAWS))
         operation = np.minimum(operation, 0.5 * (most - base) / rate * LARGE_BYTES)
         columns += [(most - base) / rate - operation / LARGE_BYTES, operation]
-    background = np.exp(np.log(BACKGROUND_WATTS[0]) + 0.6 * random.standard_normal(DRAWS))
     return Draws(idle, read, write, np.stack([*columns, background], axis=1))
 
 

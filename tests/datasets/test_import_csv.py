@@ -300,6 +300,8 @@ needs_data = pytest.mark.skipif(
         ("low_latency_ssd_engines", 18, 0, 1),
         ("other_nvme_fio", 282, 0, 1),
         ("sata_ssd_fio_grids", 196, 0, 1),
+        ("thesis_figures", 91, 183, 1),
+        ("iiswc_figures", 1224, 132, 1),
     ],
 )
 def test_the_public_data_as_a_whole(name: str, rows: int, excluded: int, warnings: int) -> None:

@@ -80,7 +80,7 @@ def test_what_the_reviewed_figures_of_the_980_pro_rest_on() -> None:
     assert profile.device_power is not None
     assert profile.write_state is not None
     idle = [one.evidence for one in profile.device_power.idle_watts]
-    assert idle == ["published", "assumed", "assumed", "published", "published"]
+    assert idle == ["published"] * 5
     tails = {one.pattern.value: one.tail_factor.evidence for one in profile.mixed}
     assert tails == {"random": "published", "sequential": "assumed"}
     figures = load_recipe("samsung-980-pro-1tb").host_power
