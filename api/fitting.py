@@ -18,10 +18,13 @@ from iojoule.datasets.profile import DeviceProfile, SourceRecord
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset, read_dataset
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.fitting.build import fit_profile, load_measurements
+from iojoule.model.fitting.build import (
+    Contributed,
+    contributed_rows,
+    fit_profile,
+    load_measurements,
+)
 from iojoule.model.fitting.characterised import characterised_gaps, characterised_writes
-from iojoule.model.fitting.flushes import fit_flush, waits_for_flushes
-from iojoule.model.fitting.gates import check
 from iojoule.model.fitting.prior.expectation import Expectation
 from iojoule.model.fitting.recipe import (
     Figure,
@@ -31,6 +34,7 @@ from iojoule.model.fitting.recipe import (
     load_recipe,
     shipped_recipes,
 )
+from iojoule.model.fitting.selection import select
 from iojoule.model.fitting.state_residual import with_state_residuals
 from iojoule.model.fitting.validity import valid_for
 from iojoule.model.fitting.write_buffer import with_write_buffer
@@ -111,8 +115,13 @@ def fit_shipped(data: Path) -> Iterator[DeviceProfile]:
         yield fit_recipe(name, data)
 
 
-def fit_recipe(name: str, data: Path) -> DeviceProfile:
+def fit_recipe(name: str, data: Path, contributed: Sequence[Contributed] = ()) -> DeviceProfile:
     """Fit the profile of one recipe, shipped or a TOML file.
+
+    Args:
+        name: The recipe.
+        data: The folder of the public measurements.
+        contributed: Measurements that the recipe does not name yet.
 
     Raises:
         UnknownDeviceError: No such recipe.
@@ -120,6 +129,9 @@ def fit_recipe(name: str, data: Path) -> DeviceProfile:
     """
     recipe = load_recipe(name)
     measurements, sources = load_measurements(recipe, data)
+    for each in contributed:
+        own, source = contributed_rows(recipe, each)
+        measurements, sources = measurements + own, [*sources, source]
     profile = fit_profile(recipe, measurements, sources)
     return completed_with_facts(profile, known_facts(recipe.device, None))
 
@@ -137,40 +149,40 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
         DataQualityError: The measurements contradict themselves (`model.fitting.gates`).
     """
     named = [(path, read_dataset(path)) for path in dataset_paths(paths)]
-    name = _device(named, device)
-    measured = _measured_drive(paths)
+    measurements = [one for _, dataset in named for one in dataset.measurements()]
+    return fit_measured(
+        _device(named, device),
+        measurements,
+        [_source(*one) for one in named],
+        measured_drive(paths),
+        characteristics(paths),
+    )
+
+
+def fit_measured(
+    name: str,
+    measurements: Sequence[Measurement],
+    sources: list[SourceRecord],
+    measured: MeasuredDrive | None,
+    found: Characteristics | None,
+) -> Fitted:
+    """Fit a profile from measurements of one drive alone.
+
+    Args:
+        name: The drive's id or model.
+        measurements: All of it.
+        sources: Where they come from.
+        measured: What the drive says of itself.
+        found: What `iojoule measure characterise` found of it.
+
+    Raises:
+        InputError: Too little was measured; says what to do.
+        DataQualityError: The measurements contradict themselves (`model.fitting.gates`).
+    """
     recipe, notes = _recipe(name, measured)
-    measurements: list[Measurement] = []
-    for _, dataset in named:
-        measurements += dataset.measurements()
-    mixed_sizes = [one for one in measurements if one.workload.request_bytes_mix is not None]
-    if mixed_sizes:
-        measurements = [one for one in measurements if one.workload.request_bytes_mix is None]
-        notes.append(f"{len(mixed_sizes)} measurements of several sizes at once are left out")
-    flush = fit_flush(measurements)
-    flushing = [one for one in measurements if waits_for_flushes(one)]
-    if flushing:
-        measurements = [one for one in measurements if not waits_for_flushes(one)]
-        found_out = (
-            "they have no twins without flushes" if flush is None
-            else f"a flush takes {1e3 * flush.seconds.value:.3g} ms"
-        )  # fmt: skip
-        notes.append(
-            f"{len(flushing)} measurements with flushes say what a flush costs, nothing else: "
-            f"{found_out}"
-        )
-    unverified = [one for one in measurements if one.conditions.power_state_verified is False]
-    if unverified:
-        measurements = [
-            one for one in measurements if one.conditions.power_state_verified is not False
-        ]
-        notes.append(
-            f"{len(unverified)} measurements are left out: nobody verified their power state"
-        )
-    checked = check(measurements)
-    measurements, notes = checked.measurements, notes + checked.notes
-    recipe = recipe.model_copy(update={"host": _host(recipe.host, measurements)})
-    found = _characteristics(paths)
+    selected = select(measurements)
+    rows, notes = selected.measurements, notes + selected.notes
+    recipe = recipe.model_copy(update={"host": _host(recipe.host, rows)})
     if found is not None:
         recipe = recipe.model_copy(
             update={
@@ -179,16 +191,14 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
                 "idle": characterised_gaps(found),
             }
         )
-    recipe = recipe.model_copy(update={"valid_for": valid_for(recipe.valid_for, measurements)})
+    recipe = recipe.model_copy(update={"valid_for": valid_for(recipe.valid_for, rows)})
     facts = known_facts(name, measured)
-    expected = Expectation(facts, recipe, measurements)
-    recipe = expected.power_recipe(measurements)
-    profile = fit_profile(
-        recipe, measurements, [_source(*one) for one in named], priors_of=expected.priors
-    )
-    whole = with_state_residuals(expected.completed(profile), measurements)
-    whole = with_write_buffer(whole, measurements)
-    return Fitted(whole.model_copy(update={"flush": flush, "rating": facts.rating}), notes)
+    expected = Expectation(facts, recipe, rows)
+    recipe = expected.power_recipe(rows)
+    profile = fit_profile(recipe, rows, sources, priors_of=expected.priors)
+    whole = with_state_residuals(expected.completed(profile), rows)
+    whole = with_write_buffer(whole, rows)
+    return Fitted(whole.model_copy(update={"flush": selected.flush, "rating": facts.rating}), notes)
 
 
 def dataset_paths(paths: Sequence[Path]) -> list[Path]:
@@ -242,13 +252,13 @@ def _key(name: str) -> str:
     return drive.id if drive else name
 
 
-def _measured_drive(paths: Sequence[Path]) -> MeasuredDrive | None:
+def measured_drive(paths: Sequence[Path]) -> MeasuredDrive | None:
     """What the drive said of itself when it was measured, if that was kept."""
     folders = [path if path.is_dir() else path.parent for path in paths]
     return next((told for one in folders if (told := read_measured_drive(one)) is not None), None)
 
 
-def _characteristics(paths: Sequence[Path]) -> Characteristics | None:
+def characteristics(paths: Sequence[Path]) -> Characteristics | None:
     """What `iojoule measure characterise` found of the drive, if that was kept."""
     folders = [path if path.is_dir() else path.parent for path in paths]
     return next((found for one in folders if (found := read_characteristics(one))), None)

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import typer
 
-from iojoule.api.cli import profile_build, profile_explain, profile_report, profile_versions
+from iojoule.api.cli import (
+    profile_build,
+    profile_contribute,
+    profile_explain,
+    profile_report,
+    profile_versions,
+)
 
-app = typer.Typer(no_args_is_help=True, help="Build, look into and choose device profiles.")
+app = typer.Typer(
+    no_args_is_help=True, help="Build, look into, contribute to and choose device profiles."
+)
 app.command("build")(profile_build.build)
+app.command("contribute")(profile_contribute.contribute)
 app.command("explain")(profile_explain.explain)
 app.command("report")(profile_report.report)
 app.command("versions")(profile_versions.versions)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import UnknownDeviceError
+from iojoule.datasets.steady_state import WINDOW_ROUNDS
 from iojoule.datasets.vocabulary import Operation
 from iojoule.measure.campaign.plan import Plan, Purge
 from iojoule.measure.campaign.points import Run
-from iojoule.measure.campaign.steady_state import WINDOW_ROUNDS
 
 OVERHEAD_SECONDS = 1.5
 """A run takes so much longer than its times: starting fio, looking at the drive, storing."""

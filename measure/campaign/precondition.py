@@ -13,12 +13,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from iojoule.datasets.schema import Configuration, Workload
+from iojoule.datasets.steady_state import WINDOW_ROUNDS, steadiness
 from iojoule.datasets.vocabulary import Completion, Engine, Operation, Pattern
 from iojoule.measure.campaign.bench import Say, Store
 from iojoule.measure.campaign.folder import CampaignState
 from iojoule.measure.campaign.idle import RecorderOf
 from iojoule.measure.campaign.plan import Plan, Purge
-from iojoule.measure.campaign.steady_state import WINDOW_ROUNDS, steadiness
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.drive.nvme_cli import NvmeController
 from iojoule.measure.errors import DriveError, HostStateError, SensorError

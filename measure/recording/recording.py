@@ -15,6 +15,7 @@ from iojoule.measure.errors import SensorError
 from iojoule.measure.recording.background import Background, IdlePower, background
 from iojoule.measure.recording.power import PowerStatistics, energy_statistics, power_statistics
 from iojoule.measure.recording.series import Series
+from iojoule.measure.recording.statistics import Sampled
 from iojoule.measure.sensors.protocol import Delivery, Flag, Kind, Rail, Scope
 
 
@@ -103,6 +104,14 @@ class Recording:
         """
         return self._named(sensor).about.probe.identity
 
+    def nominal_hertz(self, sensor: str) -> float:
+        """Samples a second that a sensor delivers when all is well.
+
+        Raises:
+            SensorError: No such sensor was recorded.
+        """
+        return self._named(sensor).about.probe.nominal_hertz
+
     def markers_ns(self, sensor: str) -> list[int]:
         """When (CLOCK_MONOTONIC) a sensor saw the markers that `Recorder.mark` sent.
 
@@ -145,6 +154,27 @@ class Recording:
             return energy_statistics(window, rails, begin_ns, end_ns, about.sensor)
         window = series.window(begin_ns, end_ns, rails)
         return power_statistics(window, rails, begin_ns, end_ns, about.sensor)
+
+    def samples(
+        self, scope: Scope, begin_ns: int, end_ns: int, *, sensor: str | None = None
+    ) -> Sampled | None:
+        """The sampled power of a scope within a window, the sum of its rails.
+
+        Returns:
+            None where no sensor samples the scope's power (a counter of energy does not).
+
+        Raises:
+            SensorError: No such sensor was recorded.
+        """
+        series = self._for_scope(scope, sensor)
+        rails = series.counted(scope) if series else ()
+        if series is None or rails[0].kind is not Kind.POWER:
+            return None
+        window = series.window(begin_ns, end_ns, rails)
+        known = np.isfinite(window.values).all(axis=1)
+        return Sampled(
+            window.times_ns[known], window.values[known].sum(axis=1), window.flags[known]
+        )
 
     def gauge(
         self, rail: str, begin_ns: int, end_ns: int, *, sensor: str | None = None

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
 from iojoule import __version__
+from iojoule.datasets.contribution import (
+    Contribution,
+    contributed_folder,
+    read_contribution,
+)
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.importers.column_map import public_map
 from iojoule.datasets.importers.csv import import_csv
@@ -45,10 +51,12 @@ from iojoule.model.fitting.power import (
 )
 from iojoule.model.fitting.predicted_twins import with_predicted_twins
 from iojoule.model.fitting.recipe import (
+    ContributedFolder,
     MeasurementFile,
     PowerStateRecipe,
     Recipe,
 )
+from iojoule.model.fitting.selection import select
 from iojoule.model.fitting.state_effects import exported_effects, power_state_recipes
 from iojoule.model.fitting.surfaces import (
     PriorsOf,
@@ -70,6 +78,12 @@ def load_measurements(recipe: Recipe, folder: Path) -> tuple[list[Measurement], 
     measurements: list[Measurement] = []
     records: list[SourceRecord] = []
     for item in recipe.measurements:
+        if isinstance(item, ContributedFolder):
+            found = read_contribution(contributed_folder(item.contributed))
+            own, record = contributed_rows(recipe, Contributed(item.contributed, found))
+            measurements += own
+            records.append(record)
+            continue
         path = folder / item.file
         if not path.is_file():
             raise InputError(
@@ -83,6 +97,40 @@ def load_measurements(recipe: Recipe, folder: Path) -> tuple[list[Measurement], 
         measurements += own
         records.append(_record(item, dataset, len(own)))
     return measurements, records
+
+
+@dataclass(frozen=True)
+class Contributed:
+    """A contribution and the name of its folder."""
+
+    name: str
+    contribution: Contribution
+
+
+def contributed_rows(recipe: Recipe, one: Contributed) -> tuple[list[Measurement], SourceRecord]:
+    """What a recipe takes of a contribution, and where it comes from.
+
+    Raises:
+        InputError: It is of another drive.
+        DataQualityError: Its measurements contradict themselves (`gates`).
+    """
+    about, rows = one.contribution.about, one.contribution.measurements
+    if about.device != recipe.device:
+        raise InputError(
+            f"contribution {one.name} is of {about.device}, the recipe of {recipe.device}",
+            field="contributed",
+        )
+    selected = select(rows)
+    record = SourceRecord(
+        name=one.name,
+        citation=f"contributed by {about.contributor or 'a user of iojoule'}",
+        licence=about.licence,
+        rows_used=len(selected.measurements),
+        rows_excluded=len(rows) - len(selected.measurements),
+        sha256=about.measurements_sha256,
+        notes=[],
+    )
+    return selected.measurements, record
 
 
 def _record(item: MeasurementFile, dataset: Dataset, used: int) -> SourceRecord:

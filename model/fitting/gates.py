@@ -168,10 +168,13 @@ def _littles_ratio(one: Measurement) -> float:
     return float("nan") if ratio is None else ratio
 
 
-def _repeats(rows: list[Measurement]) -> tuple[list[Measurement], list[str]]:
-    """Repeats of one sitting must agree; sessions may differ, and are told."""
-    sittings: dict[tuple[object, ...], dict[str, list[float]]] = {}
-    example: dict[tuple[object, ...], Measurement] = {}
+Sitting = dict[str, list[float]]
+"""Operations a second of repeats, by session."""
+
+
+def repeats(rows: Sequence[Measurement]) -> list[tuple[Measurement, Sitting]]:
+    """Repeats of each configuration: one of them, and what each session saw."""
+    sittings: dict[tuple[object, ...], tuple[Measurement, Sitting]] = {}
     for one in rows:
         # what was written changes the drive: such runs are a series, not repeats
         if not one.observations.iops or one.state.host_bytes_written_since_purge is not None:
@@ -182,24 +185,33 @@ def _repeats(rows: list[Measurement]) -> tuple[list[Measurement], list[str]]:
             one.state.model_dump_json(),
             one.conditions.cpu_cores_available,
         )
-        example.setdefault(key, one)
-        session = one.conditions.session_id or ""
-        sittings.setdefault(key, {}).setdefault(session, []).append(one.observations.iops)
+        _, sessions = sittings.setdefault(key, (one, {}))
+        sessions.setdefault(one.conditions.session_id or "", []).append(one.observations.iops)
+    return list(sittings.values())
+
+
+def spread_within(sessions: Sitting) -> float:
+    """Ratio of the fastest to the slowest repeat of one session, of the worst session."""
+    return max(max(values) / min(values) for values in sessions.values())
+
+
+def _repeats(rows: list[Measurement]) -> tuple[list[Measurement], list[str]]:
+    """Repeats of one sitting must agree; sessions may differ, and are told."""
     torn, apart = [], []
-    for key, sessions in sittings.items():
-        within = max(max(values) / min(values) for values in sessions.values())
+    for example, sessions in repeats(rows):
+        within = spread_within(sessions)
         middle = [float(np.median(values)) for values in sessions.values()]
         if within > REPEATS_REFUSE:
             raise DataQualityError(
-                f"{named(example[key])}: repeats of one session contradict each other by a factor "
+                f"{named(example)}: repeats of one session contradict each other by a factor "
                 f"of {within:.2f} in throughput; give runs of different sittings their own "
                 "session_id, leave the wrong ones out, or measure again"
             )
         if within > REPEATS_WARN:
-            torn.append(f"{named(example[key])}: factor {within:.2f}")
+            torn.append(f"{named(example)}: factor {within:.2f}")
         elif max(middle) / min(middle) > REPEATS_WARN:
             apart.append(
-                f"{named(example[key])}: factor {max(middle) / min(middle):.2f} between "
+                f"{named(example)}: factor {max(middle) / min(middle):.2f} between "
                 f"{' and '.join(sorted(sessions))}"
             )
     notes = []

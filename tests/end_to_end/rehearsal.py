@@ -17,6 +17,7 @@ import numpy as np
 from iojoule.api.adaptive_campaign import PlanAdvisor
 from iojoule.datasets.provenance import Provenance
 from iojoule.datasets.schema import Measurement, Observations
+from iojoule.datasets.steady_state import WINDOW_ROUNDS
 from iojoule.datasets.store import Dataset
 from iojoule.measure.campaign.adaptive import ADAPTIVE_FILE, Budget, Progress, conduct_adaptively
 from iojoule.measure.campaign.bench import Store
@@ -25,7 +26,6 @@ from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions, Cam
 from iojoule.measure.campaign.points import Run
 from iojoule.measure.campaign.record import RunRecord, Status
 from iojoule.measure.campaign.space_filling import space_filling
-from iojoule.measure.campaign.steady_state import WINDOW_ROUNDS
 from iojoule.measure.point import Point
 from iojoule.recommender.adaptive.advisor import CandidateAdvisor
 from iojoule.recommender.adaptive.aims import Candidate

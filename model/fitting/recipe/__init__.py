@@ -6,6 +6,7 @@ drive until its own recipe or data say otherwise.
 """
 
 from iojoule.model.fitting.recipe.document import (
+    ContributedFolder,
     MeasurementFile,
     Recipe,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "CacheSize",
     "ClockRecipe",
     "CollectingRate",
+    "ContributedFolder",
     "DevicePowerRecipe",
     "Fallback",
     "Figure",

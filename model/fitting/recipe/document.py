@@ -29,6 +29,12 @@ class MeasurementFile(Section):
     map: str
 
 
+class ContributedFolder(Section):
+    """A folder of `datasets/contributed`."""
+
+    contributed: str
+
+
 class Recipe(Section):
     """Everything a fit needs besides the measurements themselves.
 
@@ -42,7 +48,7 @@ class Recipe(Section):
     device: str
     model_name: str
     profile_version: str
-    measurements: list[MeasurementFile] = Field(default_factory=list)
+    measurements: list[MeasurementFile | ContributedFolder] = Field(default_factory=list)
     max_transfer_bytes: int = 1 << 40
     link_bytes_per_second: Figure | None = None
     capacity_bytes: int | None = None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from iojoule.measure.campaign.steady_state import steadiness
+from iojoule.datasets.steady_state import steadiness
 
 
 def test_fewer_than_five_rounds_say_nothing() -> None:

@@ -1,0 +1,202 @@
+"""Takes out of measurements what names a person, a machine or one specimen of a drive.
+
+What stays is decided by what a field may hold, not by what looks suspicious: words of a known
+list, firmware revisions, release numbers of kernels, names of processors. All other text is left
+out, and the fields that lost some are named. Identifiers that only tell runs apart (drive, host,
+session, series) become numbered labels. Even a hash of a serial number is replaced: serial numbers
+of one model differ in a few digits, so a hash can be reversed by trying them all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from iojoule.datasets.schema import Measurement
+
+SECRET_LETTERS = 5
+"""Names shorter than this occur by chance in other words."""
+
+MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._()/+-]{0,39}")
+"""Model number: at most 40 characters (NVM Express Base Specification 2.1, figure 312, MN)."""
+
+FIRMWARE = re.compile(r"[A-Za-z0-9._+-]{1,8}")
+"""Firmware revision: at most 8 characters (likewise, FR)."""
+
+_KERNEL = re.compile(r"\d+(\.\d+){1,2}(?![\d.])")
+"""Release without what a distribution or its owner appended."""
+
+_CPU = re.compile(
+    r"(Intel|AMD|ARM|Apple|Ampere|Cortex|Neoverse|IBM|POWER|Common KVM|QEMU|Genuine|Virtual)"
+    r"[A-Za-z0-9 ()@.+/-]{0,60}"
+)
+
+_WORDS = {
+    "arrival_process": {"poisson", "open", "closed", "steady", "bursts", "constant", "none"},
+    "cpu_governor": {
+        "performance", "powersave", "ondemand", "conservative", "schedutil", "userspace",
+    },
+    "filesystem": {"ext4", "xfs", "btrfs", "f2fs", "zfs", "ext2", "ext3", "none"},
+    "aspm_policy": {"default", "performance", "powersave", "powersupersave", "disabled"},
+}  # fmt: skip
+"""Values that Linux and fio know."""
+
+_MOUNT = {
+    "ro", "rw", "noatime", "nodiratime", "relatime", "lazytime", "discard", "nodiscard", "sync",
+    "barrier", "nobarrier", "data=ordered", "data=writeback", "data=journal",
+}  # fmt: skip
+
+_LABELS = {
+    "device_serial_hash": "drive",
+    "host_id": "host",
+    "session_id": "session",
+    "series_id": "series",
+}
+
+_IDENTITIES = {
+    "a MAC address": r"(?<![\w:-])[0-9a-f]{2}([:-])[0-9a-f]{2}(\1[0-9a-f]{2}){4}(?![\w:-])",
+    "an IP address": r"(?<![\w.])\d{1,3}(\.\d{1,3}){3}(?![\w.])",
+    "a path of one machine": (
+        r"(?<![\w.:/-])(/(home|root|users|dev|mnt|media|tmp|var|srv|opt)/|~/)\S"
+    ),
+    "a UUID": r"(?<!\w)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?!\w)",
+    "a world wide name": r"(?<!\w)(eui|naa|nguid|wwn|uuid)[.:_-]*(0x)?[0-9a-f]{16,32}(?!\w)",
+    "an identifier of 64 or 128 bits": (
+        r"(?<![\w.])(0x)?(?=\d*[a-f])[0-9a-f]{16}([0-9a-f]{16})?(?!\w)"
+    ),
+    "an e-mail address": r"(?<!\w)[\w.+-]+@[\w-]+\.[\w.-]+",
+}
+
+
+@dataclass(frozen=True)
+class Anonymous:
+    """Measurements without identities.
+
+    Attributes:
+        measurements: In the order they were given.
+        left_out: Fields of which at least one value was left out.
+    """
+
+    measurements: list[Measurement]
+    left_out: tuple[str, ...]
+
+
+def without_identities(
+    measurements: Sequence[Measurement], device: str, origin: str, secrets: Iterable[str] = ()
+) -> Anonymous:
+    """Measurements of one drive as they may be published.
+
+    Args:
+        measurements: All of one model of drive.
+        device: The name of that model, which takes the place of any other.
+        origin: A word that is the same for this set of measurements alone; part of the labels, so
+            that those of two contributions never meet.
+        secrets: Serial number, host name and the like, where they are known; a value that is
+            one, or contains one of at least `SECRET_LETTERS`, is left out whatever its form.
+    """
+    known = {one.casefold() for one in secrets if one}
+    labels: dict[str, dict[str, str]] = {field: {} for field in _LABELS}
+    left_out: set[str] = set()
+
+    def kept(field: str, value: str | None) -> str | None:
+        if value is None:
+            return None
+        found = _FORMS[field](value)
+        if found is not None and _holds(found.casefold(), known):
+            found = None
+        if found is None:
+            left_out.add(field)
+        return found
+
+    def label(field: str, value: str | None) -> str | None:
+        if value is None:
+            return None
+        of_field = labels[field]
+        made = f"{_LABELS[field]}-{origin}-{len(of_field) + 1}"
+        # the one word of a session that a fit reads: its runs may differ freely
+        made += "-unsteady" if field == "session_id" and "unsteady" in value else ""
+        return of_field.setdefault(value, made)
+
+    def clean(one: Measurement) -> Measurement:
+        workload, chosen, under = one.workload, one.configuration, one.conditions
+        return one.model_copy(
+            update={
+                "workload": workload.model_copy(
+                    update={"arrival_process": kept("arrival_process", workload.arrival_process)}
+                ),
+                "configuration": chosen.model_copy(
+                    update={
+                        name: kept(name, getattr(chosen, name))
+                        for name in ("cpu_governor", "filesystem", "mount_options")
+                    }
+                ),
+                "conditions": under.model_copy(
+                    update={
+                        "device_model": device,
+                        **{name: label(name, getattr(under, name)) for name in _LABELS},
+                        **{
+                            name: kept(name, getattr(under, name))
+                            for name in ("firmware", "aspm_policy", "cpu_model", "kernel_version")
+                        },
+                    }
+                ),
+            }
+        )
+
+    cleaned = [clean(one) for one in measurements]
+    return Anonymous(cleaned, tuple(sorted(left_out)))
+
+
+def _holds(text: str, secrets: Iterable[str]) -> bool:
+    return any(one == text or (len(one) >= SECRET_LETTERS and one in text) for one in secrets)
+
+
+def _matching(pattern: re.Pattern[str]) -> Callable[[str], str | None]:
+    return lambda value: value if pattern.fullmatch(value) else None
+
+
+def _among(words: set[str]) -> Callable[[str], str | None]:
+    return lambda value: value if value in words else None
+
+
+def _release(value: str) -> str | None:
+    found = _KERNEL.match(value)
+    return found[0] if found else None
+
+
+def _mounted(value: str) -> str | None:
+    return ",".join(word for word in value.split(",") if word in _MOUNT) or None
+
+
+_FORMS: dict[str, Callable[[str], str | None]] = {
+    **{field: _among(words) for field, words in _WORDS.items()},
+    "mount_options": _mounted,
+    "firmware": _matching(FIRMWARE),
+    "cpu_model": _matching(_CPU),
+    "kernel_version": _release,
+}
+
+TEXT_FIELDS = ("device_model", *_LABELS, *_FORMS)
+"""Every field of the schema that holds free text."""
+
+
+def identities(text: str, secrets: Iterable[str] = ()) -> list[str]:
+    """What in a text may name a person, a machine or a specimen: kind and place, never the value.
+
+    Args:
+        text: Content of a file.
+        secrets: Serial numbers and the like that must not occur.
+    """
+    found = []
+    for kind, pattern in _IDENTITIES.items():
+        match = re.search(pattern, text, re.IGNORECASE)
+        if match:
+            found.append(f"{kind} in line {text.count(chr(10), 0, match.start()) + 1}")
+    folded = text.casefold()
+    found += [
+        f"a serial number in line {text.count(chr(10), 0, folded.index(one.casefold())) + 1}"
+        for one in secrets
+        if len(one) >= SECRET_LETTERS and one.casefold() in folded
+    ]
+    return found

@@ -1,0 +1,230 @@
+"""What a campaign's raw series say of its instruments and of the steadiness of its runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from iojoule.datasets.contribution import Channel, Instrument, RunSamples
+from iojoule.datasets.steady_state import WINDOW_ROUNDS, Steadiness, steadiness
+from iojoule.measure.campaign.folder import CampaignFolder
+from iojoule.measure.campaign.record import PowerRecord, RunRecord
+from iojoule.measure.errors import SensorError
+from iojoule.measure.recording import Recording, read_recording
+from iojoule.measure.recording.quality import round_means, sample_quality
+from iojoule.measure.recording.statistics import Sampled
+from iojoule.measure.sensors.options import parse
+from iojoule.measure.sensors.protocol import Kind, Rail, Scope
+
+_BYTES = ("disk-read-bytes", "disk-write-bytes")
+_CHANNEL = re.compile(r"vref (\S+) V, sensitivity (\S+)")
+_VERSION = re.compile(r"[A-Z]\d{3}-\d+\.\d+\.\d+")
+
+
+def measured_records(records: Sequence[RunRecord]) -> list[RunRecord]:
+    """The records of the runs that are done, in the order of the campaign's dataset."""
+    return [one for one in records if one.measurement is not None]
+
+
+def run_samples(folder: CampaignFolder, records: Sequence[RunRecord]) -> list[RunSamples]:
+    """What the raw samples of each run say; of a run without raw series what its record says.
+
+    Raises:
+        SensorError: A series cannot be read.
+    """
+    if not records:
+        return []
+    first = min(one.started_utc for one in records)
+    by_number = {int(path.name[:5]): path for path in (folder.path / "runs").glob("[0-9]*")}
+    return [
+        RunSamples(
+            row=row,
+            started_seconds=round((one.started_utc - first).total_seconds(), 3),
+            wall_seconds=round(one.wall_seconds, 3),
+            **_of_record(one),
+            **_of_series(one, by_number.get(one.number)),
+        )
+        for row, one in enumerate(records, 1)
+    ]
+
+
+def _of_record(one: RunRecord) -> dict[str, float]:
+    power = one.power.get(Scope.DEVICE.value)
+    found: dict[str, float | None] = {"measured_seconds": _seconds(one)}
+    if power is not None:
+        peak = power.over_1_ms
+        found |= {
+            "mean_watts": power.mean_watts,
+            "standard_error_watts": power.standard_error_watts,
+            "calibration_uncertainty_watts": power.calibration_uncertainty_watts,
+            "maximum_1_ms_watts": peak.maximum_watts if peak else None,
+            "coverage": power.coverage,
+            "lost_share": _lost(power),
+        }
+    return _rounded(found)
+
+
+def _seconds(one: RunRecord) -> float | None:
+    if one.begin_monotonic_ns is None or one.end_monotonic_ns is None:
+        return None
+    return (one.end_monotonic_ns - one.begin_monotonic_ns) * 1e-9
+
+
+def _lost(power: PowerRecord) -> float | None:
+    total = power.samples + power.lost
+    return power.lost / total if total else None
+
+
+def _of_series(one: RunRecord, path: Path | None) -> dict[str, float]:
+    begin, end = one.begin_monotonic_ns, one.end_monotonic_ns
+    if path is None or begin is None or end is None or not any(path.glob("*.parquet")):
+        return {}
+    recording = read_recording(path)
+    found: dict[str, float | None] = dict(
+        zip(
+            ("throughput_excursion", "throughput_slope"),
+            _bounds(_moved(recording, begin, end)),
+            strict=True,
+        )
+    )
+    samples = recording.samples(Scope.DEVICE, begin, end)
+    if samples is not None and len(samples.times_ns) > 1:
+        found |= _of_samples(samples, begin, end)
+        found["second_meter_ratio"] = _second_meter(recording, begin, end)
+    return _rounded(found)
+
+
+def _of_samples(samples: Sampled, begin: int, end: int) -> dict[str, float | None]:
+    rounds = round_means(samples, begin, end, WINDOW_ROUNDS)
+    excursion, slope = _bounds(steadiness(rounds) if rounds else None)
+    quality = sample_quality(samples)
+    return {
+        "watts_excursion": excursion,
+        "watts_slope": slope,
+        "scatter_watts": quality.scatter_watts if quality else None,
+        "longest_constant_seconds": quality.longest_constant_seconds if quality else None,
+        "clipped_seconds": quality.clipped_seconds if quality else None,
+    }
+
+
+def _bounds(found: Steadiness | None) -> tuple[float | None, float | None]:
+    return (found.excursion, found.slope) if found else (None, None)
+
+
+def _moved(recording: Recording, begin: int, end: int) -> Steadiness | None:
+    """Steadiness of the bytes that the block layer counted, over equal parts of the run."""
+    known = {rail.name for name in recording.sensors for rail in recording.rails(name)}
+    if not known.issuperset(_BYTES):
+        return None
+    rounds = []
+    for part in range(WINDOW_ROUNDS):
+        edges = [begin + (end - begin) * place // WINDOW_ROUNDS for place in (part, part + 1)]
+        deltas = [recording.counter(rail, *edges) for rail in _BYTES]
+        if any(delta is None for delta in deltas):
+            return None
+        rounds.append(sum(delta.per_second for delta in deltas if delta is not None))
+    # what bypasses the block layer is not counted there, and nothing says how steady it was
+    return steadiness(rounds) if any(rounds) else None
+
+
+def _power_sensors(recording: Recording, scope: Scope) -> list[str]:
+    return [
+        name
+        for name in recording.sensors
+        if any(
+            rail.scope is scope and rail.kind in (Kind.POWER, Kind.ENERGY)
+            for rail in recording.rails(name)
+        )
+    ]
+
+
+def _second_meter(recording: Recording, begin: int, end: int) -> float | None:
+    """Mean watts of a second meter of the drive over those of the one that counts."""
+    meters = _power_sensors(recording, Scope.DEVICE)[:2]
+    means = [recording.power(Scope.DEVICE, begin, end, sensor=name) for name in meters]
+    watts = [one.mean_watts for one in means if one is not None and one.mean_watts]
+    return watts[1] / watts[0] if len(watts) == 2 else None
+
+
+def _rounded(found: dict[str, float | None]) -> dict[str, float]:
+    """Six digits: no meter knows more, and a folder stays small."""
+    return {name: float(f"{value:.6g}") for name, value in found.items() if value is not None}
+
+
+def instruments(folder: CampaignFolder, records: Sequence[RunRecord]) -> list[Instrument]:
+    """The instruments that counted, with their calibration and without their addresses.
+
+    Raises:
+        SensorError: A series cannot be read.
+    """
+    found: dict[tuple[str, str], Instrument] = {}
+    for one in records:
+        recording: Recording | None = None
+        for scope, power in sorted(one.power.items()):
+            key = (scope, power.sensor)
+            if key in found:
+                continue
+            if recording is None:
+                recording = _recording(folder, one)
+            found[key] = _instrument(scope, power, recording)
+    return list(dict.fromkeys(found[key] for key in sorted(found)))
+
+
+def _recording(folder: CampaignFolder, one: RunRecord) -> Recording | None:
+    paths = (folder.path / "runs").glob(f"{one.number:05d}-*")
+    path = next((path for path in paths if any(path.glob("*.parquet"))), None)
+    return read_recording(path) if path is not None else None
+
+
+def _instrument(scope: str, power: PowerRecord, recording: Recording | None) -> Instrument:
+    about = {"kind": parse(power.sensor).name, "scope": scope, "rails": len(power.rails)}
+    if recording is None or power.sensor not in recording.sensors:
+        return Instrument.model_validate(about)
+    rails = [one for one in recording.rails(power.sensor) if one.name in power.rails]
+    sampled = [one for one in rails if one.kind is Kind.POWER]
+    told = recording.identity(power.sensor)
+    version = told.get("version", "")
+    return Instrument.model_validate(
+        about
+        | {
+            "nominal_hertz": recording.nominal_hertz(power.sensor),
+            "version": version if _VERSION.fullmatch(version) else None,
+            "resolution_watts": _worst(one.resolution for one in sampled),
+            "offset_uncertainty_watts": _sum_of(sampled),
+            "gain_uncertainty": _worst(one.gain_uncertainty for one in sampled),
+            "channels": _channels(told),
+        }
+    )
+
+
+def _worst(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return max(known, default=None)
+
+
+def _sum_of(rails: Sequence[Rail]) -> float | None:
+    """The rails of one instrument may err alike, so their offsets add up."""
+    offsets = [one.offset_uncertainty for one in rails]
+    known = [value for value in offsets if value is not None]
+    return sum(known) if known and len(known) == len(offsets) else None
+
+
+def _channels(told: dict[str, str]) -> tuple[Channel, ...]:
+    """Calibration by channel: its numbers alone, for names in an instrument are free text."""
+    found = []
+    for key, text in sorted(told.items()):
+        quantity = next((word for word in ("current", "voltage") if key.endswith(word)), None)
+        match = _CHANNEL.search(text)
+        if quantity is None or match is None:
+            continue
+        try:
+            vref, sensitivity = float(match[1]), float(match[2])
+        except ValueError:
+            raise SensorError(f"calibration of {key} is not numeric") from None
+        found.append(
+            Channel.model_validate(
+                {"quantity": quantity, "vref_volts": vref, "sensitivity": sensitivity}
+            )
+        )
+    return tuple(found)
