@@ -224,11 +224,9 @@ class Contribution:
 
 
 def origin_of(measurements: Sequence[Measurement]) -> str:
-    """A short word made of what was set and observed: the same for the same measurements alone."""
-    shown = [one.model_copy(update={"conditions": None}) for one in measurements]
-    text = "\n".join(one.model_dump_json() for one in shown)
-    # letters and digits that no pattern of an identifier takes for one
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    """A short word made of what was observed: the same for the same measurements alone."""
+    text = "\n".join(one.observations.model_dump_json() for one in measurements)
+    return text_sha256(text)[:8]
 
 
 def measurements_text(measurements: Sequence[Measurement]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -127,7 +127,7 @@ def runs(repeats: int = 1) -> list[One]:
 
 
 def write_campaign(
-    folder: Path, made: Sequence[One], *, drive: dict[str, Any] | None = None
+    folder: Path, made: Iterable[One], *, drive: dict[str, Any] | None = None
 ) -> Path:
     """Store runs as a campaign's folder."""
     campaign = CampaignFolder(folder)

@@ -142,9 +142,11 @@ def _power_sensors(recording: Recording, scope: Scope) -> list[str]:
 def _second_meter(recording: Recording, begin: int, end: int) -> float | None:
     """Mean watts of a second meter of the drive over those of the one that counts."""
     meters = _power_sensors(recording, Scope.DEVICE)[:2]
+    if len(meters) < 2:
+        return None
     means = [recording.power(Scope.DEVICE, begin, end, sensor=name) for name in meters]
     watts = [one.mean_watts for one in means if one is not None and one.mean_watts]
-    return watts[1] / watts[0] if len(watts) == 2 else None
+    return watts[1] / watts[0] if len(watts) == len(meters) else None
 
 
 def _rounded(found: dict[str, float | None]) -> dict[str, float]:

@@ -106,6 +106,7 @@ def test_nothing_planted_anywhere_gets_out(
     for name, content in contents(tmp_path / "folder").items():
         text = content.decode("utf-8").casefold()
         assert not [one for one in secrets if one.casefold() in text], name
+    assert iojoule("profile", "contribute", tmp_path / "folder", "--check").code == 0
     left = read_contribution(tmp_path / "folder").about.left_out
     assert {"cpu_model", "firmware", "kernel_version", "mount_options"} <= set(left)
 

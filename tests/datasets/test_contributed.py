@@ -7,8 +7,15 @@ from pathlib import Path
 import pytest
 
 from iojoule.api.contributing import check_contribution, contribute
-from iojoule.datasets.contribution import NEEDED, OPTIONAL, read_contribution
+from iojoule.datasets.contribution import (
+    NEEDED,
+    OPTIONAL,
+    contributed_folder,
+    read_contribution,
+)
 from iojoule.datasets.errors import DataQualityError, InputError
+from iojoule.model.fitting import build
+from iojoule.model.fitting.recipe import ContributedFolder, generic_recipe
 from tests.contributions import contents, runs, write_campaign
 
 CONTRIBUTED = Path(__file__).resolve().parents[2] / "datasets" / "contributed"
@@ -106,3 +113,25 @@ def test_samples_of_a_stuck_sensor_are_refused(copy: Path) -> None:
     with pytest.raises(DataQualityError) as refused:
         check_contribution(copy)
     assert refused.value.field == "stuck_sensor"
+
+
+def test_a_recipe_takes_a_contribution_in(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "contributed_folder", lambda name: made.with_name(name))
+    entry = ContributedFolder(contributed="folder")
+    recipe = generic_recipe("samsung-980-pro-1tb", "Samsung 980 PRO 1TB")
+    named = recipe.model_copy(update={"measurements": [entry]})
+    measurements, (source,) = build.load_measurements(named, Path("nowhere"))
+    contribution = read_contribution(made)
+    assert measurements == contribution.measurements
+    assert (source.name, source.licence, source.rows_used) == ("folder", "Apache-2.0", 24)
+    assert source.sha256 == contribution.about.measurements_sha256
+    other = named.model_copy(update={"device": "micron-7450"})
+    with pytest.raises(InputError) as refused:
+        build.load_measurements(other, Path("nowhere"))
+    assert refused.value.field == "contributed"
+
+
+def test_a_recipe_cannot_name_what_is_not_there() -> None:
+    with pytest.raises(InputError) as refused:
+        contributed_folder("no-such-folder")
+    assert refused.value.field == "contributed"
