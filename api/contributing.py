@@ -299,18 +299,21 @@ def _anonymous(source: Source, name: str, contributor: str | None) -> Contributi
     secrets = [*source.secrets, host, host.partition(".")[0], Path.home().name]
     kept = without_identities(marked, name, origin_of(marked), secrets)
     rows = kept.measurements
-    about = About(
-        device=name,
-        contributor=contributor,
-        measured_with="campaign" if source.campaign else "dataset",
-        rows=len(rows),
-        failed_runs=source.failed_runs,
-        left_out=kept.left_out,
-        measurements_sha256=text_sha256(measurements_text(rows)),
-        drive=_told(source.told),
-        conditions=conditions_of(rows),
-        instruments=tuple(source.instruments),
-    )
+    try:
+        about = About(
+            device=name,
+            contributor=contributor,
+            measured_with="campaign" if source.campaign else "dataset",
+            rows=len(rows),
+            failed_runs=source.failed_runs,
+            left_out=kept.left_out,
+            measurements_sha256=text_sha256(measurements_text(rows)),
+            drive=_told(source.told),
+            conditions=conditions_of(rows),
+            instruments=tuple(source.instruments),
+        )
+    except ValidationError as error:
+        raise validation_error(error, "contribution") from None
     return Contribution(about, rows, source.runs)
 
 

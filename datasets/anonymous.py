@@ -54,16 +54,17 @@ _LABELS = {
     "series_id": "series",
 }
 
+# Facts of the catalogue cite files of public collections that are named by a hash: HASH.json.
 _IDENTITIES = {
     "a MAC address": r"(?<![\w:-])[0-9a-f]{2}([:-])[0-9a-f]{2}(\1[0-9a-f]{2}){4}(?![\w:-])",
     "an IP address": r"(?<![\w.])\d{1,3}(\.\d{1,3}){3}(?![\w.])",
     "a path of one machine": (
         r"(?<![\w.:/-])(/(home|root|users|dev|mnt|media|tmp|var|srv|opt)/|~/)\S"
     ),
-    "a UUID": r"(?<!\w)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?!\w)",
+    "a UUID": r"(?<!\w)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?!\w|\.json)",
     "a world wide name": r"(?<!\w)(eui|naa|nguid|wwn|uuid)[.:_-]*(0x)?[0-9a-f]{16,32}(?!\w)",
     "an identifier of 64 or 128 bits": (
-        r"(?<![\w.])(0x)?(?=\d*[a-f])[0-9a-f]{16}([0-9a-f]{16})?(?!\w)"
+        r"(?<![\w.])(0x)?(?=\d*[a-f])[0-9a-f]{16}([0-9a-f]{16})?(?!\w|\.json)"
     ),
     "an e-mail address": r"(?<!\w)[\w.+-]+@[\w-]+\.[\w.-]+",
 }

@@ -197,7 +197,7 @@ class About(Section):
     schema_version: Literal[1] = 1
     device: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")
     licence: Literal["Apache-2.0"] = "Apache-2.0"
-    contributor: str | None = Field(default=None, max_length=200)
+    contributor: str | None = Field(default=None, pattern=r"^[^\x00-\x1f|]{1,200}$")
     measured_with: Literal["campaign", "dataset"]
     rows: PositiveInt
     failed_runs: Count = 0

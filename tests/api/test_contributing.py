@@ -274,3 +274,17 @@ def test_nobody_named_the_drive(iojoule, tmp_path: Path) -> None:
     assert done.code == 3
     assert "--device" in done.err
     assert MODEL not in done.err
+
+
+def test_a_contributor_is_one_line(iojoule, tmp_path: Path) -> None:
+    campaign = write_campaign(tmp_path / "campaign", runs())
+    out = tmp_path / "folder"
+    done = iojoule("profile", "contribute", campaign, "-o", out, "--contributor", "a\nb")
+    assert done.code == 3
+    assert not out.exists()
+
+
+def test_a_folder_is_written_or_checked(iojoule, tmp_path: Path) -> None:
+    assert iojoule("profile", "contribute", tmp_path).code == 2
+    assert iojoule("profile", "contribute", tmp_path, "--check", "-o", tmp_path / "x").code == 2
+    assert iojoule("profile", "contribute", tmp_path, "--check").code == 3

@@ -2,6 +2,7 @@ import pytest
 
 from iojoule.datasets.anonymous import TEXT_FIELDS, identities, without_identities
 from iojoule.datasets.arrow import columns
+from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.schema import Measurement, from_row, to_row
 
 BARE = {"operation": "read", "request_bytes": 4096}
@@ -99,6 +100,11 @@ def test_identities_are_found_in_any_text(text: str) -> None:
 )  # fmt: skip
 def test_figures_and_sources_are_no_identities(text: str) -> None:
     assert identities(f'"{text}", {text}\n') == []
+
+
+def test_what_the_catalogue_cites_names_nobody() -> None:
+    for drive in load_catalogue():
+        assert identities(drive.model_dump_json(indent=1)) == [], drive.id
 
 
 def test_a_serial_number_is_found() -> None:
