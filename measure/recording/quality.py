@@ -24,8 +24,9 @@ COLLAPSED = 0.1
 Additive noise shrinks with the level too, which is why the absolute scatter must not be above the
 usual one either, and the level must be well above it."""
 
-CLIPPED_LEVEL = 1.5
-"""A clipped window lies at least this many times above the median of the run."""
+CLIPPED_LEVEL = 3.0
+"""A clipped window lies at least this many times above the median of the run: meters are chosen
+with several times the range of what they measure."""
 
 
 @dataclass(frozen=True)

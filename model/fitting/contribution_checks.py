@@ -53,6 +53,10 @@ CONSTANT_SHARE = 0.5
 LOST_SCATTER = 0.1
 """A run whose usual scatter is below this share of the median run's has a channel that is stuck."""
 
+LOST_STEPS = 0.2
+"""Where the meter's step is known, the scatter must also be below this share of it: a drive that
+fluctuates less than in other runs leaves the noise of the meter, which is about a step."""
+
 CLIPPED_SECONDS = 0.02
 """At full scale for longer: 2 % of a second of a run of one second at many times its power."""
 
@@ -112,7 +116,7 @@ def contribution_checks(
         _one_session(rows, runs),
         _littles_law(rows),
         _repeats(rows),
-        _stuck_sensor(runs),
+        _stuck_sensor(runs, instruments),
         _clipped_sensor(runs),
         _coverage(runs),
         _steady(runs),
@@ -368,17 +372,19 @@ def _of_runs(
     )
 
 
-def _stuck_sensor(runs: Sequence[RunSamples]) -> Check:
+def _stuck_sensor(runs: Sequence[RunSamples], instruments: Sequence[Instrument]) -> Check:
     """No stretch of equal samples, and the scatter that the instrument usually has."""
     scatters = [one.scatter_watts for one in runs if one.scatter_watts is not None]
     usual = float(np.median(scatters)) if scatters else 0.0
+    steps = [one.resolution_watts for one in instruments if one.scope == "device"]
+    lost = min([LOST_SCATTER * usual, *(LOST_STEPS * step for step in steps if step)])
 
     def constant(one: RunSamples) -> float | None:
         """Seconds that samples stay equal; all of the run where the scatter is gone."""
         if one.longest_constant_seconds is None:
             return None
         whole = one.measured_seconds or one.longest_constant_seconds
-        if one.scatter_watts is not None and one.scatter_watts < LOST_SCATTER * usual:
+        if one.scatter_watts is not None and one.scatter_watts < lost:
             return whole
         if usual == 0.0 and one.longest_constant_seconds < CONSTANT_SHARE * whole:
             return 0.0

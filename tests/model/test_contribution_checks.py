@@ -166,6 +166,10 @@ def test_a_run_that_lost_its_noise_is_stuck() -> None:
         scatter_watts=[0.2] * 11 + [0.01], longest_constant_seconds=0.0003, measured_seconds=10.0
     )
     assert found("stuck_sensor", runs=one).runs == (12,)
+    fine = Instrument(kind="powersensor3", scope="device", rails=1, resolution_watts=0.02)
+    coarse = fine.model_copy(update={"resolution_watts": 0.1})
+    assert found("stuck_sensor", runs=one, instruments=(fine,)).verdict == "passed"
+    assert found("stuck_sensor", runs=one, instruments=(coarse,)).verdict == "failed"
 
 
 def test_unsteady_runs_are_counted_and_stand_apart() -> None:
