@@ -86,6 +86,7 @@ class Instrument(Section):
         nominal_hertz: Samples a second.
         version: Board and firmware.
         resolution_watts: Of the coarsest rail.
+        full_scale_watts: Of the rail with the least.
         offset_uncertainty_watts: Of the calibration, over all rails.
         gain_uncertainty: Likewise as a fraction, of the worst rail.
         channels: Calibration by channel.
@@ -97,6 +98,7 @@ class Instrument(Section):
     nominal_hertz: Positive | None = None
     version: str | None = Field(default=None, pattern=r"^[A-Z]\d{3}-\d+\.\d+\.\d+$")
     resolution_watts: NonNegative | None = None
+    full_scale_watts: NonNegative | None = None
     offset_uncertainty_watts: NonNegative | None = None
     gain_uncertainty: NonNegative | None = None
     channels: tuple[Channel, ...] = ()
@@ -118,7 +120,7 @@ class RunSamples(Section):
         lost_share: Samples lost of all.
         scatter_watts: Usual standard deviation within 20 samples.
         longest_constant_seconds: Longest stretch of equal samples.
-        clipped_seconds: Time at a level far above the median and without noise.
+        clipped_seconds: Time in which a rail was at its full scale.
         watts_excursion, watts_slope: Of drive power over five parts of the run, fractions of its
             mean (SNIA PTS 2.1.24).
         throughput_excursion, throughput_slope: Likewise of the bytes that the block layer counted.

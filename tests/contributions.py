@@ -26,7 +26,7 @@ SERIAL = "S5GXNX0T123456K"
 HOST = "db-server-17.example.org"
 SENSOR = "powersensor3:/dev/serial/by-id/usb-PowerSensor3_385A357C3433-if00"
 HERTZ, SECONDS = 2000.0, 1.0
-NOISE_WATTS = 0.15
+NOISE_WATTS, FULL_SCALE = 0.15, 45.4
 BEGAN = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 STATES = [(8.49, True), (4.48, True), (3.18, True), (0.04, False), (0.005, False)]
@@ -148,8 +148,8 @@ def _write_run(campaign: CampaignFolder, number: int, one: One) -> None:
     path.mkdir(parents=True)
     step, begin = int(1e9 / HERTZ), 10**12 * number
     times = begin + step * np.arange(len(one.watts), dtype=np.int64)
-    _spool(path, 0, SENSOR, Rail("SN0042-rail", "watts", Kind.POWER, Scope.DEVICE, 0.05),
-           times, one.watts)  # fmt: skip
+    meter = Rail("SN0042-rail", "watts", Kind.POWER, Scope.DEVICE, 0.05, full_scale=FULL_SCALE)
+    _spool(path, 0, SENSOR, meter, times, one.watts)
     rate = one.row["throughput_bytes_per_second"]
     moved = np.concatenate([[0.0], np.cumsum(one.moved)]) * rate * SECONDS / 5
     edges = (begin + np.linspace(0, SECONDS * 1e9, 6)).astype(np.int64)

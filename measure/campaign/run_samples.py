@@ -12,7 +12,7 @@ from iojoule.measure.campaign.folder import CampaignFolder
 from iojoule.measure.campaign.record import PowerRecord, RunRecord
 from iojoule.measure.errors import SensorError
 from iojoule.measure.recording import Recording, read_recording
-from iojoule.measure.recording.quality import round_means, sample_quality
+from iojoule.measure.recording.quality import clipped_seconds, round_means, sample_quality
 from iojoule.measure.recording.statistics import Sampled
 from iojoule.measure.sensors.options import parse
 from iojoule.measure.sensors.protocol import Kind, Rail, Scope
@@ -88,9 +88,14 @@ def _of_series(one: RunRecord, path: Path | None) -> dict[str, float]:
             strict=True,
         )
     )
-    samples = recording.samples(Scope.DEVICE, begin, end)
-    if samples is not None and len(samples.times_ns) > 1:
+    sampled = recording.samples(Scope.DEVICE, begin, end)
+    if sampled is not None and len(sampled[0].times_ns) > 1:
+        window, rails = sampled
+        samples = Sampled(window.times_ns, window.values.sum(axis=1), window.flags)
         found |= _of_samples(samples, begin, end)
+        found["clipped_seconds"] = clipped_seconds(
+            window.values, [rail.full_scale for rail in rails], samples.period_ns
+        )
         found["second_meter_ratio"] = _second_meter(recording, begin, end)
     return _rounded(found)
 
@@ -104,7 +109,6 @@ def _of_samples(samples: Sampled, begin: int, end: int) -> dict[str, float | Non
         "watts_slope": slope,
         "scatter_watts": quality.scatter_watts if quality else None,
         "longest_constant_seconds": quality.longest_constant_seconds if quality else None,
-        "clipped_seconds": quality.clipped_seconds if quality else None,
     }
 
 
@@ -193,6 +197,9 @@ def _instrument(scope: str, power: PowerRecord, recording: Recording | None) -> 
             "nominal_hertz": recording.nominal_hertz(power.sensor),
             "version": version if _VERSION.fullmatch(version) else None,
             "resolution_watts": _worst(one.resolution for one in sampled),
+            "full_scale_watts": min(
+                (one.full_scale for one in sampled if one.full_scale is not None), default=None
+            ),
             "offset_uncertainty_watts": _sum_of(sampled),
             "gain_uncertainty": _worst(one.gain_uncertainty for one in sampled),
             "channels": _channels(told),

@@ -1,11 +1,11 @@
 """What samples of power say of their own sensor, and of the steadiness of a run.
 
-A sensor that is stuck repeats itself; one at its full scale shows a level without noise. Pure
-functions of arrays, like `statistics`.
+Pure functions of arrays, like `statistics`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,14 +19,9 @@ WINDOW_SAMPLES = 20
 FEWEST_WINDOWS = 30
 """Fewer windows than this say nothing of the usual scatter."""
 
-COLLAPSED = 0.1
-"""A window whose relative scatter is below this share of the run's median has lost its noise.
-Additive noise shrinks with the level too, which is why the absolute scatter must not be above the
-usual one either, and the level must be well above it."""
-
-CLIPPED_LEVEL = 3.0
-"""A clipped window lies at least this many times above the median of the run: meters are chosen
-with several times the range of what they measure."""
+CLIPPED_SHARE = 0.95
+"""Of a rail's full scale: from here on it is clipped. The full scale is that at the voltage of one
+moment, and a supply sags by a few percent."""
 
 
 @dataclass(frozen=True)
@@ -36,34 +31,42 @@ class SampleQuality:
     Attributes:
         scatter_watts: Median standard deviation within windows of `WINDOW_SAMPLES` fresh samples.
         longest_constant_seconds: The longest stretch of fresh samples that are all equal.
-        clipped_seconds: Time in windows far above the median whose noise is gone: a converter at
-            its full scale shows one level whatever flows.
     """
 
     scatter_watts: float
     longest_constant_seconds: float
-    clipped_seconds: float
 
 
 def sample_quality(samples: Sampled) -> SampleQuality | None:
     """Judge the samples of one run; None where there are too few fresh ones."""
-    watts, times = samples.watts[samples.fresh], samples.times_ns[samples.fresh]
+    fresh = samples.fresh
+    watts, times = samples.watts[fresh], samples.times_ns[fresh]
     count = len(watts) // WINDOW_SAMPLES
     if count < FEWEST_WINDOWS:
         return None
     windows = watts[: count * WINDOW_SAMPLES].reshape(count, WINDOW_SAMPLES)
-    level, scatter = windows.mean(axis=1), windows.std(axis=1)
-    usual_level, usual_scatter = float(np.median(level)), float(np.median(scatter))
-    relative = scatter / np.maximum(np.abs(level), np.finfo(float).tiny)
-    clipped = level > CLIPPED_LEVEL * usual_level
-    clipped &= relative < COLLAPSED * float(np.median(relative))
-    clipped &= scatter <= usual_scatter
-    seconds = float(np.median(np.diff(times))) * WINDOW_SAMPLES * 1e-9
     return SampleQuality(
-        scatter_watts=usual_scatter,
+        scatter_watts=float(np.median(windows.std(axis=1))),
         longest_constant_seconds=_longest_constant(watts, times),
-        clipped_seconds=float(np.count_nonzero(clipped)) * seconds,
     )
+
+
+def clipped_seconds(
+    values: NDArray[np.float64], full_scales: Sequence[float | None], period_ns: float
+) -> float | None:
+    """Time in which a rail was at its full scale; None where none says where that is.
+
+    Args:
+        values: Watts, shape (n, rails).
+        full_scales: Of each rail.
+        period_ns: Between two samples.
+    """
+    known = [place for place, full in enumerate(full_scales) if full is not None]
+    if not known:
+        return None
+    bounds = np.array([CLIPPED_SHARE * (full_scales[place] or 0.0) for place in known])
+    clipped = (values[:, known] >= bounds).any(axis=1)
+    return float(np.count_nonzero(clipped)) * period_ns * 1e-9
 
 
 def _longest_constant(watts: NDArray[np.float64], times: NDArray[np.int64]) -> float:

@@ -14,8 +14,7 @@ import numpy as np
 from iojoule.measure.errors import SensorError
 from iojoule.measure.recording.background import Background, IdlePower, background
 from iojoule.measure.recording.power import PowerStatistics, energy_statistics, power_statistics
-from iojoule.measure.recording.series import Series
-from iojoule.measure.recording.statistics import Sampled
+from iojoule.measure.recording.series import Series, Window
 from iojoule.measure.sensors.protocol import Delivery, Flag, Kind, Rail, Scope
 
 
@@ -156,25 +155,22 @@ class Recording:
         return power_statistics(window, rails, begin_ns, end_ns, about.sensor)
 
     def samples(
-        self, scope: Scope, begin_ns: int, end_ns: int, *, sensor: str | None = None
-    ) -> Sampled | None:
-        """The sampled power of a scope within a window, the sum of its rails.
+        self, scope: Scope, begin_ns: int, end_ns: int
+    ) -> tuple[Window, tuple[Rail, ...]] | None:
+        """The sampled power of a scope within a window: complete samples, and whose they are.
 
         Returns:
             None where no sensor samples the scope's power (a counter of energy does not).
-
-        Raises:
-            SensorError: No such sensor was recorded.
         """
-        series = self._for_scope(scope, sensor)
+        series = self._for_scope(scope, None)
         rails = series.counted(scope) if series else ()
         if series is None or rails[0].kind is not Kind.POWER:
             return None
         window = series.window(begin_ns, end_ns, rails)
         known = np.isfinite(window.values).all(axis=1)
-        return Sampled(
-            window.times_ns[known], window.values[known].sum(axis=1), window.flags[known]
-        )
+        if not known.all():
+            window = Window(window.times_ns[known], window.values[known], window.flags[known])
+        return window, rails
 
     def gauge(
         self, rail: str, begin_ns: int, end_ns: int, *, sensor: str | None = None

@@ -19,6 +19,7 @@ from iojoule.measure.errors import SensorError
 from iojoule.measure.sensors.options import Options
 from iojoule.measure.sensors.powersensor3_protocol import (
     FRAME_BYTES,
+    MAXIMUM_LEVEL,
     PAIRS,
     RECORD_BYTES,
     SENSORS,
@@ -72,6 +73,12 @@ class Pair:
         """Watts between two levels of the current, at the voltage of a frame."""
         volts = float(self.voltage.values(levels[0, 2 * self.index + 1]))
         return abs(volts) * self.current.step
+
+    def full_scale_watts(self, levels: NDArray[np.uint16]) -> float:
+        """Watts at the last level of the current, at the voltage of a frame."""
+        ends = self.current.values(np.array([0, MAXIMUM_LEVEL], dtype=np.uint16))
+        volts = float(self.voltage.values(levels[0, 2 * self.index + 1]))
+        return float((ends * volts).max())
 
 
 def from_options(options: Options) -> PowerSensor3:
@@ -214,6 +221,7 @@ class PowerSensor3:
                 resolution=pair.watts_per_level(frames.levels) if len(frames) else None,
                 offset_uncertainty=offset,
                 gain_uncertainty=gain,
+                full_scale=pair.full_scale_watts(frames.levels) if len(frames) else None,
             )
             for pair in self._pairs
         )

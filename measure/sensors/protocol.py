@@ -63,6 +63,7 @@ class Rail:
             unknown.
         gain_uncertainty: Likewise, as a fraction of the value.
         counts: Whether the rail is part of its scope's total (a child of a counted rail is not).
+        full_scale: The highest value that it can show, in the unit; None = unknown.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Rail:
     offset_uncertainty: float | None = None
     gain_uncertainty: float | None = None
     counts: bool = True
+    full_scale: float | None = None
 
 
 @dataclass(frozen=True)

@@ -207,6 +207,16 @@ def test_the_user_chooses_and_names_the_pairs(device: EmulatedPowerSensor3) -> N
     assert readings.values.mean(axis=0) == pytest.approx([WATTS[1]], abs=0.05)
 
 
+def test_full_scale_is_the_last_level_at_the_voltage_of_the_pair(
+    device: EmulatedPowerSensor3,
+) -> None:
+    for rail in PowerSensor3(str(device.path)).probe().rails:
+        assert rail.full_scale is not None
+        assert rail.resolution is not None
+        # zero current lies in the middle of the converter's 1,024 levels
+        assert rail.full_scale == pytest.approx(rail.resolution * 1023 / 2, rel=0.01)
+
+
 def test_a_pair_that_is_not_in_use_is_refused(device: EmulatedPowerSensor3) -> None:
     with pytest.raises(SensorError, match=r"pair 2 is not in use \(pairs 0, 1 in use\)"):
         open_sensor(f"powersensor3:{device.path},pairs=2").probe()
