@@ -325,10 +325,10 @@ def _host(recipe: Recipe, fits: Sequence[SurfaceFit]) -> HostPerformance:
     """Host costs, each from the first surface whose rows tell it."""
     fitted = fits[0].fitted
     costs = dict(fitted.paths)
-    seen = set(fits[0].rows.path())
+    seen = set(fits[0].measured_paths)
     for fit in fits[1:]:
-        costs |= {path: fit.fitted.paths[path] for path in set(fit.rows.path()) - seen}
-        seen |= set(fit.rows.path())
+        costs |= {path: fit.fitted.paths[path] for path in set(fit.measured_paths) - seen}
+        seen |= set(fit.measured_paths)
     seen_schedulers = {str(name) for name in fits[0].rows.scheduler}
     paths = []
     for path in recipe.host_paths:

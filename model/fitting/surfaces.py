@@ -51,6 +51,12 @@ class SurfaceFit:
     fitted: FittedSurface
 
     @cached_property
+    def measured_paths(self) -> list[PathKey]:
+        """Host path of each row that is a measurement, not a published point."""
+        own = np.array([str(name) != PUBLISHED for name in self.rows.session])
+        return self.rows.take(own).path()
+
+    @cached_property
     def without(self) -> list[tuple[Fold, FittedSurface]]:
         """Every depth and size left out, with the fit to the rest; none if nothing is learned."""
         if self.fitted.latency_residual is None:
@@ -193,7 +199,7 @@ def fit_surfaces(
         fitted = memory.fit(rows, settings, learn=learn)
         fits.append(SurfaceFit(one, rows, fitted))
         # what a path costs the host is known from the first surface whose rows took it
-        seen = set(rows.path()) - {path for fit in fits[:-1] for path in fit.rows.path()}
+        seen = set(fits[-1].measured_paths) - {p for fit in fits[:-1] for p in fit.measured_paths}
         priors |= {path: PathPrior(*fitted.paths[path], PATH_SD) for path in seen}
         if one is candidates[0][0]:
             schedulers = dict(fitted.schedulers)

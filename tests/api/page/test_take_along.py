@@ -210,7 +210,7 @@ def test_curves_and_power_law_are_saved(page: Page, browser: Browser, tmp_path: 
     law = page.get_by_role("button", name="CSV: the points of the power")
     rows = rows_of(saved(page, law, tmp_path))
     measured = [one for one in rows if one["kind"] == "measurement"]
-    assert len(measured) == 69
+    assert len(measured) == 77
     assert {one["evidence"] for one in measured} == {"measured"}
     lines = [one for one in rows if one["kind"] == "law"]
     assert {one["request_bytes"] for one in lines} == {"4096", "131072"}
@@ -221,13 +221,13 @@ def test_curves_and_power_law_are_saved(page: Page, browser: Browser, tmp_path: 
     button = page.get_by_role("button", name="SVG: the picture of the power")
     root = check_picture(saved(page, button, tmp_path), browser)
     marks = [one for one in root.iter(f"{SVG}title") if (one.text or "").startswith("measured:")]
-    assert len(marks) == 69
+    assert len(marks) == 77
 
 
 def test_the_power_law_follows_what_is_asked(page: Page) -> None:
     page.goto(DRIVE)
     part = page.get_by_role("region", name="Power by work")
-    expect(part.get_by_text("69 measurements")).to_be_visible()
+    expect(part.get_by_text("77 measurements")).to_be_visible()
     part.get_by_label("Of", exact=True).select_option("write")
     expect(part.get_by_text("while it collects garbage")).to_be_visible()
     part.get_by_label("Across").select_option("operations_per_second")
