@@ -257,13 +257,17 @@ class Predictor:
         fraction = frame.read_fraction
         costs = self._costs(frame, code, operating)
         load = host_work.activity(costs, iops, None, self._gaps)
+        sequential = frame.pattern == _SEQUENTIAL
         commands = iops * points.commands
+        commands /= device_power.merged(
+            frame.queue_depth, frame.request_bytes, self.profile.max_transfer_bytes, sequential
+        )
         collecting = self.performance.state.collecting(frame) * writes
         x = device_power.regressors(
             iops * fraction * frame.request_bytes,
             commands * fraction,
             iops * (1 - fraction) * frame.request_bytes,
-            device_power.write_operations(commands * (1 - fraction), frame.pattern == _SEQUENTIAL),
+            device_power.write_operations(commands * (1 - fraction), sequential),
             np.maximum(collecting, self._folding(frame, points, iops * (1 - fraction))),
         )
         factor, factor_sd = self.power.beside_the_law(frame, points, code, x)

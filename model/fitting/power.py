@@ -117,7 +117,9 @@ def _all_rows(
     size = np.array([float(one.configuration.request_bytes) for one in known])
     reads = np.array([one.workload.share_of_reads for one in known])
     sequential = np.array([one.workload.pattern is Pattern.SEQUENTIAL for one in known])
+    depth = np.array([float(one.configuration.queue_depth) for one in known])
     commands = rate / np.minimum(size, max_transfer_bytes)
+    commands /= device_power.merged(depth, size, max_transfer_bytes, sequential)
     background = np.array(
         [float(one.state.device_state in ("collecting", "steady")) for one in known]
     )

@@ -121,3 +121,14 @@ def test_rows_of_one_session_say_nothing_of_other_days() -> None:
         rows.x, rows.watts, rows.power_state, rows.request_bytes, np.full(len(rows), "a", object)
     )
     assert fit_device_power(one, recipe()).session_sd_watts == 0.0
+
+
+def test_deep_sequential_queues_are_merged_and_draw_less() -> None:
+    """5.58 W at depth 64 and 4.86 W at 256, at one rate of 3.58 GB/s (000 5.5)."""
+    depth, size = np.array([1.0, 64.0, 256.0, 1e6]), np.full(4, 16384.0)
+    several = device_power.merged(depth, size, 524288.0, np.full(4, True))
+    assert several == pytest.approx([1.0, 1.0, 4.0, 32.0])
+    assert (device_power.merged(depth, size, 524288.0, np.full(4, False)) == 1.0).all()
+    rate, none = np.full(2, 3.58e9), np.zeros(2)
+    x = device_power.regressors(rate, rate / 16384.0 / several[1:3], none, none, none)
+    assert device_power.active_value(power(), x, at_ps0(2)) == pytest.approx([5.58, 4.86], rel=0.03)
