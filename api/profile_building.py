@@ -6,13 +6,19 @@ import re
 from functools import cache
 from pathlib import Path
 
-from iojoule.datasets.catalogue import Drive, load_catalogue
-from iojoule.datasets.errors import NoProfileError, UnknownDeviceError
+from iojoule.datasets.catalogue import Drive, check_consistent, load_catalogue, load_drive_file
+from iojoule.datasets.errors import InputError, NoProfileError, UnknownDeviceError
 from iojoule.datasets.identify_json import read_identify
 from iojoule.datasets.measured_drive import MeasuredDrive
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.prior.build import build_profile
-from iojoule.model.prior.facts import DriveFacts, facts_of, facts_of_measured, merged
+from iojoule.model.prior.facts import (
+    DriveFacts,
+    facts_of,
+    facts_of_measured,
+    merged,
+    unused_metrics,
+)
 from iojoule.model.prior.host import with_expected_host
 
 
@@ -43,6 +49,31 @@ def profile_from_identify(path: Path) -> DeviceProfile:
         InputError: The file is not what nvme-cli or a campaign writes.
     """
     return with_expected_host(build_profile(identified(read_identify(path))))
+
+
+def profile_from_facts(path: Path) -> tuple[DeviceProfile, list[str]]:
+    """The profile of a drive by its data sheet, written down as an entry of the catalogue.
+
+    Args:
+        path: A TOML file in the form of `datasets/catalogue/drives/*.toml`.
+
+    Returns:
+        The profile, and a sentence for each fact that no prediction uses.
+
+    Raises:
+        InputError: The file is not in that form, its facts contradict each other, or it describes
+            an emulated drive; names the place and the remedy.
+    """
+    drive = load_drive_file(path)
+    check_consistent(drive, str(path))
+    if drive.drive_class == "emulated":
+        raise InputError(
+            f"{path}: drive_class: nothing follows from the facts of an emulated drive; measure "
+            "it (iojoule measure) and fit",
+            field="drive_class",
+        )
+    unused = [f"{path}: facts[{index}]: {said}" for index, said in unused_metrics(drive)]
+    return with_expected_host(build_profile(facts_of(drive))), unused
 
 
 def identified(drive: MeasuredDrive) -> DriveFacts:

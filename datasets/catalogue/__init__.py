@@ -5,6 +5,7 @@ power-state table says what a drive declares, which is not what it draws. Nothin
 fitted: predictions need a device profile.
 """
 
+from iojoule.datasets.catalogue.contradictions import check_consistent
 from iojoule.datasets.catalogue.drive import Drive, Fact, PowerState
 from iojoule.datasets.catalogue.lookup import Catalogue, load_catalogue
 from iojoule.datasets.catalogue.reading import load_drive_file
@@ -16,6 +17,7 @@ __all__ = [
     "Fact",
     "PowerState",
     "Reference",
+    "check_consistent",
     "load_catalogue",
     "load_drive_file",
     "load_references",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 
 from iojoule.datasets.catalogue import Drive, Fact
 from iojoule.datasets.links import (
@@ -228,6 +229,27 @@ def observation(
     """An observation with the error of its kind; `own_sd` comes on top (log units)."""
     sd = math.hypot(load_assumptions().kinds[kind].sd, own_sd)
     return Observation(weights, math.log(fact.value), sd, kind, fact, measured)
+
+
+DESCRIBING = frozenset(
+    {
+        "capacity", "pcie_generation", "pcie_lanes", "max_transfer_size", "hardware_class",
+        "endurance_bytes_written", "operating_temperature_min", "operating_temperature_max",
+        *CELL_METRICS,
+    }
+)  # fmt: skip
+"""Metrics that say what a drive is; they are read by name (`facts_of`, `rating_of`)."""
+
+
+def unused_metrics(drive: Drive) -> Iterator[tuple[int, str]]:
+    """Places of facts that no prediction uses, and what to write instead where a name is close."""
+    known = [*METRICS, *MEASURED_METRICS, *DESCRIBING]
+    for index, fact in enumerate(drive.facts):
+        if fact.metric in known:
+            continue
+        close = get_close_matches(fact.metric, known, n=1, cutoff=0.8)
+        meant = f"; did you mean {close[0]}?" if close else ""
+        yield index, f"no prediction uses {fact.metric}{meant}"
 
 
 def facts_of(drive: Drive) -> DriveFacts:

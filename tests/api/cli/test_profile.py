@@ -32,6 +32,32 @@ def test_build_from_identify_data(iojoule, tmp_path: Path) -> None:
     assert profile.device_power.cap_watts == [12.0]
 
 
+def test_build_from_a_data_sheet(iojoule, root: Path, tmp_path: Path) -> None:
+    path = tmp_path / "drive.json"
+    done = iojoule(
+        "profile", "build", "--facts", root / "examples" / "drive-facts.toml", "-o", path
+    )
+    assert done.code == 0
+    profile = read_profile(path)
+    assert profile.device == "example-datacentre-3-84tb"
+    assert profile.rating.pcie_generation == 4
+    assert profile.device_power is not None
+    assert profile.device_power.cap_watts == [25.0, 14.0]
+
+
+def test_a_data_sheet_that_contradicts_itself_is_refused(
+    iojoule, root: Path, tmp_path: Path
+) -> None:
+    sheet = (root / "examples" / "drive-facts.toml").read_text()
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text(sheet.replace("value = 4.0\n", "value = 14.0\n"))
+    done = iojoule("profile", "build", "--facts", wrong, "-o", tmp_path / "drive.json")
+    assert done.code == 3
+    assert not (tmp_path / "drive.json").exists()
+    for part in ("wrong.toml", "facts[11].value", "idle_power", "active_power_read"):
+        assert part in done.err
+
+
 def test_build_wants_one_source_and_a_file(iojoule, tmp_path: Path) -> None:
     assert iojoule("profile", "build", "-o", tmp_path / "x.json").code == 2
     assert iojoule("profile", "build", "--device", "micron-7450").code == 2
