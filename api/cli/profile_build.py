@@ -26,7 +26,7 @@ def build(
         Path | None,
         typer.Option(
             metavar="FILE.toml",
-            help="A drive's data sheet in the form of a catalogue entry (examples/drive-facts.toml).",
+            help="A drive's data sheet as a catalogue entry (examples/drive-facts.toml).",
         ),
     ] = None,
     output: Annotated[

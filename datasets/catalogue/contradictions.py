@@ -70,15 +70,19 @@ def _interface(drive: Drive) -> Iterator[tuple[str, str]]:
     if drive.interface in ("sata", "sas") and drive.power_states:
         yield (
             "power_states",
-            f"a {drive.interface.upper()} drive has no NVMe power states; remove them, or correct "
-            "interface",
+            (
+                f"a {drive.interface.upper()} drive has no NVMe power states; remove them, or correct "
+                "interface"
+            ),
         )
     for index, fact in _of(drive, ("pcie_generation",)):
         if drive.interface in ("sata", "sas"):
             yield (
                 _place(index),
-                f"a {drive.interface.upper()} drive has no PCIe generation; remove the fact, or "
-                "correct interface",
+                (
+                    f"a {drive.interface.upper()} drive has no PCIe generation; remove the fact, or "
+                    "correct interface"
+                ),
             )
         elif int(float(fact.value)) not in LANE_BYTES_PER_SECOND:
             known = ", ".join(map(str, LANE_BYTES_PER_SECOND))
@@ -105,8 +109,10 @@ def _link(drive: Drive) -> Iterator[tuple[str, str]]:
         if rate is not None and rate > _SLACK * link:
             yield (
                 _place(index),
-                f"{fact.metric} of {_shown(fact)} is {rate / 1e9:.4g} GB/s, but {name} carries "
-                f"{link / 1e9:.4g} GB/s at most; correct the figure, or the link",
+                (
+                    f"{fact.metric} of {_shown(fact)} is {rate / 1e9:.4g} GB/s, but {name} carries "
+                    f"{link / 1e9:.4g} GB/s at most; correct the figure, or the link"
+                ),
             )
 
 
@@ -130,8 +136,10 @@ def _watts(drive: Drive) -> Iterator[tuple[str, str]]:
             if float(fact.value) > _SLACK * cap.watts:
                 yield (
                     _place(index),
-                    f"{fact.metric} of {_shown(fact)} is above {cap.place}, {cap.name} of "
-                    f"{cap.watts:g} W, which is never exceeded; correct one of them",
+                    (
+                        f"{fact.metric} of {_shown(fact)} is above {cap.place}, {cap.name} of "
+                        f"{cap.watts:g} W, which is never exceeded; correct one of them"
+                    ),
                 )
 
 
@@ -180,8 +188,10 @@ def _above(
             if float(fact.value) > _SLACK * float(bound.value):
                 yield (
                     _place(index),
-                    f"{what}: {fact.metric} of {_shown(fact)}, but {bound.metric} of "
-                    f"{_shown(bound)} (facts[{other}]); correct one of them",
+                    (
+                        f"{what}: {fact.metric} of {_shown(fact)}, but {bound.metric} of "
+                        f"{_shown(bound)} (facts[{other}]); correct one of them"
+                    ),
                 )
 
 
