@@ -120,7 +120,8 @@ class LoadedSurface:
         for name in names:
             width = self.half_width(name, learned.get(f"{name}_sd"), distance, inside)
             if self.surface.doubt is not None:
-                doubted = self._doubtful(self.surface.doubt, name, points, terms)
+                excess = 1.0 - np.exp(np.minimum(value["latency"] - value[name], 0.0))
+                doubted = self._doubtful(self.surface.doubt, name, points, terms, inside, excess)
                 scored = any(w.scores for key, w in self.widths.items() if key[0] == name)
                 width = np.maximum(width, doubted) if scored else doubted
             half[name] = np.sqrt(width * width + apart * apart)
@@ -171,16 +172,26 @@ class LoadedSurface:
         return [*parts, (word, max(rest, 0.0))]
 
     def _doubtful(
-        self, doubted: CurveDoubt, name: str, points: Points, terms: CurveTerms
+        self,
+        doubted: CurveDoubt,
+        name: str,
+        points: Points,
+        terms: CurveTerms,
+        inside: NDArray[np.bool_],
+        excess: Floats,
     ) -> Floats:
         """Half width of 90 % where the prior of other drives carries the curve, or most of it.
 
-        A percentile's own doubt (`widths`) comes on top of that of the mean.
+        A percentile's own doubt (`widths`) comes on top of that of the mean; `excess` is the share
+        of it that is above the mean.
         """
         spread = doubt.latency_sd(doubted, self.knots, points, terms)
-        stated = self.widths.get((name, "outside"))
-        if stated is not None and not stated.scores:
-            spread = np.hypot(spread, stated.floor_sd)
+        beyond = self.widths.get((name, "outside"))
+        within = self.widths.get((name, "inside"), beyond)
+        if within is not None and beyond is not None and not beyond.scores:
+            own = np.where(inside, within.floor_sd, beyond.floor_sd)
+            by_excess = excess * np.where(inside, within.excess_sd, beyond.excess_sd)
+            spread = np.sqrt(spread**2 + own**2 + by_excess**2)
         return np.asarray(doubted.factor * spread)
 
     def distance(self, points: Points, code: Codes) -> Floats:

@@ -198,7 +198,8 @@ def log_tail_ratio(
     that can collide at the dies: the excess over the mean grows with the requests in flight
     and stops growing past the knee N*, where the host's queue adds a constant delay. It is
     damped by exp(-d max(log host excess, 0)) where the host is the bottleneck, whose service
-    is regular. j, c (by size), g, s and d are fitted. The median keeps a constant ratio.
+    is regular. j, c (by size), g, s and d are fitted. The median keeps a constant ratio. Beyond
+    the queue of a SATA drive a stated factor comes on top (`Tail.queue_commands`).
     """
     if not tail.collision:
         return np.full_like(log_latency, tail.intrinsic)
@@ -207,7 +208,11 @@ def log_tail_ratio(
         tail, knots, points.log2_bytes, log_commands, log_commands - terms.log_load
     )
     excess = excess * np.exp(-tail.host_damping * np.maximum(terms.log_host_excess, 0.0))
-    return np.asarray(np.log1p(np.exp(terms.log_unloaded - log_latency) * excess))
+    ratio = np.log1p(np.exp(terms.log_unloaded - log_latency) * excess)
+    if tail.queue_commands is not None:
+        waiting = log_commands > np.log(tail.queue_commands) + 1e-9
+        ratio = ratio + np.where(waiting, np.log(tail.queue_factor), 0.0)
+    return np.asarray(ratio)
 
 
 class TableLookup:

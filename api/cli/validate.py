@@ -113,12 +113,16 @@ COVERAGE = {
 }
 RANGES = {
     "device": "left-out drive",
-    "measured_low": "measured from, W",
-    "measured_high": "to, W",
-    "low": "interval from, W",
-    "high": "to, W",
+    "has_sheet": "data sheet",
+    "measured_least": "measured idle, W",
+    "least_low": "interval from, W",
+    "least_high": "to, W",
+    "least_ratio": "high / low",
+    "measured_most": "measured most, W",
+    "most_low": "interval from, W",
+    "most_high": "to, W",
+    "most_ratio": "high / low",
     "contains": "contains it",
-    "times_as_wide": "times as wide",
 }
 
 

@@ -71,8 +71,8 @@ def _interface(drive: Drive) -> Iterator[tuple[str, str]]:
         yield (
             "power_states",
             (
-                f"a {drive.interface.upper()} drive has no NVMe power states; remove them, or correct "
-                "interface"
+                f"a {drive.interface.upper()} drive has no NVMe power states; remove them, or "
+                "correct interface"
             ),
         )
     for index, fact in _of(drive, ("pcie_generation",)):
@@ -80,8 +80,8 @@ def _interface(drive: Drive) -> Iterator[tuple[str, str]]:
             yield (
                 _place(index),
                 (
-                    f"a {drive.interface.upper()} drive has no PCIe generation; remove the fact, or "
-                    "correct interface"
+                    f"a {drive.interface.upper()} drive has no PCIe generation; remove the fact, "
+                    "or correct interface"
                 ),
             )
         elif int(float(fact.value)) not in LANE_BYTES_PER_SECOND:

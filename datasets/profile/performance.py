@@ -41,7 +41,11 @@ class ResidualTable(Section):
 
 
 class Tail(Section):
-    """A latency percentile as mean + unloaded latency x excess (see `model.tails`)."""
+    """A latency percentile as mean + unloaded latency x excess (see `model.tails`).
+
+    With more than `queue_commands` device commands in flight the rest wait in the host's queue, and
+    the percentile's ratio to the mean is `queue_factor` times as large. Absent: no such queue.
+    """
 
     quantile: Literal["p50", "p99", "p999"]
     intrinsic: float
@@ -49,15 +53,22 @@ class Tail(Section):
     exponent: float
     saturation: float
     host_damping: float
+    queue_commands: Annotated[float, Field(gt=0)] | None = None
+    queue_factor: Annotated[float, Field(ge=1)] = 1.0
 
 
 class IntervalWidth(Section):
-    """Conformal quantile: the 90 % half width in log space is `factor` x the local sd."""
+    """Conformal quantile: the 90 % half width in log space is `factor` x the local sd.
+
+    Of a percentile that no row left out scored, `excess_sd` is the log sd of its excess over the
+    mean: where it is hardly above the mean, little of that counts.
+    """
 
     quantity: Literal["latency", "p50", "p99", "p999"]
     region: Literal["inside", "outside"]
     factor: Annotated[float, Field(gt=0)]
     floor_sd: Annotated[float, Field(ge=0)]
+    excess_sd: Annotated[float, Field(ge=0)] = 0.0
     sd_per_octave: Annotated[float, Field(ge=0)]
     scores: Annotated[int, Field(ge=0)]
 

@@ -87,7 +87,7 @@ def profile_of(drive: DriveFacts, posterior: Posterior) -> DeviceProfile:
     recipe = generic_recipe(drive.device, drive.model)
     link, endurance = drive.link_bytes_per_second, drive.endurance
     power = prior_power(posterior, drive, SOURCE)
-    writes = expected_writes(drive, power)
+    writes = expected_writes(posterior, drive, power)
     bound = link or (None if drive.sata is None else FASTEST_LINK)
     return DeviceProfile(
         schema_version=PROFILE_SCHEMA_VERSION,

@@ -13,19 +13,22 @@ twice as much as older ones, because their cache takes whatever cells are free a
 any more. None of these figures is from a paper whose findings are judged.
 
 Past the cache writes go at the pace of the flash itself, which follows from the bits of a cell and,
-up to 1 TB, from how many dies share the work (`PAST_CACHE`). Cells of two bits need no such cache,
-memory without flash has none, and the rated random writes of data-centre drives are those of the
-steady state: for these nothing falls.
+up to 1 TB, from how many dies share the work (`PAST_CACHE`). Cells of two bits need no such cache
+and memory without flash has none. Drives of the data centre have none either, but collect garbage
+once they have been written full: what their data sheets rate is what is left then.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
 from iojoule.datasets.profile import DevicePower, Parameter, WriteState
 from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.prior.cells import cell_named
 from iojoule.model.prior.facts import DriveFacts
+from iojoule.model.prior.posterior import Posterior
 
 FOLDED_SHARE = (0.215, 0.9)
 """Of the rate into the cache, what is left once it is full: geometric mean over the same drives
@@ -72,6 +75,19 @@ JOULES_SD = 1.0
 """Sd of what folding a byte takes, over its value: what writing it took, an assumption."""
 
 
+RATED_CACHE_SD = 0.35
+"""Log sd of a cache whose size is rated: reviews of the 980 PRO found 1.1 and 1.5 times its 114 GB,
+of its 250 GB sibling 1.0 and 1.2 times."""
+
+RATED_PAST_SD = 0.25
+"""Log sd of a rate past the cache that is rated: an assumption, as of other figures 'up to'."""
+
+FREE_BLOCKS_SD = 0.5
+"""Log sd of the free blocks of a drive in use over its capacity: an assumption, half to one."""
+
+PAGE_BYTES = 4096
+
+
 @dataclass(frozen=True)
 class PastCache:
     """Sequential writes past the cache, bytes/s, its log sd and source.
@@ -103,28 +119,12 @@ PAST_CACHE = {
 }  # fmt: skip
 """By bits of a cell. The log sds cover the drives named and the dies that they are built of."""
 
-LINES = {
-    "QLC": ("660p", "670p", " p3 ", "qvo", "p5316"),
-    "MLC": ("850 pro", "860 pro", "950 pro", "970 pro", "sm961", "p3500", "p3700", "5410s", "9100"),
-}
-"""Product lines by the cells that articles and data sheets say they have, where the catalogue has
-no fact of it: 660p (evantechbook.com), 670p (Tom's Hardware), P3 (pgrid.app), 870 QVO
-(pugetsystems.com), P5316, P3500, E 5410s (Intel), 970 PRO (ssdwiki.com), SM961 (legitreviews.com),
-9100 (anandtech.com); Samsung's older PRO lines as it sold them ("2-bit MLC"), P3700 as P3500."""
-
 _SIZE = re.compile(r"\b(\d+(?:\.\d+)?)\s?(GB|TB)\b", re.IGNORECASE)
 
 
 def cell_of(drive: DriveFacts) -> str:
     """Bits of a cell: TLC, QLC, MLC, SLC or unknown."""
-    stated = (drive.cell or "").upper()
-    for word in ("QLC", "TLC", "MLC", "SLC"):
-        if word in stated:
-            return word
-    name = f" {drive.model.casefold()} "
-    return next(
-        (word for word, lines in LINES.items() if any(one in name for one in lines)), "unknown"
-    )
+    return cell_named(drive.cell, drive.model)
 
 
 def capacity_of(drive: DriveFacts) -> int | None:
@@ -137,45 +137,118 @@ def capacity_of(drive: DriveFacts) -> int | None:
     return round(float(found[1]) * (1e12 if found[2].upper() == "TB" else 1e9))
 
 
-def expected_writes(drive: DriveFacts, power: DevicePower | None) -> WriteState | None:
-    """What writes do to the state of a drive that nobody measured; None where nothing falls."""
+def expected_writes(
+    posterior: Posterior, drive: DriveFacts, power: DevicePower | None
+) -> WriteState | None:
+    """What writes do to the state of a drive that nobody measured; None where nothing falls.
+
+    Consumer drives of three or four bits a cell fill a cache. Drives of the data centre write at
+    full speed until no block is free and collect garbage beside random writes from then on; their
+    sequential writes free whole blocks as they go and do not fall.
+    """
+    if drive.xpoint:
+        return None
+    if drive.datacentre:
+        return _collecting(posterior, drive)
     cell = cell_of(drive)
-    if drive.xpoint or drive.datacentre or cell not in PAST_CACHE:
+    if cell not in PAST_CACHE:
         return None
     capacity, past = capacity_of(drive), PAST_CACHE[cell]
     cache = expected_cache(capacity, 0 if drive.sata else drive.rating.pcie_generation)
+    if drive.cache is not None:
+        value = float(drive.cache.value)
+        cache = _number("cached_bytes", value, RATED_CACHE_SD * value, "bytes", drive.cache.source)
     terabytes = (capacity or COMMON_CAPACITY[0]) / 1e12
     sequential = past.bytes_per_second * (min(terabytes, 1.0) if past.by_capacity else 1.0)
-
-    def number(name: str, value: float, sd: float, unit: str, source: str) -> Parameter:
-        return Parameter(
-            name=name, value=value, sd=sd, unit=unit, evidence=Evidence.DATASHEET, source=source
-        )
-
+    sequential_sd, source = past.log_sd, past.source
+    if drive.past_cache is not None:
+        sequential, sequential_sd = float(drive.past_cache.value), RATED_PAST_SD
+        source = drive.past_cache.source
+    random = RANDOM_RATE[0] * sequential
+    random_sd = math.hypot(sequential_sd, RANDOM_RATE[1])
+    random_source = f"assumption: half of sequential writes; {source}"
+    rated = next((one.fact for one in drive.observations if one.kind == "rated_steady_write"), None)
+    if rated is not None:
+        random, random_sd = _steady_random(posterior)
+        random_source = rated.source
     joules = power.parameters[3].value if power is not None else 0.0
+    return _write_state(
+        cache,
+        (random, random_sd, random_source),
+        (sequential, sequential_sd, source),
+        (joules, "assumption: folding a byte takes what writing it did"),
+    )
+
+
+def _collecting(posterior: Posterior, drive: DriveFacts) -> WriteState:
+    """Of a drive of the data centre: full speed until all blocks were written once."""
+    capacity = posterior.value("capacity_bytes")
+    capacity_sd = math.hypot(posterior.sd("capacity_bytes"), FREE_BLOCKS_SD)
+    free = _number(
+        "transition_bytes",
+        capacity,
+        capacity_sd * capacity,
+        "bytes",
+        "a purged drive has as many free blocks as its capacity; one in use fewer",
+    )
+    random, random_sd = _steady_random(posterior)
+    rated = next((one.fact for one in drive.observations if one.kind == "rated_steady_write"), None)
+    source = rated.source if rated is not None else "expected of drives with its facts"
+    sequential = posterior.value("write_sequential_bytes_per_second")
+    return _write_state(
+        free,
+        (random, random_sd, source),
+        (sequential, posterior.sd("write_sequential_bytes_per_second"), source),
+        (0.0, "garbage is collected beside the writes: nothing is left after them"),
+    )
+
+
+def _steady_random(posterior: Posterior) -> tuple[float, float]:
+    """Random writes of a drive that has been written full, bytes/s, and their log sd."""
+    mean, covariance = posterior.part(["write_random_operations_per_second", "write_steady_share"])
+    most = posterior.value("write_sequential_bytes_per_second")
+    rate = min(PAGE_BYTES * math.exp(mean.sum()), most)
+    return rate, math.sqrt(float(covariance.sum()))
+
+
+def _write_state(
+    cache: Parameter,
+    random: tuple[float, float, str],
+    sequential: tuple[float, float, str],
+    joules: tuple[float, str],
+) -> WriteState:
+    """As the model takes it; rates as value, log sd and source."""
     return WriteState(
-        cached_bytes=number(
+        cached_bytes=_number(
             "cached_bytes", FOLDING_FROM * cache.value, FOLDING_FROM * cache.sd, "bytes",
             cache.source,
         ),
-        transition_bytes=number(
+        transition_bytes=_number(
             "transition_bytes", cache.value, cache.sd, "bytes", cache.source
         ),
-        collecting_bytes_per_second=number(
-            "collecting_bytes_per_second", RANDOM_RATE[0] * sequential,
-            (past.log_sd**2 + RANDOM_RATE[1] ** 2) ** 0.5, "bytes/s, sd relative",
-            f"assumption: half of sequential writes; {past.source}",
+        collecting_bytes_per_second=_number(
+            "collecting_bytes_per_second", *random[:2], "bytes/s, sd relative", random[2]
         ),
-        recovery_bytes_per_second_per_byte=number(
+        recovery_bytes_per_second_per_byte=_number(
             "recovery_bytes_per_second_per_byte", 0.0, 0.0, "1/s", "not known"
         ),
-        background_joules_per_byte=number(
-            "background_joules_per_byte", joules, JOULES_SD * joules, "J/B",
-            "assumption: folding a byte takes what writing it did",
+        background_joules_per_byte=_number(
+            "background_joules_per_byte", joules[0], JOULES_SD * joules[0], "J/B", joules[1]
         ),
         background_seconds_after_write={},
-        sequential_collecting_bytes_per_second=number(
-            "sequential_collecting_bytes_per_second", sequential, past.log_sd,
-            "bytes/s, sd relative", past.source,
+        sequential_collecting_bytes_per_second=_number(
+            "sequential_collecting_bytes_per_second", *sequential[:2], "bytes/s, sd relative",
+            sequential[2],
         ),
     )  # fmt: skip
+
+
+def _number(name: str, value: float, sd: float, unit: str, source: str) -> Parameter:
+    return Parameter(
+        name=name,
+        value=float(f"{value:.6g}"),
+        sd=float(f"{sd:.6g}"),
+        unit=unit,
+        evidence=Evidence.DATASHEET,
+        source=source,
+    )

@@ -12,8 +12,10 @@ from pydantic import Field, ValidationError
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import Section, validation_error
 
-EFFECTS = ("centre", "sata", "datacentre", "xpoint")
-"""What moves the mean of a quantity: the consumer NVMe drive of flash, and what groups add."""
+EFFECTS = ("centre", "sata", "datacentre", "xpoint", "generation", "qlc", "sata_datacentre")
+"""What moves the mean of a quantity: the consumer NVMe drive of TLC flash at PCIe 3.0, and what
+groups add. `generation` counts from 3.0 and is 0 for other interfaces; `sata_datacentre` is what
+the two together add beside each."""
 
 FLOWS = ("read_random", "read_sequential", "write_random", "write_sequential")
 """Operation and pattern of a surface; each has the five parameters below."""
@@ -33,7 +35,12 @@ NonNegative = Annotated[float, Field(ge=0)]
 
 
 class Quantity(Section):
-    """A quantity before the catalogue speaks; group effects and sd in log units."""
+    """A quantity before the catalogue speaks; group effects and sd in log units.
+
+    Attributes:
+        sata_scale: Spread of SATA drives over that of NVMe ones.
+        effect_sd: Of a group effect, where it is not the common one.
+    """
 
     unit: str
     centre: Positive
@@ -41,7 +48,12 @@ class Quantity(Section):
     sata: float = 0.0
     datacentre: float = 0.0
     xpoint: float = 0.0
-    loadings: tuple[float, float, float]
+    generation: float = 0.0
+    qlc: float = 0.0
+    sata_datacentre: float = 0.0
+    sata_scale: Positive = 1.0
+    effect_sd: Positive | None = None
+    loadings: tuple[float, float, float, float, float, float]
 
 
 class Kind(Section):
@@ -70,6 +82,8 @@ class Assumptions(Section):
     sata_share: Annotated[float, Field(gt=0, lt=1)]
     datacentre_share: Annotated[float, Field(gt=0, lt=1)]
     xpoint_share: Annotated[float, Field(gt=0, lt=1)]
+    qlc_share: Annotated[float, Field(gt=0, lt=1)]
+    generation_shares: dict[str, Annotated[float, Field(gt=0, lt=1)]]
     quantities: dict[str, Quantity]
     kinds: dict[str, Kind]
     conditions: dict[str, ConditionPrior]
@@ -88,8 +102,8 @@ class LearnedPrior(Section):
 
     Attributes:
         quantities: Names in the order of every array below.
-        effects: Mean of a quantity by EFFECTS, shape (quantities, 4).
-        effect_covariance: Its covariance, shape (quantities, 4, 4).
+        effects: Mean of a quantity by EFFECTS, shape (quantities, effects).
+        effect_covariance: Its covariance, shape (quantities, effects, effects).
         spread: Covariance of drives around their group, shape (quantities, quantities).
         offsets: By kind of fact: learned offset and its sd.
         drives: How many drives told of each quantity.

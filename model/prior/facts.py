@@ -18,15 +18,21 @@ from iojoule.datasets.measured_drive import MeasuredDrive
 from iojoule.datasets.profile import DriveRating
 from iojoule.datasets.profile.evidence import FactUsed
 from iojoule.datasets.vocabulary import Operation
+from iojoule.model.prior.cells import cell_named
 from iojoule.model.prior.document import load_assumptions
 from iojoule.model.prior.large_requests import apart_share
 
 LEAST_CAP_WATTS = 0.5
 """A lower cap of an operational state is no cap of a real drive (emulated drives say 0.01 W)."""
 
+ACTIVE_BELOW_CAP = 0.85
+"""Declared active power above this share of the cap is the cap said twice: KIOXIA's tables, in all
+their states, declare caps of 1.1 times it."""
+
 _READ, _WRITE = {"read_watts": 1.0}, {"write_watts": 1.0}
 _ACTIVE = {"read_watts": 0.5, "write_watts": 0.5}
 _APART = apart_share(Operation.WRITE, 15.0)
+_STEADY_WRITES = {"write_random_operations_per_second": 1.0, "write_steady_share": 1.0}
 _WRITE_LATENCY = {"write_random_latency_ns": 0.5, "write_sequential_latency_ns": 0.5}
 
 
@@ -57,14 +63,21 @@ METRICS: Mapping[str, tuple[Mapping[str, float], str]] = {
     "random_read_4k_iops": (_one("read_random_operations_per_second"), "rated"),
     "random_read_4k_qd16_iops": (_one("read_random_operations_per_second"), "rated"),
     "random_read_4k_iops_max": (_one("read_random_operations_per_second"), "rated_up_to"),
-    "random_write_iops": (_one("write_random_operations_per_second"), "rated_steady_write"),
-    "random_write_iops_u2": (_one("write_random_operations_per_second"), "rated_steady_write"),
-    "random_write_iops_3dwpd": (_one("write_random_operations_per_second"), "rated_steady_write"),
-    "random_write_4k_iops": (_one("write_random_operations_per_second"), "rated_steady_write"),
+    "random_write_iops": (_STEADY_WRITES, "rated_steady_write"),
+    "random_write_iops_u2": (_STEADY_WRITES, "rated_steady_write"),
+    "random_write_iops_3dwpd": (_STEADY_WRITES, "rated_steady_write"),
+    "random_write_4k_iops": (_STEADY_WRITES, "rated_steady_write"),
     "random_write_4k_iops_p5600": (
-        _one("write_random_operations_per_second"),
+        _STEADY_WRITES,
         "rated_steady_write",
     ),
+    "random_write_4k_iops_steady": (_STEADY_WRITES, "rated_steady_write"),
+    "random_write_iops_steady": (_STEADY_WRITES, "rated_steady_write"),
+    "random_write_4k_iops_burst": (_one("write_random_operations_per_second"), "rated"),
+    "random_write_iops_burst": (_one("write_random_operations_per_second"), "rated"),
+    "random_write_4k_qd1_iops": (_one("write_random_latency_ns"), "rated_qd1"),
+    "random_read_4k_qd1_iops": (_one("read_random_latency_ns"), "rated_qd1"),
+    "sequential_write_throughput_burst": (_one("write_sequential_bytes_per_second"), "rated"),
     "random_write_4k_qd16_iops": (_one("write_random_operations_per_second"), "rated"),
     "random_write_4k_iops_max": (_one("write_random_operations_per_second"), "rated_up_to"),
     "linear_cost_read_throughput": (_one("read_sequential_bytes_per_second"), "linear_cost"),
@@ -80,10 +93,7 @@ METRICS: Mapping[str, tuple[Mapping[str, float], str]] = {
         _one("write_sequential_bytes_per_second"),
         "linear_cost_write",
     ),
-    "linear_cost_random_write_rate": (
-        _one("write_random_operations_per_second"),
-        "linear_cost_write",
-    ),
+    "linear_cost_random_write_rate": (_STEADY_WRITES, "linear_cost_random_write"),
     "linear_cost_sequential_write_rate": (
         _one("write_sequential_operations_per_second"),
         "linear_cost_write",
@@ -111,6 +121,7 @@ METRICS: Mapping[str, tuple[Mapping[str, float], str]] = {
     "max_mean_active_write_power": (_WRITE, "rated_watts"),
     "active_power": (_ACTIVE, "rated_watts"),
     "active_power_typical": (_ACTIVE, "rated_watts"),
+    "active_power_max": (_ACTIVE, "rated_watts_max"),
     "declared_active_power_ps0": (_ACTIVE, "declared_watts"),
     "rated_power": (_ACTIVE, "label"),
     "tdp": (_one("cap_watts"), "declared"),
@@ -166,7 +177,7 @@ _IN_SI = {"s": ("ns", 1e9), "MB/s": ("bytes/s", 1e6)}
 CELL_METRICS = ("nand_cell", "memory_cell", "nand_type")
 """Metrics of the catalogue that name the kind of memory cell."""
 
-LATENCY_KINDS = ("rated_latency", "measured_latency")
+LATENCY_KINDS = ("rated_latency", "measured_latency", "rated_qd1")
 LATENCY_BYTES = 4096
 """Latencies are stated for 4 KiB. The quantity is what does not grow with the request, so that the
 time to transfer 4 KiB is taken off: little of a flash page, a sixth of an Optane drive's 10 us."""
@@ -195,6 +206,10 @@ class DriveFacts:
         caps_watts: Caps of the operational states from PS0 on.
         link_bytes_per_second: Rate of the link, where it is known.
         cell: Kind of memory cell as stated (TLC, QLC ...).
+        generation: Of its PCIe link.
+        qlc: Whether its cells hold four bits.
+        past_cache: Rated sequential writes past the cache.
+        cache: Rated size of the cache for writes.
         rating: Interface, link and temperatures beyond which the drive is not made.
     """
 
@@ -211,6 +226,10 @@ class DriveFacts:
     endurance: Fact | None = None
     firmware: str | None = None
     cell: str | None = None
+    generation: int | None = None
+    qlc: bool | None = None
+    past_cache: Fact | None = None
+    cache: Fact | None = None
     rating: DriveRating = field(default_factory=DriveRating)
 
     def without_measurements(self) -> DriveFacts:
@@ -234,7 +253,8 @@ def observation(
 DESCRIBING = frozenset(
     {
         "capacity", "pcie_generation", "pcie_lanes", "max_transfer_size", "hardware_class",
-        "endurance_bytes_written", "operating_temperature_min", "operating_temperature_max",
+        "endurance_bytes_written", "slc_cache", "sequential_write_throughput_steady",
+        "operating_temperature_min", "operating_temperature_max",
         *CELL_METRICS,
     }
 )  # fmt: skip
@@ -256,7 +276,9 @@ def facts_of(drive: Drive) -> DriveFacts:
     """What the catalogue says of a drive."""
     caps = [state.max_power_watts for state in drive.operational_states]
     first = [state.index for state in drive.operational_states] == list(range(len(caps)))
+    # a table whose operational states all declare the same watts declares no cap
     usable = first and bool(caps) and min(caps) >= LEAST_CAP_WATTS
+    usable = usable and not (len(caps) > 1 and len(set(caps)) == 1)
     link = _link(drive)
     tells = drive.drive_class not in ("unknown", "emulated")
     xpoint = _xpoint(drive.model, known=tells)
@@ -270,6 +292,7 @@ def facts_of(drive: Drive) -> DriveFacts:
     capacity, transfer = drive.fact("capacity"), drive.fact("max_transfer_size")
     hardware = drive.fact("hardware_class")
     cell = next(filter(None, map(drive.fact, CELL_METRICS)), None)
+    rating = rating_of(drive)
     return DriveFacts(
         device=drive.id,
         model=drive.model,
@@ -286,7 +309,11 @@ def facts_of(drive: Drive) -> DriveFacts:
         link_bytes_per_second=link[0] if link is not None else _least_link(found),
         endurance=drive.fact("endurance_bytes_written"),
         cell=None if cell is None else str(cell.value),
-        rating=rating_of(drive),
+        generation=rating.pcie_generation,
+        qlc=_qlc(drive, None if cell is None else str(cell.value)),
+        past_cache=drive.fact("sequential_write_throughput_steady"),
+        cache=drive.fact("slc_cache"),
+        rating=rating,
     )
 
 
@@ -366,6 +393,8 @@ def _catalogue_observations(drive: Drive, *, xpoint: bool) -> Iterator[Observati
         if known is None or isinstance(fact.value, str) or fact.value <= 0:
             continue
         weights, kind = known
+        if not measured:
+            weights, kind = _write_condition(drive, fact.metric, weights, kind)
         if fact.metric == "measured_power_max" and _writes_draw_less(drive, float(fact.value)):
             weights = _READ
         key = (*weights, kind)
@@ -373,9 +402,10 @@ def _catalogue_observations(drive: Drive, *, xpoint: bool) -> Iterator[Observati
             continue
         seen.add(key)
         unit, scale = _IN_SI.get(fact.unit, (fact.unit, 1.0))
-        used = FactUsed(
-            name=fact.metric, value=float(fact.value) * scale, unit=unit, source=fact.source
-        )
+        value = float(fact.value) * scale
+        if kind == "rated_qd1":  # one request in flight: latency is the inverse of the rate
+            unit, value = "ns", 1e9 / value
+        used = FactUsed(name=fact.metric, value=value, unit=unit, source=fact.source)
         one = observation(weights, kind, used, measured=measured)
         if kind in LATENCY_KINDS:
             own = _own_latency_ns(
@@ -383,6 +413,28 @@ def _catalogue_observations(drive: Drive, *, xpoint: bool) -> Iterator[Observati
             )
             one = replace(one, log_value=math.log(own))
         yield one
+
+
+def _write_condition(
+    drive: Drive, metric: str, weights: Mapping[str, float], kind: str
+) -> tuple[Mapping[str, float], str]:
+    """What a rated figure of random writes tells of, where its name states no condition.
+
+    Sheets of the data centre rate writes of a drive that has been written full; those of consumer
+    drives name what the cache takes.
+    """
+    if not metric.startswith("random_write_") or metric.endswith(("_steady", "_burst", "qd1_iops")):
+        return weights, kind
+    if metric.endswith("qd16_iops"):
+        return weights, kind
+    if drive.drive_class in ("datacentre", "industrial"):
+        return _STEADY_WRITES, "rated_steady_write"
+    return _one("write_random_operations_per_second"), "rated_up_to"
+
+
+def _qlc(drive: Drive, stated: str | None) -> bool | None:
+    cell = cell_named(stated, drive.model)
+    return None if cell == "unknown" and stated is None else cell == "QLC"
 
 
 def _writes_draw_less(drive: Drive, most_watts: float) -> bool:
@@ -409,7 +461,7 @@ def _declared(
 ) -> Iterator[Observation]:
     """What the descriptor of PS0 says; active power equal to the cap, or absurd, says nothing."""
     yield _of("cap_watts", cap, "W", "max_power_ps0", source)
-    if active is not None and 0.3 * cap < active < 0.95 * cap:
+    if active is not None and 0.3 * cap < active < ACTIVE_BELOW_CAP * cap:
         used = FactUsed(name="declared_active_power_ps0", value=active, unit="W", source=source)
         yield observation(_ACTIVE, "declared_watts", used, measured=False)
     if idle is not None and 0.02 * cap < idle < cap:

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.model.prior.document import LearnedPrior, load_assumptions
+from iojoule.model.prior.document import EFFECTS, LearnedPrior, load_assumptions
 from iojoule.model.prior.facts import DriveFacts, Observation
 
 Floats = NDArray[np.float64]
@@ -29,12 +29,18 @@ class Posterior:
         mean: Logarithms, shape (q,).
         covariance: Shape (q, q).
         observations: The facts that were taken in.
+        group: Regressors of EFFECTS that the drive most likely has, shape (effects,).
     """
 
     prior: LearnedPrior
     mean: Floats
     covariance: Floats
     observations: tuple[Observation, ...]
+    group: Floats
+
+    def share(self, effect: str) -> float:
+        """How likely the drive is of that group, 0 to 1."""
+        return float(self.group[EFFECTS.index(effect)])
 
     def index(self, quantity: str) -> int:
         """Place of a quantity."""
@@ -56,49 +62,82 @@ class Posterior:
 
     def moved(self, mean: Floats, covariance: Floats) -> Posterior:
         """The same drive after more was learned of it."""
-        return Posterior(self.prior, mean, covariance, self.observations)
+        return Posterior(self.prior, mean, covariance, self.observations, self.group)
 
 
 def condition(prior: LearnedPrior, drive: DriveFacts) -> Posterior:
     """Take in what is known of a drive."""
-    parts = []
-    for group, share in _groups(drive):
+    weight, groups, parts = _mixture(prior, drive)
+    mean = sum((w * part[0] for w, part in zip(weight, parts, strict=True)), np.zeros(1))
+    covariance = np.zeros((len(mean), len(mean)))
+    for w, (own, own_covariance) in zip(weight, parts, strict=True):
+        covariance += w * (own_covariance + np.outer(own - mean, own - mean))
+    group = np.asarray(weight @ np.array(groups))
+    return Posterior(prior, mean, covariance, tuple(drive.observations), group)
+
+
+def expected_group(prior: LearnedPrior, drive: DriveFacts) -> Floats:
+    """Regressors of EFFECTS that a drive most likely has, given its facts; shape (effects,)."""
+    return condition(prior, drive).group
+
+
+def _mixture(
+    prior: LearnedPrior, drive: DriveFacts
+) -> tuple[Floats, list[Floats], list[tuple[Floats, Floats]]]:
+    """Weight, regressors, and mean and covariance of each group that the drive may belong to."""
+    groups, log_weights, parts = [], [], []
+    for group, share in possible_groups(drive):
         mean, covariance = _group_prior(prior, group)
         mean, covariance, log_likelihood = _update(prior, mean, covariance, drive.observations)
-        parts.append((np.log(share) + log_likelihood, mean, covariance))
-    log_weight = np.array([part[0] for part in parts])
-    weight = np.exp(log_weight - log_weight.max())
-    weight /= weight.sum()
-    mean = sum((w * part[1] for w, part in zip(weight, parts, strict=True)), np.zeros(1))
-    covariance = np.zeros((len(mean), len(mean)))
-    for w, (_, own, own_covariance) in zip(weight, parts, strict=True):
-        covariance += w * (own_covariance + np.outer(own - mean, own - mean))
-    return Posterior(prior, mean, covariance, tuple(drive.observations))
+        groups.append(group)
+        log_weights.append(np.log(share) + log_likelihood)
+        parts.append((mean, covariance))
+    weight = np.exp(np.array(log_weights) - max(log_weights))
+    return weight / weight.sum(), groups, parts
 
 
-def _groups(drive: DriveFacts) -> list[tuple[Floats, float]]:
+def possible_groups(drive: DriveFacts) -> list[tuple[Floats, float]]:
     """Every group that the drive may belong to, as regressors of EFFECTS, with its share."""
     shares = load_assumptions()
-    options = []
-    for known, share in (
-        (drive.sata, shares.sata_share),
-        (drive.datacentre, shares.datacentre_share),
-        (drive.xpoint, shares.xpoint_share),
+    generations = [(float(name) - 3.0, share) for name, share in shares.generation_shares.items()]
+    if drive.generation is not None:
+        generations = [(drive.generation - 3.0, 1.0)]
+    found = []
+    for sata, datacentre, xpoint, qlc in product(
+        _options(drive.sata, shares.sata_share),
+        _options(drive.datacentre, shares.datacentre_share),
+        _options(drive.xpoint, shares.xpoint_share),
+        _options(drive.qlc, shares.qlc_share),
     ):
-        if known is None:
-            options.append([(0.0, 1.0 - share), (1.0, share)])
-        else:
-            options.append([(float(known), 1.0)])
-    return [
-        (np.array([1.0, *(value for value, _ in chosen)]), float(np.prod([s for _, s in chosen])))
-        for chosen in product(*options)
-    ]
+        share = sata[1] * datacentre[1] * xpoint[1] * qlc[1]
+        for generation in [(0.0, 1.0)] if sata[0] else generations:
+            both = sata[0] * datacentre[0]
+            regressors = (1.0, sata[0], datacentre[0], xpoint[0], generation[0], qlc[0], both)
+            found.append((np.array(regressors), share * generation[1]))
+    return found
+
+
+def _options(known: bool | None, share: float) -> list[tuple[float, float]]:
+    """Values of a regressor with their shares."""
+    return [(0.0, 1.0 - share), (1.0, share)] if known is None else [(float(known), 1.0)]
 
 
 def _group_prior(prior: LearnedPrior, group: Floats) -> tuple[Floats, Floats]:
     mean = np.array(prior.effects) @ group
     doubt = np.einsum("i,qij,j->q", group, np.array(prior.effect_covariance), group)
-    return mean, np.array(prior.spread) + np.diag(doubt)
+    scale = spread_scale(prior.quantities, group)
+    return mean, np.array(prior.spread) * np.outer(scale, scale) + np.diag(doubt)
+
+
+def spread_scale(quantities: Sequence[str], group: Floats) -> Floats:
+    """Spread of a group's drives over the learned one, by quantity.
+
+    Args:
+        quantities: Names.
+        group: Regressors of EFFECTS, expected ones where the group is not known.
+    """
+    known, sata = load_assumptions().quantities, float(group[EFFECTS.index("sata")])
+    return np.array([known[name].sata_scale ** sata for name in quantities])
 
 
 def _update(

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from iojoule.datasets.profile import DevicePower, Parameter, PowerStateEffect
 from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model.device_power import FOLDING_SHARE, PARAMETERS
+from iojoule.model.normal import NORMAL_90
 from iojoule.model.prior.facts import DriveFacts
 from iojoule.model.prior.posterior import Posterior
-from iojoule.model.prior.surfaces import curve_parameters
+from iojoule.model.prior.surfaces import FACTOR, curve_parameters
 
 Floats = NDArray[np.float64]
 Direction = Literal[Operation.READ, Operation.WRITE]
@@ -128,12 +129,18 @@ def prior_power(posterior: Posterior, drive: DriveFacts, source: str) -> DeviceP
 
 
 def power_range(posterior: Posterior, drive: DriveFacts) -> tuple[tuple[float, float], ...]:
-    """90 % intervals of the least (idle) and the highest power over all workloads, W."""
+    """90 % intervals of the least (idle) and the highest power over all workloads, W.
+
+    As wide as the other intervals of such drives (`surfaces.FACTOR`), and never above the cap.
+    """
     drawn = draws(posterior, drive)
+    most = drive.caps_watts[0] if drive.caps_watts else np.inf
     ends = []
     for values in (drawn.idle, np.maximum(drawn.read, drawn.write)):
-        low, high = np.quantile(values, [0.05, 0.95])
-        ends.append((float(low), float(high)))
+        low, middle, high = np.log(np.quantile(values, [0.05, 0.5, 0.95]))
+        low = middle + (low - middle) * FACTOR / NORMAL_90
+        high = middle + (high - middle) * FACTOR / NORMAL_90
+        ends.append((float(np.exp(low)), float(min(np.exp(high), most))))
     return tuple(ends)
 
 

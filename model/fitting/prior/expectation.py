@@ -43,7 +43,7 @@ from iojoule.model.prior.surfaces import (
     curve_parameters,
     prior_surface,
     prior_tail_of,
-    tail_width,
+    tail_widths,
 )
 
 SOURCE = "expected of drives with its facts, and of what was measured of it"
@@ -176,7 +176,7 @@ class Expectation:
         """A percentile's own doubt: from rows left out, else the prior's, less what rows tell."""
         scored = [one for one in surface.widths if one.quantity == tail.quantile and one.scores]
         rows = len(self.rows[_flow(surface)]) if learned else 0
-        return scored or [tail_width(self.after, surface.operation.value, tail, rows=rows)]
+        return scored or tail_widths(self.after, _flow(surface), tail, rows=rows)
 
     def _entries(self, profile: DeviceProfile) -> list[LadderEntry]:
         entries = []

@@ -10,7 +10,7 @@ S has an inverse-Wishart prior around the stated spread and is found by expectat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +26,12 @@ from iojoule.model.prior.document import (
     load_assumptions,
 )
 from iojoule.model.prior.facts import OWN_METRICS, DriveFacts, Observation, facts_of
-from iojoule.model.prior.posterior import design
+from iojoule.model.prior.posterior import (
+    design,
+    expected_group,
+    possible_groups,
+    spread_scale,
+)
 
 Floats = NDArray[np.float64]
 
@@ -55,13 +60,25 @@ def _shared(facts: Sequence[Fact]) -> tuple[Fact, ...]:
 def learn(drives: Sequence[DriveFacts], rounds: int = ROUNDS) -> LearnedPrior:
     """Learn the prior from drives; one without observations tells nothing.
 
+    Drives that do not say their group count with each group's share at first, then again as the
+    prior that was learned so assigns them by their facts.
+
     Args:
         drives: What is known of each.
         rounds: Of expectation maximisation at the most.
     """
-    assumed = load_assumptions()
     told = [drive for drive in drives if drive.observations]
-    problem = _Problem(assumed, told)
+    first = _learned(told, {}, rounds)
+    unsaid = [drive for drive in told if len(possible_groups(drive)) > 1]
+    if rounds == 1 or not unsaid:
+        return first
+    groups = {drive.device: expected_group(first, drive) for drive in unsaid}
+    return _learned(told, groups, rounds)
+
+
+def _learned(told: Sequence[DriveFacts], groups: Mapping[str, Floats], rounds: int) -> LearnedPrior:
+    """Learn with the groups of some drives given as regressors of EFFECTS."""
+    problem = _Problem(load_assumptions(), told, groups)
     spread = problem.stated_spread
     for _ in range(rounds):
         before, spread = spread, problem.improved(spread)
@@ -91,7 +108,10 @@ def learn(drives: Sequence[DriveFacts], rounds: int = ROUNDS) -> LearnedPrior:
 
 @dataclass(frozen=True)
 class _Drive:
-    """One drive: regressors of all effects and offsets, quantities, log values, noise."""
+    """One drive: regressors of all effects and offsets, quantities, log values, noise.
+
+    `h` is in units of the learned spread: the design times the spread of the drive's group.
+    """
 
     regressors: Floats
     h: Floats
@@ -102,7 +122,13 @@ class _Drive:
 class _Problem:
     """The drives as matrices, and the stated priors."""
 
-    def __init__(self, assumed: Assumptions, drives: Sequence[DriveFacts]) -> None:
+    def __init__(
+        self,
+        assumed: Assumptions,
+        drives: Sequence[DriveFacts],
+        groups: Mapping[str, Floats],
+    ) -> None:
+        self.groups = groups
         self.names = list(assumed.quantities)
         self.kinds = list(assumed.kinds)
         self.drives = [self._drive(drive) for drive in drives]
@@ -110,25 +136,27 @@ class _Problem:
         self.weight = assumed.spread_drives
         centre, sd = [], []
         for one in assumed.quantities.values():
-            centre += [np.log(one.centre), one.sata, one.datacentre, one.xpoint]
-            sd += [assumed.centre_sd, *[assumed.effect_sd] * 3]
+            added = [getattr(one, name) for name in EFFECTS[1:]]
+            centre += [np.log(one.centre), *added]
+            sd += [assumed.centre_sd, *[one.effect_sd or assumed.effect_sd] * len(added)]
         centre += [kind.offset for kind in assumed.kinds.values()]
         sd += [max(kind.offset_sd, 1e-6) for kind in assumed.kinds.values()]
         self.prior_mean, self.prior_precision = np.array(centre), np.diag(np.array(sd) ** -2.0)
 
     def _drive(self, drive: DriveFacts) -> _Drive:
         h = design(self.names, drive.observations)
-        assumed = load_assumptions()
-        shares = (assumed.sata_share, assumed.datacentre_share, assumed.xpoint_share)
-        known = (drive.sata, drive.datacentre, drive.xpoint)
-        # of a drive that does not say its group every group is as likely as its share
-        group = [s if k is None else float(k) for k, s in zip(known, shares, strict=True)]
+        # of a drive that does not say its group every group is as likely as its share, or, once
+        # a prior is learned, as its facts make it
+        group = self.groups.get(drive.device)
+        if group is None:
+            options = possible_groups(drive)
+            group = sum((share * one for one, share in options), np.zeros(len(EFFECTS)))
         kinds = np.zeros((len(h), len(self.kinds)))
         for row, one in enumerate(drive.observations):
             kinds[row, self.kinds.index(one.kind)] = 1.0
         return _Drive(
-            np.hstack([np.kron(h, np.array([1.0, *group])), kinds]),
-            h,
+            np.hstack([np.kron(h, group), kinds]),
+            h * spread_scale(self.names, group),
             np.array([one.log_value for one in drive.observations]),
             np.diag([one.sd**2 for one in drive.observations]),
         )

@@ -1,7 +1,8 @@
 """How good the lowest rung is: drives left out of the prior, known by their facts alone.
 
 The prior is learned again without anything that was measured of a drive; its identify data and
-data sheet stay. All its public rows are then predicted, and the powers that Xie et al. measured.
+data sheet stay. All its public rows are then predicted, and the least and the highest power that
+anybody measured of it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 from scipy.stats import binomtest
 
+from iojoule.datasets.importers.column_map import public_map
+from iojoule.datasets.importers.csv import import_csv
 from iojoule.datasets.schema import Measurement
 from iojoule.model.evidence import DATASHEET, EVIDENCE
 from iojoule.model.fitting.prior.measured import flow_rows, measured_drives, predict_rows
@@ -27,18 +30,56 @@ from iojoule.model.prior.power import power_range
 
 Floats = NDArray[np.float64]
 
+THESIS_CORES = 20
+"""Cores of the host of those runs: two Xeon Silver 4210R, simultaneous threads off."""
+
 NOMINAL = 0.85
 """What intervals across devices must be compatible with: a prior, not an exchangeable sample."""
 
-QUANTITIES = ("throughput", "mean latency", "p99")
+QUANTITIES = ("throughput", "mean latency", "p99", "device watts")
 
-XIE_TABLE_1 = {
-    "samsung-pm9a3": (("samsung-pm9a3-3-84tb-u2", "samsung-pm9a3-u2-e1s"), 3.5, 13.5),
-    "intel-d7-p5510": (("intel-d7-p5510",), 5.0, 15.1),
+WATTS_SETS = {
+    "samsung-980-pro-1tb": ("980pro_randread_power_by_request_size", "thesis_figures"),
 }
-"""Device -> catalogue entries whose identify data and data sheet describe it, and the least and
-highest power measured over all workloads, W (Xie et al., HotStorage 2024, table 1: findings
-004-002, 004-003, 004-005, 004-006). These facts are in no prior that is judged here."""
+"""Public sets of runs with the drive's own watts, by drive; no other drive has any."""
+
+
+@dataclass(frozen=True)
+class MeasuredWatts:
+    """Least and highest power measured of a drive, W; None where nobody says.
+
+    Attributes:
+        entries: Entries of the catalogue whose identify data and data sheet describe it.
+        source: Where it is published. These figures are in no prior that is judged by them.
+    """
+
+    entries: tuple[str, ...]
+    least: float | None
+    most: float | None
+    source: str
+
+
+_XIE = "Xie et al., HotStorage 2024, table 1"
+_IISWC = "IISWC 2026 artefact, figures 9b (idle) and 2a (greatest)"
+MEASURED_WATTS = {
+    "samsung-pm9a3": MeasuredWatts(
+        ("samsung-pm9a3-3-84tb-u2", "samsung-pm9a3-u2-e1s"), 3.5, 13.5, _XIE
+    ),
+    "intel-d7-p5510": MeasuredWatts(("intel-d7-p5510",), 5.0, 15.1, _XIE),
+    "intel-d3-s4510": MeasuredWatts(("intel-d3-s4510",), 1.0, 3.5, _XIE),
+    "samsung-860-evo": MeasuredWatts(
+        ("samsung-860-evo",), 0.35, None, "Xie et al., HotStorage 2024, section 3.2.2"
+    ),
+    "samsung-980-pro-1tb": MeasuredWatts(
+        ("samsung-980-pro-1tb",), 1.75, 6.0, "Kanichai, thesis, section 5.1.1"
+    ),
+    "unnamed-iiswc-a": MeasuredWatts(("unnamed-iiswc-a",), 2.76, 4.52, _IISWC),
+    "unnamed-iiswc-c": MeasuredWatts(("unnamed-iiswc-c",), 4.83, 9.39, _IISWC),
+    "unnamed-iiswc-d": MeasuredWatts(("unnamed-iiswc-d",), 4.17, 7.3, _IISWC),
+    "unnamed-iiswc-e": MeasuredWatts(("unnamed-iiswc-e",), 4.77, 13.6, _IISWC),
+}
+"""Every public drive with absolute watts of its own. Label B of the IISWC artefact is probably the
+980 PRO and counts with it; wall power by difference (Harris and Altiparmak) is no drive's."""
 
 
 @dataclass(frozen=True)
@@ -83,34 +124,46 @@ class CoverageVerdict(BaseModel):
 
 
 class PowerVerdict(BaseModel):
-    """The interval of power over all workloads beside what was measured, W.
+    """Intervals of the least and the highest power over all workloads beside measured ones, W.
 
     Attributes:
-        contains: Whether the measured range lies in it.
-        times_as_wide: Width over the measured range's.
+        has_sheet: Whether anything but its interface is known of the drive.
+        contains: Whether each measured end lies in its own interval.
         least_low: 90 % interval of the least power; likewise of the highest.
+        least_ratio: Width of that interval, high over low; likewise of the highest.
     """
 
     model_config = ConfigDict(frozen=True)
 
     device: str
-    measured_low: float
-    measured_high: float
-    low: float
-    high: float
-    contains: bool
-    times_as_wide: float
+    source: str
+    has_sheet: bool
+    measured_least: float | None
     least_low: float
     least_high: float
+    least_ratio: float
+    measured_most: float | None
     most_low: float
     most_high: float
+    most_ratio: float
+    contains: bool
 
 
-def score_drive(device: str, measurements: dict[str, list[Measurement]]) -> list[Scored]:
-    """Predict every row of one drive from a prior that never saw it."""
+def score_drive(
+    device: str, measurements: dict[str, list[Measurement]], folder: Path
+) -> list[Scored]:
+    """Predict every row of one drive from a prior that never saw it.
+
+    Raises:
+        InputError: A file of public measurements is missing.
+    """
     prior = prior_without([device], measurements)
     predictor = Predictor(build_profile(known_drive(device), prior))
-    scored: list[Scored] = []
+    scored = [
+        one
+        for name in WATTS_SETS.get(device, ())
+        for one in _score_watts(device, name, folder, predictor)
+    ]
     for flow, rows in flow_rows(measurements[device], predictor.profile.host.cpu_cores).items():
         scored += _score_flow(device, flow, rows, predictor)
     return scored
@@ -140,6 +193,38 @@ def _score_flow(device: str, flow: str, rows: Rows, predictor: Predictor) -> lis
     ]
 
 
+def _score_watts(device: str, name: str, folder: Path, predictor: Predictor) -> list[Scored]:
+    """Watts of the drive in the runs of one public set."""
+    runs = [
+        one
+        for one in import_csv(folder / f"{name}.csv", public_map(name)).measurements()
+        if one.observations.device_power_watts is not None and one.at_full_speed
+    ]
+    fields = (
+        "request_bytes", "queue_depth", "jobs", "engine", "completion", "submission_polling",
+        "power_state",
+    )  # fmt: skip
+    columns: dict[str, list[object]] = {
+        field: [getattr(one.configuration, field) for one in runs] for field in fields
+    }
+    columns["operation"] = [one.workload.operation.value for one in runs]
+    columns["pattern"] = [one.workload.pattern.value for one in runs]
+    columns["cpu_cores_available"] = [THESIS_CORES] * len(runs)
+    watts = predictor.predict_columns(columns, len(runs))[0]["device_power_watts"]
+    return [
+        Scored(
+            device,
+            f"{device} {name}",
+            "device watts",
+            float(one.observations.device_power_watts or np.nan),
+            float(watts.value[i]),
+            float(watts.low[i]),
+            float(watts.high[i]),
+        )
+        for i, one in enumerate(runs)
+    ]
+
+
 def judge_performance(folder: Path) -> list[CoverageVerdict]:
     """Coverage by quantity over all left-out drives, and by drive.
 
@@ -147,7 +232,7 @@ def judge_performance(folder: Path) -> list[CoverageVerdict]:
         InputError: A file of public measurements is missing.
     """
     measurements = measured_drives(folder)
-    scored = [one for device in measurements for one in score_drive(device, measurements)]
+    scored = [one for device in measurements for one in score_drive(device, measurements, folder)]
     verdicts = []
     for device in ["all", *measurements]:
         for quantity in QUANTITIES:
@@ -201,32 +286,42 @@ def effective_rows(inside: Sequence[Sequence[bool]]) -> float:
 
 
 def judge_power(folder: Path) -> list[PowerVerdict]:
-    """The powers of Xie et al.'s two NVMe drives, from a prior that knows nothing measured of them.
+    """Powers that were measured of drives, from a prior that knows nothing measured of them.
 
     Raises:
         InputError: A file of public measurements is missing.
     """
     measurements = measured_drives(folder)
-    verdicts = []
-    for device, (entries, measured_low, measured_high) in XIE_TABLE_1.items():
-        prior = prior_without([device, *entries], measurements)
-        first = known_drive(entries[0])
-        for other in entries[1:]:
-            first = first.having(known_drive(other).observations)
-        (least_low, least_high), (most_low, most_high) = power_range(condition(prior, first), first)
-        verdicts.append(
-            PowerVerdict(
-                device=device,
-                measured_low=measured_low,
-                measured_high=measured_high,
-                low=least_low,
-                high=most_high,
-                contains=least_low <= measured_low and measured_high <= most_high,
-                times_as_wide=(most_high - least_low) / (measured_high - measured_low),
-                least_low=least_low,
-                least_high=least_high,
-                most_low=most_low,
-                most_high=most_high,
-            )
+    return [_power_verdict(device, known, measurements) for device, known in MEASURED_WATTS.items()]
+
+
+def _power_verdict(
+    device: str, known: MeasuredWatts, measurements: dict[str, list[Measurement]]
+) -> PowerVerdict:
+    prior = prior_without([device, *known.entries], measurements)
+    drive = known_drive(known.entries[0])
+    for other in known.entries[1:]:  # of which each says the same only once
+        said = {(one.kind, tuple(one.weights), one.fact.value) for one in drive.observations}
+        drive = drive.having(
+            [
+                one
+                for one in known_drive(other).observations
+                if (one.kind, tuple(one.weights), one.fact.value) not in said
+            ]
         )
-    return verdicts
+    (least_low, least_high), (most_low, most_high) = power_range(condition(prior, drive), drive)
+    return PowerVerdict(
+        device=device,
+        source=known.source,
+        has_sheet=bool(drive.observations) or drive.datacentre is not None,
+        measured_least=known.least,
+        least_low=least_low,
+        least_high=least_high,
+        least_ratio=least_high / least_low,
+        measured_most=known.most,
+        most_low=most_low,
+        most_high=most_high,
+        most_ratio=most_high / most_low,
+        contains=(known.least is None or least_low <= known.least <= least_high)
+        and (known.most is None or most_low <= known.most <= most_high),
+    )

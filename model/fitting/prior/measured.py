@@ -104,7 +104,7 @@ def with_measurements(
     unseen = {name for flow, own in rows.items() for name in _unseen(flow, own)}
     vague = np.diag([UNSEEN_SD if name in unseen else VAGUE_SD for name in stated.quantities]) ** 2
     found = update(
-        Posterior(stated, start.mean, vague, ()),
+        Posterior(stated, start.mean, vague, (), start.group),
         rows,
         host_prior(generic_recipe("any", "any"), drive.max_transfer_bytes),
     )

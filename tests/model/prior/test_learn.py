@@ -27,6 +27,8 @@ def drive(name: str, datacentre: bool | None, *facts: Observation) -> DriveFacts
         datacentre=datacentre,
         xpoint=False,
         observations=list(facts),
+        generation=3,
+        qlc=False,
     )
 
 
