@@ -9,6 +9,7 @@ import numpy as np
 from iojoule.datasets.profile import DeviceProfile, LadderEntry
 from iojoule.model import device_power
 from iojoule.model.device_power import PARAMETERS
+from iojoule.model.device_state import DeviceState
 from iojoule.model.frame import PATTERNS, Frame
 from iojoule.model.predictor import NORMAL_90, Predictor
 from iojoule.model.prior.ladder import what_next
@@ -174,4 +175,6 @@ def entries_for(profile: DeviceProfile, frame: Frame, quantity: str) -> list[Lad
     else:
         pattern = PATTERNS[int(frame.pattern[0])]
         wanted = tuple(f"{one}_{pattern}" for one in directions)
+        if "write_random" in wanted and DeviceState(profile).collecting(frame)[0] > 0.0:
+            wanted += ("write_steady_share",)
     return [one for one in profile.ladder.entries if one.quantity.startswith(wanted)]

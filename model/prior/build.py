@@ -15,6 +15,7 @@ from iojoule.datasets.profile import (
     Parameter,
     SchedulerCost,
     SourceRecord,
+    WriteState,
 )
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fitting.power import parameter
@@ -140,12 +141,26 @@ def profile_of(drive: DriveFacts, posterior: Posterior) -> DeviceProfile:
         gaps=[
             NOBODY_MEASURED,
             "CPU and wall power: they belong to a host; measure it",
-            "the cache for writes and what follows when it is full: as other drives of its kind, "
-            "wide; not in any data sheet"
-            if writes is not None
-            else "what writes do over time: expected to change nothing, by the kind of its memory "
-            "or class; nobody measured it",
+            _writes_gap(drive, writes),
         ],
+    )
+
+
+def _writes_gap(drive: DriveFacts, writes: WriteState | None) -> str:
+    """What is not known of writes over time."""
+    if writes is None:
+        return (
+            "what writes do over time: expected to change nothing, by the kind of its memory; "
+            "nobody measured it"
+        )
+    if drive.datacentre:
+        return (
+            "how long random writes keep their first rate: until no block is free, about the "
+            "capacity of a purged drive; nobody measured it"
+        )
+    return (
+        "the cache for writes and what follows when it is full: as rated, or else as other drives "
+        "of its kind, wide"
     )
 
 

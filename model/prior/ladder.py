@@ -8,7 +8,7 @@ from iojoule.datasets.profile import DevicePower, LadderEntry
 from iojoule.datasets.profile.evidence import FactUsed, Rung
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.normal import NORMAL_90
-from iojoule.model.prior.document import CURVE, FLOWS, load_assumptions
+from iojoule.model.prior.document import CURVE, EFFECTS, FLOWS, load_assumptions
 from iojoule.model.prior.posterior import Posterior
 from iojoule.model.prior.surfaces import FACTOR
 
@@ -20,7 +20,7 @@ def prior_entries(posterior: Posterior, flows: tuple[str, ...] = FLOWS) -> list[
     """One entry a quantity of the prior: its value, its interval and the facts that moved it."""
     units = {name: one.unit for name, one in load_assumptions().quantities.items()}
     wanted = [f"{flow}_{name}" for flow in flows for name in CURVE]
-    wanted += ["idle_watts", "read_watts", "write_watts"]
+    wanted += ["write_steady_share", "idle_watts", "read_watts", "write_watts"]
     told = _facts_by_quantity(posterior, wanted)
     return [
         LadderEntry(
@@ -30,7 +30,7 @@ def prior_entries(posterior: Posterior, flows: tuple[str, ...] = FLOWS) -> list[
             unit=units[name],
             value=_digits(posterior.value(name)),
             relative_half_width=_digits(FACTOR * posterior.sd(name)),
-            facts=told[name],
+            facts=[*told[name], *_group_facts(posterior, name)],
             prior_drives=posterior.prior.drives[posterior.index(name)],
             next=what_next(name),
         )
@@ -72,6 +72,8 @@ def rung_of(rows: int) -> Rung:
 
 def what_next(quantity: str) -> str:
     """The measurement that narrows a quantity most."""
+    if quantity == "write_steady_share":
+        return "random writes of 4 KiB until the rate settles, for at least the drive's capacity"
     if quantity.startswith("idle"):
         return "ten minutes idle with a power sensor (iojoule measure characterise)"
     if quantity.endswith(("watts", "joules_per_byte", "joules_per_operation")):
@@ -91,6 +93,35 @@ _POINTS = {
     "bytes_per_second": "128 KiB at depth 64",
     "sharpness": "4 KiB at depths 8 and 32",
 }
+
+
+TELLING_EFFECT = 0.05
+"""A group is listed with a quantity where it moves it by at least so much (log units)."""
+
+_GROUPS = {
+    "sata": "SATA instead of NVMe",
+    "datacentre": "data-centre class instead of consumer",
+    "xpoint": "memory without flash",
+    "generation": "PCIe generation, against 3.0",
+    "qlc": "four bits a cell instead of three",
+    "sata_datacentre": "SATA and data-centre class together",
+}
+
+
+def _group_facts(posterior: Posterior, quantity: str) -> list[FactUsed]:
+    """What the drive's group makes of a quantity, as factors; an unsure group counts in part."""
+    effects = posterior.prior.effects[posterior.index(quantity)]
+    shares = zip(EFFECTS, effects, posterior.group, strict=True)
+    return [
+        FactUsed(
+            name=f"factor_{name}",
+            value=_digits(float(np.exp(effect * share))),
+            unit="1",
+            source=f"learned over the catalogue: {_GROUPS[name]}",
+        )
+        for name, effect, share in shares
+        if name in _GROUPS and abs(effect * share) >= TELLING_EFFECT
+    ]
 
 
 def _facts_by_quantity(posterior: Posterior, names: list[str]) -> dict[str, list[FactUsed]]:

@@ -3,6 +3,7 @@
 import pytest
 
 from iojoule.api.explanations import ProfileExplanation, explain_profile
+from iojoule.api.profile_building import expected_profile
 from iojoule.datasets.profile import load_shipped_profile
 
 
@@ -36,3 +37,26 @@ def test_every_line_says_what_carries_it(explained: ProfileExplanation) -> None:
         assert one.carried
         parts = one.carried.split("; ")
         assert len(parts) == len(set(parts))
+
+
+@pytest.mark.parametrize(
+    ("device", "named"),
+    [
+        ("intel-660p-1tb", {"factor_qlc", "capacity"}),
+        ("samsung-pm1743-u2", {"factor_generation", "factor_datacentre"}),
+        ("kingston-dc600m-960gb", {"factor_sata", "random_write_4k_iops_steady"}),
+        ("intel-dc-p4500-4tb", {"random_write_4k_iops", "factor_datacentre"}),
+    ],
+)
+def test_what_a_drive_nobody_measured_rests_on_is_facts_and_its_group(
+    device: str, named: set[str]
+) -> None:
+    asked = {"operation": "write", "pattern": "random", "device_state": "steady"}
+    found = {
+        one.quantity: one for one in explain_profile(expected_profile(device), asked).quantities
+    }
+    facts = {fact.name for fact in found["iops"].facts}
+    assert named <= facts
+    assert all(fact.source for one in found.values() for fact in one.facts)
+    for quantity in ("iops", "latency_p99_ns", "device_power_watts"):
+        assert sum(part.share for part in found[quantity].variance) == pytest.approx(1.0, abs=1e-3)
