@@ -67,9 +67,6 @@ MEASURED_WATTS = {
     ),
     "intel-d7-p5510": MeasuredWatts(("intel-d7-p5510",), 5.0, 15.1, _XIE),
     "intel-d3-s4510": MeasuredWatts(("intel-d3-s4510",), 1.0, 3.5, _XIE),
-    "samsung-860-evo": MeasuredWatts(
-        ("samsung-860-evo",), 0.35, None, "Xie et al., HotStorage 2024, section 3.2.2"
-    ),
     "samsung-980-pro-1tb": MeasuredWatts(
         ("samsung-980-pro-1tb",), 1.75, 6.0, "Kanichai, thesis, section 5.1.1"
     ),
@@ -79,7 +76,8 @@ MEASURED_WATTS = {
     "unnamed-iiswc-e": MeasuredWatts(("unnamed-iiswc-e",), 4.77, 13.6, _IISWC),
 }
 """Every public drive with absolute watts of its own. Label B of the IISWC artefact is probably the
-980 PRO and counts with it; wall power by difference (Harris and Altiparmak) is no drive's."""
+980 PRO and counts with it; wall power by difference (Harris and Altiparmak) is no drive's, and the
+860 EVO's idle power (Xie et al.) is all that the catalogue knows of that drive."""
 
 
 @dataclass(frozen=True)
