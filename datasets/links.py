@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 Interface = Literal["nvme", "sata", "sas"]
+Medium = Literal["solid_state", "disk"]
 
 LANE_BYTES_PER_SECOND = {
     1: 2.5e9 * 8 / 10 / 8,
@@ -24,6 +25,9 @@ LINK_LANES = 4
 
 SATA_BYTES_PER_SECOND = 6e9 * 8 / 10 / 8
 """Serial ATA at 6 Gbit/s with its 8b/10b code."""
+
+NCQ_DEPTH = 32
+"""Commands that a SATA drive takes at a time (Serial ATA, Native Command Queuing: tags 0 to 31)."""
 
 GENERAL_CELSIUS = (0.0, 85.0)
 """Assumption: temperatures at which drives of an unknown rating work. From the 0 degrees of the

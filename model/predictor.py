@@ -258,7 +258,7 @@ class Predictor:
         costs = self._costs(frame, code, operating)
         load = host_work.activity(costs, iops, None, self._gaps)
         sequential = frame.pattern == _SEQUENTIAL
-        commands = iops * points.commands
+        commands = iops * points.commands * self._placed(frame)
         commands /= device_power.merged(
             frame.queue_depth, frame.request_bytes, self.profile.max_transfer_bytes, sequential
         )
@@ -289,6 +289,13 @@ class Predictor:
             return np.zeros(len(frame))
         load = self.performance.write_load(frame, points, writes_per_second)
         return device_power.folding(load)
+
+    def _placed(self, frame: Frame) -> Floats | float:
+        """Share of the commands that cost energy of their own, beside that of their bytes.
+
+        On a disk those for which the arm moves: requests that follow each other need none.
+        """
+        return (frame.pattern != _SEQUENTIAL) * 1.0 if self.profile.is_disk else 1.0
 
     def _buffer_requests(self, frame: Frame) -> Floats:
         buffer = self.profile.write_buffer_bytes

@@ -1,4 +1,4 @@
-"""What is known of one SSD model: facts with a unit and a source, and its power-state table.
+"""What is known of one drive model: facts with a unit and a source, and its power-state table.
 
 A declared cap is not a measured power. `max_power_watts` is what the drive's descriptor
 promises never to exceed; what it draws is a fact of its own whose metric begins with
@@ -9,6 +9,7 @@ declares 0.04 W asleep and draws 1.2 W.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 from pydantic import (
@@ -23,11 +24,13 @@ from pydantic import (
     model_validator,
 )
 
+from iojoule.datasets.links import Medium
+
 Interface = Literal["nvme", "sata", "sas", "unknown"]
 DriveClass = Literal["consumer", "datacentre", "industrial", "emulated", "unknown"]
 Unit = Literal[
     "W", "J", "V", "A", "s", "bytes", "bytes/s", "IOPS", "1/d", "count", "fraction", "celsius",
-    "text",
+    "rpm", "text",
     "MB/s",  # only where the published megabyte is ambiguous, so that converting would invent
 ]  # fmt: skip
 
@@ -108,13 +111,21 @@ class PowerState(Record):
     note: Text | None = None
 
 
+_RISING_WATTS = ("standby_power", "idle_power", "operating_power")
+"""Facts of a disk whose watts cannot fall from one to the next: what spins draws more than what
+stands still, and what seeks more than what only spins."""
+
+_OF_PCIE = ("pcie_generation", "pcie_lanes")
+
+
 class Drive(Record):
-    """Everything the catalogue knows of one SSD model.
+    """Everything the catalogue knows of one drive model.
 
     Attributes:
         id: Name for the command line and of the file, a lower-case slug.
         model: Full name.
         aliases: Other spellings: identify strings, part numbers, names used in the data.
+        medium: Flash and other memories without moving parts, or the platters of a hard disk.
         drive_class_source: What the class rests on.
         facts: In order of preference where one metric occurs more than once.
         power_states: Declared states; empty where no table is known.
@@ -125,6 +136,7 @@ class Drive(Record):
     aliases: tuple[Text, ...] = ()
     vendor: Text
     interface: Interface
+    medium: Medium = "solid_state"
     drive_class: DriveClass
     drive_class_source: Text
     note: Text | None = None
@@ -138,6 +150,33 @@ class Drive(Record):
         if twice:
             raise ValueError(f"index {twice[0]} occurs more than once; keep one row per state")
         return states
+
+    @model_validator(mode="after")
+    def _fits_its_interface(self) -> Self:
+        """A drive that speaks no NVMe has no NVMe power states, and a disk no PCIe link."""
+        if self.power_states and (self.medium == "disk" or self.interface in ("sata", "sas")):
+            kind = "a hard disk" if self.medium == "disk" else f"attached by {self.interface}"
+            raise ValueError(
+                f"power_states: {self.model} is {kind}, which has no NVMe power states; state its "
+                "standby, idle and link power as facts"
+            )
+        if self.medium != "disk":
+            return self
+        if self.interface == "nvme":
+            raise ValueError(
+                f"interface: {self.model} is a hard disk; disks are attached by sata or sas"
+            )
+        link = next(filter(None, map(self.fact, _OF_PCIE)), None)
+        if link is not None:
+            raise ValueError(f"facts: {self.model} is a hard disk, which has no {link.metric}")
+        stated = [fact for fact in map(self.fact, _RISING_WATTS) if fact is not None]
+        for lower, higher in pairwise(stated):
+            if float(lower.value) > float(higher.value):
+                raise ValueError(
+                    f"facts: {lower.metric} {lower.value} W of {self.model} is above its "
+                    f"{higher.metric} {higher.value} W; correct one of them"
+                )
+        return self
 
     def fact(self, metric: str) -> Fact | None:
         """Return the preferred fact of that metric, or None where nothing is known."""

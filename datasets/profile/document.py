@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from iojoule.datasets.links import SATA_BYTES_PER_SECOND, Interface
+from iojoule.datasets.links import SATA_BYTES_PER_SECOND, Interface, Medium
 from iojoule.datasets.profile.assessment import Assessment
 from iojoule.datasets.profile.drive import DevicePower, FlushCost, IdleBehaviour, WriteState
 from iojoule.datasets.profile.evidence import Ladder
@@ -34,12 +34,14 @@ class DriveRating(Section):
 
     Attributes:
         interface: How it is attached.
+        medium: What holds the data: no moving parts, or the platters of a hard disk.
         pcie_generation: The latest that it speaks; it falls back to earlier ones.
         pcie_lanes: The most that it has.
         temperature_celsius: Lowest and highest at which it is rated to work.
     """
 
     interface: Interface | None = None
+    medium: Medium | None = None
     pcie_generation: int | None = None
     pcie_lanes: int | None = None
     temperature_celsius: tuple[float, float] | None = None
@@ -128,6 +130,11 @@ class DeviceProfile(Section):
         if self.rating.interface is None and link is not None:
             return "sata" if link.value == SATA_BYTES_PER_SECOND else "nvme"
         return self.rating.interface
+
+    @property
+    def is_disk(self) -> bool:
+        """Whether it is a hard disk."""
+        return self.rating.medium == "disk"
 
     def surface(self, operation: Operation | str, pattern: Pattern | str) -> Surface | None:
         """Return the surface of one operation and pattern, or None where nothing is known."""

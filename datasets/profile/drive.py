@@ -119,6 +119,36 @@ class StateTransition(Section):
     exit_seconds: float | None
 
 
+class LinkPower(Section):
+    """What the drive saves while its SATA link sleeps (ALPM).
+
+    Attributes:
+        slumber_watts: Idle power with the link in Slumber.
+        exit_seconds: Until the link carries data again; the sd is in log units.
+    """
+
+    slumber_watts: Parameter
+    exit_seconds: Parameter
+
+
+class Standby(Section):
+    """A disk whose platters stand still.
+
+    Attributes:
+        watts: While they do.
+        entry_seconds: Until they stand still; the sd is in log units, as of the next two.
+        exit_seconds: Until the disk serves again.
+        spin_up_watts: Mean power meanwhile.
+        cycles_rated: Starts and stops that the disk is rated for.
+    """
+
+    watts: Parameter
+    entry_seconds: Parameter
+    exit_seconds: Parameter
+    spin_up_watts: Parameter
+    cycles_rated: Parameter
+
+
 class IdleBehaviour(Section):
     """What the drive does when no request comes.
 
@@ -129,6 +159,8 @@ class IdleBehaviour(Section):
 
     Attributes:
         aspm_policy: Link policy under which idle and sleep power were measured; None: unknown.
+        link: Of a SATA drive: what its link does when the host lets it sleep.
+        standby: Of a hard disk: what standing still saves and costs.
     """
 
     settle_seconds: Parameter
@@ -138,3 +170,5 @@ class IdleBehaviour(Section):
     apst_share: Parameter | None = None
     transitions: list[StateTransition] = Field(default_factory=list)
     aspm_policy: str | None = None
+    link: LinkPower | None = None
+    standby: Standby | None = None

@@ -21,6 +21,16 @@ from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fitting.power import parameter
 from iojoule.model.fitting.recipe import Recipe, generic_recipe
 from iojoule.model.prior.cache import expected_writes
+from iojoule.model.prior.disk import (
+    WHOLE_REQUEST_BYTES,
+    cache_parameter,
+    disk_entries,
+    disk_idle,
+    disk_mixes,
+    disk_power,
+    disk_surfaces,
+)
+from iojoule.model.prior.disk_facts import DiskFacts
 from iojoule.model.prior.document import FLOWS, LearnedPrior, load_prior
 from iojoule.model.prior.facts import DriveFacts
 from iojoule.model.prior.host import with_expected_host_power
@@ -51,6 +61,8 @@ def build_profile(drive: DriveFacts, prior: LearnedPrior | None = None) -> Devic
         drive: What identify data, data sheet or the catalogue say of it.
         prior: The learned prior; None takes the one that ships.
     """
+    if drive.disk is not None:
+        return disk_profile(drive, drive.disk)
     return profile_of(drive, condition(prior or load_prior(), drive))
 
 
@@ -73,7 +85,11 @@ def completed_with_facts(
     """
     profile = profile.model_copy(update={"rating": drive.rating})
     if profile.device_power is None:
-        power = prior_power(condition(prior or load_prior(), drive), drive, SOURCE)
+        power = (
+            disk_power(drive.disk, DISK_SOURCE)
+            if drive.disk is not None
+            else prior_power(condition(prior or load_prior(), drive), drive, SOURCE)
+        )
         said = (
             f"{POWER_GAP}: no sensor saw it; it is expected of drives with its facts. Attach one, "
             "repeat the runs and fit again"
@@ -164,6 +180,54 @@ def _writes_gap(drive: DriveFacts, writes: WriteState | None) -> str:
     )
 
 
+DISK_SOURCE = "the mechanics of a disk with its facts (model.disk)"
+
+
+def disk_profile(drive: DriveFacts, disk: DiskFacts) -> DeviceProfile:
+    """The profile of a hard disk, from its mechanics."""
+    recipe = generic_recipe(drive.device, drive.model)
+    entries = disk_entries(disk)
+    sources = sorted({fact.source for entry in entries for fact in entry.facts})
+    return DeviceProfile(
+        schema_version=PROFILE_SCHEMA_VERSION,
+        device=drive.device,
+        model_name=drive.model,
+        profile_version="1",
+        generator=f"iojoule {__version__}",
+        recipe=FACTS_RECIPE,
+        sources=[_facts_of(name) for name in sources],
+        valid_for=recipe.valid_for,
+        defaults=dict(recipe.defaults),
+        default_sources=dict(recipe.default_sources),
+        max_transfer_bytes=WHOLE_REQUEST_BYTES,
+        link_bytes_per_second=_number(
+            "link_bytes_per_second", drive.link_bytes_per_second, "bytes/s", _link_source(drive)
+        )
+        if drive.link_bytes_per_second
+        else None,
+        capacity_bytes=drive.capacity_bytes,
+        endurance_bytes_written=None,
+        between_drives_relative_sd=parameter("between_drives_relative_sd", recipe.between_drives),
+        surfaces=disk_surfaces(disk, DISK_SOURCE),
+        host=expected_host(recipe),
+        power_state_effects=[],
+        mixed=disk_mixes(),
+        device_power=disk_power(disk, DISK_SOURCE),
+        write_state=None,
+        host_power=None,
+        system_power=None,
+        ladder=Ladder(entries=entries),
+        idle=disk_idle(disk, sata=bool(drive.sata)),
+        write_buffer_bytes=cache_parameter(disk),
+        rating=drive.rating,
+        gaps=[
+            NOBODY_MEASURED,
+            "CPU and wall power: they belong to a host; measure it",
+            "shingled tracks, defects and other work of its own: as a disk that has none of it",
+        ],
+    )
+
+
 def expected_host(recipe: Recipe) -> HostPerformance:
     """The host as the common assumptions have it."""
     return HostPerformance(
@@ -205,18 +269,7 @@ def _sources(posterior: Posterior) -> list[SourceRecord]:
     names = sorted({one.fact.source for one in posterior.observations})
     learned = "; ".join(f"{one.name} ({one.drives} drives)" for one in posterior.prior.sources)
     return [
-        *(
-            SourceRecord(
-                name="catalogue fact",
-                citation=name,
-                licence="facts",
-                rows_used=0,
-                rows_excluded=0,
-                sha256=None,
-                notes=[],
-            )
-            for name in names
-        ),
+        *(_facts_of(name) for name in names),
         SourceRecord(
             name="learned prior",
             citation=learned,
@@ -227,6 +280,18 @@ def _sources(posterior: Posterior) -> list[SourceRecord]:
             notes=[posterior.prior.generator],
         ),
     ]
+
+
+def _facts_of(source: str) -> SourceRecord:
+    return SourceRecord(
+        name="catalogue fact",
+        citation=source,
+        licence="facts",
+        rows_used=0,
+        rows_excluded=0,
+        sha256=None,
+        notes=[],
+    )
 
 
 def _link_source(drive: DriveFacts) -> str:

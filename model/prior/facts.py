@@ -19,6 +19,7 @@ from iojoule.datasets.profile import DriveRating
 from iojoule.datasets.profile.evidence import FactUsed
 from iojoule.datasets.vocabulary import Operation
 from iojoule.model.prior.cells import cell_named
+from iojoule.model.prior.disk_facts import DiskFacts, disk_facts
 from iojoule.model.prior.document import load_assumptions
 from iojoule.model.prior.large_requests import apart_share
 
@@ -211,6 +212,7 @@ class DriveFacts:
         past_cache: Rated sequential writes past the cache.
         cache: Rated size of the cache for writes.
         rating: Interface, link and temperatures beyond which the drive is not made.
+        disk: Mechanics and watts of a hard disk, which no prior of SSDs knows.
     """
 
     device: str
@@ -231,6 +233,7 @@ class DriveFacts:
     past_cache: Fact | None = None
     cache: Fact | None = None
     rating: DriveRating = field(default_factory=DriveRating)
+    disk: DiskFacts | None = None
 
     def without_measurements(self) -> DriveFacts:
         """The same drive, known by identify data and data sheet only."""
@@ -274,6 +277,8 @@ def unused_metrics(drive: Drive) -> Iterator[tuple[int, str]]:
 
 def facts_of(drive: Drive) -> DriveFacts:
     """What the catalogue says of a drive."""
+    if drive.medium == "disk":
+        return _disk(drive)
     caps = [state.max_power_watts for state in drive.operational_states]
     first = [state.index for state in drive.operational_states] == list(range(len(caps)))
     # a table whose operational states all declare the same watts declares no cap
@@ -317,6 +322,21 @@ def facts_of(drive: Drive) -> DriveFacts:
     )
 
 
+def _disk(drive: Drive) -> DriveFacts:
+    capacity, link = drive.fact("capacity"), _link(drive)
+    return DriveFacts(
+        device=drive.id,
+        model=drive.model,
+        sata=drive.interface == "sata",
+        datacentre=drive.drive_class == "datacentre",
+        xpoint=False,
+        capacity_bytes=int(float(capacity.value)) if capacity is not None else None,
+        link_bytes_per_second=link[0] if link is not None else None,
+        rating=rating_of(drive),
+        disk=disk_facts(drive),
+    )
+
+
 def rating_of(drive: Drive) -> DriveRating:
     """What the catalogue says the drive is made for; None where it does not."""
     generation, lanes = drive.fact("pcie_generation"), drive.fact("pcie_lanes")
@@ -328,6 +348,7 @@ def rating_of(drive: Drive) -> DriveRating:
         celsius = INDUSTRIAL_CELSIUS
     return DriveRating(
         interface=None if drive.interface == "unknown" else drive.interface,
+        medium="disk" if drive.medium == "disk" else None,
         pcie_generation=None if generation is None else int(float(generation.value)),
         pcie_lanes=None if lanes is None else int(float(lanes.value)),
         temperature_celsius=celsius,

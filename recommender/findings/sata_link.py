@@ -1,15 +1,4 @@
-"""Power of an idle SATA drive by the state of its link, and of the port at its other end.
-
-In Slumber both sides of the link stop their transceivers, and a drive may stop its clocks as
-well. Client drives then keep a tenth of what they draw with an active link (AnandTech, review
-11571 of the Intel 545s, p6: device-initiated power management on and off); one that only stops
-its transceivers, half of the 0.7 W below, keeps 0.4 of the 0.57 W that such drives are expected
-to idle at.
-
-The host's side shows in system power only. Link power management saves 0.8 W a drive in Slumber and
-0.5 W in Partial on an ICH8M (FreeBSD, sys/dev/ata, commit 4c10f2e605), 0.5 to 1.5 W a disk (Intel's
-lesswatts.org, Serial ATA) and 0.4 to 0.5 W (CompuLab's fit-PC wiki), both ends together.
-"""
+"""Power of an idle SATA drive by the state of its link, and of the port at its other end."""
 
 from __future__ import annotations
 
@@ -19,19 +8,12 @@ from typing import Any
 import numpy as np
 
 from iojoule.model.evidence import DATASHEET
+from iojoule.model.sata_link import PORT_WATTS, SLUMBER_SHARE
 from iojoule.recommender.findings.estimate import Estimate
 
-SLUMBER_SHARE = (0.2, 0.6)
-"""Of the idle power with an active link, and sd of its logarithm: the middle of both."""
-
 TRANSITION_SECONDS = (0.1, 1.2)
-"""Into or out of Slumber: the link leaves it within 10 ms (sata-io.org, power management; 3.5 ms
-were measured for the FreeBSD commit), the drive enters once its own work is done, up to a second
-(assumption)."""
-
-PORT_WATTS = (0.35, 0.5)
-"""What a host's port with an active link draws, and sd of its logarithm: half of the 0.7 W that
-both ends save together, since both have the same transceivers."""
+"""Into or out of Slumber: the link leaves it within 10 ms (`model.sata_link.EXIT_SECONDS`), the
+drive enters once its own work is done, up to a second (assumption)."""
 
 
 def at(idle: Estimate, state: Any) -> Estimate:

@@ -219,3 +219,34 @@ def test_every_public_linear_cost_model_is_present() -> None:
     for row in public_rows("iocost_linear_models.csv"):
         facts = catalogue.get(row["model"]).facts_of("linear_cost_read_throughput")
         assert int(row["rbps"]) in {fact.value for fact in facts}
+
+
+DISK = GOOD.replace('interface = "nvme"', 'interface = "sata"\nmedium = "disk"')
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (DISK, "Acme One is a hard disk"),
+        (GOOD.replace('"nvme"', '"sata"'), "power_states"),
+        (DISK.split("[[power_states]]")[0].replace('"sata"', '"nvme"'), "interface"),
+        (
+            DISK.split("[[power_states]]")[0]
+            + '[[facts]]\nmetric = "pcie_generation"\nvalue = 4\nunit = "count"\nsource = "x"\n',
+            "pcie_generation",
+        ),
+        (
+            DISK.split("[[power_states]]")[0]
+            + '[[facts]]\nmetric = "standby_power"\nvalue = 3\nunit = "W"\nsource = "x"\n',
+            "standby_power",
+        ),
+    ],
+)
+def test_a_disk_that_contradicts_itself_is_refused_by_name(
+    tmp_path: Path, text: str, word: str
+) -> None:
+    file = tmp_path / "acme-one.toml"
+    file.write_text(text)
+    with pytest.raises(InputError) as caught:
+        load_drive_file(file)
+    assert word in caught.value.message

@@ -45,11 +45,11 @@ DIGITS = 5
 
 
 def catalogue_drives() -> list[DriveFacts]:
-    """Every real drive of the catalogue with what others may learn from it."""
+    """Every real drive of the catalogue with what others may learn from it; disks teach no SSD."""
     return [
         facts_of(drive.model_copy(update={"facts": _shared(drive.facts)}))
         for drive in load_catalogue()
-        if drive.drive_class != "emulated"
+        if drive.drive_class != "emulated" and drive.medium != "disk"
     ]
 
 

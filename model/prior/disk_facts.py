@@ -1,0 +1,266 @@
+"""What is known of a hard disk: its data sheet, and disks of its width where it says nothing.
+
+Medians with log-normal standard deviations. Stated figures come first; what a sheet leaves out is
+expected of disks of its width, 3.5 or 2.5 inches.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from iojoule.datasets.catalogue import Drive, Fact
+from iojoule.model.disk import MEAN_OVER_OUTER
+
+EXACT_SD, TYPICAL_SD, BOUND_SD = 0.03, 0.12, 0.3
+"""Log sds of a stated figure: of the mechanics, of a typical drive, and of a bound."""
+
+MEAN_OF_BOUND = 0.7
+"""Typical over greatest time that a data sheet allows: assumption."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What disks of one width do where a sheet is silent: median and log sd each.
+
+    Attributes:
+        rpm: Revolutions a minute.
+        seek: Average read seek, s.
+        idle: Watts spinning, heads on track.
+        seek_ratio: Watts of ceaseless seeking over idle.
+        transfer_ratio: Watts of ceaseless transfer over idle.
+        standby: Watts with the platters still.
+        spin_up_ratio: Mean watts of a spin-up over idle.
+    """
+
+    rpm: tuple[float, float]
+    seek: tuple[float, float]
+    idle: tuple[float, float]
+    seek_ratio: tuple[float, float]
+    transfer_ratio: tuple[float, float]
+    standby: tuple[float, float]
+    spin_up_ratio: tuple[float, float]
+
+
+EXPECTED = {
+    3.5: Expected(
+        (7200.0, 0.13), (0.0085, 0.15), (6.2, 0.3), (1.5, 0.12), (1.27, 0.12), (0.96, 0.2),
+        (3.2, 0.25),
+    ),
+    2.5: Expected(
+        (5400.0, 0.15), (0.012, 0.15), (1.6, 0.4), (1.7, 0.15), (1.5, 0.2), (0.25, 0.5),
+        (2.8, 0.3),
+    ),
+}  # fmt: skip
+"""Medians over the catalogue's disks of that width (idle 3.5: 7.5, 5.33, 9.3, 6.39, 5.2 and 4.5 W;
+standby 1.0, 1.06, 0.8 and 1.0 W; seeking 12.5 / 7.5 and 12.6 / 9.3 less its 20 % idle; spin-up 25.5
+/ 7.5, 18.2 / 5.33, 25.5 / 9.3). Transfer over idle: 8.1 / 6.4 W (WD Re technical reference
+2679-771339, table 2.4.2) for 3.5; for 2.5 sequential reads draw up to 12 % more than random ones
+(001-109)."""
+
+RATE = (1.5e8, 0.3)
+"""Rate of the first track of a disk of 2 TB at 7,200 rpm, bytes/s, and log sd: assumption; it grows
+with the rpm and with the fourth root of the capacity (tracks and bits share its growth, platters
+take the other half)."""
+
+TRACK_TO_TRACK = (0.001, 0.3)
+"""Seconds: the Hitachi Travelstar 5K320's."""
+
+WRITE_SEEK_EXTRA = 0.001
+"""Seconds that a seek for a write takes longer, to settle more exactly (likewise)."""
+
+SPIN_UP_SECONDS = (5.2, 0.5)
+"""Geometric mean of the ten models of the catalogue whose SMART data say it, and its log sd."""
+
+READY_SECONDS = 1.0
+"""From full speed to ready: load the heads, read the calibration (assumption)."""
+
+SPIN_DOWN_SECONDS = (10.0, 0.5)
+"""Of 004-059 ("up to 10 seconds" for both), and 12 to 20 s at the most in data sheets."""
+
+SPIN_UP_MEAN_OVER_PEAK = 0.76
+"""3.8 W from power on to ready over a peak of 5.0 W (Hitachi Travelstar 5K320, table 14)."""
+
+CYCLES_RATED = 50_000.0
+"""Starts and stops: assumption where none are stated, the rating of Toshiba's MG06 series and of
+contact start-stop disks. Load-unload ratings are higher, but every standby is both."""
+
+SETTLE_SECONDS = (5.0, 0.7)
+"""From the last request to the sheet's "active idle": assumption."""
+
+SEEKS_OF_NOTEBOOK_SHEETS = 30.0
+"""Seeks a second at which data sheets of 2.5-inch disks state seek power ("three operations per
+100 ms")."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A quantity: median, log sd, and the fact that told, None where it was expected."""
+
+    value: float
+    sd: float
+    fact: Fact | None = None
+    why: str = ""
+
+    @property
+    def source(self) -> str:
+        """Where it comes from."""
+        return self.fact.source if self.fact is not None else f"assumption: {self.why}"
+
+
+@dataclass(frozen=True)
+class DiskFacts:
+    """The mechanics and watts of one disk; SI units.
+
+    Attributes:
+        span: Share of the stroke that requests go to.
+    """
+
+    rpm: Known
+    seek: Known
+    write_seek: Known
+    track_to_track: Known
+    outer_rate: Known
+    idle: Known
+    rest: Known
+    seek_watts: Known
+    read_watts: Known
+    write_watts: Known
+    standby: Known
+    spin_up_seconds: Known
+    spin_up_watts: Known
+    spin_down_seconds: Known
+    cycles: Known
+    cache_bytes: Known | None
+    span: float = 1.0
+
+    @property
+    def mean_rate(self) -> float:
+        """Bytes a second over the whole disk."""
+        return MEAN_OVER_OUTER * self.outer_rate.value
+
+    def within(self, working_set_bytes: float, capacity_bytes: float) -> DiskFacts:
+        """The same disk with all requests in a part of it."""
+        return replace(self, span=min(working_set_bytes / capacity_bytes, 1.0))
+
+
+def disk_facts(drive: Drive) -> DiskFacts:
+    """What the catalogue says of a disk, and what is expected where it says nothing."""
+    width = drive.fact("form_factor_inches")
+    group = EXPECTED[3.5 if width is None else float(width.value)]
+    half_known = "expected of disks of its width"
+
+    def of(
+        names: tuple[str, ...], sd: float, expected: tuple[float, float], why: str = half_known
+    ) -> Known:
+        for name in names:
+            fact = drive.fact(name)
+            if fact is not None:
+                return Known(float(fact.value), sd, fact)
+        return Known(*expected, None, why)
+
+    rpm = of(("rotation_rate",), EXACT_SD, group.rpm)
+    seek = of(("seek_read_average",), TYPICAL_SD, group.seek)
+    slower = (seek.value + WRITE_SEEK_EXTRA, seek.sd)
+    capacity = drive.fact("capacity")
+    size = 2e12 if capacity is None else float(capacity.value)
+    rate = RATE[0] * (size / 2e12) ** 0.25 * rpm.value / 7200.0
+    idle = of(("idle_power",), TYPICAL_SD, group.idle)
+    if idle.fact is None and (low := drive.fact("idle_power_low")) is not None:
+        # heads unloaded; a tenth more with them on track (Travelstar 5K320: 0.55 and 0.8 W)
+        idle = Known(1.1 * float(low.value), TYPICAL_SD, low)
+    rest = of(("idle_power_active",), TYPICAL_SD, (idle.value, idle.sd))
+    rest = rest if rest.fact is not None else idle
+    seeking = _seek_watts(drive, idle, seek, group)
+    transfer = (idle.value * group.transfer_ratio[0], math.hypot(idle.sd, group.transfer_ratio[1]))
+    most = drive.fact("measured_power_max")
+    if most is not None:
+        transfer = (min(transfer[0], float(most.value)), transfer[1])
+    return DiskFacts(
+        rpm=rpm,
+        seek=seek,
+        write_seek=of(("seek_write_average",), TYPICAL_SD, slower),
+        track_to_track=of(("seek_read_track_to_track",), TYPICAL_SD, TRACK_TO_TRACK),
+        outer_rate=of(
+            (
+                "sustained_transfer_rate_max",
+                "measured_sequential_read_throughput",
+                "media_transfer_rate_max",
+            ),
+            TYPICAL_SD, (rate, RATE[1]), "grows with capacity and speed",
+        ),
+        idle=idle,
+        rest=rest,
+        seek_watts=seeking,
+        read_watts=of(("active_power_read",), TYPICAL_SD, transfer),
+        write_watts=of(("active_power_write",), TYPICAL_SD, transfer),
+        standby=of(("standby_power",), TYPICAL_SD, group.standby),
+        spin_up_seconds=_spin_up_seconds(drive),
+        spin_up_watts=_spin_up_watts(drive, idle, group),
+        spin_down_seconds=_spin_down_seconds(drive),
+        cycles=of(
+            ("start_stop_cycles_rated",), EXACT_SD, (CYCLES_RATED, 0.5),
+            "starts and stops of disks that state them",
+        ),
+        cache_bytes=Known(float(cache.value), EXACT_SD, cache)
+        if (cache := drive.fact("cache")) is not None
+        else None,
+    )  # fmt: skip
+
+
+def _seek_watts(drive: Drive, idle: Known, seek: Known, group: Expected) -> Known:
+    """Watts of ceaseless seeking."""
+    stated = drive.fact("seek_power")
+    if stated is not None:
+        return Known(float(stated.value), TYPICAL_SD, stated)
+    some = drive.fact("seek_power_30_per_second")
+    if some is not None:
+        share = min(SEEKS_OF_NOTEBOOK_SHEETS * seek.value, 1.0)
+        risen = max(float(some.value) - idle.value, 0.1 * idle.value) / share
+        return Known(idle.value + risen, 0.2, some)
+    for name in ("measured_power_max", "operating_power"):
+        most = drive.fact(name)
+        if most is not None and float(most.value) > idle.value:
+            return Known(float(most.value), TYPICAL_SD, most)
+    ratio, sd = group.seek_ratio
+    return Known(idle.value * ratio, math.hypot(idle.sd, sd), None, "over idle as other disks")
+
+
+def _spin_up_seconds(drive: Drive) -> Known:
+    at_speed = drive.fact("spin_up_time")
+    if at_speed is not None:
+        return Known(float(at_speed.value) + READY_SECONDS, TYPICAL_SD, at_speed)
+    for name in ("standby_to_ready_time", "spin_transition_time_max"):
+        bound = drive.fact(name)
+        if bound is not None:
+            return Known(MEAN_OF_BOUND * float(bound.value), BOUND_SD, bound)
+    return Known(
+        SPIN_UP_SECONDS[0] + READY_SECONDS,
+        SPIN_UP_SECONDS[1],
+        None,
+        "as disks whose SMART data say",
+    )
+
+
+def _spin_down_seconds(drive: Drive) -> Known:
+    for name in ("spin_down_time", "spin_transition_time_max"):
+        bound = drive.fact(name)
+        if bound is not None:
+            return Known(MEAN_OF_BOUND * float(bound.value), BOUND_SD, bound)
+    return Known(*SPIN_DOWN_SECONDS, None, "findings and data sheets of other disks")
+
+
+def _spin_up_watts(drive: Drive, idle: Known, group: Expected) -> Known:
+    """Mean watts from standby to ready."""
+    stated = drive.fact("spin_up_power")
+    if stated is not None:
+        return Known(float(stated.value), TYPICAL_SD, stated)
+    for name, volts in (("spin_up_current_12v", 12.0), ("spin_up_current_5v", 5.0)):
+        peak = drive.fact(name)
+        if peak is not None:
+            return Known(SPIN_UP_MEAN_OVER_PEAK * volts * float(peak.value), 0.25, peak)
+    label = drive.fact("rated_power")
+    if label is not None:
+        return Known(SPIN_UP_MEAN_OVER_PEAK * float(label.value), BOUND_SD, label)
+    ratio, sd = group.spin_up_ratio
+    return Known(idle.value * ratio, math.hypot(idle.sd, sd), None, "over idle as other disks")
