@@ -26,6 +26,7 @@ from iojoule.datasets.vocabulary import (
     DeviceState,
     Durability,
     Engine,
+    LinkPowerPolicy,
     MixDispatch,
     Operation,
     Pattern,
@@ -142,6 +143,8 @@ class HostSettings(Section):
     power_state: PowerState | None = None
     post_write_power_state: PowerState | None = None
     apst_enabled: Truth | None = None
+    link_power_policy: LinkPowerPolicy | None = None
+    standby_timer_seconds: NonNegative | None = None
     cpu_governor: str | None = None
     cpu_frequency_max_hertz: Positive | None = None
     cstate_limit: Count | None = None

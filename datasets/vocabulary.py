@@ -63,6 +63,20 @@ class Scheduler(StrEnum):
     BFQ = "bfq"
 
 
+class LinkPowerPolicy(StrEnum):
+    """What a host lets the link of a SATA drive do between requests (ALPM), in Linux' words.
+
+    `link_power_management_policy` of the drive's port (Documentation/ABI/testing/
+    sysfs-class-scsi_host); the link stays awake in the first.
+    """
+
+    MAX_PERFORMANCE = "max_performance"
+    MEDIUM_POWER = "medium_power"
+    MED_POWER_WITH_DIPM = "med_power_with_dipm"
+    MIN_POWER_WITH_PARTIAL = "min_power_with_partial"
+    MIN_POWER = "min_power"
+
+
 class DeviceState(StrEnum):
     """What the flash is doing; follows from what was done to the drive."""
 

@@ -343,11 +343,17 @@ def race_or_pace(
     busy = settle + _background_seconds(profile, frame, work)
     wake = profile.idle.wake_seconds.value if profile.idle is not None else 0.0
     rise = wake * np.maximum(active - at.idle, 0.0)
+    # platters that stopped take more than the watts of serving, which rise counts
+    rise = rise + idle_gaps.spin_up_joules(profile.idle, frame, gap, active)
     waking = rise * (gap > busy)
     saved = at.awake * gap - idle_gaps.gap_joules(at, gap, busy) - waking
     # the energy of background work is charged to the writes, on top of idle power
     race = idle_gaps.gap_joules(at, gap, settle) + rise * (gap > settle)
     worth = at.awake - at.idle
+    # platters that stop pay for their start from the timer on
+    deeper = (at.asleep < at.idle) & (worth <= 0)
+    worth = np.where(deeper, at.awake - at.asleep, worth)
+    busy = np.where(deeper, np.maximum(busy, np.nan_to_num(at.sleeps_after, posinf=0.0)), busy)
     with np.errstate(divide="ignore", invalid="ignore"):
         payback = np.where(worth > 0, rise / worth, np.inf)
         race_watts = np.where(gap > 0, race / gap, at.awake)

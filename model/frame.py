@@ -86,6 +86,8 @@ OF_GAPS = (
     "idle_gap_seconds_p50",
     "idle_gap_seconds_p99",
     "burst_bytes",
+    "link_power_policy",
+    "standby_timer_seconds",
 )
 """Columns that change one only where the profile knows what the drive does in gaps."""
 
@@ -116,7 +118,7 @@ class Frame:
         burst_bytes: Bytes between two gaps, NaN where unknown.
         apst: 1 where the drive may change its power state by itself.
         cores: Cores that the jobs may run on; infinite where they may use the whole host.
-        host: The host's settings, shape (n, 6); see `model.host_settings`.
+        host: The host's settings, shape (n, 8); see `model.host_settings`.
     """
 
     read_fraction: Floats
@@ -257,6 +259,7 @@ def check_frame(frame: Frame, profile: DeviceProfile) -> None:
         if reason:
             raise InputError(f"row {row + 1}: {reason[0]}: {reason[1]}", field=reason[0])
     host_settings.check(frame.host, profile.host_operation, profile.host.host_id)
+    host_settings.check_rest(frame.host, profile)
     states = operational_states(profile)
     refuse(
         ~np.isin(frame.power_state, states),

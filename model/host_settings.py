@@ -1,7 +1,10 @@
-"""The host's settings in a question: governor, frequency, turbo, sleep states, NUMA nodes.
+"""The host's settings in a question: of its processors, and of how a SATA drive may rest.
 
-They travel as one array of shape (n, 6), a column each, NaN where nothing is said: then the host
-is set as where the profile's paths and power were found.
+Governor, frequency, turbo, sleep states and NUMA nodes; the policy of the drive's link, and the
+timer after which a disk stops its platters.
+
+They travel as one array of shape (n, 8), a column each, NaN where nothing is said: then the host
+is set as where the profile's paths and power were found, the link awake and the disk spinning.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.profile import HostOperation
+from iojoule.datasets.profile import DeviceProfile, HostOperation
 from iojoule.model.columns import left_out
+from iojoule.model.sata_link import POLICIES
 
 Floats = NDArray[np.float64]
 
@@ -28,16 +32,27 @@ HOST = (
     "turbo_enabled",
     "job_numa_node",
     "device_numa_node",
+    "link_power_policy",
+    "standby_timer_seconds",
 )
 """Fields that set the host, in the order of the array's columns."""
 
-GOVERNOR, FREQUENCY, CSTATE, TURBO, JOB_NODE, DEVICE_NODE = range(len(HOST))
+GOVERNOR, FREQUENCY, CSTATE, TURBO, JOB_NODE, DEVICE_NODE, LINK, STANDBY = range(len(HOST))
+
+REST = (LINK, STANDBY)
+"""Columns that say how the drive rests; the others set the processors."""
+
+_WORDS: dict[str, tuple[str, ...]] = {
+    "cpu_governor": GOVERNORS,
+    "link_power_policy": tuple(policy.value for policy in POLICIES),
+}
+"""Fields whose cells hold the index of a word."""
 
 _REMEDY = "find it with `iojoule measure host -o HOST.json` and say --host HOST.json"
 
 
 def as_reference(rows: int) -> Floats:
-    """Settings of which nothing is said, shape (rows, 6)."""
+    """Settings of which nothing is said, shape (rows, 8)."""
     return np.full((rows, len(HOST)), np.nan)
 
 
@@ -45,7 +60,7 @@ def row_of(stated: Mapping[str, Any]) -> Floats:
     """One row from field values; None and missing are NaN.
 
     Raises:
-        InputError: A governor that Linux does not have.
+        InputError: A word that Linux does not have.
     """
     return np.array([_cell(name, stated.get(name), 0) for name in HOST])
 
@@ -62,7 +77,7 @@ def read(column: Callable[[str, Any], NDArray[np.object_]], rows: int) -> Floats
         stated = ~left_out(cells)
         if not stated.any():
             continue
-        if name != "cpu_governor":
+        if name not in _WORDS:
             found[stated, place] = cells[stated].astype(np.float64)
             continue
         for row in np.flatnonzero(stated):
@@ -73,14 +88,14 @@ def read(column: Callable[[str, Any], NDArray[np.object_]], rows: int) -> Floats
 def _cell(name: str, value: Any, row: int) -> float:
     if value is None:
         return float("nan")
-    if name != "cpu_governor":
+    words = _WORDS.get(name)
+    if words is None:
         return float(value)
-    if value not in GOVERNORS:
+    if value not in words:
         raise InputError(
-            f"row {row + 1}: cpu_governor: {value} is not one of {', '.join(GOVERNORS)}",
-            field="cpu_governor",
+            f"row {row + 1}: {name}: {value} is not one of {', '.join(words)}", field=name
         )
-    return float(GOVERNORS.index(value))
+    return float(words.index(value))
 
 
 def check(settings: Floats, operation: HostOperation | None, host_id: str) -> None:
@@ -92,6 +107,7 @@ def check(settings: Floats, operation: HostOperation | None, host_id: str) -> No
     said = np.isfinite(settings)
     if not said.any():
         return
+    said[:, REST] = False
     clock = operation.clock if operation else None
     known = {
         GOVERNOR: clock is not None,
@@ -115,6 +131,36 @@ def check(settings: Floats, operation: HostOperation | None, host_id: str) -> No
                 f"the {clock.minimum_hertz.value:g} Hz that the host {host_id} offers at the least",
                 field="cpu_frequency_max_hertz",
             )
+
+
+def check_rest(settings: Floats, profile: DeviceProfile) -> None:
+    """Refuse ways to rest that this drive does not have; names row and field.
+
+    Raises:
+        InputError: Its interface has no such link, it is no disk, or the profile does not know.
+    """
+    said = np.isfinite(settings)
+    said[:, STANDBY] &= settings[:, STANDBY] > 0  # a timer of 0 is switched off
+    idle, name = profile.idle, profile.model_name
+    if said[:, LINK].any() and (idle is None or idle.link is None):
+        why = (
+            "its profile does not know what its link saves; leave it out"
+            if profile.interface == "sata"
+            else f"it is attached by {profile.interface or 'an unknown interface'}; leave it out"
+        )
+        raise _impossible(said, LINK, f"only SATA links have one, and of {name} {why}")
+    if said[:, STANDBY].any() and (idle is None or idle.standby is None):
+        why = (
+            "its profile does not know what standing still saves"
+            if profile.is_disk
+            else "it has no platters to stop"
+        )
+        raise _impossible(said, STANDBY, f"{name}: {why}; leave it out")
+
+
+def _impossible(said: NDArray[np.bool_], place: int, why: str) -> InputError:
+    row = int(np.argmax(said[:, place]))
+    return InputError(f"row {row + 1}: {HOST[place]}: {why}", field=HOST[place])
 
 
 def _unknown(row: int, name: str, host_id: str) -> InputError:

@@ -10,22 +10,33 @@ is continuous in g and grows with it; t is the settle and a the APST time. Backg
 earlier writes left behind delays the fall. Whoever comes after the fall waits for the wake-up;
 requests of the same burst that come behind it do not. The 980 PRO does not rest in gaps of 5 and
 30 ms and does in 100 ms, where its first requests take 80 to 100 us longer (000 5.9 F13).
+
+A SATA drive whose host lets the link sleep (`link_power_policy`) idles at fewer watts. A disk with
+a standby timer stops its platters when it runs out, and whoever comes next waits for the spin-up,
+
+    E_spin-up = P_spin-up t_spin-up,
+
+which is beside the energy of the gap.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile, IdleBehaviour
-from iojoule.model import device_power
+from iojoule.datasets.schema import YEAR_SECONDS
+from iojoule.model import device_power, sata_link
 from iojoule.model.band import NORMAL_90
 from iojoule.model.device_state import DeviceState
 from iojoule.model.frame import Frame
+from iojoule.model.host_settings import LINK, STANDBY
 
 Floats = NDArray[np.float64]
+Number = TypeVar("Number", float, NDArray[np.float64])
 
 REST_SECONDS = 0.1
 """Settle time where a profile has none: 100 ms let the 980 PRO rest, 30 ms do not (000 5.9 F13)."""
@@ -75,6 +86,7 @@ def wake(idle: IdleBehaviour, frame: Frame) -> Wake:
         deeper = np.maximum(exit_seconds - first.value, 0.0)
         seconds = seconds + asleep * deeper
         sd = np.hypot(sd, asleep * deeper * DECLARED_EXIT_LOG_SD)
+    seconds, sd, rests = _sata_waits(idle, frame, gap, seconds, sd, rests)
     in_flight = frame.queue_depth * frame.jobs
     # without a burst every slot pauses after each of its requests
     requests = np.where(
@@ -83,6 +95,88 @@ def wake(idle: IdleBehaviour, frame: Frame) -> Wake:
         in_flight,
     )
     return Wake(seconds, sd, rests, np.minimum(in_flight / requests, 1.0))
+
+
+def _sata_waits(
+    idle: IdleBehaviour, frame: Frame, gap: Floats, seconds: Floats, sd: Floats, rests: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Wait, its sd, and probability of a rest with a sleeping link and with stopped platters.
+
+    A link sleeps at once: every gap lets it. Who wakes platters does not notice the link.
+    """
+    depth = _link_depth(idle, frame)
+    if depth is not None and idle.link is not None:
+        waits = np.array(sata_link.WAITS)[np.nan_to_num(frame.host[:, LINK]).astype(np.intp)]
+        asleep = waits * (depth > 0) * (gap > 0)
+        leave = idle.link.exit_seconds
+        seconds = seconds * rests + asleep * leave.value
+        sd = np.hypot(sd * rests, asleep * leave.value * leave.sd)
+        rests = np.maximum(rests, asleep)
+        seconds = seconds / np.where(rests > 0, rests, 1.0)
+        sd = sd / np.where(rests > 0, rests, 1.0)
+    stops = standby_share(idle, frame, gap)
+    if stops is None or idle.standby is None:
+        return seconds, sd, rests
+    leave = idle.standby.exit_seconds
+    still = stops > 0
+    whole = (seconds * rests * (1.0 - stops) + leave.value * stops) / np.maximum(rests, stops)
+    spread = np.hypot(sd * (1.0 - stops), leave.value * leave.sd * stops)
+    return (
+        np.where(still, np.nan_to_num(whole), seconds),
+        np.where(still, spread, sd),
+        np.maximum(rests, stops),
+    )
+
+
+def _link_depth(idle: IdleBehaviour, frame: Frame) -> Floats | None:
+    """Share of Slumber's saving in a stated gap; None where no row lets its link sleep."""
+    policy = frame.host[:, LINK]
+    if idle.link is None or not (policy > 0).any():
+        return None
+    depth = np.array(sata_link.DEPTH)[np.nan_to_num(policy).astype(np.intp)]
+    return np.where(np.isfinite(frame.gap_seconds), depth, 0.0)
+
+
+def standby_share(idle: IdleBehaviour, frame: Frame, gap: Floats) -> Floats | None:
+    """Probability that a gap outlasts the standby timer; None where no row has one."""
+    timer = frame.host[:, STANDBY]
+    if idle.standby is None or not (timer > 0).any():
+        return None
+    known = np.where(timer > 0, timer, 1.0)
+    return np.where(timer > 0, _longer(gap, frame.gap_log_sd, known, TIMER_LOG_SD), 0.0)
+
+
+TIMER_LOG_SD = 0.02
+"""Of a standby timer: disks look at it about once a second in a minute (assumption)."""
+
+
+def spin_up_joules(
+    idle: IdleBehaviour | None, frame: Frame, gap: Floats, active_watts: Floats
+) -> Floats | float:
+    """What spinning up after a gap takes beyond the watts of serving, J; negative where less.
+
+    The requests of the burst wait for it, and their time is charged with the watts of serving.
+    """
+    stops = None if idle is None else standby_share(idle, frame, gap)
+    if stops is None or idle is None or idle.standby is None:
+        return 0.0
+    standby = idle.standby
+    return stops * standby.exit_seconds.value * (standby.spin_up_watts.value - active_watts)
+
+
+RATED_YEARS = 5.0
+"""Years over which a disk may use up its rated starts and stops: the warranty of data-centre
+disks."""
+
+
+def spin_ups_a_year(gap_seconds: Number) -> Number:
+    """At most so many, where every gap ends in one."""
+    return YEAR_SECONDS / gap_seconds
+
+
+def spin_ups_allowed(cycles_rated: float) -> float:
+    """Spin-ups a year that use up a rating in `RATED_YEARS`."""
+    return cycles_rated / RATED_YEARS
 
 
 def delay(waits: Wake, log_value: dict[str, Floats], half_width: dict[str, Floats]) -> None:
@@ -110,7 +204,7 @@ def delay(waits: Wake, log_value: dict[str, Floats], half_width: dict[str, Float
         half_width[name] = np.hypot(half_width[name] * before / after, np.log1p(doubt / after))
 
 
-def _longer(gap: Floats, gap_log_sd: Floats, limit: float, limit_log_sd: float) -> Floats:
+def _longer(gap: Floats, gap_log_sd: Floats, limit: Floats | float, limit_log_sd: float) -> Floats:
     """Probability that a gap exceeds a limit, both log-normal.
 
     The logistic curve of slope 1.702 stands in for the normal distribution: within 0.01 of it
@@ -183,7 +277,30 @@ def levels(
         after = np.where(frame.apst > 0, behaviour.apst_idle_seconds.value, np.inf)
         spread = behaviour.apst_share.sd if behaviour.apst_share is not None else 0.3
         sd = np.hypot(sd, (frame.apst > 0) * spread * (idle - deep))
+    if behaviour is not None:
+        idle, asleep, after, sd = _sata_levels(behaviour, frame, (idle, asleep, after, sd))
     return Levels(awake, idle, asleep, after, sd)
+
+
+def _sata_levels(
+    known: IdleBehaviour, frame: Frame, found: tuple[Floats, Floats, Floats, Floats]
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Idle, sleep, time until then and sd with a sleeping link and stopped platters."""
+    idle, asleep, after, sd = found
+    depth = _link_depth(known, frame)
+    if depth is not None and known.link is not None:
+        slumber = known.link.slumber_watts
+        idle = idle - depth * np.maximum(idle - slumber.value, 0.0)
+        asleep = np.minimum(asleep, idle)
+        sd = np.hypot(sd, depth * slumber.sd)
+    timer = frame.host[:, STANDBY]
+    if known.standby is not None and (timer > 0).any():
+        stops = (timer > 0) & np.isfinite(frame.gap_seconds)
+        still = known.standby.watts
+        asleep = np.where(stops, np.minimum(still.value, idle), asleep)
+        after = np.where(stops, timer, after)
+        sd = np.hypot(sd, np.where(stops, still.sd, 0.0))
+    return idle, asleep, after, sd
 
 
 def settle_seconds(idle: IdleBehaviour | None) -> float:
@@ -255,7 +372,8 @@ def cycle(
     quiet = gap_joules(at, gap, settle)
     period = burst + gap
     rest = np.maximum(gap - settle - background, 0.0)
-    mean = (burst * active[0] + quiet + joules * written) / period
+    waking = spin_up_joules(profile.idle, frame, gap, active[0])
+    mean = (burst * active[0] + quiet + waking + joules * written) / period
     sd = (
         np.hypot(
             np.hypot(burst * active[1], joules_sd * written), rest * at.idle_sd

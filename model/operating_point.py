@@ -32,6 +32,7 @@ from iojoule.model.host_settings import (
     GOVERNOR,
     GOVERNORS,
     JOB_NODE,
+    REST,
     TURBO,
 )
 
@@ -59,7 +60,7 @@ class OperatingPoint:
     """Effect of the host's settings on n questions; every array has shape (n,).
 
     Attributes:
-        settings: As asked, shape (n, 6).
+        settings: As asked, shape (n, 8).
         hertz: Frequency of a busy core; NaN without a clock.
         core_factor: On the core time of a request.
         core_sd: Log sd of that.
@@ -204,7 +205,7 @@ def operating_point(operation: HostOperation | None, settings: Floats) -> Operat
 
     Settings must have passed `host_settings.check`.
     """
-    if operation is None or not np.isfinite(settings).any():
+    if operation is None or not np.isfinite(settings[:, : REST[0]]).any():
         return None
     rows = len(settings)
     zero, one = np.zeros(rows), np.ones(rows)

@@ -13,6 +13,8 @@ lesswatts.org, Serial ATA) and 0.4 to 0.5 W (CompuLab's fit-PC wiki), both ends 
 
 from __future__ import annotations
 
+from iojoule.datasets.vocabulary import LinkPowerPolicy
+
 SOURCE = "Serial ATA link power management; see model.sata_link"
 
 SLUMBER_SHARE = (0.2, 0.6)
@@ -26,14 +28,12 @@ EXIT_SECONDS = (0.0035, 0.7)
 """Out of Slumber: 3.5 ms were measured for the FreeBSD commit; 10 ms at the most (sata-io.org,
 power management). The sd is in log units."""
 
-POLICIES = (
-    "max_performance",
-    "medium_power",
-    "med_power_with_dipm",
-    "min_power_with_partial",
-    "min_power",
-)
-"""Policies of Linux (Documentation/ABI/testing/sysfs-class-scsi_host), the link awake first."""
+POLICIES = tuple(LinkPowerPolicy)
+"""Policies of Linux, the link awake first."""
+
+OFFERED = (LinkPowerPolicy.MEDIUM_POWER, LinkPowerPolicy.MED_POWER_WITH_DIPM)
+"""Policies that are offered where nothing is listed: of those below Linux says that some disks lose
+data with them (drivers/ata/Kconfig, SATA_MOBILE_LPM_POLICY)."""
 
 PARTIAL_SHARE = 0.5 / 0.8
 """What Partial saves of what Slumber does (the FreeBSD commit)."""

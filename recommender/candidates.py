@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.links import NCQ_DEPTH
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import Completion, DeviceState, Engine, impossible
-from iojoule.model import host_settings
+from iojoule.model import host_settings, idle_gaps, sata_link
 from iojoule.model.columns import Codes
 from iojoule.model.frame import (
     COMPLETIONS,
@@ -50,7 +51,8 @@ FIXED_AND_FOLLOWING = ("performance", "schedutil")
 
 DEFAULT_FREE = Free(
     request_bytes=(), queue_depth=(), jobs=(), completion=(), submission_polling=(),
-    scheduler=(), power_state=(), engine=DEFAULT_ENGINES,
+    scheduler=(), power_state=(), engine=DEFAULT_ENGINES, link_power_policy=(),
+    standby_timer_seconds=(),
 )  # fmt: skip
 """What may change where the workload profile does not say."""
 
@@ -78,8 +80,8 @@ def build_candidates(
         profile, paths, free, current, keep=workload.free is None
     )
     sizes = _sizes(workload, free, current)
-    hosts = _hosts(profile, free, current)
-    depths = _axis(free.queue_depth, ALL_DEPTHS, current.queue_depth)
+    hosts = _hosts(profile, free, current, workload)
+    depths = _axis(free.queue_depth, _depths(profile), current.queue_depth)
     jobs = _axis(free.jobs, ALL_JOBS, current.jobs)
     known = operational_states(profile)
     states = _axis(free.power_state, known, int(current.power_state or 0))
@@ -157,6 +159,7 @@ def _check_current(
     try:
         settings = host_settings.row_of(current.model_dump())[None, :]
         host_settings.check(settings, profile.host_operation, profile.host.host_id)
+        host_settings.check_rest(settings, profile)
     except InputError as error:
         raise InputError(
             error.message.replace("row 1: ", "current.", 1), field=f"current.{error.field}"
@@ -322,7 +325,53 @@ def _completions(free: Free, engine: Engine, here: Path) -> list[str]:
     return [str(word) for word in _axis(free.completion, COMPLETIONS, current)]
 
 
-def _hosts(profile: DeviceProfile, free: Free, current: Configuration) -> Floats:
+def _depths(profile: DeviceProfile) -> list[int]:
+    """Depths that are tried: no more than the drive takes at a time."""
+    most = NCQ_DEPTH if profile.interface == "sata" else max(ALL_DEPTHS)
+    return [depth for depth in ALL_DEPTHS if depth <= most]
+
+
+STANDBY_TIMERS = (60.0, 300.0, 600.0, 1800.0)
+"""Standby timers that are tried, s; `hdparm -S` has them all."""
+
+
+def _rests(
+    profile: DeviceProfile, free: Free, workload: WorkloadProfile
+) -> dict[str, Sequence[Any]]:
+    """Ways to rest between bursts: where gaps are stated, and platters within their rating.
+
+    Raises:
+        InputError: A listed timer would use up the rated starts and stops too soon.
+    """
+    idle = profile.idle
+    asked = workload.workload
+    gap = asked.idle_gap_seconds_p50 or (asked.think_time_ns or 0.0) * 1e-9
+    if idle is None or not gap:
+        return {"link_power_policy": (), "standby_timer_seconds": ()}
+    timers: Sequence[float] = ()
+    if idle.standby is not None:
+        rated = idle_gaps.spin_ups_allowed(idle.standby.cycles_rated.value)
+        longest = asked.idle_gap_seconds_p99 or gap
+        stopping = [one for one in free.standby_timer_seconds or () if 0 < one < longest]
+        if idle_gaps.spin_ups_a_year(gap) <= rated:
+            timers = [one for one in STANDBY_TIMERS if one < gap]
+        elif stopping:
+            raise InputError(
+                f"free.standby_timer_seconds: {stopping[0]:g} s at gaps of {gap:g} s are up to "
+                f"{idle_gaps.spin_ups_a_year(gap):,.0f} spin-ups a year, more than the "
+                f"{rated:,.0f} that use up the {idle.standby.cycles_rated.value:,.0f} rated starts "
+                f"in {idle_gaps.RATED_YEARS:g} years; leave it out",
+                field="free.standby_timer_seconds",
+            )
+    return {
+        "link_power_policy": sata_link.OFFERED if idle.link is not None else (),
+        "standby_timer_seconds": timers,
+    }
+
+
+def _hosts(
+    profile: DeviceProfile, free: Free, current: Configuration, workload: WorkloadProfile
+) -> Floats:
     """Settings of the host to try, one row each; the rest is as it is today.
 
     Of what the profile does not know, "all" is what is set today; listed values are refused.
@@ -337,6 +386,7 @@ def _hosts(profile: DeviceProfile, free: Free, current: Configuration) -> Floats
         if clock is not None
         else (),
         "cstate_limit": range(len(operation.idle_states) if operation is not None else 0),
+        **_rests(profile, free, workload),
     }
     today = current.model_dump()
     axes = [_axis(getattr(free, name), known, today[name]) for name, known in every.items()]
@@ -344,6 +394,7 @@ def _hosts(profile: DeviceProfile, free: Free, current: Configuration) -> Floats
     try:
         hosts = np.array([host_settings.row_of(row) for row in rows])
         host_settings.check(hosts, operation, profile.host.host_id)
+        host_settings.check_rest(hosts, profile)
     except InputError as error:
         words = re.sub(r"^row \d+: ", "free.", error.message)
         raise InputError(words, field=f"free.{error.field}") from None

@@ -248,6 +248,11 @@ def _change(current: Row, recommended: Row) -> list[str]:
             "a power state is a setting of the drive (Set Features, feature 2); it returns to PS0 "
             "with a reset unless saved"
         )
+    if new.standby_timer_seconds and new.standby_timer_seconds != old.standby_timer_seconds:
+        notes.append(
+            "standby stops the platters: the first request after it waits for the spin-up, which "
+            "wears the disk; `hdparm -S` loses the timer with a power cycle"
+        )
     if any(getattr(new, name) != getattr(old, name) for name in OF_THE_WHOLE_HOST):
         notes.append(
             "governor, clock and C-state limit hold for all that runs on those cores, not for "

@@ -21,8 +21,11 @@ from iojoule.model.host_settings import (
     GOVERNORS,
     HOST,
     JOB_NODE,
+    LINK,
+    STANDBY,
     row_of,
 )
+from iojoule.model.sata_link import POLICIES
 from iojoule.model.write_balance import Balance
 from iojoule.recommender.workload import Current, Free
 
@@ -52,7 +55,7 @@ class Candidates:
         combos: Route, queue depth, jobs, host settings and request bytes of every combination that
             can exist, shape (c, 5); routes and settings as rows of `routes` and `hosts`.
         routes: Codes of engine, completion, submission polling and scheduler, shape (r, 4).
-        hosts: Settings of the host as in `model.host_settings`, shape (h, 6).
+        hosts: Settings of the host as in `model.host_settings`, shape (h, 8).
         states: Power states.
         current: The current configuration with every default filled in.
         defaults_used: What was left out, and the default it took.
@@ -203,7 +206,9 @@ def code_of_path(path: Path) -> int:
 
 def configuration_of(frame: Frame, row: int) -> Configuration:
     """One row of a frame as a configuration."""
-    governor, clock, limit, node = frame.host[row, [GOVERNOR, FREQUENCY, CSTATE, JOB_NODE]].tolist()
+    governor, clock, limit, node, link, timer = frame.host[
+        row, [GOVERNOR, FREQUENCY, CSTATE, JOB_NODE, LINK, STANDBY]
+    ].tolist()
     return Configuration(
         request_bytes=int(frame.request_bytes[row]),
         queue_depth=int(frame.queue_depth[row]),
@@ -217,4 +222,6 @@ def configuration_of(frame: Frame, row: int) -> Configuration:
         cpu_frequency_max_hertz=None if isnan(clock) else clock,
         cstate_limit=None if isnan(limit) else int(limit),
         job_numa_node=None if isnan(node) else int(node),
+        link_power_policy=None if isnan(link) else POLICIES[int(link)],
+        standby_timer_seconds=None if isnan(timer) else timer,
     )

@@ -38,7 +38,13 @@ from iojoule.datasets.schema import (
     number,
     validation_error,
 )
-from iojoule.datasets.vocabulary import Completion, Engine, Operation, Scheduler
+from iojoule.datasets.vocabulary import (
+    Completion,
+    Engine,
+    LinkPowerPolicy,
+    Operation,
+    Scheduler,
+)
 from iojoule.recommender.factors import Factors
 from iojoule.recommender.objective import Objective
 from iojoule.recommender.sla import Sla
@@ -110,6 +116,8 @@ class Free(Section):
     submission_polling: Choices[Truth] = None
     scheduler: Choices[Scheduler] = None
     power_state: Choices[PowerState] = None
+    link_power_policy: Choices[LinkPowerPolicy] = None
+    standby_timer_seconds: Choices[NonNegative] = None
     cpu_governor: Choices[str] = None
     cpu_frequency_max_hertz: Choices[Positive] = None
     cstate_limit: Choices[Count] = None

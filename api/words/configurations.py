@@ -24,6 +24,12 @@ OF_HOST = {
 }
 """Those of the whole host, in words."""
 
+OF_REST = {
+    "link_power_policy": "link power",
+    "standby_timer_seconds": "standby after",
+}
+"""How a SATA drive may rest, in words."""
+
 
 _ENDS = {"min": "at least", "max": "at most"}
 
@@ -61,6 +67,8 @@ def knob(configuration: Configuration, name: str) -> str:
         return "yes" if value else "no"
     if value is None:
         return "as it is"
+    if name == "standby_timer_seconds":
+        return f"{value:g} s" if value else "never"
     if name == "cpu_frequency_max_hertz":
         return f"{value / 1e9:.3g} GHz"
     return str(value)
@@ -76,7 +84,7 @@ def setting(configuration: Configuration) -> str:
     )
     of_host = [
         f"{words} {knob(configuration, name)}"
-        for name, words in OF_HOST.items()
+        for name, words in (OF_HOST | OF_REST).items()
         if getattr(configuration, name) is not None
     ]
     polling = ["SQ polling"] if configuration.submission_polling else []

@@ -26,6 +26,17 @@ def summary(plan: Plan) -> Iterator[str]:
         yield f"a year of it: {_yearly(plan.costs)}"
     if plan.changed_drives:
         yield f"{plan.changed_drives:,} drives change"
+    for group in plan.groups:
+        if group.spin_ups_left is not None:
+            yield (
+                f"{group.name}: {group.spin_ups:,} stop, of {group.spin_ups_left:,.0f} that their "
+                "wear budget leaves"
+                + (
+                    f"; a demand waits up to {group.wake_seconds:.3g} s for one of them"
+                    if group.wake_seconds
+                    else ""
+                )
+            )
 
 
 def _yearly(costs: YearlyCosts) -> str:
@@ -133,7 +144,7 @@ def _doing(one: Assignment) -> str:
 
 def _setting(one: Assignment) -> str:
     if one.configuration is None:
-        return f"PS{one.power_state}"
+        return one.rest or f"PS{one.power_state}"
     return setting_in_short(one.configuration).replace("\n", ", ")
 
 

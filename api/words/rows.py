@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iojoule.api.words.configurations import KNOBS, OF_HOST, SCOPE_POWER, knob, same_setting
+from iojoule.api.words.configurations import (
+    KNOBS,
+    OF_HOST,
+    OF_REST,
+    SCOPE_POWER,
+    knob,
+    same_setting,
+)
 from iojoule.datasets.schema import Configuration
 from iojoule.recommender.answer import Recommendation, Row
 from iojoule.recommender.estimate import Estimate
@@ -16,6 +23,7 @@ HEADINGS = {
     "submission_polling": "SQ poll",
     "power_state": "state",
     **OF_HOST,
+    **OF_REST,
 }
 """Knob -> heading of its column."""
 

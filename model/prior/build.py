@@ -7,6 +7,7 @@ from iojoule.datasets.links import LANE_BYTES_PER_SECOND, LINK_LANES
 from iojoule.datasets.profile import (
     FACTS_RECIPE,
     PROFILE_SCHEMA_VERSION,
+    DevicePower,
     DeviceProfile,
     HostPath,
     HostPerformance,
@@ -38,6 +39,7 @@ from iojoule.model.prior.ladder import prior_entries
 from iojoule.model.prior.large_requests import join_large_requests
 from iojoule.model.prior.posterior import Posterior, condition
 from iojoule.model.prior.power import prior_power, state_effects
+from iojoule.model.prior.sata import sata_idle
 from iojoule.model.prior.surfaces import HOST_SD, prior_surface
 
 HOST_SHARPNESS = 6.0
@@ -96,6 +98,13 @@ def completed_with_facts(
         )
         gaps = [*(gap for gap in profile.gaps if not gap.startswith(POWER_GAP)), said]
         profile = profile.model_copy(update={"device_power": power, "gaps": gaps})
+    if profile.idle is None and drive.sata:
+        idle = (
+            disk_idle(drive.disk, sata=True)
+            if drive.disk is not None
+            else sata_idle(_idle_watts(profile.device_power), drive.slumber)
+        )
+        profile = profile.model_copy(update={"idle": idle})
     return with_expected_host_power(profile)
 
 
@@ -153,6 +162,7 @@ def profile_of(drive: DriveFacts, posterior: Posterior) -> DeviceProfile:
         host_power=None,
         system_power=None,
         ladder=Ladder(entries=prior_entries(posterior)),
+        idle=sata_idle(_idle_watts(power), drive.slumber) if drive.sata else None,
         rating=drive.rating,
         gaps=[
             NOBODY_MEASURED,
@@ -280,6 +290,11 @@ def _sources(posterior: Posterior) -> list[SourceRecord]:
             notes=[posterior.prior.generator],
         ),
     ]
+
+
+def _idle_watts(power: DevicePower | None) -> Parameter:
+    assert power is not None, "a completed profile has the drive's power"
+    return power.idle_watts[0]
 
 
 def _facts_of(source: str) -> SourceRecord:

@@ -213,6 +213,7 @@ class DriveFacts:
         cache: Rated size of the cache for writes.
         rating: Interface, link and temperatures beyond which the drive is not made.
         disk: Mechanics and watts of a hard disk, which no prior of SSDs knows.
+        slumber: Power with the link of a SATA drive in Slumber.
     """
 
     device: str
@@ -234,6 +235,7 @@ class DriveFacts:
     cache: Fact | None = None
     rating: DriveRating = field(default_factory=DriveRating)
     disk: DiskFacts | None = None
+    slumber: Fact | None = None
 
     def without_measurements(self) -> DriveFacts:
         """The same drive, known by identify data and data sheet only."""
@@ -319,6 +321,7 @@ def facts_of(drive: Drive) -> DriveFacts:
         past_cache=drive.fact("sequential_write_throughput_steady"),
         cache=drive.fact("slc_cache"),
         rating=rating,
+        slumber=drive.fact("slumber_power"),
     )
 
 

@@ -59,6 +59,9 @@ class DriveGroup(Section):
             is always full smooths power); None takes the drive's own peak for it.
         drives_per_host: How many of them stand in one host and run alike: what serving adds to the
             CPU is that of one host at the rate of all its drives.
+        spin_ups_per_drive_year: Starts and stops that a year may cost each drive on average; None:
+            what its rating allows over five years. Drives of a group take turns, and a day's worth
+            may be used at once.
     """
 
     name: Name
@@ -68,6 +71,7 @@ class DriveGroup(Section):
     classes: Annotated[tuple[Name, ...], Field(min_length=1)]
     peak_over_mean: Annotated[float, Field(ge=1.0, le=10.0), number] | None = None
     drives_per_host: Annotated[int, Field(ge=1, le=1000), number] = 1
+    spin_ups_per_drive_year: NonNegative | None = None
 
 
 class WorkloadClass(Section):
@@ -83,6 +87,8 @@ class WorkloadClass(Section):
             where it is redirectable.
         importance: Weight of a served byte where the watts do not suffice for all. None: it must
             be served whatever happens.
+        wake_seconds_max: How long a demand may wait for a drive in standby to serve again; drives
+            that hold the class and take longer stay ready. None: as long as it takes.
     """
 
     name: Name
@@ -91,6 +97,7 @@ class WorkloadClass(Section):
     redirectable: Truth = False
     segregate: Truth = False
     importance: Positive | None = None
+    wake_seconds_max: Positive | None = None
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -16,19 +16,21 @@ bounds add up.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InfeasibleError, InputError
-from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.profile import DeviceProfile, Parameter
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model import idle_gaps
 from iojoule.model.equal_work import Demand, cpu_watts, watts_of, work_of
 from iojoule.model.evidence import EVIDENCE
 from iojoule.model.frame import Frame
+from iojoule.model.host_settings import STANDBY
 from iojoule.model.one_host import together
 from iojoule.model.predictor import NORMAL_90, Predictor
 from iojoule.model.sensitivity import Gradients, Layout, all_gradients
@@ -108,6 +110,10 @@ class Rest:
         watts_expected: The value.
         entry_seconds: To get there.
         exit_seconds: To serve again.
+        name: How plans call it.
+        spin_up_watts: Mean power while it gets ready again, the bound; None where that is no more
+            than serving. `spin_up_watts_expected` and `exit_seconds_expected`: the values.
+        cycles_rated: Starts and stops that wear it out; None where resting wears nothing.
     """
 
     power_state: int
@@ -115,6 +121,24 @@ class Rest:
     watts_expected: float
     entry_seconds: float
     exit_seconds: float
+    name: str = ""
+    spin_up_watts: float | None = None
+    cycles_rated: float | None = None
+    spin_up_watts_expected: float = 0.0
+    exit_seconds_expected: float = 0.0
+
+    @property
+    def word(self) -> str:
+        """Its name, or that of its power state."""
+        return self.name or f"PS{self.power_state}"
+
+    def spin_up_joules(self, *, expected: bool) -> float:
+        """Energy to get ready again, where it is more than serving takes: value, or bound."""
+        if self.spin_up_watts is None:
+            return 0.0
+        if expected:
+            return self.spin_up_watts_expected * self.exit_seconds_expected
+        return self.spin_up_watts * self.exit_seconds
 
 
 class DriveModel:
@@ -155,14 +179,40 @@ class DriveModel:
         return self._rest(states)
 
     def standby(self) -> Rest | None:
-        """The sleep state of the least watts that is known with its times; None without one."""
+        """The sleep state of the least watts that is known with its times; None without one.
+
+        Of NVMe drives a power state, of hard disks standing platters, of SATA SSDs a sleeping link.
+        """
         states = [
             state for state, (operational, _, _) in self._transitions().items() if not operational
         ]
-        if not states:
-            return None
-        found = self._rest(states)
-        return found if found.watts < self.rest().watts else None
+        found = [self._rest(states)] if states else []
+        found += self._of_sata()
+        best = min(found, key=lambda one: one.watts, default=None)
+        return best if best is not None and best.watts < self.rest().watts else None
+
+    def _of_sata(self) -> Iterator[Rest]:
+        idle = self.profile.idle
+        if idle is not None and idle.standby is not None:
+            one = idle.standby
+            yield Rest(
+                0, self._bound(one.watts), one.watts.value, one.entry_seconds.value,
+                self._log_bound(one.exit_seconds), "standby",
+                self._log_bound(one.spin_up_watts), one.cycles_rated.value,
+                one.spin_up_watts.value, one.exit_seconds.value,
+            )  # fmt: skip
+        elif idle is not None and idle.link is not None:
+            link = idle.link
+            yield Rest(
+                0, self._bound(link.slumber_watts), link.slumber_watts.value,
+                link.exit_seconds.value, self._log_bound(link.exit_seconds), "slumber",
+            )  # fmt: skip
+
+    def _bound(self, known: Parameter) -> float:
+        return known.value + self.scale * NORMAL_90 * known.sd
+
+    def _log_bound(self, known: Parameter) -> float:
+        return known.value * float(np.exp(self.scale * NORMAL_90 * known.sd))
 
     def _rest(self, states: list[int]) -> Rest:
         bounds = {state: self._idle(state) for state in states}
@@ -173,8 +223,7 @@ class DriveModel:
         )  # fmt: skip
 
     def _idle(self, state: int) -> float:
-        idle = self.power.idle_watts[state]
-        return idle.value + self.scale * NORMAL_90 * idle.sd
+        return self._bound(self.power.idle_watts[state])
 
     def _transitions(self) -> dict[int, tuple[bool, float, float]]:
         """Power states of which idle watts and both times are known."""
@@ -194,6 +243,7 @@ class DriveModel:
         peak_over_mean: float | None,
         share_bytes_per_second: float | None = None,
         drives_per_host: int = 1,
+        spin_ups_a_year: float | None = None,
     ) -> list[Mode]:
         """Modes that keep the SLA, none beaten in capacity and watts together.
 
@@ -203,6 +253,7 @@ class DriveModel:
             peak_over_mean: As `DriveGroup.peak_over_mean`.
             share_bytes_per_second: What every drive must serve; None: whatever it is given.
             drives_per_host: As `DriveGroup.drives_per_host`.
+            spin_ups_a_year: As `DriveGroup.spin_ups_per_drive_year`.
 
         Raises:
             InfeasibleError: No configuration keeps the SLA.
@@ -215,6 +266,9 @@ class DriveModel:
         for judged in judge.search(candidates):
             # where the drives alone count, nothing starts to poll: the CPU would pay for it
             allowed = judged.feasible & (self.with_cpu | polling | ~judged.frame.polls)
+            if spin_ups_a_year is not None:  # no timer that stops the platters too often
+                often = idle_gaps.spin_ups_a_year(judged.frame.gap_seconds) > spin_ups_a_year
+                allowed &= ~((judged.frame.host[:, STANDBY] > 0) & often)
             frame, good = judged.frame, np.flatnonzero(allowed)
             costs = self._costs(judged, judge.question.demand.rest, drives_per_host)[good]
             best = pareto.non_dominated(costs)

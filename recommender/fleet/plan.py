@@ -31,6 +31,8 @@ class Assignment(Section):
         part: Which of its requests.
         configuration: What the host sets; None for drives that serve nothing.
         power_state: Of the configuration, or where the drive rests.
+        rest: Name of the rest, such as standby of a disk or slumber of a SATA SSD's link; None for
+            drives that serve.
         load_bytes_per_second: Useful bytes of one drive, of `capacity_bytes_per_second` at most.
         watts: Expected mean power of one drive; `watts_bound` its one-sided bound.
         peak_watts: Of one drive, exceeded in the share of time that the fleet allows.
@@ -43,6 +45,7 @@ class Assignment(Section):
     part: Part | None
     configuration: Configuration | None
     power_state: int
+    rest: str | None = None
     load_bytes_per_second: float
     capacity_bytes_per_second: float
     watts: float
@@ -52,13 +55,23 @@ class Assignment(Section):
 
 
 class GroupPlan(Section):
-    """One group of interchangeable drives."""
+    """One group of interchangeable drives.
+
+    Attributes:
+        spin_ups: Drives that go to a standby which wears them, each for one start later.
+        spin_ups_left: Of those that the wear budget allows from the plan's beginning on; None where
+            resting wears nothing.
+        wake_seconds: How long a demand waits for one of them at the most; 0 where none stands by.
+    """
 
     name: str
     device: str
     domain: str
     count: int
     assignments: list[Assignment]
+    spin_ups: int = 0
+    spin_ups_left: float | None = None
+    wake_seconds: float = 0.0
 
 
 class DomainPlan(Section):

@@ -10,6 +10,8 @@ import numpy as np
 
 from iojoule.datasets.errors import InfeasibleError, InputError
 from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.schema import YEAR_SECONDS
+from iojoule.model import idle_gaps
 from iojoule.model.prior.host import host_standing
 from iojoule.model.with_host import on_host_of
 from iojoule.recommender.fleet import notes
@@ -47,6 +49,9 @@ from iojoule.recommender.fleet.solver import Solution
 from iojoule.sim.workers import Pool
 from iojoule.sim.workers.kept import Kept, key_of, map_kept
 from iojoule.sim.workers.local import HERE
+
+DAY_SECONDS = 86400.0
+"""A day's starts may be used at once, however short the plan."""
 
 GAP = 0.001
 """Relative gap at which a plan is good enough, where nobody asks for less."""
@@ -86,7 +91,7 @@ class Planner:
 
     def _modes(self) -> Modes:
         names = [workload.name for workload in self.fleet.classes]
-        known: dict[tuple[str, int, Part, float | None, int], list[Mode]] = {}
+        known: dict[tuple[str, int, Part, float | None, int, float | None], list[Mode]] = {}
         found = {}
         for place, group in enumerate(self.fleet.drives):
             for name in group.classes:
@@ -95,6 +100,7 @@ class Planner:
                 for part in _parts(workload):
                     key = (
                         group.device, number, part, group.peak_over_mean, group.drives_per_host,
+                        group.spin_ups_per_drive_year,
                     )  # fmt: skip
                     if key not in known:
                         known[key] = self.models[group.device].modes(
@@ -102,7 +108,7 @@ class Planner:
                             part, group.peak_over_mean,
                             None if workload.redirectable
                             else self.fleet.share_bytes_per_second(workload),
-                            group.drives_per_host,
+                            group.drives_per_host, group.spin_ups_per_drive_year,
                         )  # fmt: skip
                     found[place, number, part] = known[key]
         return found
@@ -131,12 +137,32 @@ class Planner:
         steps: list[_Step] = []
         times = [budget.seconds for budget in asked] or [0.0]
         ends = [*times[1:], times[-1] + self.fleet.period_seconds]
+        left = self.spin_ups_allowed(ends[-1] - times[0])
         for place, start in enumerate(times):
             watts = asked[place].watts if asked else None
             period = ends[place] - start
             before = Before(steps[-1].drives, period) if steps else None
-            steps.append(self._step(aim, watts, start, period, before, gap))
+            step = self._step(aim, watts, start, period, before, gap, left)
+            steps.append(step)
+            left = [
+                None if one is None else one - group.spin_ups
+                for one, group in zip(left, step.plan.groups, strict=True)
+            ]
         return [step.plan for step in steps]
+
+    def spin_ups_allowed(self, seconds: float) -> list[float | None]:
+        """Starts that each group's wear budget allows within a time, a day at least."""
+        share = max(seconds, DAY_SECONDS) / YEAR_SECONDS
+        found: list[float | None] = []
+        for group, (_, standby) in zip(self.fleet.drives, self.rests, strict=True):
+            rated = None if standby is None else standby.cycles_rated
+            stated = group.spin_ups_per_drive_year
+            if rated is None:
+                found.append(None)
+                continue
+            each = idle_gaps.spin_ups_allowed(rated) if stated is None else stated
+            found.append(each * group.count * share)
+        return found
 
     def frontier(
         self,
@@ -214,8 +240,9 @@ class Planner:
         period: float,
         before: Before | None,
         gap: float,
+        left: Sequence[float | None],
     ) -> _Step:
-        program = Program(self.fleet, self.modes, self.rests, budget, before)
+        program = Program(self.fleet, self.modes, self.rests, budget, before, period, left)
         if aim == "most_demand":
             both = most_demand(program, gap)
             solution, judged = both if both is not None else (None, None)
@@ -254,7 +281,9 @@ class Planner:
                 "and plan with --aim most_demand"
             )
         without = Program(fleet, self.modes, self.rests, None)
-        least = without.solve(without.all_terms, elastic, gap=GAP)
+        # without a plan before there are fewer variables
+        free = np.zeros(len(without.upper))
+        least = without.solve(without.all_terms, free, gap=GAP)
         floor = without.all_constant + (least.objective if least is not None else 0.0)
         named = [
             f"{domain.name} {domain.limit_watts:g} W"
@@ -289,6 +318,9 @@ class Planner:
         groups = [
             GroupPlan(
                 name=group.name, device=group.device, domain=group.domain, count=group.count,
+                spin_ups=program.going_to_standby(values, place),
+                spin_ups_left=program.spin_ups[place],
+                wake_seconds=program.standby_wait(values, place),
                 assignments=[
                     *(
                         _serving(option, fleet.classes[option.workload].name, solution)
@@ -377,7 +409,7 @@ def _serving(option: Option, name: str, solution: Solution) -> Assignment:
 def _resting(rest: Rest, drives: int, *, standby: bool) -> Assignment:
     return Assignment(
         drives=drives, doing="standby" if standby else "ready", workload_class=None, part=None,
-        configuration=None, power_state=rest.power_state, load_bytes_per_second=0.0,
+        configuration=None, power_state=rest.power_state, rest=rest.word, load_bytes_per_second=0.0,
         capacity_bytes_per_second=0.0, watts=rest.watts_expected, watts_bound=rest.watts,
         peak_watts=rest.watts, evidence=None,
     )  # fmt: skip

@@ -5,6 +5,7 @@ n, how many drives run so, and L, the useful bytes a second that they serve toge
 
     sum of n over classes and modes + ready + standby = N         every drive does one thing
     L <= n X - t X s / T                                           t enter the mode, s seconds each
+    n in standby - before <= what the wear budget leaves          each wears a disk by one start
     L = n d, or at most that                where a class is not redirectable, d its share a drive
     sum of L >= demand                                             by class, and by part
 
@@ -64,12 +65,18 @@ class Option:
 
 @dataclass(frozen=True)
 class Resting:
-    """Drives of a group that serve nothing; `variable` counts them."""
+    """Drives of a group that serve nothing; `variable` counts them.
+
+    Where resting takes energy or wear, `entering` counts those that go there, and `leaving` those
+    that come back.
+    """
 
     group: int
     rest: Rest
     standby: bool
     variable: int
+    entering: int | None = None
+    leaving: int | None = None
 
 
 @dataclass(frozen=True)
@@ -108,6 +115,8 @@ class Program:
         rests: Of each group: ready, and standby where there is one.
         budget_watts: Of all drives and bases; None bounds nothing.
         before: The plan until now, whose changes cost time; None: nothing runs yet.
+        period_seconds: How long the plan holds, over which the energy of a spin-up is spread.
+        spin_ups: By group, drives that may go to a standby which wears them; None bounds nothing.
     """
 
     def __init__(
@@ -117,8 +126,12 @@ class Program:
         rests: Sequence[tuple[Rest, Rest | None]],
         budget_watts: float | None,
         before: Before | None = None,
+        period_seconds: float | None = None,
+        spin_ups: Sequence[float | None] | None = None,
     ) -> None:
         self.fleet = fleet
+        self.period_seconds = fleet.period_seconds if period_seconds is None else period_seconds
+        self.spin_ups = spin_ups or [None] * len(fleet.drives)
         self.budget_watts = budget_watts
         self.before = before
         self.integer: list[int] = []
@@ -154,10 +167,36 @@ class Program:
             for rest, standby in zip(rests[place], (False, True), strict=True):
                 if rest is None or pinned:
                     continue
+                if standby and not self._wakes_in_time(group, rest):
+                    continue
                 variable = self._variable(group.count, whole=True)
-                self.resting.append(Resting(place, rest, standby, variable))
+                self.resting.append(
+                    Resting(place, rest, standby, variable, *self._turning(place, rest, variable))
+                )
                 own[variable] = 1.0
             self.rows.add(own, group.count, group.count)
+
+    def _wakes_in_time(self, group: DriveGroup, rest: Rest) -> bool:
+        """Whether every class that the drives hold may wait for them."""
+        bounds = (one.wake_seconds_max for one in self.fleet.classes if one.name in group.classes)
+        return all(bound is None or rest.exit_seconds <= bound for bound in bounds)
+
+    def _turning(self, place: int, rest: Rest, drives: int) -> tuple[int | None, int | None]:
+        """Variables of a rest that takes energy or wear: who goes there, and who comes back."""
+        if rest.spin_up_watts is None:
+            return None, None
+        group = self.fleet.drives[place]
+        there = 0
+        if self.before is not None:
+            there = self.before.drives.get(rest_key(group, rest), 0)
+        allowed = self.spin_ups[place]
+        entering = self._variable(group.count if allowed is None else min(allowed, group.count))
+        self.rows.add({entering: 1.0, drives: -1.0}, -there, np.inf)
+        leaving = None
+        if there:
+            leaving = self._variable(there)
+            self.rows.add({leaving: 1.0, drives: 1.0}, there, np.inf)
+        return entering, leaving
 
     def _option(
         self,
@@ -241,6 +280,11 @@ class Program:
         """Bound of the power of some groups that is exceeded rarely enough: terms and constant."""
         together = self.fleet.power_correlation
         terms = {one.variable: one.rest.watts for one in self.resting if one.group in inside}
+        for one in self.resting:
+            # starts that last longer than the share of the time that a limit leaves open
+            long = one.rest.exit_seconds > (1.0 - self.fleet.percentile) * self.period_seconds
+            if one.leaving is not None and one.group in inside and long:
+                terms[one.leaving] = one.rest.spin_up_watts or 0.0
         own = [option for option in self.options if option.group in inside]
         if together is None:
             terms |= {option.drives: option.mode.peak_watts for option in own}
@@ -263,7 +307,11 @@ class Program:
         for one in self.resting:
             if groups is None or one.group in groups:
                 terms[one.variable] = one.rest.watts_expected if expected else one.rest.watts
-            if one.standby:
+            if one.entering is not None and (groups is None or one.group in groups):
+                # whoever stops has to start again
+                joules = one.rest.spin_up_joules(expected=expected)
+                terms[one.entering] = joules / self.period_seconds
+            elif one.standby:
                 waking[one.group] = one.rest.exit_seconds
         for option in self.options:
             if groups is not None and option.group not in groups:
@@ -279,6 +327,31 @@ class Program:
                 share = min(seconds / self.before.period_seconds, 1.0)
                 terms[option.entering] = mode.full_watts * share
         return terms
+
+    def going_to_standby(self, values: Floats, group: int) -> int:
+        """Drives of a group that go to a rest which wears them."""
+        return sum(
+            max(round(values[one.variable]) - self._standing(one), 0)
+            for one in self.resting
+            if one.group == group and one.entering is not None
+        )
+
+    def standby_wait(self, values: Floats, group: int) -> float:
+        """Seconds that a demand waits for one of a group's drives in standby at the most."""
+        return max(
+            (
+                one.rest.exit_seconds
+                for one in self.resting
+                if one.group == group and one.standby and round(values[one.variable])
+            ),
+            default=0.0,
+        )
+
+    def _standing(self, one: Resting) -> int:
+        """Drives that rested so in the plan before."""
+        if self.before is None:
+            return 0
+        return self.before.drives.get(rest_key(self.fleet.drives[one.group], one.rest), 0)
 
     def cost(self) -> dict[int, float]:
         """What a plan of least watts makes small: the bound of its mean power, and its changes."""
@@ -409,7 +482,7 @@ def mode_key(group: DriveGroup, workload: WorkloadClass, mode: Mode) -> tuple[st
 
 def rest_key(group: DriveGroup, rest: Rest) -> tuple[str, ...]:
     """Likewise of drives that serve nothing."""
-    return group.name, "", "", f"PS{rest.power_state}"
+    return group.name, "", "", rest.word
 
 
 def value_of(terms: Mapping[int, float], values: Floats) -> float:
