@@ -40,6 +40,7 @@ missing_packages() {
     command -v fusermount3 >/dev/null || echo fuse3
     command -v fio >/dev/null || echo fio
     [ -x /usr/sbin/nvme ] || command -v nvme >/dev/null || echo nvme-cli
+    [ -x /usr/sbin/hdparm ] || command -v hdparm >/dev/null || echo hdparm
     # What the service keeps is tested in PostgreSQL too.
     set -- /usr/lib/postgresql/*/bin/initdb
     [ -x "$1" ] || echo postgresql

@@ -87,7 +87,8 @@ def apply(
             say(f"set: {step.command}")
         if watch is not None:
             watch()
-        wake(device)
+        if controller is not None:  # asleep an NVMe drive names its sleep; a disk stays as it is
+            wake(device)
         kept.append(undo.now())
         kept[0].write(undo_path)
         state.release()

@@ -84,4 +84,8 @@ def _why_not(step: Step) -> str:
         return "put it into the line of /etc/fstab"
     if step.what == "apst_enabled":
         return "set nvme_core.default_ps_max_latency_us on the kernel's command line"
+    if step.what == "standby_timer_seconds":
+        return "put `spindown_time` for the drive into /etc/hdparm.conf"
+    if step.what == "link_power_policy":
+        return "set ahci.mobile_lpm_policy on the kernel's command line, which holds for all ports"
     return "the kernel knows no serial number of this drive, so that no rule could find it"

@@ -14,9 +14,10 @@ from iojoule.datasets.vocabulary import BYPASSING_ENGINES, Completion, Scheduler
 from iojoule.measure.campaign.conditions import DriveFacts
 from iojoule.measure.campaign.settings import power_state, transitions, wake
 from iojoule.measure.drive.block_device import BlockDevice
+from iojoule.measure.drive.hdparm import find_hdparm
 from iojoule.measure.drive.nvme_cli import NvmeController
 from iojoule.measure.errors import UnsafeDriveError
-from iojoule.measure.host.changes import Change, SysfsValue
+from iojoule.measure.host.changes import Change, StandbyTimer, SysfsValue
 from iojoule.measure.host.mounts import CHOICES, MountOption, mounts
 from iojoule.measure.host_calibration.settings import HostControls
 from iojoule.recommender.power_cut import DurabilityAnswer
@@ -109,6 +110,7 @@ def propose(answer: Answer, drive: DriveFacts, controller: NvmeController | None
         *_queue(wanted, drive.device),
         *_processors(wanted, HostControls(drive.device.sysfs)),
         *_mount_options(wanted, drive.device),
+        *_resting(wanted, drive.device),
         *_drive(wanted, drive, controller),
         *_of_the_application(wanted, answer.current.configuration),
         *_flushes(answer.durability),
@@ -217,6 +219,27 @@ def _mount_options(wanted: Configuration, device: BlockDevice) -> Iterator[Wante
             yield Left("mount option", option, "nothing is mounted from this drive: set in fstab")
         for point, number in sorted(mounted) if option in known else ():
             yield f"mount option of {point}", MountOption(point, number, known[option]), option
+
+
+def _resting(wanted: Configuration, device: BlockDevice) -> Iterator[Wanted | Left]:
+    """How a SATA drive may rest between requests."""
+    policy, timer = wanted.link_power_policy, wanted.standby_timer_seconds
+    if policy is not None:
+        file = device.link_policy()
+        if file is None:
+            yield Left("link_power_policy", policy.value, "the drive's port has no link policy")
+        else:
+            yield "link_power_policy", SysfsValue(str(file)), policy.value
+    if timer is None:
+        return
+    if not device.rotates:
+        yield Left("standby_timer_seconds", f"{timer:g}", "this drive has no platters to stop")
+    elif find_hdparm() is None:
+        yield Left(
+            "standby_timer_seconds", f"{timer:g}", "hdparm is not installed: apt-get install hdparm"
+        )
+    else:
+        yield "standby_timer_seconds", StandbyTimer(str(device.path)), f"{timer:g}"
 
 
 def _drive(

@@ -19,6 +19,7 @@ from iojoule.measure.campaign.record import RunRecord
 from iojoule.measure.campaign.rig import Rig
 from iojoule.measure.campaign.run_record import failed_record, finished_record
 from iojoule.measure.campaign.watched_run import Watched
+from iojoule.measure.drive.hdparm import SataDrive, SpinState
 from iojoule.measure.errors import CampaignError, DriveError, SensorError
 from iojoule.measure.fio.job_file import JobHost, JobTarget, JobTiming, job_file
 from iojoule.measure.fio.program import JOB_FILE, run_fio
@@ -154,6 +155,24 @@ class DriveBench:
             found = idle.measure_baseline(self._recorder, settle)
             if found is not None:
                 state.idle.setdefault(str(number or 0), []).append(found)
+        self._standby_baseline(state)
+
+    def _standby_baseline(self, state: CampaignState) -> None:
+        """Idle power of a disk with its platters still, where the plan sweeps the standby timer."""
+        rig, settle = self._rig, self._plan.settle
+        device = rig.drive.device
+        timers = (point.configuration.standby_timer_seconds for point in self._points)
+        if not device.rotates or not any(timers):
+            return
+        drive = SataDrive(device.path)
+        drive.stop()
+        rig.say(f"measuring standby power for {settle.baseline_seconds:g} s")
+        found = idle.measure_baseline(self._recorder, settle)
+        if drive.state() is not SpinState.STANDBY:
+            rig.say(f"{device.path}: did not stay in standby; its standby power is not stored")
+        elif found is not None:
+            state.idle.setdefault(STANDBY, []).append(found)
+        settings.wake(device)
 
     def _require_drive(self) -> None:
         """Tell a failed run from a drive that is gone: then no further run makes sense."""
@@ -163,6 +182,10 @@ class DriveBench:
                 f"{device.path}: has vanished; what was measured is stored. Look at dmesg, power "
                 "cycle the drive if need be, and resume the campaign"
             )
+
+
+STANDBY = "standby"
+"""Key of the idle power of a disk whose platters stand still, beside those of power states."""
 
 
 def target_of(plan: Plan, drive: DriveFacts, engine: Engine | None) -> JobTarget:

@@ -36,6 +36,8 @@ KNOBS: dict[str, str] = {
     "power_state": "configuration",
     "post_write_power_state": "configuration",
     "apst_enabled": "configuration",
+    "link_power_policy": "configuration",
+    "standby_timer_seconds": "configuration",
     "cpu_governor": "configuration",
     "cpu_frequency_max_hertz": "configuration",
     "cstate_limit": "configuration",

@@ -143,6 +143,8 @@ class HostPlan(Section):
         queue: Attributes under /sys/block/*/queue, such as nr_requests or nomerges.
         files: Any other file under /sys, /proc/sys or /proc/irq, for instance the ASPM policy.
         volatile_write_cache: Whether the drive's write cache is on.
+        apm_level: Level of Advanced Power Management of a SATA drive; below 128 a disk may stop its
+            platters by itself (hdparm(8), -B).
         spdk_plugin: The user's own fio plugin of SPDK, needed for engine spdk.
         spdk_address: The drive as SPDK knows it, for instance `trtype=PCIe traddr=0000.01.00.0`.
         spdk_verifies_power_state: Whether that plugin sets and reads the power state itself.
@@ -155,6 +157,7 @@ class HostPlan(Section):
     )
     files: dict[HostFile, str | int] = Field(default_factory=dict)
     volatile_write_cache: bool | None = None
+    apm_level: Annotated[int, Field(ge=1, le=255)] | None = None
     spdk_plugin: str | None = None
     spdk_address: str | None = None
     spdk_verifies_power_state: bool = False

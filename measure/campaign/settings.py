@@ -17,7 +17,14 @@ from iojoule.measure.drive.nvme_cli import (
     NvmeController,
 )
 from iojoule.measure.errors import DriveError, HostStateError
-from iojoule.measure.host.changes import Change, NvmeFeature, NvmeTransitions, SysfsValue
+from iojoule.measure.host.changes import (
+    Change,
+    NvmeFeature,
+    NvmeTransitions,
+    PowerLevel,
+    StandbyTimer,
+    SysfsValue,
+)
 from iojoule.measure.host_calibration.settings import HostControls
 from iojoule.measure.point import Point
 
@@ -70,6 +77,8 @@ def of_campaign(
         yield SysfsValue(str(device.queue(name))), str(value)
     for path, value in plan.host.files.items():
         yield SysfsValue(path), str(value)
+    if plan.host.apm_level is not None:
+        yield PowerLevel(str(device.path)), str(plan.host.apm_level)
     if controller is None:
         return
     if plan.host.volatile_write_cache is not None:
@@ -105,6 +114,7 @@ def of_run(
                 "the plan"
             )
         yield from states
+    yield from _resting(configuration, device)
     if controller is None:
         return
     if configuration.apst_enabled is not None:
@@ -112,6 +122,25 @@ def of_run(
         yield change, change.switched(configuration.apst_enabled)
     if configuration.power_state is not None:
         yield power_state(controller), str(configuration.power_state)
+
+
+def _resting(configuration: Configuration, device: BlockDevice) -> Iterator[Setting]:
+    """How a SATA drive may rest between requests."""
+    if configuration.link_power_policy is not None:
+        file = device.link_policy()
+        if file is None:
+            raise HostStateError(
+                f"{device.path}: its port has no link power policy (no SATA port, or one behind a "
+                "RAID controller); leave link_power_policy out of the plan"
+            )
+        yield SysfsValue(str(file)), configuration.link_power_policy.value
+    if configuration.standby_timer_seconds is not None:
+        if not device.rotates:
+            raise DriveError(
+                f"{device.path}: has no platters that could stop; leave standby_timer_seconds out "
+                "of the plan"
+            )
+        yield StandbyTimer(str(device.path)), f"{configuration.standby_timer_seconds:g}"
 
 
 def _every_cpu(device: BlockDevice, name: str, value: str) -> Iterator[Setting]:

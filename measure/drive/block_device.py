@@ -132,6 +132,24 @@ class BlockDevice:
             int(width) if width.isdigit() and int(width) > 0 else None,
         )
 
+    @property
+    def rotates(self) -> bool:
+        """Whether it is a hard disk, as the kernel says."""
+        return self.queue_attribute("rotational") == "1"
+
+    def link_policy(self) -> Path | None:
+        """The file with the power policy of its SATA link; None where its port has none.
+
+        The policy is that of the port (`link_power_management_policy` of its SCSI host): drives
+        behind a port multiplier share it.
+        """
+        path = (self.folder / "device").resolve()
+        host = next((part for part in path.parts if re.fullmatch(r"host\d+", part)), None)
+        if host is None:
+            return None
+        file = self.sysfs / "class" / "scsi_host" / host / "link_power_management_policy"
+        return file if file.exists() else None
+
     def numa_node(self) -> int | None:
         """The memory node it is attached to; None where the host has but one or does not say."""
         folder = self._controller_folder() or self.folder / "device"

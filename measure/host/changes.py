@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from iojoule.measure.drive.hdparm import SataDrive, timer_code
 from iojoule.measure.drive.nvme_cli import AUTONOMOUS_TRANSITIONS, NvmeController
 from iojoule.measure.errors import CampaignError, DriveError, HostStateError
 from iojoule.measure.host.mounts import MountOption
@@ -197,8 +198,85 @@ class NvmeTransitions:
         return NvmeController(Path(self.node), self.namespace)
 
 
+@dataclass(frozen=True)
+class StandbyTimer:
+    """The timer after which a disk stops its platters, in seconds; 0 is off.
+
+    No ATA command returns it, so it is taken for off before it is set, as disks are after they are
+    switched on, and what restores it is to switch it off.
+    """
+
+    node: str
+    kind: ClassVar[str] = "standby-timer"
+
+    def is_there(self) -> bool:
+        """Whether the node exists."""
+        return Path(self.node).exists()
+
+    def get(self) -> str:
+        """Off; asks for the drive's state, which does not wake it, to know that it answers."""
+        SataDrive(Path(self.node)).state()
+        return "0"
+
+    def set(self, value: str) -> None:
+        """Set it; the drive must take the command and still answer."""
+        drive = SataDrive(Path(self.node))
+        drive.set_timer(float(value))
+        drive.state()
+
+    def command(self, value: str) -> str:
+        """The command of hdparm."""
+        return SataDrive(Path(self.node)).command("-S", str(timer_code(float(value))))
+
+    def disturbs(self) -> tuple[Change, ...]:
+        """Nothing."""
+        return ()
+
+
+@dataclass(frozen=True)
+class PowerLevel:
+    """The level of Advanced Power Management of a SATA drive, 255 where it is off."""
+
+    node: str
+    kind: ClassVar[str] = "apm-level"
+
+    def is_there(self) -> bool:
+        """Whether the node exists."""
+        return Path(self.node).exists()
+
+    def get(self) -> str:
+        """The level, decimal."""
+        level = SataDrive(Path(self.node)).power_level()
+        if level is None:
+            raise DriveError(
+                f"{self.node}: has no Advanced Power Management; leave apm_level out of the plan"
+            )
+        return str(level)
+
+    def set(self, value: str) -> None:
+        """Set it and read it back."""
+        SataDrive(Path(self.node)).set_power_level(int(value))
+
+    def command(self, value: str) -> str:
+        """The command of hdparm."""
+        return SataDrive(Path(self.node)).command("-B", value)
+
+    def disturbs(self) -> tuple[Change, ...]:
+        """Nothing."""
+        return ()
+
+
 KINDS: dict[str, type[Any]] = {
-    one.kind: one for one in (SysfsValue, NvmeFeature, NvmeTransitions, MountOption, TextFile)
+    one.kind: one
+    for one in (
+        SysfsValue,
+        NvmeFeature,
+        NvmeTransitions,
+        StandbyTimer,
+        PowerLevel,
+        MountOption,
+        TextFile,
+    )
 }
 """Every kind of change by its name in the journal."""
 

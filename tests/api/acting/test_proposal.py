@@ -8,6 +8,7 @@ from iojoule.api.acting.proposal import Proposal, names, propose
 from iojoule.measure.errors import UnsafeDriveError
 from tests.api.acting.answers import answer
 from tests.api.acting.hosts import host
+from tests.measure.sata import POLICY, fake_hdparm, path_with, sata
 
 
 def proposed(folder: Path, **recommended: object) -> Proposal:
@@ -137,3 +138,32 @@ def test_flushes_that_a_saving_needs_are_left_to_the_application(tmp_path: Path)
     )
     untouched = answer(durability=weaker | {"weakened": False})
     assert reasons(propose(untouched, facts, None)) == {}
+
+
+def test_how_a_disk_rests_is_set_where_port_and_program_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", path_with(tmp_path))
+    facts = sata(tmp_path / "sys", fake_hdparm(tmp_path, state="standby") / "sda")
+    wanted = {"link_power_policy": "medium_power", "standby_timer_seconds": 600}
+    found = propose(answer(wanted), facts, None)
+    assert changes(found) == {
+        "link_power_policy": ("max_performance", "medium_power"),
+        "standby_timer_seconds": ("0", "600"),
+    }
+    by_name = {one.what: one for one in found.steps}
+    assert by_name["link_power_policy"].command.endswith(POLICY)
+    assert by_name["standby_timer_seconds"].command == f"hdparm -S 120 {tmp_path / 'sda'}"
+    assert by_name["standby_timer_seconds"].undo_command == f"hdparm -S 0 {tmp_path / 'sda'}"
+    assert (tmp_path / "state").read_text().strip() == "standby"  # looking did not wake it
+
+
+def test_how_a_drive_cannot_rest_is_left_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = {"link_power_policy": "medium_power", "standby_timer_seconds": 600}
+    flash = sata(tmp_path / "a", tmp_path / "sda", rotates=False, policy=None)
+    assert set(reasons(propose(answer(wanted), flash, None))) == set(wanted)
+    monkeypatch.setattr("iojoule.api.acting.proposal.find_hdparm", lambda: None)
+    disk = sata(tmp_path / "b", tmp_path / "sda")
+    assert "hdparm" in reasons(propose(answer(wanted), disk, None))["standby_timer_seconds"]

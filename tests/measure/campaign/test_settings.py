@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from iojoule.datasets.schema import Configuration
-from iojoule.measure.campaign.settings import of_run
-from iojoule.measure.errors import HostStateError
+from iojoule.measure.campaign.plan import HostPlan, Plan
+from iojoule.measure.campaign.settings import of_campaign, of_run
+from iojoule.measure.errors import DriveError, HostStateError
 from tests.api.acting.hosts import host
+from tests.measure.sata import POLICY, fake_hdparm, path_with, sata
 
 
 def test_a_limit_of_sleep_allows_and_forbids(tmp_path: Path) -> None:
@@ -20,3 +22,45 @@ def test_a_limit_of_sleep_allows_and_forbids(tmp_path: Path) -> None:
     }
     with pytest.raises(HostStateError, match="no cpuidle"):
         list(of_run(wanted, host(tmp_path / "virtual", cpus=0).device, None))
+
+
+def resting(**settings: object) -> Configuration:
+    return Configuration.model_validate({"request_bytes": 4096, **settings})
+
+
+def test_a_link_policy_and_a_standby_timer_are_set_and_put_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", path_with(tmp_path))
+    device = sata(tmp_path / "sys", fake_hdparm(tmp_path) / "sda").device
+    wanted = resting(link_power_policy="med_power_with_dipm", standby_timer_seconds=300)
+    changes = list(of_run(wanted, device, None))
+    before = [change.get() for change, _ in changes]
+    for change, value in changes:
+        change.set(value)
+    policy = tmp_path / "sys" / POLICY
+    assert policy.read_text() == "med_power_with_dipm"
+    assert (tmp_path / "timer").read_text().strip() == "60"
+    for (change, _), value in zip(changes, before, strict=True):
+        change.set(value)
+    assert policy.read_text() == "max_performance"
+    assert (tmp_path / "timer").read_text().strip() == "0"
+
+
+def test_what_a_port_or_drive_does_not_have_is_refused_by_name(tmp_path: Path) -> None:
+    bare = sata(tmp_path / "a", tmp_path / "sda", policy=None).device
+    with pytest.raises(HostStateError, match="link_power_policy"):
+        list(of_run(resting(link_power_policy="min_power"), bare, None))
+    flash = sata(tmp_path / "b", tmp_path / "sda", rotates=False).device
+    with pytest.raises(DriveError, match="standby_timer_seconds"):
+        list(of_run(resting(standby_timer_seconds=300), flash, None))
+    nvme = host(tmp_path / "c").device
+    with pytest.raises(HostStateError, match="link_power_policy"):
+        list(of_run(resting(link_power_policy="min_power"), nvme, None))
+
+
+def test_a_level_of_power_management_holds_for_the_whole_campaign(tmp_path: Path) -> None:
+    device = sata(tmp_path / "sys", tmp_path / "sda").device
+    plan = Plan.model_construct(host=HostPlan(apm_level=254))
+    found = [change.command(value) for change, value in of_campaign(plan, [], device, None, False)]
+    assert found == [f"hdparm -B 254 {tmp_path / 'sda'}"]
