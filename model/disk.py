@@ -41,22 +41,33 @@ MEAN_OVER_OUTER = 0.5 * (1.0 + INNER_OVER_OUTER)
 radius r, so the mean time of a byte is the integral of r (1 / r) over that of r."""
 
 
-def seek_seconds(
-    track_to_track: float, average: float, share: Floats | float = 1.0
-) -> Floats | float:
-    """Mean seek between random places within a share of the stroke, s.
+def rotation_seconds(rpm: float) -> float:
+    """Mean wait for the platter: half a revolution, s."""
+    return 30.0 / rpm
+
+
+_STEPS = 400
+"""Places and angles at which the distribution of a single positioning is taken."""
+
+
+def positioning_quantiles(
+    track_to_track: float, average: float, rpm: float, levels: Floats
+) -> Floats:
+    """Quantiles of seek and rotation of a request to a random place, s, shape as `levels`.
+
+    Distances between random places have the density 2 (1 - d); angles are all alike likely.
 
     Args:
         track_to_track: Seek to the next track, s.
         average: Between random places of the whole disk, s.
-        share: Of the stroke that is used, 0 to 1.
+        rpm: Revolutions a minute.
+        levels: From 0 to 1.
     """
-    return track_to_track + (average - track_to_track) * np.sqrt(share)
-
-
-def rotation_seconds(rpm: float) -> float:
-    """Mean wait for the platter: half a revolution, s."""
-    return 30.0 / rpm
+    share = (np.arange(_STEPS) + 0.5) / _STEPS
+    apart = 1.0 - np.sqrt(1.0 - share)
+    seek = track_to_track + (average - track_to_track) / MEAN_ROOT * np.sqrt(apart)
+    turn = 2.0 * rotation_seconds(rpm) * share
+    return np.asarray(np.quantile(np.add.outer(seek, turn), levels))
 
 
 def queued_share(commands: Floats) -> Floats:

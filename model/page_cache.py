@@ -32,8 +32,12 @@ COPY_SECONDS_PER_BYTE = 0.25e-9
 4 KiB (assumption)."""
 
 
-def as_flushed(point: Mapping[str, Any]) -> dict[str, Any]:
+def as_flushed(point: Mapping[str, Any], *, disk: bool = False) -> dict[str, Any]:
     """The configuration that reaches the drive, without the column `buffered`.
+
+    The flusher writes the dirty pages of a file in the order of their addresses (write_cache_pages
+    in mm/page-writeback.c). Where random writes cover a file that fits into memory no gaps are
+    left: to a disk they are sequential. An SSD does not care.
 
     Reads are left as they are: what a cache already holds is no question of the drive.
     """
@@ -41,6 +45,8 @@ def as_flushed(point: Mapping[str, Any]) -> dict[str, Any]:
     if not point.get("buffered") or seen.get("operation") != "write":
         return seen
     size = int(seen.get("request_bytes", 4096))
+    if disk:
+        seen["pattern"] = "sequential"
     if seen.get("pattern") == "sequential" or size > MERGED_BYTES:
         seen["request_bytes"] = MERGED_BYTES
     # the flusher's own way down: asynchronous, one thread

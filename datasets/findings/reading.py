@@ -14,7 +14,7 @@ from iojoule.datasets.errors import InputError
 from iojoule.datasets.findings.finding import Paper
 from iojoule.datasets.schema import validation_error
 
-FROZEN_SHA256 = "28571ff6a765bf1f8988aef8754d4a9b2440da381b08ab06e10ffe6c845fe238"
+FROZEN_SHA256 = "5566a0910159be7f2af3ae0bf62ea5234e615e756b5397aa7435e1d1a31c924b"
 """SHA-256 over the papers' files in order of name, as they stood before any model was judged."""
 
 

@@ -41,9 +41,9 @@ from iojoule.model.curve import log_smooth_max
 from iojoule.model.device_power import PARAMETERS
 from iojoule.model.disk import (
     QUEUE_EXPONENT,
+    positioning_quantiles,
     queued_share,
     rotation_seconds,
-    seek_seconds,
 )
 from iojoule.model.prior.disk_facts import SETTLE_SECONDS, DiskFacts, Known
 from iojoule.model.prior.surfaces import (
@@ -115,9 +115,7 @@ def _service(disk: DiskFacts, operation: Operation, pattern: Pattern) -> _Servic
     seek = disk.write_seek if writes else disk.seek
     positioning = 0.0
     if pattern is Pattern.RANDOM:
-        positioning = float(
-            seek_seconds(disk.track_to_track.value, seek.value, disk.span)
-        ) + rotation_seconds(disk.rpm.value)
+        positioning = seek.value + rotation_seconds(disk.rpm.value)
     return _Service(positioning, size / disk.mean_rate, answer, WRITE_QUEUE if writes else 1.0)
 
 
@@ -147,7 +145,7 @@ def _surface(
         transfer_bytes_per_second=_digits([disk.mean_rate])[0],
         access_unit_bytes=4096,
         relative_sd=0.3,
-        tails=_tails(pattern),
+        tails=_tails(disk, operation, pattern),
         residual=_queueing(disk, service, unloaded, capacity, pattern),
         hulls={"none": Hull(normals=[], offsets=[], fixed=(None, None, None))},
         widths=[
@@ -176,9 +174,7 @@ def _queueing(
         share = np.minimum(queued_share(flying), service.queue**-QUEUE_EXPONENT)
         seconds = flying * (service.positioning * share + service.transfer)
     else:
-        arm = float(
-            seek_seconds(disk.track_to_track.value, disk.seek.value, disk.span)
-        ) + rotation_seconds(disk.rpm.value)
+        arm = disk.seek.value + rotation_seconds(disk.rpm.value)
         chunk = np.maximum(size, READ_AHEAD_BYTES)
         between = np.where(jobs > 0, arm * queued_share(np.exp2(jobs)) * size / chunk, 0.0)
         seconds = np.exp(
@@ -203,17 +199,19 @@ Quantile = Literal["p50", "p99", "p999"]
 TAIL_SD: dict[Quantile, float] = {"p50": 0.15, "p99": 0.35, "p999": 0.5}
 """Log sd of a percentile around the law below."""
 
-FAR_TAIL: dict[Quantile, tuple[float, float]] = {"p99": (0.7, 1.0), "p999": (0.85, 2.0)}
-"""Excess over the mean in single services: alone, and for each other command that the disk may take
-first. Alone it follows from the mechanics: seek and rotation of a disk of 8.5 ms and 7,200 rpm have
-their 99th percentile at 1.7 and their 99.9th at 1.85 of the mean. Shortest access time first leaves
+FAR_TAIL: dict[Quantile, tuple[float, float]] = {"p99": (0.99, 1.0), "p999": (0.999, 2.0)}
+"""Level of a percentile, and its excess over the mean for each other command that the disk may take
+first, in single services. Alone it follows from the mechanics. Shortest access time first leaves
 far requests waiting: assumption, three times the mean at depth 32."""
 
 SEQUENTIAL_TAIL: dict[Quantile, float] = {"p99": 0.5, "p999": 1.2}
 """Log of the percentile over the mean: tracks and heads change on the way (assumption)."""
 
 
-def _tails(pattern: Pattern) -> list[Tail]:
+def _tails(disk: DiskFacts, operation: Operation, pattern: Pattern) -> list[Tail]:
+    seek = disk.write_seek if operation is Operation.WRITE else disk.seek
+    mean = seek.value + rotation_seconds(disk.rpm.value)
+
     def tail(name: Quantile, intrinsic: float, each: float | None) -> Tail:
         return Tail(
             quantile=name,
@@ -227,7 +225,11 @@ def _tails(pattern: Pattern) -> list[Tail]:
     found = [tail("p50", -0.02, None)]
     for name in FAR_TAIL:
         if pattern is Pattern.RANDOM:
-            found.append(tail(name, *FAR_TAIL[name]))
+            level, each = FAR_TAIL[name]
+            far = positioning_quantiles(
+                disk.track_to_track.value, seek.value, disk.rpm.value, np.array([level])
+            )
+            found.append(tail(name, float(far[0]) / mean - 1.0, each))
         else:
             found.append(tail(name, SEQUENTIAL_TAIL[name], None))
     return found
@@ -285,8 +287,8 @@ def _doubt(
 def disk_power(disk: DiskFacts, source: str) -> DevicePower:
     """The law with its covariance; evidence is the data sheet."""
     idle, rate = disk.idle.value, disk.mean_rate
-    arm = float(seek_seconds(disk.track_to_track.value, disk.seek.value, disk.span))
-    settling = float(seek_seconds(disk.track_to_track.value, disk.write_seek.value, disk.span))
+    arm = disk.seek.value
+    settling = disk.write_seek.value
     risen = max(disk.seek_watts.value - idle, 0.05 * idle)
     # sorted writes move the arm for as little of their time as a full queue does
     settling *= WRITE_QUEUE**-QUEUE_EXPONENT

@@ -7,7 +7,7 @@ expected of disks of its width, 3.5 or 2.5 inches.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from iojoule.datasets.catalogue import Drive, Fact
 from iojoule.model.disk import MEAN_OVER_OUTER
@@ -54,9 +54,9 @@ EXPECTED = {
 }  # fmt: skip
 """Medians over the catalogue's disks of that width (idle 3.5: 7.5, 5.33, 9.3, 6.39, 5.2 and 4.5 W;
 standby 1.0, 1.06, 0.8 and 1.0 W; seeking 12.5 / 7.5 and 12.6 / 9.3 less its 20 % idle; spin-up 25.5
-/ 7.5, 18.2 / 5.33, 25.5 / 9.3). Transfer over idle: 8.1 / 6.4 W (WD Re technical reference
-2679-771339, table 2.4.2) for 3.5; for 2.5 sequential reads draw up to 12 % more than random ones
-(001-109)."""
+/ 7.5, 18.2 / 5.33, 25.5 / 9.3), at the rpm beside them. Transfer over idle: 8.1 / 6.4 W (WD Re
+technical reference 2679-771339, table 2.4.2) for 3.5; for 2.5 the same electronics on a smaller
+motor are taken for more of it (assumption)."""
 
 RATE = (1.5e8, 0.3)
 """Rate of the first track of a disk of 2 TB at 7,200 rpm, bytes/s, and log sd: assumption; it grows
@@ -75,8 +75,16 @@ SPIN_UP_SECONDS = (5.2, 0.5)
 READY_SECONDS = 1.0
 """From full speed to ready: load the heads, read the calibration (assumption)."""
 
-SPIN_DOWN_SECONDS = (10.0, 0.5)
-"""Of 004-059 ("up to 10 seconds" for both), and 12 to 20 s at the most in data sheets."""
+SPIN_DOWN_SECONDS = (11.0, 0.4)
+"""Data sheets allow 12 s (Seagate Barracuda 7200.8) to 20 s (Constellation ES.2) at the most."""
+
+ROTATION_EXPONENT, ROTATION_SHARE = 2.8, 0.7
+"""Watts that keep platters turning grow as rpm^2.8 (windage; Gurumurthi, Sivasubramaniam and
+Natarajan, ISCA 2005); they are about so much of the idle power, electronics the rest
+(assumption)."""
+
+IDLE_OF_LABEL = 0.6
+"""Idle power over what the label states, which has to feed the start: at most (assumption)."""
 
 SPIN_UP_MEAN_OVER_PEAK = 0.76
 """3.8 W from power on to ready over a peak of 5.0 W (Hitachi Travelstar 5K320, table 14)."""
@@ -110,11 +118,7 @@ class Known:
 
 @dataclass(frozen=True)
 class DiskFacts:
-    """The mechanics and watts of one disk; SI units.
-
-    Attributes:
-        span: Share of the stroke that requests go to.
-    """
+    """The mechanics and watts of one disk; SI units."""
 
     rpm: Known
     seek: Known
@@ -132,16 +136,11 @@ class DiskFacts:
     spin_down_seconds: Known
     cycles: Known
     cache_bytes: Known | None
-    span: float = 1.0
 
     @property
     def mean_rate(self) -> float:
         """Bytes a second over the whole disk."""
         return MEAN_OVER_OUTER * self.outer_rate.value
-
-    def within(self, working_set_bytes: float, capacity_bytes: float) -> DiskFacts:
-        """The same disk with all requests in a part of it."""
-        return replace(self, span=min(working_set_bytes / capacity_bytes, 1.0))
 
 
 def disk_facts(drive: Drive) -> DiskFacts:
@@ -165,7 +164,12 @@ def disk_facts(drive: Drive) -> DiskFacts:
     capacity = drive.fact("capacity")
     size = 2e12 if capacity is None else float(capacity.value)
     rate = RATE[0] * (size / 2e12) ** 0.25 * rpm.value / 7200.0
-    idle = of(("idle_power",), TYPICAL_SD, group.idle)
+    turning = (rpm.value / group.rpm[0]) ** ROTATION_EXPONENT
+    typical = group.idle[0] * (1.0 - ROTATION_SHARE + ROTATION_SHARE * turning)
+    label = drive.fact("rated_power")
+    if label is not None:
+        typical = min(typical, IDLE_OF_LABEL * float(label.value))
+    idle = of(("idle_power",), TYPICAL_SD, (typical, group.idle[1]))
     if idle.fact is None and (low := drive.fact("idle_power_low")) is not None:
         # heads unloaded; a tenth more with them on track (Travelstar 5K320: 0.55 and 0.8 W)
         idle = Known(1.1 * float(low.value), TYPICAL_SD, low)
@@ -173,7 +177,7 @@ def disk_facts(drive: Drive) -> DiskFacts:
     rest = rest if rest.fact is not None else idle
     seeking = _seek_watts(drive, idle, seek, group)
     transfer = (idle.value * group.transfer_ratio[0], math.hypot(idle.sd, group.transfer_ratio[1]))
-    most = drive.fact("measured_power_max")
+    most = drive.fact("measured_power_max") or label
     if most is not None:
         transfer = (min(transfer[0], float(most.value)), transfer[1])
     return DiskFacts(
@@ -223,7 +227,10 @@ def _seek_watts(drive: Drive, idle: Known, seek: Known, group: Expected) -> Know
         if most is not None and float(most.value) > idle.value:
             return Known(float(most.value), TYPICAL_SD, most)
     ratio, sd = group.seek_ratio
-    return Known(idle.value * ratio, math.hypot(idle.sd, sd), None, "over idle as other disks")
+    watts, label = idle.value * ratio, drive.fact("rated_power")
+    if label is not None:
+        watts = min(watts, float(label.value))
+    return Known(watts, math.hypot(idle.sd, sd), None, "over idle as other disks")
 
 
 def _spin_up_seconds(drive: Drive) -> Known:

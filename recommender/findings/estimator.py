@@ -122,7 +122,7 @@ class Estimator:
         known = used_columns(profile)
         self.standing = {k: v for k, v in (standing or {}).items() if k in known}
         self.unmeasured = profile.recipe == FACTS_RECIPE
-        sata = profile.interface == "sata"
+        sata = profile.interface == "sata" and not profile.is_disk
         # log of what writes of several commands lose, and its sd; a measured surface knows
         self.write_loss = large_write_loss(without) if sata and self.unmeasured else (0.0, 0.0)
         self.predictor = Predictor(profile)
@@ -144,8 +144,9 @@ class Estimator:
         ]
 
     def _bench(self, points: Sequence[Point], quantities: Sequence[str]) -> _Bench:
-        seen = [self.standing | said.as_columns(point) for point in points]
-        if self.unmeasured:  # a measured surface knows large requests as they were run
+        disk = self.profile.is_disk
+        seen = [self.standing | said.as_columns(point, disk=disk) for point in points]
+        if self.unmeasured and not disk:  # a measured surface knows large requests as they were run
             seen = [said.split_parts(point, quantities) for point in seen]
         columns = _columns(seen, quantities)
         frame, _ = make_frame(self.profile, columns, len(points))

@@ -67,6 +67,21 @@ class Facts:
         found = _of(power.idle_watts[state])
         return sata_link.at(found, points[0].get("sata_link_state"))
 
+    def standby(self, points: Sequence[Point]) -> Estimate:
+        """Power of a disk whose platters stand still."""
+        idle = self.profile.idle
+        if idle is None or idle.standby is None:
+            raise UnansweredError("standby of a disk")
+        return _of(idle.standby.watts)
+
+    def spin_transition(self, points: Sequence[Point]) -> Estimate:
+        """Seconds that the slower of stopping and starting takes a disk."""
+        idle = self.profile.idle
+        if idle is None or idle.standby is None:
+            raise UnansweredError("standby of a disk")
+        slower = max((idle.standby.entry_seconds, idle.standby.exit_seconds), key=lambda p: p.value)
+        return replace(_of(slower), own=slower.sd)  # the sd is in log units
+
     def idle_at_the_wall(self, points: Sequence[Point]) -> Estimate:
         """What the plug draws less without the idle drive: its watts, its port's and the losses."""
         own = self.idle(points)
@@ -275,6 +290,8 @@ ANSWERS: dict[str, Callable[[Facts, Sequence[Point]], Estimate]] = {
     "apst_idle_over_transition_latency": Facts.apst_wait,
     "rated_write_bytes_per_second": Facts.rated_write,
     "system_dynamic_power_range": Facts.system_range,
+    "standby_power_watts": Facts.standby,
+    "spin_transition_seconds": Facts.spin_transition,
     "standby_transition_seconds": lambda facts, points: sata_link.transition(),
 }
 """Quantities by name; a further one is one line here."""

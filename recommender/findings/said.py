@@ -90,9 +90,9 @@ def split_parts(point: Point, quantities: Sequence[str]) -> dict[str, Any]:
     return seen if engine is None else {**seen, "engine": engine}
 
 
-def as_columns(point: Point) -> dict[str, Any]:
+def as_columns(point: Point, *, disk: bool = False) -> dict[str, Any]:
     """The columns of a configuration that stand for what a finding says."""
-    seen = as_flushed(point)
+    seen = as_flushed(point, disk=disk)
     for name in (*NO_EFFECT, "aligned"):
         seen.pop(name, None)
     return seen

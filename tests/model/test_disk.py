@@ -29,11 +29,14 @@ def test_a_whole_disk_is_read_at_the_mean_rate_over_its_bytes() -> None:
     assert 1.0 / seconds == pytest.approx(disk.MEAN_OVER_OUTER, rel=1e-4)
 
 
-@given(st.floats(1e-6, 1.0), st.floats(1e-6, 1.0))
-def test_shorter_strokes_never_take_longer(one: float, other: float) -> None:
-    near, far = sorted((one, other))
-    assert disk.seek_seconds(0.001, 0.009, near) <= disk.seek_seconds(0.001, 0.009, far)
-    assert disk.seek_seconds(0.001, 0.009, 1.0) == pytest.approx(0.009)
+@given(st.floats(0.0005, 0.003), st.floats(0.004, 0.02), st.floats(4200.0, 15000.0))
+def test_quantiles_lie_between_the_shortest_and_the_longest(
+    track: float, average: float, rpm: float
+) -> None:
+    low, mid, high = disk.positioning_quantiles(track, average, rpm, np.array([0.001, 0.5, 0.999]))
+    full = track + (average - track) / disk.MEAN_ROOT
+    assert track <= low <= mid <= high <= full + 2 * disk.rotation_seconds(rpm)
+    assert mid == pytest.approx(average + disk.rotation_seconds(rpm), rel=0.12)
 
 
 def test_queueing_stops_at_what_a_sata_drive_takes() -> None:
