@@ -35,6 +35,7 @@ from iojoule.model.episodes import Episodes, episodes
 from iojoule.model.frame import PATTERNS, make_frame
 from iojoule.model.interval import Interval
 from iojoule.model.predictor import Predictor
+from iojoule.model.rest_timeline import Resting, unchanging
 
 Floats = NDArray[np.float64]
 
@@ -120,6 +121,9 @@ def follow(
             the time line is empty or too long; says which.
     """
     profile = predictor.profile
+    if profile.is_disk and profile.write_state is None:
+        profile = profile.model_copy(update={"write_state": unchanging(profile)})
+        predictor = Predictor(profile)
     if profile.device_power is None or profile.write_state is None:
         raise InputError(
             f"{profile.model_name}: a time line needs the power of the drive and its write state, "
@@ -197,7 +201,9 @@ class _Runs:
         self.joules_per_byte = np.maximum(joules[0] + self.work * joules_sd[0], 0.0)
         self.base_watts = float(device_power.base_watts(power, frame.power_state)[0])
         idle, idle_sd = device_power.idle_watts(power, frame.background_state)
-        self.idle_watts = np.maximum(idle[0] + self.fast_watts * idle_sd[0], 0.0)
+        self.rest = Resting.of(predictor.profile, frame)
+        awake = np.maximum(idle[0] + self.fast_watts * idle_sd[0], 0.0)
+        self.idle_watts = self.rest.idle_watts(awake)
         began = columns.get("host_bytes_written_since_purge") or 0.0
         self.cache = np.full(DRAWS + 1, float(began))
         self.most = place.value * np.exp(draws[:, 0] * place.sd / place.value)
@@ -226,6 +232,9 @@ class _Runs:
                 base = np.maximum(self.base_watts, self.idle_watts)
                 power = busy * power + (1.0 - busy) * np.minimum(base, power)
                 now = busy * now
+            starting, watts_up = self.rest.spinning_up(step)
+            now = (1.0 - starting) * now
+            power = (1.0 - starting) * power + starting * watts_up
             self.owed = np.minimum(self.owed + step * now, self.most)
             collecting.append(self.collecting)
             self._fill(step, now, now / rate[:, 0])
@@ -317,14 +326,17 @@ class _Runs:
         """Fold the cache back, and do what else is owed."""
         watts, caches, background = [], [], []
         self.collecting = np.zeros(DRAWS + 1, dtype=bool)
+        quiet = 0.0
         for step in steps:
+            idle = self.rest.watts(self.idle_watts, quiet, step)
+            quiet += step
             needed = self.seconds_per_byte * self.owed
             busy = np.minimum(needed / step, 1.0) if needed.any() else np.zeros_like(needed)
             with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
                 left = np.nan_to_num(1.0 - step / needed, nan=1.0, neginf=0.0)
             left = np.clip(left, 0.0, 1.0)
             done = self.owed * (1.0 - left)
-            watts.append(self.idle_watts + done * self.joules_per_byte / step)
+            watts.append(idle + done * self.joules_per_byte / step)
             self.cache, self.owed = self.cache * left, self.owed * left
             caches.append(self.cache)
             background.append(busy)
