@@ -24,7 +24,6 @@ from iojoule.model.fitting.recipe import Recipe, generic_recipe
 from iojoule.model.prior.cache import expected_writes
 from iojoule.model.prior.disk import (
     WHOLE_REQUEST_BYTES,
-    cache_parameter,
     disk_entries,
     disk_idle,
     disk_mixes,
@@ -228,11 +227,11 @@ def disk_profile(drive: DriveFacts, disk: DiskFacts) -> DeviceProfile:
         system_power=None,
         ladder=Ladder(entries=entries),
         idle=disk_idle(disk, sata=bool(drive.sata)),
-        write_buffer_bytes=cache_parameter(disk),
         rating=drive.rating,
         gaps=[
             NOBODY_MEASURED,
             "CPU and wall power: they belong to a host; measure it",
+            "the writes that its cache holds: latencies are those once it is full",
             "shingled tracks, defects and other work of its own: as a disk that has none of it",
         ],
     )

@@ -375,6 +375,10 @@ _NEXT = {
     "outer_rate": "sequential reads of 1 MiB",
     "idle": "ten minutes idle with a power sensor (iojoule measure characterise)",
     "standby": "ten minutes in standby (hdparm -y) with a power sensor",
+    "spin_up_seconds": "a read after `hdparm -y`, timed",
+    "spin_up_watts": "a read after `hdparm -y`, with a power sensor",
+    "spin_down_seconds": "`hdparm -y`, with a power sensor",
+    "cycles": "rated starts and stops in the disk's data sheet",
 }
 
 
@@ -404,20 +408,6 @@ def disk_entries(disk: DiskFacts) -> list[LadderEntry]:
             )
         )
     return found
-
-
-def cache_parameter(disk: DiskFacts) -> Parameter | None:
-    """Bytes that the disk answers before its platters have taken them; half of its cache."""
-    if disk.cache_bytes is None:
-        return None
-    return Parameter(
-        name="write_buffer_bytes",
-        value=0.5 * disk.cache_bytes.value,
-        sd=0.5,
-        unit="bytes",
-        evidence=Evidence.DATASHEET,
-        source=disk.cache_bytes.source,
-    )
 
 
 def _watts(name: str, known: Known) -> Parameter:
