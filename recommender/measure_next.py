@@ -16,6 +16,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from iojoule.datasets.links import Interface
 from iojoule.model.predictor import NORMAL_90
 from iojoule.model.sensitivity import Gradients
 from iojoule.recommender.adaptive.normal import Normal
@@ -86,7 +87,7 @@ def measure_next(
         runs=runs,
         repeats=REPEATS,
         run_relative_sd=RUN_RELATIVE_SD,
-        command=_command(scope, writes=writes),
+        command=_command(scope, details.layout.profile.interface, writes=writes),
     )
 
 
@@ -151,8 +152,9 @@ def _after(known: _Known, named: list[int]) -> list[int]:
     return named
 
 
-def _command(scope: Scope, *, writes: bool) -> str:
-    parts = ["iojoule measure run --drive /dev/nvmeXn1", f"--plan {PLAN}", "--power SENSOR"]
+def _command(scope: Scope, interface: Interface | None, *, writes: bool) -> str:
+    node = "/dev/sdX" if interface in ("sata", "sas") else "/dev/nvmeXn1"
+    parts = [f"iojoule measure run --drive {node}", f"--plan {PLAN}", "--power SENSOR"]
     if scope is Scope.DEVICE_CPU:
         parts.append("--rapl-root /sys/class/powercap")
     if writes:
