@@ -17,7 +17,7 @@ from iojoule.datasets.measured_drive import MeasuredDrive, read_measured_drive
 from iojoule.datasets.profile import DeviceProfile, SourceRecord
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset, read_dataset
-from iojoule.datasets.vocabulary import Evidence
+from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model.fitting.build import (
     Contributed,
     contributed_rows,
@@ -35,7 +35,7 @@ from iojoule.model.fitting.recipe import (
     shipped_recipes,
 )
 from iojoule.model.fitting.selection import select
-from iojoule.model.fitting.state_residual import with_state_residuals
+from iojoule.model.fitting.state_residual import mixes_left_out, with_state_residuals
 from iojoule.model.fitting.validity import valid_for
 from iojoule.model.fitting.write_buffer import with_write_buffer
 from iojoule.model.prior.build import completed_with_facts
@@ -196,9 +196,21 @@ def fit_measured(
     expected = Expectation(facts, recipe, rows)
     recipe = expected.power_recipe(rows)
     profile = fit_profile(recipe, rows, sources, priors_of=expected.priors)
+    notes += _notes_on_mixes(profile, rows)
     whole = with_state_residuals(expected.completed(profile), rows)
     whole = with_write_buffer(whole, rows)
     return Fitted(whole.model_copy(update={"flush": selected.flush, "rating": facts.rating}), notes)
+
+
+def _notes_on_mixes(profile: DeviceProfile, measurements: Sequence[Measurement]) -> list[str]:
+    """How many mixes were measured and learned from, and why others were not."""
+    mixes = sum(one.workload.operation is Operation.MIXED for one in measurements)
+    if not mixes:
+        return []
+    left_out = mixes_left_out(profile, measurements)
+    said = f"{mixes - left_out.total()} of {mixes} measured mixes say what mixing does"
+    why = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
+    return [f"{said}; left out: {why}" if why else said]
 
 
 def dataset_paths(paths: Sequence[Path]) -> list[Path]:

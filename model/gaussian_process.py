@@ -55,6 +55,8 @@ class GaussianProcess:
         start: Hyperparameters to begin the search at, for instance those of fewer data.
         least_sd: Least amplitude of the smooth part, in the units of the values: for residuals of
             a law that was fitted to the same values, which are smaller than elsewhere.
+        extent: Shape (n,), by which everything but the noise is multiplied: for values that vanish
+            where it is 0. Few values then say nothing of their level, which is 0.
     """
 
     def __init__(
@@ -63,20 +65,29 @@ class GaussianProcess:
         values: Floats,
         start: Hyperparameters | None = None,
         least_sd: float = 0.0,
+        extent: Floats | None = None,
     ) -> None:
         self._x = inputs
-        self._level = float(values.mean())
-        self._scale = max(float(values.std()), 1e-3)
+        self._extent = np.ones(len(values)) if extent is None else extent
+        self._level = float(values.mean()) if extent is None else 0.0
+        spread = values.std() if extent is None else np.hypot(values, least_sd).max()
+        self._scale = max(float(spread), 1e-3)
         self._y = (values - self._level) / self._scale
         noise_prior = (NOISE_PRIOR[0] - np.log(self._scale), NOISE_PRIOR[1])
         step = -(-len(values) // SEARCH_MAX)
-        search = _Search(inputs[::step], self._y[::step], noise_prior, least_sd / self._scale)
+        search = _Search(
+            inputs[::step],
+            self._y[::step],
+            noise_prior,
+            least_sd / self._scale,
+            self._extent[::step],
+        )
         theta = search.mode(start, self._scale)
         self._theta = theta
         self.hyperparameters = Hyperparameters(
             float(theta[0]), tuple(theta[1:-1].tolist()), float(theta[-1] + np.log(self._scale))
         )
-        covariance = self._prior(inputs, inputs)
+        covariance = self._prior(inputs, inputs) * np.outer(self._extent, self._extent)
         covariance[np.diag_indices_from(covariance)] += np.exp(2 * theta[-1]) + _JITTER
         self._factor = cho_factor(covariance, lower=True)
         self._alpha = cho_solve(self._factor, self._y)
@@ -92,20 +103,22 @@ class GaussianProcess:
         own = self._prior(inputs, inputs) - half.T @ half
         return mean, self._scale**2 * own
 
-    def marginal(self, inputs: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance of the noise-free values, each of shape (m,)."""
-        mean, half = self._seen(inputs)
+    def marginal(self, inputs: Floats, extent: Floats | float = 1.0) -> tuple[Floats, Floats]:
+        """Mean and variance of the noise-free values at extents, each of shape (m,)."""
+        mean, half = self._seen(inputs, extent)
         own = np.exp(2 * self._theta[0]) + CONSTANT_SD**2
         own = own + SLOPE_SD**2 * ((inputs - 0.5) ** 2).sum(axis=1)
+        own = own * np.square(extent)
         return mean, self._scale**2 * (own - (half**2).sum(axis=0))
 
     def _prior(self, a: Floats, b: Floats) -> Floats:
         smooth = _matern(_distance(a, b, np.exp(self._theta[1:-1])))
         return np.asarray(np.exp(2 * self._theta[0]) * smooth + _linear(a, b))
 
-    def _seen(self, inputs: Floats) -> tuple[Floats, Floats]:
+    def _seen(self, inputs: Floats, extent: Floats | float = 1.0) -> tuple[Floats, Floats]:
         """Mean, and the factor whose square the data take off the prior covariance."""
-        cross = self._prior(inputs, self._x)
+        here = np.broadcast_to(extent, len(inputs))
+        cross = self._prior(inputs, self._x) * np.outer(here, self._extent)
         half = solve_triangular(self._factor[0], cross.T, lower=True)
         return self._level + self._scale * (cross @ self._alpha), half
 
@@ -141,10 +154,17 @@ class _Search:
     """The posterior density of the hyperparameters, and its mode."""
 
     def __init__(
-        self, x: Floats, y: Floats, noise_prior: tuple[float, float], least: float = 0.0
+        self,
+        x: Floats,
+        y: Floats,
+        noise_prior: tuple[float, float],
+        least: float = 0.0,
+        extent: Floats | None = None,
     ) -> None:
         self._y = y
-        self._linear = _linear(x, x)
+        by = np.ones(len(y)) if extent is None else extent
+        self._extent = np.outer(by, by)
+        self._linear = _linear(x, x) * self._extent
         self._squares = (x[:, None, :] - x[None, :, :]) ** 2
         d = x.shape[1]
         priors = [AMPLITUDE_PRIOR, *[LENGTH_PRIOR] * d, noise_prior]
@@ -172,7 +192,7 @@ class _Search:
     def _covariance(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         lengths = np.exp(theta[1:-1])
         distance = np.sqrt(self._squares @ lengths**-2.0)
-        smooth = np.exp(2 * theta[0]) * _matern(distance)
+        smooth = np.exp(2 * theta[0]) * _matern(distance) * self._extent
         total = smooth + self._linear
         total[np.diag_indices_from(total)] += np.exp(2 * theta[-1]) + _JITTER
         return total, smooth, distance
@@ -188,7 +208,7 @@ class _Search:
         gradient = np.empty_like(theta)
         gradient[0] = np.sum(weight * smooth)
         slope = np.exp(2 * theta[0]) * (5 / 3) * (1 + _SQRT5 * distance)
-        slope *= np.exp(-_SQRT5 * distance) * weight
+        slope *= np.exp(-_SQRT5 * distance) * weight * self._extent
         gradient[1:-1] = (
             0.5 * np.einsum("ij,ijd->d", slope, self._squares) * np.exp(-2 * theta[1:-1])
         )

@@ -5,9 +5,9 @@ beside that, at their very place or near it, stands in a table by state, and shi
 answer: log value = model + residual. Where the table has a knot's neighbourhood, its standard
 deviation takes the place of the model's.
 
-A mix has tables of its own for the shares of reads that were measured, beside what the model makes
-of reads and writes. Between two shares the residual goes straight from one to the other; at the
-ends, where nothing is mixed, it is none.
+A mix has tables of its own for several shares of reads, measured ones among them, beside what the
+model makes of reads and writes. Between two shares the residual goes straight from one to the
+other; at the ends, where nothing is mixed, it is none.
 """
 
 from __future__ import annotations
@@ -29,10 +29,6 @@ from iojoule.model.surface import Points, TableLookup
 
 SD_PER_OCTAVE = 0.1
 """Log sd that an octave beyond the outermost runs adds."""
-
-SD_PER_SHARE = 0.5
-"""Log sd by which mixes of all and of no reads may differ beside the model, twice that for tails:
-an assumption. A tenth more or less reads than was measured adds 0.05."""
 
 
 def state_path(path: str, power_state: int) -> str:
@@ -82,13 +78,13 @@ class StateResiduals:
             if table.operation == operation:
                 place = table.places(frame.power_state, code)
                 reached = (place >= 0) & (frame.pattern == table.pattern)
-                if operation == "mixed":
-                    reached &= (frame.read_fraction > 0) & (frame.read_fraction < 1)
+                weight = self._weight(table, frame.read_fraction)
+                if weight is not None:
+                    reached &= weight > 0.0
                 rows = np.flatnonzero(reached)
                 if rows.size:
                     told = table.told(points, place, rows)
-                    weight = self._weight(table, frame.read_fraction[rows])
-                    found.append(told if weight is None else replace(told, weight=weight))
+                    found.append(told if weight is None else replace(told, weight=weight[rows]))
         return found
 
     def least(self, name: str, frame: Frame) -> Floats:
@@ -119,7 +115,7 @@ class StateResiduals:
         every = self.told(frame, points, code, "mixed")
         if not every:
             return
-        total, share_sd = self.mixed_weight(frame, every)
+        total = self.mixed_weight(frame, every)
         before = {name: half.copy() for name, half in result.half_width.items()}
         for name, log_value in result.log_value.items():
             half = (1.0 - total) * before[name]
@@ -130,28 +126,37 @@ class StateResiduals:
                 kept = told.inside & (source == name)
                 learned = np.where(kept, learned, np.maximum(before[name][rows], learned))
                 half[rows] += told.weight * learned
-            beside = NORMAL_90 * share_sd * (2.0 if name in ("p99", "p999") else 1.0)
-            result.half_width[name][:] = np.hypot(half, beside)
+            result.half_width[name][:] = half
         result.put_in_order()
+        between = self._between_measured(frame) & (total > 1.0 - 1e-9)
         for told in every:
             seen = told.inside & (told.values["on_knot"] > 0) & (told.values["measured"] > 0.5)
-            own = told.rows[told.inside & (total[told.rows] > 1.0 - 1e-9)]
-            result.evidence[own] = INTERPOLATED
+            result.evidence[told.rows[told.inside & between[told.rows]]] = INTERPOLATED
             result.evidence[told.rows[seen & (told.weight > 1.0 - 1e-9)]] = MEASURED
 
-    @staticmethod
-    def mixed_weight(frame: Frame, every: Sequence[Told]) -> tuple[Floats, Floats]:
-        """How far tables of mixes count, and the log sd of the distance from what was measured.
+    def _between_measured(self, frame: Frame) -> NDArray[np.bool_]:
+        """Rows whose share of reads lies between measured ones of the pattern; shape (n,)."""
+        found = np.zeros(len(frame), dtype=bool)
+        for pattern in {one.pattern for one in self._loaded}:
+            seen = [
+                one.read_fraction
+                for one in self._loaded
+                if one.pattern == pattern and one.read_fraction is not None and one.is_measured
+            ]
+            if seen:
+                inside = (frame.read_fraction >= min(seen) - 1e-9) & (
+                    frame.read_fraction <= max(seen) + 1e-9
+                )
+                found |= inside & (frame.pattern == pattern)
+        return found
 
-        Returns:
-            The sum of their weights and the sd, each of shape (n,); 0 where no table reaches.
-        """
-        total, distance = np.zeros(len(frame)), np.full(len(frame), np.inf)
+    @staticmethod
+    def mixed_weight(frame: Frame, every: Sequence[Told]) -> Floats:
+        """How far tables of mixes count, shape (n,); 0 where no table reaches."""
+        total = np.zeros(len(frame))
         for told in every:
             total[told.rows] += told.weight
-            away = np.abs(frame.read_fraction[told.rows] - (told.read_fraction or 0.0))
-            distance[told.rows] = np.minimum(distance[told.rows], away)
-        return total, SD_PER_SHARE * total * np.where(np.isfinite(distance), distance, 0.0)
+        return total
 
     def correct(
         self, result: Direction, frame: Frame, points: Points, code: Codes, operation: str
@@ -191,6 +196,7 @@ class _Loaded:
         self.operation = one.operation.value
         self.read_fraction = one.read_fraction
         self.pattern = PATTERNS.index(one.pattern.value)
+        self.is_measured = any(one.table.values.get("measured", []))
         self._lookup = TableLookup(one.table)
         split = [name.rpartition(" ps") for name in one.table.paths]
         states = np.array([int(state) for *_, state in split])

@@ -165,7 +165,7 @@ class PowerModel:
             told for told in tables.told(frame, points, code, "mixed") if "watts" in told.values
         ]
         if mixes:
-            total, own = tables.mixed_weight(frame, mixes)
+            total, own = tables.mixed_weight(frame, mixes), np.zeros(rows)
             log_factor = (1.0 - total) * log_factor
             for told in mixes:
                 log_factor[told.rows] += told.weight * told.values["watts"]

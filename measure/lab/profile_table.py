@@ -17,6 +17,7 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import Operation, Pattern
 from iojoule.model.device_power import active_value
 from iojoule.model.frame import make_frame, operational_states
+from iojoule.model.mixing import extent
 from iojoule.model.predictor import DEVICE_VALUE, Predictor
 from iojoule.sim.physical_options import PowerState
 
@@ -35,6 +36,7 @@ IN_FLIGHT = np.array(
 """Dense, because where the host is the bottleneck the curve has a corner: between two of these its
 line is at most 1 % away."""
 SPREAD_IN_FLIGHT = np.exp2(np.arange(11, dtype=np.float64))
+_MIXED_IN_FLIGHT = 4
 QUANTILES = np.array([0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 0.997, 0.999, 1])
 NARROW = 0.1
 """Half the width of the spread of latencies where the profile knows no percentiles."""
@@ -162,7 +164,12 @@ def table_text(
     """The drive's file: `table`, so many times slower."""
     power = profile.device_power
     assert power is not None
-    factors = {each.pattern: each.latency_factor.value for each in profile.mixed}
+    # the lab's drive knows no share of reads: that of an even mix at a few requests in flight
+    factors = {
+        each.pattern: each.latency_factor.value
+        ** float(extent(0.5, _MIXED_IN_FLIGHT, each.pattern is Pattern.RANDOM))
+        for each in profile.mixed
+    }
     other_ns = slow_down * min(
         values.min() for (operation, *_), values in table.latency_ns.items() if operation == "write"
     )

@@ -4,12 +4,18 @@ The surfaces rest on runs in PS0, the effects of states on few figures each. Eve
 in any state say at their place is the difference between them and that model: a Gaussian process
 over size, requests in flight, jobs, host path and power state. Its level and slopes take what a
 state does as a whole (a base power of its own, one clock for everything), its smooth part what is
-local (a step at the maximum transfer size, a cap that holds on). Runs of mixes say likewise what
-differs from reads and writes that take turns.
+local (a step at the maximum transfer size, a cap that holds on).
+
+Runs of mixes say likewise what differs from the law of mixing (`model.mixing`), in any state and
+however few they are: one process a pattern, with the share of reads f among its inputs, as
+(2 / pi) arcsin sqrt f. What it says is multiplied by `mixed_extent`, 2 sqrt (f (1 - f)), and so
+vanishes where nothing is mixed: few writes among reads (or the reverse) already do much of what an
+even mix does.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -31,11 +37,19 @@ from iojoule.model.prior.surfaces import TAIL_FORM_SD
 from iojoule.model.state_residual import state_path
 
 Floats = NDArray[np.float64]
-Flow = tuple[Operation, Pattern, float | None]
-"""Operation and pattern, and of a mix its share of reads."""
+Flow = tuple[Operation, Pattern]
+Tables = dict[float | None, ResidualTable]
+"""By share of reads; None where nothing is mixed."""
 
 RUNS_MIN = 10
-"""So many runs of an operation and pattern are needed: a process has half a dozen lengths."""
+"""So many runs of an operation and pattern are needed: a process has half a dozen lengths. Mixes
+need none such: what they say beside the law of mixing is pinned at both ends."""
+
+NODES = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""Shares of reads that tables of mixes have beside the measured ones."""
+
+NODES_APART = 0.04
+"""Of those, the ones closer than this to a measured share have no table of their own."""
 
 FORM_LENGTH = 0.5
 """What drives do beside a law changes over half the range of a knob, or of the states: lengths that
@@ -65,13 +79,13 @@ def with_state_residuals(
     effects = [one.ceiling_bytes_per_second.evidence for one in profile.power_state_effects]
     runs = _by_flow(profile, measurements)
     alone = {
-        key: own
-        for key, own in runs.items()
-        if key[2] is None and Evidence.PUBLISHED not in effects
+        flow: own
+        for flow, own in runs.items()
+        if flow[0] is not Operation.MIXED and Evidence.PUBLISHED not in effects
     }
-    mixes = {key: own for key, own in runs.items() if key[2] is not None}
+    mixes = {flow: own for flow, own in runs.items() if flow[0] is Operation.MIXED}
     # what PS0 alone showed is in the new residual too, unless that rests on a part of the runs
-    whole = {key[:2] for key, own in alone.items() if len(own) <= RUNS_MAX}
+    whole = {flow for flow, own in alone.items() if len(own) <= RUNS_MAX}
     surfaces = [
         one.model_copy(update={"residual": None}) if (one.operation, one.pattern) in whole else one
         for one in profile.surfaces
@@ -84,21 +98,29 @@ def with_state_residuals(
     return known if known.state_residuals else profile
 
 
+def mixes_left_out(profile: DeviceProfile, measurements: Sequence[Measurement]) -> Counter[str]:
+    """How many measured mixes `with_state_residuals` does not learn from, by the reason."""
+    return Counter(
+        reason
+        for one in measurements
+        if one.workload.operation is Operation.MIXED
+        and (reason := _left_out(one, profile)) is not None
+    )
+
+
 def _learned(
     known: DeviceProfile, runs: Mapping[Flow, list[Measurement]], names: tuple[str, ...]
 ) -> DeviceProfile:
     """The profile with residuals of these names from these runs, beside what it has."""
-    tables = {
-        (one.operation, one.pattern, one.read_fraction): one.table
-        for one in known.state_residuals or []
-    }
-    for key, own in runs.items():
-        table = _table(known, own, key, names, tables.get(key))
-        if table is not None:
-            tables[key] = table
+    every: dict[Flow, Tables] = {}
+    for one in known.state_residuals or []:
+        every.setdefault((one.operation, one.pattern), {})[one.read_fraction] = one.table
+    for flow, own in runs.items():
+        every[flow] = _tables(known, own, flow, names, every.get(flow, {}))
     found = [
-        StateResidual(operation=key[0], pattern=key[1], read_fraction=key[2], table=table)
-        for key, table in tables.items()
+        StateResidual(operation=flow[0], pattern=flow[1], read_fraction=fraction, table=table)
+        for flow, tables in every.items()
+        for fraction, table in tables.items()
     ]
     return known.model_copy(update={"state_residuals": found or None})
 
@@ -107,92 +129,129 @@ def _by_flow(
     profile: DeviceProfile, measurements: Sequence[Measurement]
 ) -> dict[Flow, list[Measurement]]:
     """Runs by operation and pattern, where there are enough; of pure ones some below PS0."""
-    flows: list[Flow] = [(Operation(one.operation), one.pattern, None) for one in profile.surfaces]
-    flows += sorted(
-        {
-            (one.workload.operation, one.workload.pattern, one.workload.read_fraction)
-            for one in measurements
-            if one.workload.operation is Operation.MIXED
-            and one.workload.mix_dispatch is not MixDispatch.SEPARATED
-            and 0.0 < (one.workload.read_fraction or 0.0) < 1.0
-        }
-    )
-    runs = {flow: [one for one in measurements if _belongs(one, profile, flow)] for flow in flows}
+    runs: dict[Flow, list[Measurement]] = {}
+    for one in measurements:
+        if _left_out(one, profile) is None:
+            flow = one.workload.operation, one.workload.pattern
+            runs.setdefault(flow, []).append(one)
+    pure = [(Operation(one.operation), one.pattern) for one in profile.surfaces]
+    mixed = [(Operation.MIXED, pattern) for pattern in Pattern]
+    # PS0 alone is what the surfaces are fitted to; of mixes nothing else learns
     return {
-        flow: own
-        for flow, own in runs.items()
-        # PS0 alone is what the surfaces are fitted to; of mixes nothing else learns
-        if len(own) >= RUNS_MIN
-        and (flow[2] is not None or any(one.configuration.power_state for one in own))
-    }
+        flow: runs[flow] for flow in mixed + pure
+        if flow in runs
+        and (
+            flow[0] is Operation.MIXED
+            or (
+                len(runs[flow]) >= RUNS_MIN
+                and any(one.configuration.power_state for one in runs[flow])
+            )
+        )
+    }  # fmt: skip
 
 
-def _belongs(one: Measurement, profile: DeviceProfile, flow: Flow) -> bool:
-    """Whether a run tells of a surface: at full speed, cache in play, no more jobs than cores."""
+def _left_out(one: Measurement, profile: DeviceProfile) -> str | None:
+    """Why a run tells nothing of what a drive serves with its cache in play; None where it does."""
     full = profile.write_state.cached_bytes.value if profile.write_state else np.inf
-    seen = one.observations
-    operation, pattern, fraction = flow
-    return (
-        one.workload.operation is operation
-        and one.workload.pattern is pattern
-        and (fraction is None or one.workload.read_fraction == fraction)
-        and one.at_full_speed
-        and one.state.device_state != "collecting"
-        and (one.state.host_bytes_written_since_purge or 0.0) < full
-        and one.configuration.jobs <= (one.conditions.cpu_cores_available or one.configuration.jobs)
-        and bool(seen.iops or seen.latency_mean_ns)
-        and not stands_apart(one.conditions.session_id or one.conditions.series_id or "")
-    )
+    seen, work = one.observations, one.workload
+    if work.operation is Operation.MIXED and work.mix_dispatch is MixDispatch.SEPARATED:
+        return "of reads and writes that do not share the drive's time"
+    if work.operation is Operation.MIXED and not 0.0 < (work.read_fraction or 0.0) < 1.0:
+        return "of reads or writes alone"
+    if not one.at_full_speed:
+        return "below full speed"
+    if one.state.device_state == "collecting" or (
+        (one.state.host_bytes_written_since_purge or 0.0) >= full
+    ):
+        return "of a drive whose cache is full"
+    if one.configuration.jobs > (one.conditions.cpu_cores_available or one.configuration.jobs):
+        return "of more jobs than cores"
+    if not (seen.iops or seen.latency_mean_ns):
+        return "without a rate"
+    if stands_apart(one.conditions.session_id or one.conditions.series_id or ""):
+        return "of sessions that stand apart"
+    return None
 
 
-def _table(
+def mixed_extent(read_fraction: Floats) -> Floats:
+    """How much of what mixes do beside their law there is at shares of reads, 0 to 1."""
+    return np.asarray(2.0 * np.sqrt(read_fraction * (1.0 - read_fraction)))
+
+
+def _node(fraction: float) -> float:
+    """Share of reads of the table that a run belongs to: they differ by chance from run to run."""
+    near = round(fraction, 2 if 0.015 < fraction < 0.985 else 3)
+    return min(max(near, 0.001), 0.999)
+
+
+def _nodes(fractions: Floats) -> list[float]:
+    """Shares of reads that get a table: the measured ones, and `NODES` where none is near."""
+    measured = {_node(float(one)) for one in fractions}
+    between = {node for node in NODES if all(abs(node - one) >= NODES_APART for one in measured)}
+    return sorted(measured | between)
+
+
+def _tables(
     profile: DeviceProfile,
     runs: list[Measurement],
-    key: Flow,
+    flow: Flow,
     names: tuple[str, ...],
-    before: ResidualTable | None,
-) -> ResidualTable | None:
+    before: Tables,
+) -> Tables:
     """Residuals of these names at every octave of the runs' range, beside those of `before`."""
+    mixed = flow[0] is Operation.MIXED
     runs = runs[:: -(-len(runs) // RUNS_MAX)]
     seen = _Places(
         rows_of(runs, host_cores=profile.host.cpu_cores),
         np.array([one.configuration.power_state or 0 for one in runs]),
+        np.array([one.workload.read_fraction for one in runs], dtype=float) if mixed else None,
     )
-    answer = seen.answer(profile, key)
-    residuals = _residuals(profile, answer, seen, runs)
+    answer = seen.answer(profile, flow)
     residuals = {
         name: values
-        for name, values in residuals.items()
-        if name in names and np.isfinite(values).sum() >= RUNS_MIN
+        for name, values in _residuals(profile, answer, seen, runs).items()
+        if name in names and np.isfinite(values).sum() >= (1 if mixed else RUNS_MIN)
     }
     if not residuals:
         return before
     axes = [octaves(column) for column in seen.log2.T]
     grid, blocks = seen.grid(np.array(list(product(*axes))))
+    nodes: list[float | None] = [None] if seen.fraction is None else [*_nodes(seen.fraction)]
     layout = _Layout(seen)
-    at, inputs = layout.inputs(seen), layout.inputs(grid)
-    values = dict(before.values) if before else {}
-    for name, y in residuals.items():
-        if name == "watts":
-            at, inputs = layout.with_law(at, inputs, answer, grid.answer(profile, key))
-        known = np.isfinite(y)
-        process = GaussianProcess(
-            at[known], y[known], least_sd=min(FORM_SD[name], FORM_SD["latency"])
+    found: Tables = {}
+    processes: dict[str, GaussianProcess] = {}
+    for node in nodes:
+        here = grid if node is None else grid.at(node)
+        values = dict(before[node].values) if node in before else {}
+        for name, y in residuals.items():
+            at, inputs = layout.inputs(seen), layout.inputs(here)
+            if name == "watts":
+                asked = here.answer(profile, flow)
+                at, inputs = layout.with_law(at, inputs, answer, asked)
+            known = np.isfinite(y)
+            if name not in processes:
+                processes[name] = _process(name, at[known], y[known], seen.extent(known))
+            process = processes[name]
+            extent = here.extent()
+            mean, variance = process.marginal(inputs, 1.0 if extent is None else extent)
+            sd = max(1.0, process.surprise()) * np.sqrt(np.maximum(variance, 0.0))
+            form = FORM_SD[name] * np.sqrt(unexplained(at[known], inputs, FORM_LENGTH))
+            values[name] = _short(mean)
+            values[f"{name}_sd"] = _short(np.hypot(np.hypot(sd, form), LEAST_SD))
+        measured = set(seen.near(node).places())
+        values["measured"] = [float(place in measured) for place in here.places()]
+        found[node] = ResidualTable(
+            log2_queue_depth=rounded(axes[0]),
+            log2_jobs=rounded(axes[1]),
+            log2_request_bytes=rounded(axes[2]),
+            paths=[state_path(*block) for block in blocks],
+            values=values,
         )
-        mean, variance = process.marginal(inputs)
-        sd = max(1.0, process.surprise()) * np.sqrt(np.maximum(variance, 0.0))
-        values[name] = _short(mean)
-        form = FORM_SD[name] * np.sqrt(unexplained(at[known], inputs, FORM_LENGTH))
-        values[f"{name}_sd"] = _short(np.hypot(np.hypot(sd, form), LEAST_SD))
-    measured = set(seen.places())
-    values["measured"] = [float(place in measured) for place in grid.places()]
-    return ResidualTable(
-        log2_queue_depth=rounded(axes[0]),
-        log2_jobs=rounded(axes[1]),
-        log2_request_bytes=rounded(axes[2]),
-        paths=[state_path(*block) for block in blocks],
-        values=values,
-    )
+    return found
+
+
+def _process(name: str, at: Floats, y: Floats, extent: Floats | None) -> GaussianProcess:
+    return GaussianProcess(at, y, least_sd=min(FORM_SD[name], FORM_SD["latency"]), extent=extent)
 
 
 def _short(values: Floats) -> list[float]:
@@ -202,10 +261,11 @@ def _short(values: Floats) -> list[float]:
 
 @dataclass(frozen=True)
 class _Places:
-    """Where something is measured or asked: n rows, and the power state of each."""
+    """Where something is measured or asked: n rows, power state and share of reads of each."""
 
     rows: Rows
     state: NDArray[np.intp]
+    fraction: Floats | None = None
 
     @property
     def log2(self) -> Floats:
@@ -219,6 +279,21 @@ class _Places:
             (path, int(state), *np.round(where, 4))
             for path, state, where in zip(self.rows.path_keys(), self.state, self.log2, strict=True)
         ]
+
+    def at(self, fraction: float) -> _Places:
+        """The same places at one share of reads."""
+        return replace(self, fraction=np.full(len(self.rows), fraction))
+
+    def near(self, node: float | None) -> _Places:
+        """Those whose share of reads rounds to a node of the tables; all without one."""
+        if self.fraction is None or node is None:
+            return self
+        own = np.array([_node(float(one)) == node for one in self.fraction])
+        return _Places(self.rows.take(own), self.state[own], self.fraction[own])
+
+    def extent(self, which: NDArray[np.bool_] | slice = slice(None)) -> Floats | None:
+        """That of what mixing does, shape (n,); None where nothing is mixed."""
+        return None if self.fraction is None else mixed_extent(self.fraction[which])
 
     def grid(self, log2: Floats) -> tuple[_Places, list[tuple[str, int]]]:
         """Every place of `log2`, shape (m, 3), on each path and in each state that occurs here.
@@ -240,13 +315,13 @@ class _Places:
         )
         return _Places(rows, np.repeat([state for _, state in blocks], len(log2))), blocks
 
-    def answer(self, profile: DeviceProfile, key: Flow) -> Prediction:
+    def answer(self, profile: DeviceProfile, flow: Flow) -> Prediction:
         """What a profile says of the places."""
         columns: dict[str, object] = {name: getattr(self.rows, name) for name in SETTINGS}
         columns |= {"power_state": self.state}
-        columns |= {"operation": key[0].value, "pattern": key[1].value}
-        if key[2] is not None:
-            columns |= {"read_fraction": key[2]}
+        columns |= {"operation": flow[0].value, "pattern": flow[1].value}
+        if self.fraction is not None:
+            columns |= {"read_fraction": self.fraction}
         return Predictor(profile).predict_columns(columns, len(self.rows))[0]
 
 
@@ -291,6 +366,8 @@ class _Layout:
         keys = np.array(places.rows.path_keys(), dtype=object)
         switches = [(keys == one).astype(float) for one in self._paths]
         scaled = (self._in_flight(places) - self._low) / self._span
+        if places.fraction is not None:
+            switches.append(2.0 / np.pi * np.arcsin(np.sqrt(places.fraction)))
         return np.column_stack([scaled, *switches])
 
     @staticmethod

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iojoule.model.band import NORMAL_90
-from iojoule.model.mixing import ABOVE, MOST_APART, PUBLISHED_MEAN, percentile
+from iojoule.model.mixing import ABOVE, MOST_APART, extent, percentile
 from iojoule.model.prediction import Prediction
 from iojoule.model.predictor import Predictor
 from tests.model.known_drive import drive
@@ -114,18 +113,46 @@ def test_percentiles_keep_their_order_at_every_share(pattern: str, size: int, de
     assert (p99 <= p999).all()
 
 
-def test_the_published_factor_holds_where_it_was_published() -> None:
-    effects = {one.pattern.value: one for one in PREDICTOR.profile.mixed}
-    for pattern, effect in effects.items():
-        answer = predicted(
-            [1.0, 0.7, 0.5, 0.3, 0.0], pattern=pattern, request_bytes=16384, queue_depth=4,
-            device_state="cached",
-        )  # fmt: skip
-        latency = answer["latency_mean_ns"].value
-        for place, share in ((1, 0.7), (2, 0.5), (3, 0.3)):
-            turns = share * latency[0] + (1 - share) * latency[4]
-            exponent = share * (1 - share) / PUBLISHED_MEAN
-            factor = effect.latency_factor.value**exponent
-            assert latency[place] == pytest.approx(turns * factor, rel=1e-6)
-        sd = np.log(answer["latency_mean_ns"].high / latency) / NORMAL_90
-        assert sd[1] >= effect.latency_factor.sd
+@settings(max_examples=20, deadline=None)
+@given(
+    pattern=st.sampled_from(["random", "sequential"]),
+    share=st.floats(0.01, 0.99),
+    depth=st.sampled_from([1, 4, 64]),
+)
+def test_a_mix_takes_its_turns_and_longer_by_its_factor(
+    pattern: str, share: float, depth: int
+) -> None:
+    effect = next(one for one in PREDICTOR.profile.mixed if one.pattern == pattern)
+    factor = effect.latency_factor.value
+    answer = predicted(
+        [1.0, share, 0.0], pattern=pattern, request_bytes=16384, queue_depth=depth,
+        device_state="cached",
+    )  # fmt: skip
+    latency = answer["latency_mean_ns"].value
+    reads, writes = share * latency[0], (1 - share) * latency[2]
+    far = float(extent(share, depth, pattern == "random"))
+    if pattern == "random":
+        assert latency[1] == pytest.approx(reads * (1 + (factor - 1) * far) + writes, rel=1e-6)
+    else:
+        assert latency[1] == pytest.approx((reads + writes) * factor**far, rel=1e-6)
+    assert (answer["latency_mean_ns"].high >= latency).all()
+
+
+def test_the_factor_counts_where_it_was_seen() -> None:
+    assert float(extent(0.7, 4, False)) == pytest.approx(1.0)
+    published = np.array([1.37, 1.027])  # 27 % and 2.6 % less throughput, 000 5.7
+    found = 1.37 ** extent(np.array([0.7, 0.3]), 4, False)
+    assert found == pytest.approx(published, rel=0.01)
+
+
+@given(st.floats(1.0, 1e4), st.booleans())
+def test_sharing_costs_nothing_where_nothing_is_shared(in_flight: float, random: bool) -> None:
+    ends = extent(np.array([0.0, 1.0]), in_flight, random)
+    assert ends[1] == pytest.approx(0.0, abs=1e-12)
+    assert random or ends[0] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_few_writes_hold_up_more_reads_the_more_are_in_flight() -> None:
+    few = extent(0.95, np.array([1.0, 4.0, 16.0, 64.0, 256.0]), True)
+    assert (np.diff(few) > 0).all()
+    assert few[-1] < 1.0
