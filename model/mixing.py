@@ -180,7 +180,7 @@ def extent(
     held_up = -np.expm1((fraction - 1.0) / WRITES_DELAY) * flight / (flight + IN_FLIGHT)
     at = _PUBLISHED_SHARE
     disturbed = fraction**SEQUENTIAL_POWER * (1.0 - fraction) / (at**SEQUENTIAL_POWER * (1.0 - at))
-    return np.where(random, held_up, disturbed)
+    return np.asarray(np.where(random, held_up, disturbed))
 
 
 def percentile(

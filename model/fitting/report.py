@@ -23,6 +23,7 @@ from iojoule.model.fitting.backtest import (
 from iojoule.model.fitting.build import fit_profile, load_measurements
 from iojoule.model.fitting.left_out_sessions import leave_sessions_out
 from iojoule.model.fitting.memory import SurfaceMemory
+from iojoule.model.fitting.mix_checks import mix_outcomes
 from iojoule.model.fitting.performance import fit_surface
 from iojoule.model.fitting.power import fit_device_power, power_rows
 from iojoule.model.fitting.power_checks import (
@@ -84,6 +85,8 @@ def report(folder: Path, names: list[str] | None = None) -> Report:
             own, outcomes = _tables(name, folder)
             tables += own
             pooled[name] = outcomes
+        if names is None:
+            tables.append(_mixes(folder))
         return Report(tables=[_pooled(pooled), *tables])
 
 
@@ -110,6 +113,43 @@ def _tables(name: str, folder: Path) -> tuple[list[Table], list[Outcome]]:
     tables += _left_out(recipe, measurements)
     tables += _sessions(recipe, measurements)
     return tables, [o for some in outcomes.values() for o in some]
+
+
+def _mixes(folder: Path) -> Table:
+    """The public mixes with a share of reads left out, by drive and share and of all."""
+    outcomes = mix_outcomes(folder)
+    groups = [(one.drive, one.read_fraction, [one]) for one in outcomes]
+    rows: list[Cells] = []
+    for drive, share, some in [*groups, ("all", None, outcomes)]:
+        errors = (
+            np.abs(np.concatenate([getattr(one, name) for one in some]))
+            for name in ("error", "turns", "untaught", "untaught_turns")
+        )
+        rows.append(
+            [
+                drive,
+                share,
+                sum(len(one.depth) for one in some),
+                *[
+                    round(100.0 * float(figure(each)), 1)
+                    for each in errors
+                    for figure in (np.median, np.max)
+                ],
+                _percent(float(np.mean(np.concatenate([one.inside for one in some])))),
+                round(float(np.median(np.concatenate([one.width for one in some]))), 2),
+            ]
+        )
+    return Table(
+        title="mixes of three drives, a share of reads left out",
+        columns=[
+            *("drive", "reads", "n", "model %", "largest %", "turns %", "largest %"),
+            *("no mix seen %", "largest %", "turns %", "largest %", "inside %", "width"),
+        ],
+        rows=rows,
+        note="log errors of the rate, median and largest. turns: the harmonic mean, reads alone as "
+        "measured and writes alone fitted to the other shares; where no mix was seen, both as the "
+        "profile predicts them. These drives' writes alone were not measured.",
+    )
 
 
 def _pooled(outcomes: dict[str, list[Outcome]]) -> Table:

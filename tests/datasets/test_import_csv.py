@@ -298,6 +298,7 @@ needs_data = pytest.mark.skipif(
         ("980pro_randread_power_by_request_size", 65, 0, 0),
         ("980pro_randwrite_power_over_time", 600, 0, 0),
         ("low_latency_ssd_engines", 18, 0, 1),
+        ("mixratio", 135, 115, 0),
         ("other_nvme_fio", 282, 0, 1),
         ("sata_ssd_fio_grids", 196, 0, 1),
         ("thesis_figures", 91, 183, 1),
