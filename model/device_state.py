@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import Pattern
+from iojoule.model.collecting import EXPECTED_FORM, grown
 from iojoule.model.frame import PATTERNS, Frame
 
 Floats = NDArray[np.float64]
@@ -222,7 +223,8 @@ class DeviceState:
     def collecting_rate(self, frame: Frame) -> tuple[Floats, Floats]:
         """Bytes a second that the drive takes while it collects, and their log sd.
 
-        It recovers with the bytes written beyond the cliff, at most twofold.
+        It recovers with the bytes written beyond the cliff, at most to the rate at which the drive
+        has done with collecting; twofold where nobody knows that.
         """
         state = self.known
         if state is None:
@@ -230,9 +232,10 @@ class DeviceState:
         first = state.collecting_bytes_per_second
         over = state.transition_bytes.value * self.cache_share(frame.fill_fraction)
         past = np.maximum(self.effective_bytes(frame) - over, 0.0)
-        rate = first.value + np.minimum(
-            state.recovery_bytes_per_second_per_byte.value * past, first.value
-        )
+        x = state.recovery_bytes_per_second_per_byte.value * past / first.value
+        known = state.long_writes
+        most = 2.0 * first.value if known is None else known.recovered_bytes_per_second.value
+        rate = np.minimum(first.value * grown(x, EXPECTED_FORM), most)
         stated = max(first.sd, STATED_SD)
         sd = np.where(np.isfinite(frame.bytes_written), first.sd, stated)
         faster = state.sequential_collecting_bytes_per_second

@@ -8,7 +8,8 @@ A full cache makes the drive collect. Sequential writes it then takes past the c
 beside them, with the share of its pace that they leave, until it is empty; full speed returns for
 as many bytes as at first. (AnandTech, "The Samsung 980 PRO PCIe 4.0 SSD Review", whole-drive fill:
 124 GB at the speed of the cache at first and once more on the way, behind PCIe 3.0.) Random writes
-leave no such share: in the public series of the 980 PRO full speed does not return in 300 s.
+leave no such share: in the public series of the 980 PRO the rate recovers slowly, and full speed
+does not return in 300 s (`model.collecting`).
 
 What comes later changes nothing before: the levels of the curve, the draws and the state depend on
 the drive and on what has been asked of it so far, not on the length of a phase or on what follows.
@@ -31,6 +32,7 @@ from iojoule.datasets.errors import InputError
 from iojoule.datasets.vocabulary import Pattern
 from iojoule.model import device_power
 from iojoule.model.band import NORMAL_90
+from iojoule.model.collecting import Collecting, Regime
 from iojoule.model.episodes import Episodes, episodes
 from iojoule.model.frame import PATTERNS, make_frame
 from iojoule.model.interval import Interval
@@ -79,6 +81,7 @@ class Trajectory:
         collecting: Whether it does so beside the host's writes.
         bytes_written: By the host, in all.
         energy_joules: Of the drive, in all.
+        joules_per_byte: Of the drive for what the host wrote, NaN where it wrote nothing.
         cliff_bytes: Bytes in the cache at which the rate has fallen, None where the time line
             does not reach it (as far as the undisturbed run goes).
         episodes: How often collecting comes and goes.
@@ -97,6 +100,7 @@ class Trajectory:
     collecting: NDArray[np.bool_]
     bytes_written: Interval
     energy_joules: Interval
+    joules_per_byte: Interval
     cliff_bytes: Interval | None
     episodes: Episodes
     background_seconds: Interval
@@ -213,6 +217,22 @@ class _Runs:
         # where collecting begins: at the end of the fall, or in its middle where it comes and goes
         emptied = self.pace.any() and self.cliff is not None
         self.brim = self.cliff if emptied and self.cliff is not None else self.over
+        self.spells: Collecting | None = None
+        if not self.pace.any() and self.cliff is not None:
+            full = np.full(DRAWS + 1, self.over)
+            watts = self._at(full, self.level, self.watts)
+            if state.long_writes is not None and frame.power_state[0] == 0:
+                seen = state.long_writes.spell_watts
+                watts = seen.value + self.slow_watts * seen.sd
+            self.spells = Collecting(
+                state,
+                self.over * self.stretch,
+                Regime(self._at(full, self.level, self.rate), watts),
+                Regime(self.rate[:, 0], self.watts[:, 0]),
+            )
+            past = self.cache - self.brim * self.stretch
+            self.collecting = past >= 0.0
+            self.spells.begin(self.collecting, past)
 
     def write(self, phase: Phase, steps: Floats) -> _Part:
         """Write for a while: every run follows its own curve of rate over bytes."""
@@ -222,11 +242,21 @@ class _Runs:
             place = self.cache / self.stretch
             # half a step ahead, so that a fall within the step counts for its share
             ahead = place + 0.5 * step * self._at(place, level, rate) / self.stretch
-            self.collecting = self.collecting | (ahead >= self.brim)
+            before = self.collecting
+            self.collecting = before | (ahead >= self.brim)
             if self.pace.any():
                 ahead = np.where(self.collecting, self.over, ahead)
             now = self._at(ahead, level, rate)
             power = self._at(ahead, level, watts)
+            shown = self.collecting
+            if self.spells is not None and self.collecting.any():
+                past = self.cache - self.brim * self.stretch
+                self.spells.begin(self.collecting & ~before, past)
+                own, own_power, spell = self.spells.rates(step)
+                now = np.where(self.collecting, own, now)
+                power = np.where(self.collecting, own_power, power)
+                shown = self.collecting & spell
+                now[0], power[0] = self.spells.expected(now), self.spells.expected(power)
             if phase.bytes_per_second is not None:
                 busy = np.minimum(phase.bytes_per_second / now, 1.0)
                 base = np.maximum(self.base_watts, self.idle_watts)
@@ -235,8 +265,10 @@ class _Runs:
             starting, watts_up = self.rest.spinning_up(step)
             now = (1.0 - starting) * now
             power = (1.0 - starting) * power + starting * watts_up
+            if self.spells is not None and self.collecting.any():
+                self.spells.advance(np.where(self.collecting, step * now, 0.0))
             self.owed = np.minimum(self.owed + step * now, self.most)
-            collecting.append(self.collecting)
+            collecting.append(shown)
             self._fill(step, now, now / rate[:, 0])
             rates.append(now)
             powers.append(power)
@@ -327,6 +359,8 @@ class _Runs:
         watts, caches, background = [], [], []
         self.collecting = np.zeros(DRAWS + 1, dtype=bool)
         quiet = 0.0
+        if self.spells is not None:
+            self.cache = np.minimum(self.cache, self.brim * self.stretch - self.spells.again)
         for step in steps:
             idle = self.rest.watts(self.idle_watts, quiet, step)
             quiet += step
@@ -367,6 +401,7 @@ class _Runs:
             collecting=collecting[0],
             bytes_written=Interval.of(float(written[0]), written),
             energy_joules=Interval.of(float(energy[0]), energy),
+            joules_per_byte=_per_byte(energy, written),
             cliff_bytes=Interval.of(self.cliff, self.cliff * self.stretch)
             if fell and self.cliff is not None
             else None,
@@ -374,3 +409,11 @@ class _Runs:
             background_seconds=Interval.of(float(work[0]), work),
             background_energy_joules=Interval.of(float(joules[0]), joules),
         )
+
+
+def _per_byte(energy: Floats, written: Floats) -> Interval:
+    """Joules for a byte in every run, the undisturbed one first."""
+    if not written.all():
+        return Interval(np.nan, np.nan, np.nan)
+    every = energy / written
+    return Interval.of(float(every[0]), every)

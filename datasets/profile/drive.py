@@ -76,6 +76,31 @@ class BackgroundWork(Section):
     watts_above_idle: Parameter
 
 
+class LongWrites(Section):
+    """How random writes go on where the cache is full, as a series showed it (`model.collecting`).
+
+    Attributes:
+        recovered_bytes_per_second: Rate at which collecting is over and the cache takes writes.
+        seen_bytes: Written in the longest spell that was seen.
+        spell_bytes: Written in a spell of collecting, from spell to spell; None where none ended
+            in the series. Its sd is in log units.
+        again_share: Share of the cache that is free after it; sd in log units.
+        spell_watts: Drawn in a spell, at PS0.
+        second_log_sd: By how much one second's rate differs from the trend, log units; `watts_sd`
+            likewise of the watts, W.
+        correlation_seconds: For how long such a difference lasts.
+    """
+
+    recovered_bytes_per_second: Parameter
+    seen_bytes: Parameter
+    spell_bytes: Parameter | None = None
+    again_share: Parameter
+    spell_watts: Parameter
+    second_log_sd: Parameter
+    watts_sd: Parameter
+    correlation_seconds: Parameter
+
+
 class WriteState(Section):
     """How the drive's state follows from the bytes written since it was purged.
 
@@ -96,6 +121,7 @@ class WriteState(Section):
     random_factor: Parameter | None = None
     sequential_collecting_bytes_per_second: Parameter | None = None
     overwriting_seconds: Parameter | None = None
+    long_writes: LongWrites | None = None
 
 
 class FlushCost(Section):

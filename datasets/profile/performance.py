@@ -128,8 +128,9 @@ class MixedEffect(Section):
     """How interleaved reads and writes differ from taking turns.
 
     `latency_factor` is by how much longer random reads take beside writes with many requests in
-    flight, and the mean of a sequential mix at 70 % reads; `tail_factor` (percentiles of the reads,
-    beside the mean) holds at 50 %; where reads or writes are alone there is no effect (`model.mixing`).
+    flight, and the mean of a sequential mix at 70 % reads; `tail_factor` (percentiles of the
+    reads, beside the mean) holds at 50 %. Where reads or writes are alone there is no effect
+    (`model.mixing`).
     """
 
     pattern: Pattern

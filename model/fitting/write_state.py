@@ -10,7 +10,6 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
-import statsmodels.api as sm
 from numpy.typing import NDArray
 from scipy.stats import norm
 
@@ -18,6 +17,7 @@ from iojoule.datasets.profile import Parameter, WriteCache, WriteState
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
 from iojoule.model.fitting.background import after_write, background_work, number, random_factor
+from iojoule.model.fitting.long_writes import fit_long_writes
 from iojoule.model.fitting.recipe import Recipe, WriteStateRecipe
 from iojoule.model.prior.cache import FOLDING_FROM, RANDOM_RATE
 
@@ -25,9 +25,6 @@ Floats = NDArray[np.float64]
 
 SERIES_ROWS_MIN = 30
 """So many rows make a series."""
-
-LINE_ROWS_MIN = 30
-"""So many rows beyond the cliff show how the rate recovers; fewer only show the rate."""
 
 CLIFF_LOG_SD = 0.05
 """How far a cliff seen once may be off: fill and wear differ from one run to the next."""
@@ -125,13 +122,15 @@ def fit_write_state(series: Series | None, recipe: Recipe) -> WriteState | None:
         return None
     if series is not None and seen is not None:
         places = _measured_places(series, seen)
-        rate, recovery = _measured_rate(series, seen)
+        found = fit_long_writes(series, *seen)
+        rate, recovery, long_writes = found.rate, found.recovery, found.long_writes
     else:
         published = _published_rate(told)
         if published is None:
             return None
         places = _published_places(told, recipe, series)
         rate, recovery = published
+        long_writes = None
     background = background_work(told, recipe)
     joules = told.background_joules_per_byte
     base = background[0]
@@ -160,6 +159,7 @@ def fit_write_state(series: Series | None, recipe: Recipe) -> WriteState | None:
         random_factor=random_factor(told, recipe),
         sequential_collecting_bytes_per_second=_sequential_rate(told, rate),
         overwriting_seconds=_overwriting(told),
+        long_writes=long_writes,
     )
 
 
@@ -171,38 +171,6 @@ def _measured_places(series: Series, seen: tuple[int, int]) -> tuple[Parameter, 
     return (
         number("cached_bytes", cached, CLIFF_LOG_SD * cached, "bytes", _CHANGE, Evidence.MEASURED),
         number("transition_bytes", over, CLIFF_LOG_SD * over, "bytes", _CHANGE, Evidence.MEASURED),
-    )
-
-
-def _measured_rate(series: Series, seen: tuple[int, int]) -> tuple[Parameter, Parameter]:
-    """A robust line in the bytes written since; flat where too little of it was seen."""
-    full = seen[1]
-    rate = series.bytes_per_second[full:]
-    start, slope, slope_sd = float(np.median(rate)), 0.0, 0.0
-    spread = float(np.std(rate / start - 1.0))
-    if len(rate) >= LINE_ROWS_MIN:
-        past = sm.add_constant(series.bytes_written[full:] - series.bytes_written[full])
-        line = sm.RLM(rate, past).fit()
-        start, slope = (float(value) for value in line.params)
-        slope_sd = float(line.bse[1])
-        spread = float(np.std(rate / line.predict(past) - 1.0))
-    return (
-        number(
-            "collecting_bytes_per_second",
-            start,
-            spread,
-            "bytes/s, sd relative",
-            _CHANGE,
-            Evidence.MEASURED,
-        ),
-        number(
-            "recovery_bytes_per_second_per_byte",
-            max(slope, 0.0),
-            slope_sd,
-            "1/s",
-            _CHANGE,
-            Evidence.MEASURED,
-        ),
     )
 
 
