@@ -107,6 +107,9 @@ class Collecting:
         self._noise = np.random.default_rng(_NOISE_SEED)
         self._off: Floats | None = None
         self._deviates: list[Floats] = []
+        # of n spells' mean and one more the mean's variance is 1 / (n + 1) of both together
+        self._shared = 1.0 if known is None else 1.0 / (1.0 + known.spells_seen)
+        self._common = random.standard_normal((runs, 2))
 
     def begin(self, which: NDArray[np.bool_], past: Floats) -> None:
         """Put some of the runs `past` bytes beyond a full cache, shape (runs,).
@@ -169,7 +172,9 @@ class Collecting:
         while len(self._deviates) <= self.spells.max():
             random = np.random.default_rng((_SPELLS_SEED, len(self._deviates)))
             self._deviates.append(random.standard_normal((runs, 2)))
-        return np.array(self._deviates)[self.spells, np.arange(runs)].T
+        own = np.array(self._deviates)[self.spells, np.arange(runs)]
+        shared = self._shared
+        return np.asarray((np.sqrt(shared) * self._common + np.sqrt(1.0 - shared) * own).T)
 
     def _length(self) -> Floats:
         """Bytes of each run's present spell; infinite where it never ends, as in run 0.

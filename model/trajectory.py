@@ -352,7 +352,7 @@ class _Runs:
         around = self.over * np.linspace(0.85, 1.1, LEVELS // 2)
         beyond = np.linspace(1.1 * self.over, top, LEVELS // 4)
         before = np.linspace(0.0, 0.85 * self.over, LEVELS // 4)
-        return np.unique(np.concatenate([before, around, beyond, [recovered]]))
+        return np.unique(np.concatenate([before, around, beyond, [self.over, recovered]]))
 
     def idle(self, steps: Floats) -> _Part:
         """Fold the cache back, and do what else is owed."""

@@ -85,6 +85,8 @@ class LongWrites(Section):
         spell_bytes: Written in a spell of collecting, from spell to spell; None where none ended
             in the series. Its sd is in log units.
         again_share: Share of the cache that is free after it; sd in log units.
+        spells_seen: How many spells ended in the series: what they have in common is known the
+            better the more they are.
         spell_watts: Drawn in a spell, at PS0.
         second_log_sd: By how much one second's rate differs from the trend, log units; `watts_sd`
             likewise of the watts, W.
@@ -95,6 +97,7 @@ class LongWrites(Section):
     seen_bytes: Parameter
     spell_bytes: Parameter | None = None
     again_share: Parameter
+    spells_seen: Annotated[int, Field(ge=0)] = 0
     spell_watts: Parameter
     second_log_sd: Parameter
     watts_sd: Parameter

@@ -34,7 +34,7 @@ AGAIN_LEAST_SD, SPELL_LEAST_SD = 0.2, 0.15
 ONE_SPELL_SD = 0.5
 """Log sd of either where one was seen: the next may be half or twice as long. Assumption."""
 
-LEVEL_LOG_SD = 0.05
+LEVEL_LOG_SD = 0.03
 """How far the collecting rate of another run may be off: fill and wear differ."""
 
 RECOVERED, FALLEN = 0.85, 0.6
@@ -124,6 +124,7 @@ def fit_long_writes(series: Series, filling: int, full: int) -> LongFit:
             seen_bytes=_measured("seen_bytes", float(past.max()), 0.0, "bytes"),
             spell_bytes=_lengths(series, [one for one in own if one.over]),
             again_share=_again(series, [one for one in every if not one.collecting], cache),
+            spells_seen=sum(one.over for one in own),
             spell_watts=_measured(
                 "spell_watts", float(watts.mean()),
                 float(np.hypot(watts_sd / np.sqrt(len(watts)), 0.01 * watts.mean())), "W"

@@ -367,11 +367,16 @@ def _left_out(recipe: Recipe, measurements: list[Measurement]) -> list[Table]:
     """The write series with its halves, and all of it, unseen."""
     rows: list[Cells] = []
     for one in series_outcomes(recipe, measurements):
-        for name, unit, (found, truth) in (
+        for name, unit, told in (
             ("energy of the series, J", 1.0, one.energy),
             ("energy of what was left out, J", 1.0, one.unseen),
+            ("bytes of what was left out, GB", 1e9, one.written),
+            ("energy for a byte of it, J/GB", 1e-9, one.per_byte),
             ("bytes up to the cliff, GB", 1e9, one.cliff),
         ):
+            if told is None:
+                continue
+            found, truth = told
             if found is None:
                 rows.append([one.left_out, one.seen, one.given, name, None, truth / unit])
                 continue

@@ -11,6 +11,7 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Operation
 from iojoule.model.fitting.build import fit_profile
+from iojoule.model.fitting.memory import SurfaceMemory
 from iojoule.model.fitting.power_checks import series_watts
 from iojoule.model.fitting.recipe import Recipe
 from iojoule.model.fitting.write_state import Series, cliff_of, write_series
@@ -32,6 +33,8 @@ class SeriesOutcome:
         given: What the prediction was told.
         energy: Predicted energy of the whole series, J, and what was measured.
         unseen: Likewise of the seconds left out.
+        written: Likewise bytes of the seconds left out, and `per_byte` joules a byte; None where
+            the bytes were given.
         cliff: Predicted place of the cliff, bytes, and where it was.
     """
 
@@ -40,6 +43,8 @@ class SeriesOutcome:
     given: str
     energy: tuple[Interval, float]
     unseen: tuple[Interval, float]
+    written: tuple[Interval, float] | None
+    per_byte: tuple[Interval, float] | None
     cliff: tuple[Interval | None, float]
 
 
@@ -55,11 +60,11 @@ def measured_cliff(series: Series) -> float:
 
 
 def series_outcomes(recipe: Recipe, measurements: list[Measurement]) -> list[SeriesOutcome]:
-    """Leave out the second half by time, by bytes, and the whole series; empty without a cliff.
+    """Leave out ends of the series, and the whole of it; empty without a cliff.
 
-    The halves are predicted from the configuration and the duration alone, by following the drive
-    over time. Without the series nothing says how fast the host writes at that configuration, so
-    there the bytes of each second are given; the state never is.
+    Ends are predicted from the configuration, the bytes written until then and the duration, by
+    following the drive over time. Without the series nothing says how fast the host writes at that
+    configuration, so there the bytes of each second are given; the state never is.
     """
     series = write_series(measurements)
     if series is None or cliff_of(series) is None:
@@ -72,9 +77,12 @@ def series_outcomes(recipe: Recipe, measurements: list[Measurement]) -> list[Ser
     }
     bytes_half = int(np.searchsorted(series.bytes_written, series.bytes_written[-1] / 2))
     found = []
+    memory = SurfaceMemory()
     for name, seen in (
         ("second half of the time", len(series.watts) // 2),
         ("second half of the bytes", bytes_half),
+        ("last third of the time", len(series.watts) * 2 // 3),
+        ("last quarter of the time", len(series.watts) * 3 // 4),
         ("the whole series", 0),
     ):
         cut = series.bytes_written[seen] if seen else -1.0
@@ -83,7 +91,7 @@ def series_outcomes(recipe: Recipe, measurements: list[Measurement]) -> list[Ser
             for m in measurements
             if not _of(m, series) or (m.state.host_bytes_written_since_purge or 0.0) < cut
         ]
-        profile = fit_profile(recipe, kept, [])
+        profile = fit_profile(recipe, kept, [], memory)
         if profile.write_state is None or profile.device_power is None:
             continue
         found.append(
@@ -109,27 +117,19 @@ def _followed(
     profile: DeviceProfile, series: Series, columns: dict[str, object], name: str, seen: int
 ) -> SeriesOutcome:
     total = len(series.watts)
-    whole, begun = (
-        follow(Predictor(profile), columns, [Phase(float(seconds), write=True)])
-        for seconds in (total, seen)
-    )
-    later = whole.watts[seen:].sum()
-    spread = [
-        float(np.hypot(a - whole.energy_joules.value, b - begun.energy_joules.value))
-        for a, b in (
-            (whole.energy_joules.low, begun.energy_joules.low),
-            (whole.energy_joules.high, begun.energy_joules.high),
-        )
-    ]
+    predictor = Predictor(profile)
+    whole = follow(predictor, columns, [Phase(float(total), write=True)])
+    since = {**columns, "host_bytes_written_since_purge": float(series.bytes_written[seen])}
+    later = follow(predictor, since, [Phase(float(total - seen), write=True)])
+    energy, written = float(series.watts[seen:].sum()), float(series.bytes_per_second[seen:].sum())
     return SeriesOutcome(
         name,
         seen,
         "configuration and duration",
         (whole.energy_joules, float(series.watts.sum())),
-        (
-            Interval(float(later), float(later) - spread[0], float(later) + spread[1]),
-            float(series.watts[seen:].sum()),
-        ),
+        (later.energy_joules, energy),
+        (later.bytes_written, written),
+        (later.joules_per_byte, energy / written),
         (whole.cliff_bytes, measured_cliff(series)),
     )
 
@@ -159,5 +159,7 @@ def _given_bytes(profile: DeviceProfile, series: Series, name: str) -> SeriesOut
         "bytes of each second",
         (energy, measured),
         (energy, measured),
+        None,
+        None,
         (cliff, measured_cliff(series)),
     )
