@@ -34,6 +34,12 @@ RANDOM_PRIOR = (0.0, 0.5)
 SHARE_OF_RANGE = (0.5, 0.15)
 """Where background power lies between idle and the cap: it jumps between the two (000 5.1.2)."""
 
+ONE_RUN_SD = 0.1
+"""Share of the watts of background work that another run may differ by: assumption. Two runs of
+the 980 PRO at PS0 differ by 38 %, and their watts within a run by 1 to 10 %."""
+
+_HALF_WAY = "assumption: half way from idle to the cap"
+
 
 def number(
     name: str, value: float, sd: float, unit: str, source: str, evidence: Evidence
@@ -134,12 +140,17 @@ def background_work(told: WriteStateRecipe, recipe: Recipe) -> list[BackgroundWo
         centre, sd = line.at(state)
         evidence = seen.get(state, Evidence.EXTRAPOLATED if seen else Evidence.DATASHEET)
         watts = middle * _range(recipe, state)
+        watts_sd, watts_source = watts * spread / middle, share.source if share else _HALF_WAY
+        seen_watts = _seen_watts(told, state)
+        if seen_watts is not None:
+            watts, watts_sd, watts_source = seen_watts
         joules = told.background_joules_per_byte
         if joules is not None and state == 0:
             # joules and seconds were seen after the same writes, which may all have been random
             patterns = {one.pattern for one in told.after_writes}
             same = Pattern.RANDOM if patterns == {Pattern.RANDOM} else Pattern.SEQUENTIAL
             watts = joules.value / float(np.exp(line.at(0, same)[0]))
+            watts_sd = watts * spread / middle
         out.append(
             BackgroundWork(
                 power_state=state,
@@ -154,14 +165,34 @@ def background_work(told: WriteStateRecipe, recipe: Recipe) -> list[BackgroundWo
                 watts_above_idle=number(
                     "watts_above_idle",
                     watts,
-                    watts * spread / middle,
+                    watts_sd,
                     "W",
-                    share.source if share else "assumption: half way from idle to the cap",
+                    watts_source,
                     evidence,
                 ),
             )
         )
     return out
+
+
+def _seen_watts(told: WriteStateRecipe, state: int) -> tuple[float, float, str] | None:
+    """Watts above idle of the work in a state, weighted by seconds, with sd and sources.
+
+    None where no meter saw any. Runs that differ say how far another may; one alone is worth
+    `ONE_RUN_SD` of itself.
+    """
+    seen = [
+        one
+        for one in told.after_writes
+        if one.power_state == state and one.watts_above_idle is not None
+    ]
+    if not seen:
+        return None
+    watts = np.array([one.watts_above_idle for one in seen], dtype=float)
+    seconds = np.array([one.seconds for one in seen])
+    mean = float(np.average(watts, weights=seconds))
+    spread = float(np.sqrt(np.average((watts - mean) ** 2, weights=seconds)))
+    return mean, max(spread, ONE_RUN_SD * mean), "; ".join(one.source for one in seen)
 
 
 def random_factor(told: WriteStateRecipe, recipe: Recipe) -> Parameter:

@@ -26,6 +26,10 @@ Floats = NDArray[np.float64]
 SERIES_ROWS_MIN = 30
 """So many rows make a series."""
 
+FIRST_SECONDS = 30
+"""So many of a series, at most a quarter of it, show what the drive does with an empty cache: a
+long series is past its cliff for the most part."""
+
 CLIFF_LOG_SD = 0.05
 """How far a cliff seen once may be off: fill and wear differ from one run to the next."""
 
@@ -93,11 +97,11 @@ def cliff_of(series: Series) -> tuple[int, int] | None:
     """First second of filling up and first second of a full cache; None where none is seen.
 
     It fills up from the first three seconds in a row that draw 15 % more than the median of the
-    first quarter, and is full from the first three that take less than 60 % of its throughput.
+    first ones, and is full from the first three that take less than 60 % of their throughput.
     """
-    quarter = len(series.watts) // 4
-    busy = series.watts > 1.15 * np.median(series.watts[:quarter])
-    slow = series.bytes_per_second < 0.6 * np.median(series.bytes_per_second[:quarter])
+    begin = slice(min(len(series.watts) // 4, FIRST_SECONDS))
+    busy = series.watts > 1.15 * np.median(series.watts[begin])
+    slow = series.bytes_per_second < 0.6 * np.median(series.bytes_per_second[begin])
     filling, full = _first_run(busy), _first_run(slow)
     if filling is None or full is None or full <= filling:
         return None

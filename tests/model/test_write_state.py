@@ -170,3 +170,19 @@ def test_a_state_without_a_figure_is_foretold_from_what_its_cap_leaves_and_less_
     # nothing seen below PS0: the same energy takes as much longer as there are fewer watts
     first, *rest = (one.seconds_per_byte.value for one in of_capped(every[0]))
     assert rest == pytest.approx([3 * first, 12 * first])
+
+
+def test_watts_of_the_work_are_those_that_a_meter_saw() -> None:
+    def seen(state: int, seconds: float, watts_above_idle: float) -> AfterWrites:
+        return after(state, 3e10, seconds).model_copy(update={"watts_above_idle": watts_above_idle})
+
+    first, second, third = (
+        one.watts_above_idle for one in of_capped(seen(0, 6, 2.0), seen(0, 18, 4.0), SLOW_WORK)
+    )
+    assert first.value == pytest.approx(3.5), "weighted by seconds: the energy is theirs"
+    assert first.sd == pytest.approx(np.sqrt(0.75))
+    assert first.evidence is Evidence.PUBLISHED
+    assert second.sd / second.value > 0.2
+    assert third.evidence is Evidence.ASSUMED
+    one = of_capped(seen(1, 6, 1.5))[1].watts_above_idle
+    assert (one.value, one.sd) == (pytest.approx(1.5), pytest.approx(0.15))

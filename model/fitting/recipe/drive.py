@@ -48,13 +48,14 @@ class CacheSize(Sourced):
 
 
 class AfterWrites(Sourced):
-    """Work seen after writing `bytes_written`."""
+    """Work seen after writing `bytes_written`; `watts_above_idle` where a meter saw it."""
 
     power_state: int = 0
     pattern: Pattern = Pattern.SEQUENTIAL
     bytes_written: Positive
     seconds: Positive
     log_sd: Positive
+    watts_above_idle: Positive | None = None
     evidence: Evidence = Evidence.PUBLISHED
 
 
