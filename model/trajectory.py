@@ -272,11 +272,17 @@ class _Runs:
             self._fill(step, now, now / rate[:, 0])
             rates.append(now)
             powers.append(power)
-            caches.append(self.cache)
+            caches.append(self._held())
         flags = np.array(collecting).T
         return _Part(
             np.array(rates).T, np.array(powers).T, np.array(caches).T, flags.astype(float), flags
         )
+
+    def _held(self) -> Floats:
+        """Bytes in the cache: what is written beside collecting does not go through it."""
+        if self.spells is None:
+            return self.cache
+        return np.asarray(np.minimum(self.cache, self.brim * self.stretch) - self.spells.again)
 
     def _fill(self, step: float, rate: Floats, busy: Floats) -> None:
         """Let the cache take a step's bytes, or fold it beside them; `busy`: the host's share."""
@@ -359,8 +365,7 @@ class _Runs:
         watts, caches, background = [], [], []
         self.collecting = np.zeros(DRAWS + 1, dtype=bool)
         quiet = 0.0
-        if self.spells is not None:
-            self.cache = np.minimum(self.cache, self.brim * self.stretch - self.spells.again)
+        self.cache = self._held()
         for step in steps:
             idle = self.rest.watts(self.idle_watts, quiet, step)
             quiet += step

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-RECOVERY_PRIOR = (0.5, 0.5)
-"""By how much the rate has grown after as many bytes as the cache holds, over the rate at first,
-and its sd: assumption, between not at all and twofold."""
+RECOVERY_PRIOR = (0.5, 0.3)
+"""Share of the way back to full speed that a drive has gone after as many bytes as its cache holds,
+and its sd: between none (it never catches up) and all of it (each byte written past the cache folds
+one that is in it, so that nothing is left to fold), all alike likely. Assumption."""
 
 AGAIN_PRIOR = (0.14, 1.13)
 """Share of the cache that is free after a spell, and its log sd: assumption, anything from a
@@ -40,6 +41,9 @@ LEVEL_LOG_SD = 0.03
 RECOVERED, FALLEN = 0.85, 0.6
 """Shares of full speed at which a spell is over, and at which the next has begun (as at the first
 cliff, `write_state.cliff_of`)."""
+
+FALL_SECONDS = 3
+"""In which the rate falls to that of a spell, at most half of it (as many as show a cliff)."""
 
 SECONDS_MIN = 20
 """So many seconds of collecting say how single ones differ; fewer have the priors below."""
@@ -102,12 +106,15 @@ def fit_long_writes(series: Series, filling: int, full: int) -> LongFit:
     cache = float(series.bytes_written[full])
     every = spells(series.bytes_per_second, full, fast)
     own = [one for one in every if one.collecting]
-    rows = np.concatenate([np.arange(one.rows.start, one.rows.stop) for one in own])
+    rows = np.concatenate([_settled(one.rows) for one in own])
     past = np.concatenate(
-        [series.bytes_written[one.rows] - series.bytes_written[one.rows.start] for one in own]
+        [
+            series.bytes_written[_settled(one.rows)] - series.bytes_written[one.rows.start]
+            for one in own
+        ]
     )
     rate = series.bytes_per_second[rows]
-    first, slope, sds, off = _line(past, rate, cache)
+    first, slope, sds, off = _line(past, rate, cache, fast)
     few = len(rows) < SECONDS_MIN
     memory = 0.5 if few else _memory(off) / 2.0
     watts = series.watts[rows]
@@ -136,12 +143,17 @@ def fit_long_writes(series: Series, filling: int, full: int) -> LongFit:
     )  # fmt: skip
 
 
+def _settled(rows: slice) -> NDArray[np.intp]:
+    """The seconds of a spell without its first ones, in which the rate still falls."""
+    return np.arange(rows.start + min(FALL_SECONDS, (rows.stop - rows.start) // 2), rows.stop)
+
+
 def _measured(name: str, value: float, sd: float, unit: str) -> Parameter:
     return number(name, value, sd, unit, _CHANGE, Evidence.MEASURED)
 
 
 def _line(
-    past: Floats, rate: Floats, cache: float
+    past: Floats, rate: Floats, cache: float, fast: float
 ) -> tuple[float, float, tuple[float, float], Floats]:
     """Rate at the beginning of a spell and its recovery, 1/s, with `RECOVERY_PRIOR`.
 
@@ -150,7 +162,8 @@ def _line(
         the seconds from the line.
     """
     level = float(np.median(rate))
-    prior, prior_sd = RECOVERY_PRIOR
+    missing = max(fast / level - 1.0, 0.1)
+    prior, prior_sd = (one * missing for one in RECOVERY_PRIOR)
 
     def differences(parameters: Floats) -> Floats:
         first, kappa = np.exp(parameters[0]) * level, parameters[1]
