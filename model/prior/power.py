@@ -149,8 +149,8 @@ def state_effects(posterior: Posterior, drive: DriveFacts, source: str) -> list[
     """What lower caps leave: the share of the watts above base that they allow.
 
     On Xie et al.'s enterprise drive, left out, this gives 0.46 and 0.26 of the sequential writes
-    where 0.74 and 0.55 were measured (004 section 3.2.1), reads being hardly touched; on the 980 PRO
-    a half to a third of it is left (000 5.1.2). Class and interval say so.
+    where 0.74 and 0.55 were measured (004 section 3.2.1), reads being hardly touched; on the
+    980 PRO a half to a third of it is left (000 5.1.2). Class and interval say so.
     """
     drawn = draws(posterior, drive)
     out = []
