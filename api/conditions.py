@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.schema import Conditions, validation_error
+from iojoule.datasets.schema import AskedConditions, validation_error
 
 
-def read_conditions(file: Path | None, options: Mapping[str, Any]) -> Conditions:
+def read_conditions(file: Path | None, options: Mapping[str, Any]) -> AskedConditions:
     """Read a TOML file of conditions and lay the options over it; what is left out is unknown.
 
     Raises:
@@ -28,6 +28,6 @@ def read_conditions(file: Path | None, options: Mapping[str, Any]) -> Conditions
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InputError(f"{file}: not TOML: {error}") from None
     try:
-        return Conditions.model_validate(stated | dict(options))
+        return AskedConditions.model_validate(stated | dict(options))
     except ValidationError as error:
         raise validation_error(error, str(file) if file is not None else "conditions") from None

@@ -11,7 +11,7 @@ from iojoule import __version__
 from iojoule.api.carrying_facts import carrying_facts
 from iojoule.api.questions import check_names, read_columns
 from iojoule.datasets.profile import DeviceProfile, FactUsed, LadderEntry
-from iojoule.datasets.schema import Conditions
+from iojoule.datasets.schema import AskedConditions
 from iojoule.model.explain import Explanation, entries_for, explain, narrowing
 from iojoule.model.frame import USED, make_frame
 from iojoule.model.normal import NORMAL_90
@@ -173,9 +173,9 @@ def _of_configuration(
     check_names(names, where, QUANTITIES)
     columns = read_columns(names, [list(fields.values())], profile, lambda _: where)
     stated = {
-        name: values[0] for name, values in columns.items() if name in Conditions.model_fields
+        name: values[0] for name, values in columns.items() if name in AskedConditions.model_fields
     }
-    known = under(profile, Conditions.model_validate(stated))
+    known = under(profile, AskedConditions.model_validate(stated))
     used = {name: values for name, values in columns.items() if name in USED}
     frame, _ = make_frame(known, used, 1)
     return [

@@ -14,7 +14,7 @@ from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.characteristics import Characteristics, read_characteristics
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.measured_drive import MeasuredDrive, read_measured_drive
-from iojoule.datasets.profile import DeviceProfile, SourceRecord
+from iojoule.datasets.profile import DATASETS_RECIPE, DeviceProfile, SourceRecord
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset, read_dataset
 from iojoule.datasets.vocabulary import Evidence, Operation
@@ -199,7 +199,8 @@ def fit_measured(
     notes += _notes_on_mixes(profile, rows)
     whole = with_state_residuals(expected.completed(profile), rows)
     whole = with_write_buffer(whole, rows)
-    return Fitted(whole.model_copy(update={"flush": selected.flush, "rating": facts.rating}), notes)
+    found_too = {"flush": selected.flush, "rating": facts.rating, "recipe": DATASETS_RECIPE}
+    return Fitted(whole.model_copy(update=found_too), notes)
 
 
 def _notes_on_mixes(profile: DeviceProfile, measurements: Sequence[Measurement]) -> list[str]:

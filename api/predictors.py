@@ -7,7 +7,7 @@ from typing import Any
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.datasets.schema import Conditions
+from iojoule.datasets.schema import AskedConditions, Conditions
 from iojoule.model import demanded
 from iojoule.model.equal_work import Demand
 from iojoule.model.frame import Frame, make_frame
@@ -26,7 +26,8 @@ class Predictors:
 
     def __init__(self, profile: DeviceProfile, conditions: Conditions | None = None) -> None:
         self.profile = profile
-        self.conditions = conditions or Conditions()
+        said = (conditions or Conditions()).model_dump(exclude_none=True)
+        self.conditions = AskedConditions.model_validate(said)
         self._built: dict[tuple[Any, ...], Predictor] = {}
 
     def under(self, stated: Mapping[str, Any]) -> Predictor:

@@ -18,12 +18,18 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.datasets.schema import COLUMNS, SECTIONS, validation_error
+from iojoule.datasets.schema import SECTIONS, AskedConditions, Section, validation_error
 
 ASKED = ("workload", "configuration", "state", "conditions")
 """Kinds of fields that may stand in a question; conditions widen, or refuse."""
 
-FIELDS = tuple(name for name, kind in COLUMNS.items() if kind in ASKED)
+MODELS: dict[str, type[Section]] = {**SECTIONS, "conditions": AskedConditions}
+"""What judges the fields of each kind: conditions of a question say what its interval is about."""
+
+PLACES = {name: kind for kind, model in MODELS.items() for name in model.model_fields}
+"""Every field name and the kind it belongs to."""
+
+FIELDS = tuple(name for name, kind in PLACES.items() if kind in ASKED)
 """Every field that may stand in a question."""
 
 Where = Callable[[int], str]
@@ -48,7 +54,7 @@ def check_names(names: Sequence[str], where: str, answered: Iterable[str]) -> No
         if name in seen:
             raise InputError(f"{where}: {name} stands there twice; say it once", field=name)
         seen.add(name)
-        if name in reserved or COLUMNS.get(name) == "observations":
+        if name in reserved or PLACES.get(name) == "observations":
             raise InputError(
                 f"{where}: {name} is what a prediction answers, not part of a question; remove it",
                 field=name,
@@ -66,7 +72,7 @@ def unknown_field(name: str, where: str) -> InputError:
 
 def field_type(name: str) -> Any:
     """The type of a field with its range, for pydantic; without the None of what is unknown."""
-    known = SECTIONS[COLUMNS[name]].model_fields[name]
+    known = MODELS[PLACES[name]].model_fields[name]
     kinds = [kind for kind in get_args(known.annotation) if kind is not NoneType]
     kind: Any = kinds[0] if len(kinds) == 1 else known.annotation
     return Annotated[kind, *known.metadata] if known.metadata else kind
@@ -109,7 +115,7 @@ def read_columns(
     """
     columns: dict[str, list[Any]] = {}
     for kind in ASKED:
-        own = [(index, name) for index, name in enumerate(names) if COLUMNS[name] == kind]
+        own = [(index, name) for index, name in enumerate(names) if PLACES[name] == kind]
         if own:
             columns.update(_read_kind(_Judge(kind, profile), own, rows, where))
     return {name: columns[name] for name in names}
@@ -119,7 +125,7 @@ class _Judge:
     """Judges the fields of one kind, each distinct combination once."""
 
     def __init__(self, kind: str, profile: DeviceProfile) -> None:
-        self._model = SECTIONS[kind]
+        self._model = MODELS[kind]
         self._fallback = {
             name: value
             for name, value in profile.defaults.items()

@@ -26,6 +26,7 @@ from iojoule.datasets.vocabulary import (
     DeviceState,
     Durability,
     Engine,
+    IntervalFor,
     LinkPowerPolicy,
     MixDispatch,
     Operation,
@@ -212,6 +213,16 @@ class Conditions(Section):
     device_numa_node: Count | None = None
     poll_queues: Count | None = None
     power_state_verified: Truth | None = None
+
+
+class AskedConditions(Conditions):
+    """Conditions of a question; None means unknown.
+
+    `interval_for` says what the intervals are about; None: what the question states says it
+    (`model.validity.interval_for`).
+    """
+
+    interval_for: IntervalFor | None = None
 
 
 class Observations(Section):

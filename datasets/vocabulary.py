@@ -184,3 +184,18 @@ def impossible(
     ):
         return "submission_polling", f"{engine} has no submission polling; only io_uring has"
     return None
+
+
+class IntervalFor(StrEnum):
+    """What an answer's intervals are about: what was measured, measured again where.
+
+    Attributes:
+        SAME_HOST: On the drive and host that were measured: what runs of one session scatter, and
+            how far an answer between measured configurations may err.
+        ANOTHER_HOST: On another day or host, and another drive of the same model.
+        ANOTHER_DRIVE: On a drive of another model.
+    """
+
+    SAME_HOST = "same-host"
+    ANOTHER_HOST = "another-host"
+    ANOTHER_DRIVE = "another-drive"

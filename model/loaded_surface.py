@@ -18,12 +18,14 @@ from iojoule.model.frame import PATTERNS
 from iojoule.model.host_paths import HostPaths
 from iojoule.model.normal import NORMAL_90
 from iojoule.model.surface import (
+    UNALIGNED,
     CurveTerms,
     Knots,
     Points,
     TableLookup,
     evaluate_curve,
     hull_distance,
+    is_unaligned,
     log_capacity_per_ns,
     log_tail_ratio,
 )
@@ -33,6 +35,13 @@ BORROWED_SD = 0.6
 
 FAR_OCTAVES = 8.0
 """Doubt grows with the distance from the hull up to here."""
+
+UNALIGNED_SD = {"read": 0.1, "write": 0.4}
+"""Log sd of requests that are no multiple of the access unit where nobody measured any: a read of a
+page more or less, a write that may have to read and program pages in part (assumption)."""
+
+TOLD_OCTAVES = 2.0
+"""Beyond so many octaves from the hull a surface is known no better than its curve."""
 
 DOUBTS = {
     "unloaded": "unloaded latency",
@@ -69,9 +78,18 @@ class LoadedSurface:
             raise ValueError(f"{profile.device}: the profile has no performance surface")
         self.surface = found
         self.knots = Knots.of(found, profile.host.sharpness)
-        self.table = TableLookup(found.residual) if found.residual else None
-        index = self.table.paths if self.table else {}
-        self.table_path = np.array([index.get(key, 0) for key in paths.keys], dtype=np.intp)
+        self.tables = [TableLookup(table) for table in found.residuals]
+        index = {
+            path: (table, place)
+            for table, lookup in enumerate(self.tables)
+            for path, place in lookup.paths.items()
+        }
+        told = [index.get(key, (0, 0)) for key in paths.keys]
+        self.table_of, self.table_path = np.array(told, dtype=np.intp).reshape(-1, 2).T
+        # -1: nobody measured unaligned requests on this path
+        self.unaligned_table_of = np.array(
+            [index.get(key + UNALIGNED, (-1, 0))[0] for key in paths.keys], dtype=np.intp
+        )
         self.hull_of = {
             code: found.hulls[key] for code, key in enumerate(paths.keys) if key in found.hulls
         }
@@ -100,7 +118,9 @@ class LoadedSurface:
     def evaluate(self, points: Points, code: Codes, names: Sequence[str] = QUANTITIES) -> Direction:
         """Predict `names` at points on host paths `code`, at PS0."""
         terms = evaluate_curve(self.knots, points)
-        learned = self.table(points, self.table_path[code]) if self.table else {}
+        unaligned = is_unaligned(points.log2_request, self.knots.access_unit_log2)
+        learned = self._learned(points, code, unaligned)
+        guessed = unaligned & (self.unaligned_table_of[code] < 0)
         zero = np.zeros(len(code))
         value = {"latency": terms.log_latency + learned.get("latency", zero)}
         for tail in self.surface.tails:
@@ -122,19 +142,45 @@ class LoadedSurface:
             if self.surface.doubt is not None:
                 excess = 1.0 - np.exp(np.minimum(value["latency"] - value[name], 0.0))
                 doubted = self._doubtful(self.surface.doubt, name, points, terms, inside, excess)
-                scored = any(w.scores for key, w in self.widths.items() if key[0] == name)
-                width = np.maximum(width, doubted) if scored else doubted
+                if learned and f"{name}_sd" in learned:  # rows tell, and less so far from them
+                    width = np.maximum(width, np.minimum(distance / TOLD_OCTAVES, 1.0) * doubted)
+                else:
+                    width = doubted
             half[name] = np.sqrt(width * width + apart * apart)
+            if guessed.any():
+                odd = NORMAL_90 * UNALIGNED_SD[str(self.surface.operation)]
+                half[name][guessed] = np.hypot(half[name][guessed], odd)
         return Direction(
             {name: value[name] for name in names},
             half,
-            self._evidence(learned, inside & self.known_path[code]),
+            self._evidence(learned, inside & self.known_path[code] & ~guessed),
             -log_smooth_max(zero, terms.log_host_excess, self.knots.host_sharpness),
         )
 
     def log_least_ns(self, points: Points) -> Floats:
         """Log of the time that a request takes of a drive that never waits, ns, shape (n,)."""
         return np.log(points.commands) - log_capacity_per_ns(self.knots, points.log2_bytes)
+
+    def _learned(
+        self, points: Points, code: Codes, unaligned: NDArray[np.bool_]
+    ) -> dict[str, Floats]:
+        """What the curve misses at the points, by the tables of their host paths."""
+        if not self.tables:
+            return {}
+        chosen = self.table_of[code]
+        if unaligned.any():
+            own = self.unaligned_table_of[code]
+            chosen = np.where(unaligned & (own >= 0), own, chosen)
+        used: list[int] = np.unique(chosen).tolist()
+        if len(used) == 1:
+            return self.tables[used[0]](points, self.table_path[code])
+        out: dict[str, Floats] = {}
+        for table in used:
+            rows = np.flatnonzero(chosen == table)
+            told = self.tables[table](points.take(rows), self.table_path[code[rows]])
+            for name, values in told.items():
+                out.setdefault(name, np.zeros(len(code)))[rows] = values
+        return out
 
     def half_width(
         self, name: str, sd: Floats | None, distance: Floats, inside: NDArray[np.bool_]

@@ -58,4 +58,4 @@ def _log_sd(profile: DeviceProfile, operation: str, pattern: str) -> float:
     surface = profile.surface(operation, pattern)
     if surface is None:
         return BORROWED_SD
-    return surface.relative_sd if surface.residual is None else 0.0
+    return 0.0 if surface.residuals else surface.relative_sd

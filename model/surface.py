@@ -19,6 +19,14 @@ beyond them waits in a queue. As sharp as the bend between rate and bandwidth in
 the smoother 2 lets the excess over the mean grow on where measured drives hold it constant."""
 
 
+WHOLE = 1e-9
+"""Relative rounding of a size that is a whole number of access units."""
+
+UNALIGNED = "/unaligned"
+"""Ends the name of a host path whose table holds requests that are no multiple of the access unit:
+the drive reads, or reads and programs again, pages in part, which is a step and no slope."""
+
+
 @dataclass(frozen=True)
 class Points:
     """Where a surface is evaluated; every array has one entry a point.
@@ -103,6 +111,18 @@ class CurveTerms:
     log_host_excess: Floats
 
 
+def whole_units(log2_bytes: Floats, access_unit_log2: float) -> Floats:
+    """log2 of the bytes that a command moves in the flash: whole access units, one at the least."""
+    units = np.ceil(np.exp2(log2_bytes - access_unit_log2) * (1.0 - WHOLE))
+    return np.asarray(access_unit_log2 + np.log2(np.maximum(units, 1.0)))
+
+
+def is_unaligned(log2_request: Floats, access_unit_log2: float) -> NDArray[np.bool_]:
+    """Which requests of more than one access unit are no multiple of it."""
+    units = np.exp2(log2_request - access_unit_log2)
+    return np.asarray((units > 1.0) & (np.abs(units - np.rint(units)) > WHOLE * units))
+
+
 def device_latency(
     knots: Knots,
     log2_bytes: Floats,
@@ -112,8 +132,8 @@ def device_latency(
 ) -> tuple[Floats, Floats, Floats]:
     """The drive's own part of the curve; all arguments and results broadcast.
 
-    Beyond the last knot the unloaded latency grows with the transfer time and the capacity
-    keeps its bytes per second; below the access unit everything stays as it is there.
+    A command moves whole access units (`whole_units`). Beyond the last knot the unloaded latency
+    grows with the transfer time and the capacity keeps its bytes per second.
 
     Args:
         knots: The curve's parameters.
@@ -125,7 +145,7 @@ def device_latency(
     Returns:
         Logs of the mean latency and of the unloaded one, ns, and of the knee N* = R0 Xmax.
     """
-    log2_bytes = np.maximum(log2_bytes, knots.access_unit_log2)
+    log2_bytes = whole_units(log2_bytes, knots.access_unit_log2)
     x = knots.log2_bytes
     beyond = np.maximum(log2_bytes - x[-1], 0.0)
     unloaded = np.exp(np.interp(log2_bytes, x, knots.log_unloaded_ns))

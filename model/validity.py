@@ -6,6 +6,12 @@ that is not known to be the same (stated priors, model/prior/assumptions.toml). 
 known to differ from what was measured widens more, and leaves no answer better than extrapolated.
 Asked about the very drive that was measured, nothing is left of the spread between specimens. What
 the drive cannot be (a later link, more lanes, temperatures beyond its rating) is refused.
+
+What an interval is about (`interval_for`) decides which of these spreads it carries:
+
+* same-host: that of single runs, and of answers between them; what nobody stated is as measured;
+* another-host: also that between sessions, hosts and specimens, and of all that nobody stated;
+* another-drive: also that between drive models, unless the profile rests on facts alone.
 """
 
 from __future__ import annotations
@@ -21,9 +27,9 @@ from iojoule.datasets.links import (
     LINK_LANES,
     LINK_WIDTHS,
 )
-from iojoule.datasets.profile import DeviceProfile, Parameter
-from iojoule.datasets.schema import Conditions
-from iojoule.datasets.vocabulary import Evidence
+from iojoule.datasets.profile import DATASETS_RECIPE, FACTS_RECIPE, DeviceProfile, Parameter
+from iojoule.datasets.schema import AskedConditions, Conditions
+from iojoule.datasets.vocabulary import Evidence, IntervalFor
 from iojoule.model.normal import NORMAL_90
 from iojoule.model.prior.document import load_assumptions
 
@@ -56,7 +62,12 @@ class Verdict:
 
 SPECIMEN = "device_serial_hash"
 
+SESSION = "session_id"
+
+INTERVAL_FOR = "interval_for"
+
 FIELDS = (
+    INTERVAL_FOR,
     SPECIMEN,
     "firmware",
     "pcie_generation",
@@ -73,10 +84,35 @@ FIELDS = (
 
 def judge(profile: DeviceProfile, asked: Conditions) -> list[Verdict]:
     """Every condition against what the profile was measured under."""
+    about = interval_for(profile, asked)
     return [
-        _specimen(profile, asked),
-        *(_with_prior(profile, asked, *one) for one in _standings(profile, asked)),
+        _specimen(profile, asked, about),
+        _session(profile, about),
+        *_model(profile, about),
+        *(_with_prior(profile, asked, about, *one) for one in _standings(profile, asked)),
     ]
+
+
+def interval_for(profile: DeviceProfile, asked: Conditions) -> IntervalFor:
+    """What the intervals are about: as stated, else by what profile and question say.
+
+    The measured drive on the measured host is the same host, and so is whatever a profile that a
+    user fitted is asked about, unless it is stated to be another drive or host. A profile that
+    ships was measured elsewhere; one that rests on facts, on no such drive.
+    """
+    if isinstance(asked, AskedConditions) and asked.interval_for is not None:
+        return asked.interval_for
+    if profile.recipe == FACTS_RECIPE:
+        return IntervalFor.ANOTHER_DRIVE
+    measured = profile.host.host_id, profile.valid_for.device_serial_hash
+    stated = asked.host_id, asked.device_serial_hash
+    if None not in measured and stated == measured:
+        return IntervalFor.SAME_HOST
+    own = profile.recipe == DATASETS_RECIPE and not profile.host.calibrated_apart
+    pairs = zip(stated, measured, strict=True)
+    if own and all(one is None or one == known for one, known in pairs):
+        return IntervalFor.SAME_HOST
+    return IntervalFor.ANOTHER_HOST
 
 
 def refuse_impossible(profile: DeviceProfile, asked: Conditions) -> None:
@@ -141,9 +177,10 @@ def under(profile: DeviceProfile, asked: Conditions) -> DeviceProfile:
     between = profile.between_drives_relative_sd
     sd = math.sqrt(sum(one.sd**2 for one in verdicts))
     specimen, *others = verdicts
-    unknown = [one.field for one in others if one.standing == "unknown"]
+    unknown = [one.field for one in others if one.standing == "unknown" and one.sd > 0.0]
     other = [one for one in others if one.standing == "different"]
     source = specimen.said if specimen.standing == "same" else between.source
+    source += f"; for {interval_for(profile, asked).value.replace('-', ' ')}"
     source += f"; unknown: {', '.join(unknown)}" if unknown else ""
     source += f"; not as measured: {'; '.join(one.said for one in other)}" if other else ""
     widened = between.model_copy(update={"value": sd, "source": source})
@@ -196,23 +233,50 @@ def _measured_on_link(profile: DeviceProfile, asked: Conditions) -> bool:
     return bool(known) and asked.pcie_generation is not None and asked.pcie_generation not in known
 
 
-def _specimen(profile: DeviceProfile, asked: Conditions) -> Verdict:
+def _specimen(profile: DeviceProfile, asked: Conditions, about: IntervalFor) -> Verdict:
     """Whether the drive is the one that was measured; if not, they differ as specimens do."""
     measured = profile.valid_for.device_serial_hash
-    if measured is not None and asked.device_serial_hash == measured:
+    known = measured is not None and asked.device_serial_hash == measured
+    if known or about is IntervalFor.SAME_HOST:
         return Verdict(SPECIMEN, "same", 0.0, "the drive is the one that was measured")
     sd = profile.between_drives_relative_sd.value
     return Verdict(SPECIMEN, "unknown", sd, "another drive than the measured one, or nobody said")
 
 
+def _session(profile: DeviceProfile, about: IntervalFor) -> Verdict:
+    """Another session than the measured ones, on another day or host."""
+    if about is IntervalFor.SAME_HOST or profile.recipe == FACTS_RECIPE:
+        return Verdict(SESSION, "same", 0.0, "as in the sessions that were measured")
+    between = profile.between_sessions_relative_sd
+    # one session lies as far from the mean as the other does
+    sd = math.sqrt(2.0) * load_assumptions().conditions["session"].sd
+    return Verdict(
+        SESSION, "unknown", sd if between is None else between.value, "another day or host"
+    )
+
+
+def _model(profile: DeviceProfile, about: IntervalFor) -> Iterator[Verdict]:
+    """Another drive model; what rests on facts was expected of drives that nobody measured."""
+    if about is IntervalFor.ANOTHER_DRIVE and profile.recipe != FACTS_RECIPE:
+        sd = math.sqrt(2.0) * load_assumptions().conditions["drive"].sd
+        yield Verdict("device_model", "unknown", sd, "a drive of another model")
+
+
 def _with_prior(
-    profile: DeviceProfile, asked: Conditions, field: str, standing: str, said: str
+    profile: DeviceProfile,
+    asked: Conditions,
+    about: IntervalFor,
+    field: str,
+    standing: str,
+    said: str,
 ) -> Verdict:
     """The verdict with its log sd: the prior's where unknown, more where the condition differs."""
     priors = load_assumptions().conditions
     name = field if field in priors else {"host_id": "host"}.get(field, "temperature")
     sd = {"same": 0.0, "unknown": 1.0, "different": DIFFERENT_OVER_UNKNOWN}[standing]
     sd *= priors[name].sd
+    if standing == "unknown" and about is IntervalFor.SAME_HOST:
+        sd = 0.0
     if field == "pcie_generation" and standing == "different":
         rate, link = _link_rate(profile, asked), profile.link_bytes_per_second
         if rate is not None and link is not None and rate > link.value:

@@ -12,6 +12,7 @@ from iojoule.datasets.errors import InputError
 
 if TYPE_CHECKING:
     from iojoule.datasets.profile import DeviceProfile
+    from iojoule.model.fitting.report import Table
 
 
 def fit(
@@ -39,21 +40,35 @@ def fit(
     report: Annotated[
         bool, typer.Option("--report", help="Say how far predictions err, on what was left out.")
     ] = False,
+    in_part: Annotated[
+        bool,
+        typer.Option("--in-part", help="Fit half of every public grid and predict the other half."),
+    ] = False,
     data: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Public measurements; default $IOJOULE_DATA."),
     ] = None,
 ) -> None:
     """Fit a device profile from datasets, from a recipe, or all that ship."""
-    ways = [bool(datasets), shipped, recipe is not None, report]
+    ways = [bool(datasets), shipped, recipe is not None, report, in_part]
     if sum(ways) != 1:
-        raise typer.BadParameter("say one of DATASET..., --shipped, --recipe or --report")
+        raise typer.BadParameter(
+            "say one of DATASET..., --shipped, --recipe, --report or --in-part"
+        )
     if device is not None and not datasets:
         raise typer.BadParameter("--device goes with DATASET...")
     if data is not None and datasets:
-        raise typer.BadParameter("--data goes with --shipped, --recipe or --report")
+        raise typer.BadParameter("--data goes with --shipped, --recipe, --report or --in-part")
     if report:
-        _report(data)
+        from iojoule.api.fitting import data_folder
+        from iojoule.model.fitting.report import report as reported
+
+        _show(reported(data_folder(data)).tables)
+    elif in_part:
+        from iojoule.api.fitting import data_folder
+        from iojoule.model.fitting.in_part import tables
+
+        _show(tables(data_folder(data)))
     elif shipped:
         _shipped(data, output)
     elif recipe is not None:
@@ -123,11 +138,8 @@ def write(profile: DeviceProfile, path: Path) -> None:
     )
 
 
-def _report(data: Path | None) -> None:
-    from iojoule.api.fitting import data_folder
-    from iojoule.model.fitting.report import report
-
-    for table in report(data_folder(data)).tables:
+def _show(tables: list[Table]) -> None:
+    for table in tables:
         shown = console.new_table(table.columns, title=table.title)
         for row in table.rows:
             shown.add_row(*("" if cell is None else str(cell) for cell in row))

@@ -17,6 +17,7 @@ from iojoule.api.cli.questions import (
     ConditionsOption,
     DeviceOption,
     FirmwareOption,
+    ForOption,
     GenerationOption,
     HostOption,
     ProfileOption,
@@ -77,6 +78,7 @@ def predict(
     pcie_generation: GenerationOption = None,
     temperature: TemperatureOption = None,
     conditions: ConditionsOption = None,
+    for_: ForOption = None,
     server: ServerOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
@@ -94,7 +96,7 @@ def predict(
     else:
         chosen = chosen_profile(device, profile, host)
     questions = _read(configurations) if configurations else _stated(assignments(set_ or []))
-    asked = stated_conditions(firmware, pcie_generation, temperature, conditions)
+    asked = stated_conditions(firmware, pcie_generation, temperature, conditions, for_)
     answers: Answers | ServedAnswers
     if chosen is None:
         answers, about = _served(server, named(device), questions, asked)

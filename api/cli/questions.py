@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -47,6 +47,14 @@ GenerationOption = Annotated[
 TemperatureOption = Annotated[
     float | None, typer.Option("--temperature", metavar="CELSIUS", help="Its temperature.")
 ]
+ForOption = Annotated[
+    Literal["same-host", "another-host", "another-drive"] | None,
+    typer.Option(
+        "--for",
+        help="What the intervals are about: the measured drive and host, another host, day or "
+        "drive of the model, or another model; else what the profile and the conditions say.",
+    ),
+]
 ConditionsOption = Annotated[
     Path | None,
     typer.Option(
@@ -58,7 +66,11 @@ ConditionsOption = Annotated[
 
 
 def stated_conditions(
-    firmware: str | None, generation: int | None, temperature: float | None, file: Path | None
+    firmware: str | None,
+    generation: int | None,
+    temperature: float | None,
+    file: Path | None,
+    interval_for: str | None = None,
 ) -> Conditions:
     """The conditions of the drive that is asked about; an option wins over the file.
 
@@ -71,6 +83,7 @@ def stated_conditions(
         "firmware": firmware,
         "pcie_generation": generation,
         "temperature_celsius_mean": temperature,
+        "interval_for": interval_for,
     }
     return read_conditions(file, {name: one for name, one in options.items() if one is not None})
 

@@ -21,6 +21,7 @@ from iojoule.api.cli.questions import (
     ConditionsOption,
     DeviceOption,
     FirmwareOption,
+    ForOption,
     GenerationOption,
     HorizonOption,
     HostOption,
@@ -99,6 +100,7 @@ def recommend(
     pcie_generation: GenerationOption = None,
     temperature: TemperatureOption = None,
     conditions: ConditionsOption = None,
+    for_: ForOption = None,
     rows: Annotated[int, typer.Option(min=1, max=50, help="Rows of the Pareto table.")] = 10,
     plot: Annotated[
         Path | None,
@@ -149,7 +151,7 @@ def recommend(
     changes |= {name: value for name, value in options.items() if value is not None}
     stated = stated_factors(price, carbon, pue, drive_price, drive_carbon)
     changes |= {f"factors.{name}": value for name, value in stated.items()}
-    asked = stated_conditions(firmware, pcie_generation, temperature, conditions)
+    asked = stated_conditions(firmware, pcie_generation, temperature, conditions, for_)
     question = workload_with(workload, changes, job=job)
     if chosen is None:
         with service(server) as client:

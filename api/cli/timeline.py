@@ -13,6 +13,7 @@ from iojoule.api.cli.questions import (
     ConditionsOption,
     DeviceOption,
     FirmwareOption,
+    ForOption,
     GenerationOption,
     ProfileOption,
     TemperatureOption,
@@ -54,6 +55,7 @@ def timeline(
     pcie_generation: GenerationOption = None,
     temperature: TemperatureOption = None,
     conditions: ConditionsOption = None,
+    for_: ForOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Follow a drive over time: write bursts, the cache that fills, collecting, idle time.
@@ -65,7 +67,7 @@ def timeline(
     from iojoule.api.predictors import Predictors
     from iojoule.api.timelines import STEP_COLUMNS, parse_phase, time_line
 
-    asked = stated_conditions(firmware, pcie_generation, temperature, conditions)
+    asked = stated_conditions(firmware, pcie_generation, temperature, conditions, for_)
     found = time_line(
         Predictors(chosen, asked),
         assignments(set_ or []),

@@ -12,6 +12,7 @@ from iojoule.datasets.profile.assessment import (
     PowerPoints,
 )
 from iojoule.datasets.profile.document import (
+    DATASETS_RECIPE,
     FACTS_RECIPE,
     DeviceProfile,
     DriveRating,
@@ -94,6 +95,7 @@ from iojoule.datasets.profile.state_residual import StateResidual
 __all__ = [
     "CEILING_COMMANDS",
     "CEILING_SHARPNESS",
+    "DATASETS_RECIPE",
     "EARLIER_LAW",
     "FACTS_RECIPE",
     "HOST_PROFILE_SCHEMA_VERSION",

@@ -28,6 +28,9 @@ from iojoule.datasets.vocabulary import Operation, Pattern
 FACTS_RECIPE = "facts"
 """Recipe of a profile that no measurement carries: built from a drive's facts alone."""
 
+DATASETS_RECIPE = "datasets"
+"""Recipe of a profile that a user fitted from datasets."""
+
 
 class DriveRating(Section):
     """What a drive is made for: beyond it nothing can be asked. None: it is not stated.
@@ -80,6 +83,8 @@ class DeviceProfile(Section):
     `write_buffer_bytes` are those that the drive answers before its flash has taken them (its sd is
     in log units); None: unknown. `other_conditions` names those of a question that are known to
     differ from what was measured (`model.validity`): no answer is then better than extrapolated.
+    `between_sessions_relative_sd` is how far another session of the measured drive and host lies
+    from the answers; None: the prior counts.
     """
 
     schema_version: int
@@ -97,6 +102,7 @@ class DeviceProfile(Section):
     capacity_bytes: int | None
     endurance_bytes_written: Parameter | None
     between_drives_relative_sd: Parameter
+    between_sessions_relative_sd: Parameter | None = None
     surfaces: list[Surface]
     host: HostPerformance
     power_state_effects: list[PowerStateEffect]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from iojoule.datasets.profile.evidence import CurveDoubt
 from iojoule.datasets.profile.numbers import Parameter
@@ -74,7 +74,11 @@ class IntervalWidth(Section):
 
 
 class Surface(Section):
-    """Closed-loop performance for one operation and pattern (see `model.curve`)."""
+    """Closed-loop performance for one operation and pattern (see `model.curve`).
+
+    `residuals` has a table for each host path that was measured, that with most rows first: it
+    stands for every path that was not. It is empty where nothing was learned from rows.
+    """
 
     operation: Literal[Operation.READ, Operation.WRITE]
     pattern: Pattern
@@ -88,10 +92,20 @@ class Surface(Section):
     access_unit_bytes: int
     relative_sd: float
     tails: list[Tail]
-    residual: ResidualTable | None
+    residuals: list[ResidualTable] = Field(default_factory=list)
     hulls: dict[str, Hull]
     widths: list[IntervalWidth]
     doubt: CurveDoubt | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _earlier_table(cls, data: Any) -> Any:
+        """Earlier profiles have one table of all host paths, or null."""
+        if isinstance(data, dict) and "residual" in data:
+            data = dict(data)
+            table = data.pop("residual")
+            data.setdefault("residuals", [] if table is None else [table])
+        return data
 
 
 CEILING_COMMANDS = 8

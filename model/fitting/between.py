@@ -1,4 +1,4 @@
-"""How far drives of one model differ, from the configurations that several of them ran.
+"""How far drives of one model, and sessions of one drive, differ where several ran the same.
 
 Effects of configuration and drive on log(requests in flight / IOPS) are additive; the drives' are
 shrunk towards what is assumed without data, a scaled inverse chi-squared prior worth
@@ -15,12 +15,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from iojoule.datasets.profile import Parameter
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fitting.recipe import Figure
+from iojoule.model.fitting.rows import PUBLISHED
+from iojoule.model.prior.document import load_assumptions
 
 PRIOR_DRIVES = 4.0
 """Drives that the assumed spread counts for: two drives alone say little of all others."""
+
+PRIOR_SESSIONS = 2.0
+"""Sessions that those of other drives count for."""
 
 ROUNDS = 50
 """Alternating means of configurations and drives; balanced data need one."""
@@ -53,6 +59,50 @@ def drive_effects(measurements: Sequence[Measurement]) -> dict[str, float]:
         effect = np.bincount(drive_at, value - level[key_at]) / np.bincount(drive_at)
         effect -= effect.mean()
     return dict(zip(drives, effect.tolist(), strict=True))
+
+
+def between_sessions(measurements: Sequence[Measurement]) -> Parameter | None:
+    """Log sd of another session's times around the profile's answers; None of one session alone.
+
+    The squares of each session's distances from the mean of all, at the configurations that several
+    of one drive and host ran, average to one variance a session; the sessions then count like
+    drives above, from the prior of other drives' sessions on. Another session lies around the mean
+    of k others with that variance times 1 + 1 / k. Unsteady sessions count: days are so.
+    """
+    cells: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for one in measurements:
+        session = one.conditions.session_id or one.conditions.series_id or ""
+        iops = one.observations.iops
+        if session.startswith(PUBLISHED) or not iops or not one.at_full_speed:
+            continue
+        if one.state.host_bytes_written_since_purge is not None:
+            continue
+        where = f"{one.conditions.device_serial_hash} {one.conditions.host_id}"
+        key = one.workload.model_dump_json() + one.configuration.model_dump_json()
+        times = cells.setdefault((where, key), {}).setdefault(session, [])
+        times.append(float(np.log(one.concurrency() / iops)))
+    squares, freedom = 0.0, 0
+    sessions: set[str] = set()
+    for runs in cells.values():
+        if len(runs) > 1:
+            levels = np.array([np.mean(times) for times in runs.values()])
+            squares += float(((levels - levels.mean()) ** 2).sum())
+            freedom += len(runs) - 1
+            sessions |= set(runs)
+    if len(sessions) < 2:
+        return None
+    prior = load_assumptions().conditions["session"].sd
+    counted = PRIOR_SESSIONS + len(sessions) - 1
+    total = PRIOR_SESSIONS * prior**2 + (len(sessions) - 1) * squares / freedom
+    sd = float(np.sqrt(total / counted * (1.0 + 1.0 / len(sessions))))
+    return Parameter(
+        name="between_sessions_relative_sd",
+        value=float(f"{sd:.7g}"),
+        sd=float(f"{sd / np.sqrt(2.0 * counted):.7g}"),
+        unit="1",
+        evidence=Evidence.MEASURED,
+        source=f"{len(sessions)} sessions on the same configurations, with those of other drives",
+    )
 
 
 def between_drives(measurements: Sequence[Measurement], assumed: Figure) -> Figure:

@@ -31,7 +31,7 @@ from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fitting.assessment import assess
-from iojoule.model.fitting.between import between_drives
+from iojoule.model.fitting.between import between_drives, between_sessions
 from iojoule.model.fitting.core_time import core_seconds_per_byte
 from iojoule.model.fitting.export import rounded
 from iojoule.model.fitting.generic_power import (
@@ -191,17 +191,6 @@ def host_rows(recipe: Recipe, measurements: list[Measurement]) -> list[Measureme
     ]
 
 
-def _exported(fit: SurfaceFit, beside: list[SurfaceFit], memory: SurfaceMemory) -> Surface:
-    """The surface as a profile keeps it, from memory if nothing changed."""
-    return memory.export(
-        fit.rows,
-        fit.recipe,
-        fit.fitted,
-        lambda: fit.exported(beside),
-        [(other.rows, other.fitted.settings) for other in beside],
-    )
-
-
 def _fit_profile(
     recipe: Recipe,
     measurements: list[Measurement],
@@ -228,7 +217,7 @@ def _fit_profile(
         if recipe.system_power and system_power
         else None
     )
-    surfaces = [_exported(fit, fit.beside(fits), memory) for fit in fits]
+    surfaces = [memory.export(fit.rows, fit.recipe, fit.fitted, fit.exported) for fit in fits]
     profile = DeviceProfile(
         schema_version=PROFILE_SCHEMA_VERSION,
         device=recipe.device,
@@ -255,6 +244,7 @@ def _fit_profile(
         between_drives_relative_sd=parameter(
             "between_drives_relative_sd", between_drives(measurements, recipe.between_drives)
         ),
+        between_sessions_relative_sd=between_sessions(measurements),
         surfaces=sorted(surfaces, key=_surface_order),
         host=host,
         power_state_effects=exported_effects(effects_of(measurements)),

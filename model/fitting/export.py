@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import product
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 
 from iojoule.datasets.profile import Hull, IntervalWidth, ResidualTable, Surface
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.fitting.performance import SIZE_ROOM_OCTAVES, FittedSurface
+from iojoule.model.fitting.performance import FittedSurface
 from iojoule.model.fitting.recipe import SurfaceRecipe
+from iojoule.model.fitting.residual import coordinates
 from iojoule.model.fitting.rows import PERCENTILES, Rows, stands_apart
 from iojoule.model.fitting.tails import prior_tail, prior_widths
 
@@ -39,7 +37,7 @@ def export_surface(
         widths: Conformal widths by quantity and region.
     """
     knots = fitted.knots
-    evident = _by_path(_evident(rows, recipe), knots.access_unit_log2)
+    evident = _by_path(_evident(rows, recipe))
     absent = [name for name in PERCENTILES if name not in fitted.tails]
     tails = {**fitted.tails, **{name: prior_tail(name, len(knots.log2_bytes)) for name in absent}}
     return Surface(
@@ -66,7 +64,7 @@ def export_surface(
             )
             for tail in tails.values()
         ],
-        residual=_table(fitted, rows, evident) if fitted.latency_residual is not None else None,
+        residuals=_tables(fitted),
         hulls={key: _hull(part) for key, part in evident.items()},
         widths=[*widths, *(w for name in absent for w in prior_widths(name, recipe.relative_sd))],
     )
@@ -79,22 +77,10 @@ def _evident(rows: Rows, recipe: SurfaceRecipe) -> Rows:
     return rows.take(np.array([not stands_apart(str(name)) for name in rows.session]))
 
 
-def coordinates(rows: Rows, access_unit_log2: float) -> Floats:
-    """log2 of depth, jobs and request bytes (at least an access unit), shape (n, 3)."""
-    return np.stack(
-        [
-            np.log2(rows.queue_depth),
-            np.log2(rows.jobs),
-            np.maximum(np.log2(rows.request_bytes), access_unit_log2),
-        ],
-        axis=1,
-    )
-
-
-def _by_path(rows: Rows, access_unit_log2: float) -> dict[str, Floats]:
+def _by_path(rows: Rows) -> dict[str, Floats]:
     """Coordinates of the rows of each host path."""
     keys = np.array(rows.path_keys(), dtype=object)
-    where = coordinates(rows, access_unit_log2)
+    where = coordinates(rows)
     return {str(key): where[keys == key] for key in sorted(set(keys))}
 
 
@@ -129,79 +115,21 @@ def _hull(points: Floats) -> Hull:
     )
 
 
-def _table(fitted: FittedSurface, rows: Rows, evident: dict[str, Floats]) -> ResidualTable:
-    where = coordinates(rows, fitted.knots.access_unit_log2)
-    counts = {key: len(part) for key, part in _by_path(rows, fitted.knots.access_unit_log2).items()}
-    paths = sorted(counts, key=lambda key: (-counts[key], key))
-    sizes = octaves(where[:, 2])
-    room = [sizes[0] - SIZE_ROOM_OCTAVES, *sizes, sizes[-1] + SIZE_ROOM_OCTAVES]
-    axes = [
-        octaves(where[:, 0]),
-        octaves(where[:, 1]),
-        np.array([size for size in room if size >= fitted.knots.access_unit_log2]),
+def _tables(fitted: FittedSurface) -> list[ResidualTable]:
+    """One table a host path, that with most rows first."""
+    return [
+        ResidualTable(
+            log2_queue_depth=rounded(grid.axes[0]),
+            log2_jobs=rounded(grid.axes[1]),
+            log2_request_bytes=rounded(grid.axes[2]),
+            paths=[path],
+            values={
+                **{name: _short(each.ravel()) for name, each in grid.reference.items()},
+                "measured": [float(one) for one in grid.measured.ravel()],
+            },
+        )
+        for path, grid in fitted.grids.items()
     ]
-    grid = np.array(list(product(*axes)))
-    names = ["latency", *fitted.tails]
-    values: dict[str, list[float]] = {}
-    for path in paths:
-        features = fitted.features.at(grid[:, 0], grid[:, 2], grid[:, 1], path)
-        told = _told_by_series(fitted, rows, grid, path)
-        models = {"latency": fitted.latency_residual, **fitted.tail_residuals}
-        for name in names:
-            model = models[name]
-            if model is None:
-                continue
-            mean, sd = model.predict(features)
-            mean = mean + told.get(f"{name}_correction", 0.0)
-            sd = np.hypot(sd, told.get(f"{name}_irregularity", 0.0))
-            values.setdefault(name, []).extend(_short(mean))
-            values.setdefault(f"{name}_sd", []).extend(_short(sd))
-        seen = {tuple(np.round(row, 4)) for row in evident.get(path, [])}
-        values.setdefault("measured", []).extend(
-            float(tuple(np.round(point, 4)) in seen) for point in grid
-        )
-    return ResidualTable(
-        log2_queue_depth=rounded(axes[0]),
-        log2_jobs=rounded(axes[1]),
-        log2_request_bytes=rounded(axes[2]),
-        paths=paths,
-        values=values,
-    )
-
-
-def _told_by_series(
-    fitted: FittedSurface, rows: Rows, grid: Floats, path: str
-) -> dict[str, Floats]:
-    """What the steady sessions' own series say at the knots of one path, their mean.
-
-    Corrections and irregularities by the names that `FittedSurface.evaluate` gives them; `grid`
-    holds log2 of depth, jobs and request bytes, shape (m, 3).
-    """
-    on_path = np.array([key == path for key in rows.path_keys()])
-    found: dict[str, list[Floats]] = {}
-    for session in sorted({str(name) for name in rows.session[on_path]}):
-        if not fitted.trends or stands_apart(session):
-            continue
-        first = int(np.flatnonzero(on_path & (rows.session == session))[0])
-        asked = rows.take(np.full(len(grid), first))
-        said = fitted.evaluate(
-            replace(
-                asked,
-                queue_depth=np.exp2(grid[:, 0]),
-                jobs=np.exp2(grid[:, 1]),
-                request_bytes=np.exp2(grid[:, 2]),
-            )
-        )
-        for name, values in said.items():
-            if name.endswith(("_correction", "_irregularity")):
-                found.setdefault(name, []).append(values)
-    return {name: _mean_of_told(np.array(parts)) for name, parts in found.items()}
-
-
-def _mean_of_told(said: Floats) -> Floats:
-    """Mean over the sessions that say anything (shape (sessions, m)), else 0."""
-    told = np.maximum((said != 0.0).sum(axis=0), 1)
-    return np.asarray(said.sum(axis=0) / told)
 
 
 def _short(values: Floats) -> list[float]:

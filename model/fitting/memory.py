@@ -8,7 +8,7 @@ figure costs what depends on that figure.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields, replace
 
 import numpy as np
@@ -49,11 +49,13 @@ class SurfaceMemory:
         recipe: SurfaceRecipe,
         fitted: FittedSurface,
         compute: Callable[[], Surface],
-        beside: Sequence[tuple[Rows, Settings]] = (),
     ) -> Surface:
-        """The surface as a profile keeps it; `beside` is what else its widths rest on."""
-        said = recipe.model_dump_json(exclude={"points", "priors", "prior_facts"})
-        key = _key(rows, fitted.settings, said + "".join(_key(*each, "") for each in beside))
+        """The surface as a profile keeps it."""
+        key = _key(
+            rows,
+            fitted.settings,
+            recipe.model_dump_json(exclude={"points", "priors", "prior_facts"}),
+        )
         if key not in self._exports:
             self._exports[key] = compute()
         return self._exports[key]

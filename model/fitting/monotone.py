@@ -42,7 +42,7 @@ def between(x: Floats, y: Floats, at: Floats) -> Floats:
         y: Values, likewise.
         at: Where, shape (m,).
     """
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         steps = np.diff(x, axis=1)
         slopes = np.diff(y, axis=1) / steps
         left = _slope(steps[:, 0], steps[:, 1], slopes[:, 0], slopes[:, 1])

@@ -1,14 +1,17 @@
-"""Fitting a performance surface: the physical curve first, then only what it misses.
+"""Fitting a performance surface: the physical curve first, then what it misses at the rows.
 
 The curve is fitted in log latency by robust least squares. Knots (one a command size) are held
 near two physical shapes, unloaded latency = a + bytes / b and capacity = min(Imax, B / bytes),
 so that a size with few rows borrows from the others. A measuring session may shift unloaded
 latency, core time and sharpness a little (much, where it stands apart); the profile
-keeps the reference, which is no shift.
+keeps the reference, which is no shift. What the curve misses is kept on a grid of every host path
+and session, filled between its rows (`model.fitting.grid`): inside what was measured the rows
+answer, beyond it the curve.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,31 +23,24 @@ from iojoule.model.curve import split_commands
 from iojoule.model.fitting.knots import knot_positions, with_ends
 from iojoule.model.fitting.parameters import Layout, PathKey, PathPrior, Priors
 from iojoule.model.fitting.polish import polish
-from iojoule.model.fitting.residual import (
-    MEAN_BOUNDS,
-    MEAN_VARIANCE,
-    TAIL_BOUNDS,
-    TAIL_VARIANCE,
-    ResidualModel,
-    SessionFeatures,
-)
+from iojoule.model.fitting.residual import PathGrid, SessionRows, path_grids
 from iojoule.model.fitting.rows import PERCENTILES, Rows, sample, stands_apart
-from iojoule.model.fitting.series import NEIGHBOURS_SHARE, STEP_SD, SeriesTrend
 from iojoule.model.fitting.tails import fit_tail
 from iojoule.model.performance import WAKEUP_EXPONENT
-from iojoule.model.surface import CurveTerms, Knots, Points, evaluate_curve, log_tail_ratio
+from iojoule.model.surface import (
+    UNALIGNED,
+    CurveTerms,
+    Knots,
+    Points,
+    evaluate_curve,
+    is_unaligned,
+    log_tail_ratio,
+)
 
 Floats = NDArray[np.float64]
 
 BUSY_SD = 0.25
 """fio's CPU columns and the cost of a request agree within about a quarter (log)."""
-
-INTERPOLATED = ("p99", "p999")
-"""Percentiles that a row's own series may correct; the median keeps close to the mean."""
-
-SIZE_ROOM_OCTAVES = 1.0
-"""Residuals over request size fade this far beyond the sizes measured, where the curve's bytes a
-second take over; over depth and jobs they stay as they are at the edge at once."""
 
 CURVE_ROWS = 800
 """Rows that the curve and the laws of percentiles are fitted on: twenty for each of about forty
@@ -52,6 +48,9 @@ parameters. Residuals are learned from all."""
 
 REFIT_ROWS = 300
 """As above where a whole depth or size is left out of more than `CURVE_ROWS` rows."""
+
+FEWEST_PERCENTILES = 2
+"""With fewer rows of a percentile its law stays that of other drives."""
 
 F_SCALE = 3.0
 """Residuals beyond so many standard deviations count by their size, not by its square."""
@@ -87,11 +86,9 @@ class FittedSurface:
         schedulers: Added latency and core time by scheduler, ns.
         sessions: Log factors of unloaded latency, core time and sharpness by session.
         vector: The least-squares solution, to start the next one from.
-        features: Layout of the residuals' features.
-        trends: Mean latency and percentiles of each series.
-        neighbours: What the curve misses of mean latency, of each series.
-        edges: Least and greatest log2 of depth, jobs and request bytes up to which residuals
-            follow the process, shape (2, 3).
+        tails: Laws of the percentiles.
+        grids: What the curve misses on each host path, the path with most rows first; none where
+            nothing is learned from the rows.
     """
 
     settings: Settings
@@ -100,13 +97,8 @@ class FittedSurface:
     schedulers: dict[str, tuple[float, float]]
     sessions: dict[str, Floats]
     vector: Floats
-    features: SessionFeatures = field(default_factory=lambda: SessionFeatures([], []))
-    edges: Floats = field(default_factory=lambda: np.array([[-np.inf] * 3, [np.inf] * 3]))
-    latency_residual: ResidualModel | None = None
     tails: dict[str, Tail] = field(default_factory=dict)
-    tail_residuals: dict[str, ResidualModel] = field(default_factory=dict)
-    trends: dict[str, SeriesTrend] = field(default_factory=dict)
-    neighbours: SeriesTrend | None = None
+    grids: dict[str, PathGrid] = field(default_factory=dict)
 
     def curve(self, rows: Rows) -> tuple[Points, CurveTerms]:
         """Evaluate the curve alone, in each row's session."""
@@ -116,46 +108,52 @@ class FittedSurface:
         points = _with_host(_points(rows, self.settings), _wakeup_share(rows), cost, extra)
         return points, evaluate_curve(self.knots, points, session)
 
+    def reference(self, rows: Rows) -> tuple[Points, CurveTerms]:
+        """Evaluate the curve alone, in no session."""
+        return self.curve(replace(rows, session=np.full(len(rows), None, dtype=object)))
+
     def evaluate(self, rows: Rows) -> dict[str, Floats]:
-        """Predict rows in their sessions.
+        """Predict rows in their sessions; in a session that the fit did not see, the reference.
 
         Returns:
-            `latency` and the percentiles, ns, `<name>_sd`, their local sd in log units, and
-            `<name>_correction`, by how much (log units) a row's own series corrects the law, and
-            `<name>_irregularity`, how irregular its neighbours are (log units, part of the sd).
+            `latency` and the percentiles, ns, and `<name>_sd`, their local sd in log units.
         """
-        points, terms = self.curve(rows)
-        features = self.features.of(rows, _held(points, self.edges))
-        log_latency = terms.log_latency
-        out = {"latency_sd": np.zeros(len(rows))}
-        if self.latency_residual is not None:
-            shift, out["latency_sd"] = self.latency_residual.predict(features)
-            log_latency = log_latency + shift
-        smooth_sd = out["latency_sd"]
-        if self.neighbours is not None and self.latency_residual is not None:
-            where, series = _where(points), rows.series()
-            told = self.neighbours.at(where, series)
-            correction = NEIGHBOURS_SHARE * told.weight * (told.value - shift)
-            log_latency = log_latency + correction
-            irregular = np.hypot(
-                self.trends["latency"].at(where, series).irregular, STEP_SD * told.step
-            )
-            out["latency_correction"], out["latency_irregularity"] = correction, irregular
-            out["latency_sd"] = np.hypot(smooth_sd, irregular)
-        out["latency"] = np.exp(log_latency)
+        points, terms = self.reference(rows)
+        missed = self._missed(rows, points)
+        log_latency = terms.log_latency + missed["latency"]
+        out = {"latency": np.exp(log_latency), "latency_sd": missed["latency_sd"]}
         for name, tail in self.tails.items():
             ratio = log_tail_ratio(tail, self.knots, points, terms, log_latency)
-            shift, sd = self.tail_residuals[name].predict(features)
-            out[f"{name}_sd"] = np.hypot(sd, smooth_sd)  # the mean is uncertain too
-            law = log_latency + ratio + shift
-            correction = np.zeros(len(rows))
-            if name in self.trends:
-                told = self.trends[name].at(_where(points), rows.series())
-                correction = told.weight * (told.value - law)
-                out[f"{name}_correction"] = correction
-                out[f"{name}_irregularity"] = told.irregular
-                out[f"{name}_sd"] = np.hypot(out[f"{name}_sd"], told.irregular)
-            out[name] = np.exp(law + correction)
+            out[name] = np.exp(log_latency + ratio + missed[name])
+            out[f"{name}_sd"] = missed[f"{name}_sd"]
+        return out
+
+    def series(self, rows: Rows) -> list[tuple[str, str]]:
+        """Host path, with whether requests are unaligned, and session of each row."""
+        odd = is_unaligned(np.log2(rows.request_bytes), self.knots.access_unit_log2)
+        return [
+            (path + UNALIGNED if apart else path, session)
+            for (path, session), apart in zip(rows.series(), odd.tolist(), strict=True)
+        ]
+
+    def grid_of(self, path: str) -> PathGrid:
+        """The grid of a path; of unaligned requests nobody measured, that of the others."""
+        main = next(iter(self.grids.values()))
+        return self.grids.get(path) or self.grids.get(path.removesuffix(UNALIGNED)) or main
+
+    def _missed(self, rows: Rows, points: Points) -> dict[str, Floats]:
+        """What the curve misses at rows, by the grid of their path and session."""
+        names = [f"{name}{end}" for name in ("latency", *self.tails) for end in ("", "_sd")]
+        out = {name: np.zeros(len(rows)) for name in names}
+        if not self.grids:
+            return out
+        keys = self.series(rows)
+        for key in sorted(set(keys)):
+            at = np.array([one == key for one in keys])
+            grid = self.grid_of(key[0]).lookup(key[1])
+            told = grid(points.take(at), np.zeros(int(at.sum()), dtype=np.intp))
+            for name in names:
+                out[name][at] = told[name]
         return out
 
 
@@ -168,32 +166,13 @@ def _points(rows: Rows, settings: Settings) -> Points:
         np.log(rows.queue_depth * rows.jobs),
         commands,
         np.maximum(log2_bytes, access),
-        np.maximum(np.log2(rows.request_bytes), access),
+        np.log2(rows.request_bytes),
         np.log2(rows.queue_depth),
         np.log2(rows.jobs),
         np.log(np.minimum(rows.jobs, rows.cores)),
         nothing,
         nothing,
     )
-
-
-def _held(points: Points, edges: Floats) -> Points:
-    """The points moved to the nearest edge of what was measured.
-
-    Beyond it the residual stays what it was there, as in a profile's table: a drive whose plateau
-    lies 3 % below the curve at the last depth lies so at the next.
-    """
-    return replace(
-        points,
-        log2_depth=np.clip(points.log2_depth, *edges[:, 0]),
-        log2_jobs=np.clip(points.log2_jobs, *edges[:, 1]),
-        log2_request=np.clip(points.log2_request, *edges[:, 2]),
-    )
-
-
-def _where(points: Points) -> Floats:
-    """log2 of depth, jobs and request bytes, shape (n, 3)."""
-    return np.stack([points.log2_depth, points.log2_jobs, points.log2_request], axis=1)
 
 
 def _wakeup_share(rows: Rows) -> Floats:
@@ -319,7 +298,7 @@ def fit_surface(
         rows: At least one row.
         settings: What to assume.
         learn: Also learn residuals and tails (off where a row is not a measurement).
-        like: Start from this fit and take the residuals' hyperparameters from it.
+        like: Start from this fit: a refit for left-out rows.
     """
     many, span = len(rows) > CURVE_ROWS, not learn
     if like is not None and many:  # one of many refits, whose digits nobody keeps
@@ -329,7 +308,7 @@ def fit_surface(
         problem = _Problem(sample(rows, CURVE_ROWS), settings, span=span)
         fitted = problem.solve(like.vector if like else None)
     if learn:
-        learn_residuals(fitted, rows, like)
+        learn_residuals(fitted, rows, finer=like is None)
     return fitted
 
 
@@ -343,62 +322,41 @@ def _tail(fitted: FittedSurface, name: str, rows: Rows) -> Tail:
 
 
 def refit(fitted: FittedSurface, rows: Rows) -> FittedSurface:
-    """Fit other rows as before, keeping the residuals' length scales (much faster)."""
+    """Fit other rows, starting from an earlier fit (faster)."""
     return fit_surface(rows, fitted.settings, like=fitted)
 
 
-def learn_residuals(fitted: FittedSurface, rows: Rows, like: FittedSurface | None = None) -> None:
-    """Learn what the curve misses, and the latency percentiles, from the same rows."""
-    points, terms = fitted.curve(rows)
-    where = _where(points)
-    room = np.array([0.0, 0.0, SIZE_ROOM_OCTAVES])
-    fitted.edges = np.stack([where.min(axis=0) - room, where.max(axis=0) + room])
-    fitted.features = (
-        like.features
-        if like is not None
-        else SessionFeatures(
-            sorted(set(rows.path_keys())), sorted({str(name) for name in rows.session})
-        )
-    )
-    fitted.latency_residual = ResidualModel.fit(
-        fitted.features.of(rows, points),
-        np.log(rows.latency_ns) - terms.log_latency,
-        fitted.features,
-        MEAN_VARIANCE,
-        MEAN_BOUNDS,
-        like.latency_residual if like else None,
-    )
-    fitted.trends["latency"] = SeriesTrend.of(
-        where, rows.series(), np.log(rows.latency_ns), fitted.latency_residual.noise_variance
-    )
-    fitted.neighbours = SeriesTrend.of(
-        where,
-        rows.series(),
-        np.log(rows.latency_ns) - terms.log_latency,
-        fitted.latency_residual.noise_variance,
-    )
+def learn_residuals(fitted: FittedSurface, rows: Rows, *, finer: bool) -> None:
+    """Learn the laws of the percentiles, and what the curve and they miss, from the same rows.
+
+    Args:
+        fitted: The curve; tails and grids are added to it.
+        rows: What it was fitted on.
+        finer: As `residual.path_grids` has it; refits for left-out rows do without.
+    """
     for name in PERCENTILES:
         seen = np.isfinite(rows.percentile(name))
-        if seen.sum() < 5:
-            continue
-        some = rows.take(seen)
-        points, terms = fitted.curve(some)
-        log_latency = np.log(some.latency_ns)
-        target = np.log(some.percentile(name)) - log_latency
-        tail = _tail(fitted, name, some)
-        fitted.tails[name] = tail
-        fitted.tail_residuals[name] = ResidualModel.fit(
-            fitted.features.of(some, points),
-            target - log_tail_ratio(tail, fitted.knots, points, terms, log_latency),
-            fitted.features,
-            TAIL_VARIANCE,
-            TAIL_BOUNDS,
-            like.tail_residuals.get(name) if like else None,
+        if seen.sum() >= FEWEST_PERCENTILES:
+            fitted.tails[name] = _tail(fitted, name, rows.take(seen))
+    levels = {"latency": np.log(rows.latency_ns)}
+    levels |= {name: np.log(rows.percentile(name)) for name in fitted.tails}
+
+    def laws(where: Floats, like: Rows) -> tuple[Floats, dict[str, Callable[[Floats], Floats]]]:
+        asked = like.take(np.zeros(len(where), dtype=np.intp))
+        depth, jobs, size = np.exp2(where.T)
+        points, terms = fitted.reference(
+            replace(asked, queue_depth=depth, jobs=jobs, request_bytes=size)
         )
-        if name in INTERPOLATED:
-            fitted.trends[name] = SeriesTrend.of(
-                _where(points),
-                some.series(),
-                np.log(some.percentile(name)),
-                fitted.tail_residuals[name].noise_variance,
-            )
+
+        def ratio(tail: Tail) -> Callable[[Floats], Floats]:
+            return lambda level: log_tail_ratio(tail, fitted.knots, points, terms, level)
+
+        return terms.log_latency, {name: ratio(tail) for name, tail in fitted.tails.items()}
+
+    series = fitted.series(rows)
+    sessions = [
+        SessionRows(path, session, rows.take(at), {n: y[at] for n, y in levels.items()})
+        for path, session in sorted(set(series))
+        for at in [np.array([one == (path, session) for one in series])]
+    ]
+    fitted.grids = path_grids(sessions, laws, fitted.settings.max_transfer_bytes, finer=finer)

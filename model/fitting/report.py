@@ -98,7 +98,7 @@ def _tables(name: str, folder: Path) -> tuple[list[Table], list[Outcome]]:
     series = write_series(measurements)
     state = fit_write_state(series, recipe)
     fits = fit_surfaces(recipe, measurements, state)
-    learned = [fit for fit in fits if fit.fitted.latency_residual is not None]
+    learned = [fit for fit in fits if fit.fitted.grids]
     outcomes = {
         (fit.recipe.operation.value, fit.recipe.pattern.value): leave_out(
             fit.rows, fit.fitted.settings

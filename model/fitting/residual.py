@@ -1,234 +1,314 @@
-"""Learning residuals: a Gaussian process with a shared part and a part of each session."""
+"""What a surface's curve, and its laws of percentiles, miss: a grid of each host path.
+
+Every session of a path has its own grid (`model.fitting.grid`): sessions that differ stay sessions.
+The reference, which a profile keeps, is their mean at each cell, weighted by how far each may err
+there; where they disagree, that is part of how far the reference may err. Sessions that stand apart
+count where a path has no others. Requests that the drive takes in one command, and those that are
+split, have grids of their own: a split is a step, and nothing is interpolated across it.
+"""
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import (
-    ConstantKernel,
-    DotProduct,
-    Kernel,
-    Matern,
-    WhiteKernel,
-)
 
+from iojoule.datasets.profile import ResidualTable
+from iojoule.model.fitting import grid as between_rows
+from iojoule.model.fitting.grid import (
+    SD_PER_OCTAVE,
+    TAIL_SD_PER_OCTAVE,
+    Axes,
+    with_middles,
+)
 from iojoule.model.fitting.rows import Rows, stands_apart
-from iojoule.model.fitting.sparse import SparseProcess
-from iojoule.model.surface import Points
+from iojoule.model.surface import Points, TableLookup
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
-MEAN_VARIANCE = (4e-4, 1e-6, 9e-4)
-"""Start and bounds of the variance of mean latency between steady sessions, log units squared: 3 %
-at most, so that what differs more is a property of the drive."""
+Ratio = Callable[[Floats], Floats]
+"""Log of a percentile over the mean latency by its law, from log mean latency."""
 
-TAIL_VARIANCE = (4e-4, 1e-6, 9e-4)
-"""As above for percentiles over the mean, which follow a host's other work from day to day."""
+Laws = Callable[[Floats, Rows], tuple[Floats, dict[str, Ratio]]]
+"""Log mean latency by the curve, and the laws of the percentiles, at positions of shape (n, 3) on
+the host path of some rows."""
 
-EXACT_ROWS = 400
-"""More rows than this go through inducing points: the exact solve is cubic."""
+SAME_SD = 0.02
+"""Log sd at which two sessions of one place count nearly alike: what single rows scatter."""
 
-SCALE_ROWS = 200
-"""So many rows, drawn at random, tell the scales where there are more than `EXACT_ROWS`."""
+TAILS = ("p99", "p999")
+"""Percentiles that stray more than the mean does."""
 
-COORDINATES = 4
-"""Depth, request size, jobs and requests in flight come first in every feature matrix."""
+LESS_SURE_SD = 0.03
+"""Halfway between two knots a table keeps a value of its own where it may err by so much more (log
+sd) than both: where what the laws miss changes from one to the next, and may do so anywhere."""
+
+SPLIT_OCTAVES = 1e-3
+"""The first knot of split requests lies so far above the largest that is not."""
 
 
 @dataclass(frozen=True)
-class SessionFeatures:
-    """Lays out feature columns: log4 coordinates, then one-hot path, then session.
+class SessionRows:
+    """The rows of one host path and session, with their log latency and percentiles."""
 
-    The reference belongs to no session.
+    path: str
+    session: str
+    rows: Rows
+    levels: Mapping[str, Floats]
+
+    @property
+    def where(self) -> Floats:
+        """log2 of depth, jobs and request bytes, shape (n, 3)."""
+        return coordinates(self.rows)
+
+    def take(self, mask: Bools) -> SessionRows:
+        """Some of the rows."""
+        levels = {name: values[mask] for name, values in self.levels.items()}
+        return SessionRows(self.path, self.session, self.rows.take(mask), levels)
+
+
+@dataclass(frozen=True)
+class PathGrid:
+    """What the laws miss on one host path.
+
+    Attributes:
+        axes: log2 of depth, jobs and request bytes.
+        sessions: Values by name (`latency`, percentiles, and their `_sd`) of every session, each
+            of the grid's shape.
+        reference: Likewise of the path.
+        measured: Where steady sessions have rows.
+        left_out: By name, error and log sd of the rows of steady sessions, each from the others on
+            its lines; a row that lies between none is not among them.
     """
 
-    paths: list[str]
-    sessions: list[str]
+    axes: Axes
+    sessions: dict[str, dict[str, Floats]]
+    reference: dict[str, Floats]
+    measured: Bools
+    left_out: dict[str, tuple[Floats, Floats]]
 
-    def of(self, rows: Rows, points: Points) -> Floats:
-        """Features of rows, shape (n, 3 + paths + sessions)."""
-        keys = np.array(rows.path_keys(), dtype=object)
-        columns = [
-            points.log2_depth / 2,
-            points.log2_request / 2,
-            points.log2_jobs / 2,
-            (points.log2_depth + points.log2_jobs) / 2,
-        ]
-        columns += [(keys == path).astype(float) for path in self.paths]
-        columns += [(rows.session == name).astype(float) for name in self.sessions]
-        return np.stack(columns, axis=1)
-
-    def at(self, log2_depth: Floats, log2_bytes: Floats, log2_jobs: Floats, path: str) -> Floats:
-        """Features of the reference (no session) on one path."""
-        matrix = np.zeros((len(log2_depth), COORDINATES + len(self.paths) + len(self.sessions)))
-        matrix[:, 0], matrix[:, 1], matrix[:, 2] = log2_depth / 2, log2_bytes / 2, log2_jobs / 2
-        matrix[:, 3] = matrix[:, 0] + matrix[:, 2]
-        if path in self.paths:
-            matrix[:, COORDINATES + self.paths.index(path)] = 1.0
-        return matrix
+    def lookup(self, session: str | None = None) -> TableLookup:
+        """Interpolate in a session's grid; in the reference where it has none."""
+        values = self.sessions.get(session or "", self.reference)
+        return TableLookup(
+            ResidualTable.model_construct(
+                log2_queue_depth=self.axes[0],
+                log2_jobs=self.axes[1],
+                log2_request_bytes=self.axes[2],
+                paths=[""],
+                values={name: each.ravel() for name, each in values.items()},
+            )
+        )
 
 
-class OnColumns(Kernel):  # type: ignore[misc]
-    """A scikit-learn kernel that sees only some columns."""
-
-    def __init__(self, kernel: Kernel, columns: tuple[int, ...]) -> None:
-        self.kernel = kernel
-        self.columns = columns
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor's arguments, as scikit-learn's clone wants them."""
-        return {"kernel": self.kernel, "columns": self.columns}
-
-    @property
-    def hyperparameters(self) -> Any:
-        """Those of the inner kernel."""
-        return self.kernel.hyperparameters
-
-    @property
-    def theta(self) -> Any:
-        """Log hyperparameters of the inner kernel."""
-        return self.kernel.theta
-
-    @theta.setter
-    def theta(self, theta: Any) -> None:
-        self.kernel.theta = theta
-
-    @property
-    def bounds(self) -> Any:
-        """Bounds of theta."""
-        return self.kernel.bounds
-
-    def clone_with_theta(self, theta: Any) -> OnColumns:
-        """Copy with other hyperparameters."""
-        return OnColumns(self.kernel.clone_with_theta(theta), self.columns)
-
-    def __call__(  # scikit-learn's own argument names
-        self,
-        X: Floats,  # noqa: N803
-        Y: Floats | None = None,  # noqa: N803
-        eval_gradient: bool = False,
-    ) -> Any:
-        """Evaluate the inner kernel on the chosen columns."""
-        columns = list(self.columns)
-        return self.kernel(X[:, columns], None if Y is None else Y[:, columns], eval_gradient)
-
-    def diag(self, X: Floats) -> Any:  # noqa: N803
-        """Diagonal of the kernel matrix."""
-        return self.kernel.diag(X[:, list(self.columns)])
-
-    def is_stationary(self) -> bool:
-        """As the inner kernel."""
-        return bool(self.kernel.is_stationary())
+def coordinates(rows: Rows) -> Floats:
+    """log2 of depth, jobs and request bytes, shape (n, 3)."""
+    return np.stack(
+        [np.log2(rows.queue_depth), np.log2(rows.jobs), np.log2(rows.request_bytes)], axis=1
+    )
 
 
-def _session_part(columns: list[int], variance: tuple[float, float, float]) -> Kernel:
-    """What sessions add, smooth over depth and size; nothing for the reference, which is in none.
+def path_grids(
+    sessions: Sequence[SessionRows],
+    laws: Laws,
+    max_transfer_bytes: float,
+    *,
+    finer: bool = True,
+) -> dict[str, PathGrid]:
+    """The grids of all paths, that with most rows first: the others differ from it at their rows.
 
     Args:
-        columns: One-hot columns of the sessions.
-        variance: Where the variance starts, and its bounds.
+        sessions: All rows.
+        laws: What is expected at any place.
+        max_transfer_bytes: Larger requests are split.
+        finer: Also keep values halfway between knots where they may err more.
     """
-    start, low, high = variance
-    smooth = ConstantKernel(start, (low, high)) * Matern(
-        [1.0, 3.0], length_scale_bounds=[(0.8, 8.0), (1.0, 20.0)], nu=1.5
+    members: dict[str, list[SessionRows]] = {}
+    for one in sessions:
+        members.setdefault(one.path, []).append(one)
+    for own in members.values():
+        own.sort(key=lambda one: (stands_apart(one.session), -len(one.rows), one.session))
+    order = sorted(members, key=lambda path: (-sum(len(o.rows) for o in members[path]), path))
+    found: dict[str, PathGrid] = {}
+    for path in order:
+        main = next(iter(found.values())).lookup() if found else None
+        found[path] = _path_grid(
+            members[path], laws, np.log2(max_transfer_bytes), main, _finer if finer else _filled
+        )
+    return found
+
+
+def _path_grid(
+    members: list[SessionRows],
+    laws: Laws,
+    limit: float,
+    main: TableLookup | None,
+    filled: Callable[[Axes, list[SessionRows], Laws, TableLookup | None], PathGrid],
+) -> PathGrid:
+    where = np.concatenate([one.where for one in members])
+    depth, jobs = between_rows.knots(where[:, 0]), between_rows.knots(where[:, 1])
+    split = where[:, 2] > limit + 1e-9
+    parts: list[PathGrid] = []
+    for is_split in (False, True):
+        if not (split == is_split).any():
+            continue
+        sizes = between_rows.knots(where[split == is_split, 2])
+        if split.any() and not split.all():
+            edge = limit + SPLIT_OCTAVES if is_split else limit
+            if np.abs(sizes - edge).min() > SPLIT_OCTAVES / 2:
+                sizes = np.sort([*sizes, edge])
+        masks = [(one.where[:, 2] > limit + 1e-9) == is_split for one in members]
+        some = [one.take(at) for one, at in zip(members, masks, strict=True) if at.any()]
+        parts.append(filled((depth, jobs, sizes), some, laws, main))
+    if len(parts) == 1:
+        return parts[0]
+    return _joined(*parts)
+
+
+def _joined(one: PathGrid, split: PathGrid) -> PathGrid:
+    """Both sides of the split as one grid; a session of one side alone is the reference beyond."""
+
+    def beside(a: Mapping[str, Floats], b: Mapping[str, Floats]) -> dict[str, Floats]:
+        return {name: np.concatenate([a[name], b[name]], axis=2) for name in one.reference}
+
+    return PathGrid(
+        (one.axes[0], one.axes[1], np.concatenate([one.axes[2], split.axes[2]])),
+        {
+            name: beside(
+                one.sessions.get(name, one.reference), split.sessions.get(name, split.reference)
+            )
+            for name in {*one.sessions, *split.sessions}
+        },
+        beside(one.reference, split.reference),
+        np.concatenate([one.measured, split.measured], axis=2),
+        _both(one.left_out, split.left_out),
     )
-    own = DotProduct(sigma_0=0.0, sigma_0_bounds="fixed")
-    return OnColumns(smooth, (0, 1)) * OnColumns(own, tuple(columns))
 
 
-MEAN_BOUNDS = (0.3, 5e-3)
-"""Greatest variance of the residual of mean latency, and of a single row's chance error."""
-
-TAIL_BOUNDS = (4.0, 0.2)
-"""As above for percentiles: where a queue in the host overflows, the 99th percentile of neighbours
-differs by a factor of ten, and no surface passes through all of them (860 PRO beyond 32)."""
-
-
-def _kernel(
-    features: SessionFeatures,
-    sd: float,
-    between: tuple[float, float, float],
-    most: tuple[float, float],
-) -> Kernel:
-    first = COORDINATES + len(features.paths)
-    shared = tuple(range(first))
-    kernel = OnColumns(
-        ConstantKernel(sd**2, (1e-5, most[0]))
-        * Matern(
-            [1.0] * len(shared),
-            length_scale_bounds=[(0.8, 8.0)] * COORDINATES + [(0.7, 5.0)] * len(features.paths),
-            nu=1.5,
-        ),
-        shared,
-    ) + WhiteKernel(3e-4, (2e-5, most[1]))
-    apart = [first + i for i, name in enumerate(features.sessions) if stands_apart(name)]
-    steady = [first + i for i, name in enumerate(features.sessions) if not stands_apart(name)]
-    if len(steady) > 1:  # a lone session is the reference
-        kernel = kernel + _session_part(steady, between)
-    if apart:
-        kernel = kernel + _session_part(apart, (sd**2, 1e-5, 0.3))
-    return kernel
+def _both(
+    one: Mapping[str, tuple[Floats, Floats]], other: Mapping[str, tuple[Floats, Floats]]
+) -> dict[str, tuple[Floats, Floats]]:
+    nothing = (np.zeros(0), np.zeros(0))
+    pairs = {name: (one.get(name, nothing), other.get(name, nothing)) for name in {*one, *other}}
+    return {
+        name: (np.concatenate([a[0], b[0]]), np.concatenate([a[1], b[1]]))
+        for name, (a, b) in sorted(pairs.items())
+    }
 
 
-def _noise_variance(kernel: Kernel) -> float:
-    parts = kernel.get_params()
-    return float(next(value for name, value in parts.items() if name.endswith("noise_level")))
+def _finer(
+    axes: Axes, members: list[SessionRows], laws: Laws, main: TableLookup | None
+) -> PathGrid:
+    """One path on one side of the split, finer where a value between two knots may err more."""
+    middles = with_middles(axes[0]), with_middles(axes[1]), with_middles(axes[2])
+    fine = _filled(middles, members, laws, main)
+    kept = [
+        np.isin(each, axis) | _less_sure(fine.reference["latency_sd"], k)
+        for k, (each, axis) in enumerate(zip(middles, axes, strict=True))
+    ]
+    at = np.ix_(*kept)
+
+    def some(values: Mapping[str, Floats]) -> dict[str, Floats]:
+        return {name: each[at] for name, each in values.items()}
+
+    return PathGrid(
+        (middles[0][kept[0]], middles[1][kept[1]], middles[2][kept[2]]),
+        {name: some(own) for name, own in fine.sessions.items()},
+        some(fine.reference),
+        fine.measured[at],
+        fine.left_out,
+    )
 
 
-@dataclass(frozen=True)
-class ResidualModel:
-    """A fitted residual in log units."""
+def _less_sure(sd: Floats, axis: int) -> Bools:
+    """Positions on an axis where some value may err more than its neighbours on both sides."""
+    along = np.moveaxis(sd, axis, 0).reshape(sd.shape[axis], -1)
+    more = np.zeros(len(along), dtype=bool)
+    rise = along[1:-1] - (along[:-2] + along[2:]) / 2
+    more[1:-1] = (rise > LESS_SURE_SD).any(axis=1)
+    return more
 
-    process: GaussianProcessRegressor | SparseProcess
 
-    @classmethod
-    def fit(
-        cls,
-        x: Floats,
-        y: Floats,
-        features: SessionFeatures,
-        between: tuple[float, float, float],
-        most: tuple[float, float],
-        like: ResidualModel | None = None,
-    ) -> ResidualModel:
-        """Learn y over x.
+def _filled(
+    axes: Axes, members: list[SessionRows], laws: Laws, main: TableLookup | None
+) -> PathGrid:
+    """The grids of one path's sessions on some axes."""
+    shape = tuple(len(axis) for axis in axes)
+    where = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+    curve, ratios = laws(where, members[0].rows)
+    base = main(_points(where), np.zeros(len(where), dtype=np.intp)) if main else {}
+    found: dict[str, dict[str, Floats]] = {}
+    measured: list[Bools] = []
+    scores: dict[str, tuple[Floats, Floats]] = {}
+    for one in members:
+        place = between_rows.places(axes, one.where)
+        at_curve, at_ratios = laws(one.where, one.rows)
+        own: dict[str, Floats] = {}
+        level = curve
+        seen = np.zeros(shape, dtype=bool)
+        for name, observed in one.levels.items():
+            expected, at = curve, at_curve
+            if name != "latency":
+                expected = level + ratios[name](level)
+                at = one.levels["latency"] + at_ratios[name](one.levels["latency"])
+            missed = between_rows.cell_means(len(where), place, observed - at)
+            known, law = (expected + missed).reshape(shape), expected.reshape(shape)
+            rate = TAIL_SD_PER_OCTAVE if name in TAILS else SD_PER_OCTAVE
+            missing = np.asarray(base.get(name, np.zeros(len(where)))).reshape(shape)
+            filled = between_rows.fill(axes, known, law, missing, rate)
+            if not stands_apart(one.session):
+                error, sd = between_rows.left_out(axes, known, law, rate)
+                told = np.isfinite(error)
+                scores = _both(scores, {name: (np.abs(error[told]), sd[told])})
+            own[name] = filled.level - law
+            own[f"{name}_sd"] = filled.sd
+            if name == "latency":
+                level, seen = filled.level.ravel(), filled.measured
+        found[one.session] = own
+        measured.append(seen & (not stands_apart(one.session)))
+        if not base:  # the other sessions differ from the largest one at their rows
+            base = {name: each.ravel() for name, each in own.items()}
+    steady = [own for name, own in found.items() if not stands_apart(name)]
+    return PathGrid(
+        axes,
+        found,
+        _reference(steady or list(found.values())),
+        np.logical_or.reduce(measured),
+        scores,
+    )
 
-        Args:
-            x: Features, shape (n, m).
-            y: Residuals, shape (n,).
-            features: Layout of the features.
-            between: Start and bounds of the variance between steady sessions.
-            most: Greatest variance of the residual and of one row's error.
-            like: Take the scales from this model; None finds them by marginal likelihood.
-        """
-        if like is not None:
-            kernel = like.process.kernel_
-            if len(x) > EXACT_ROWS:
-                known = like.process.inducing if isinstance(like.process, SparseProcess) else None
-                return cls(SparseProcess.fit(kernel, x, y, _noise_variance(kernel), known))
-            return cls(GaussianProcessRegressor(kernel, optimizer=None).fit(x, y))
-        if len(x) > EXACT_ROWS:
-            some = np.random.default_rng(0).permutation(len(x))[:SCALE_ROWS]
-            scales = cls.fit(x[some], y[some], features, between, most)
-            return cls.fit(x, y, features, between, most, scales)
-        with warnings.catch_warnings():
-            # a length scale at its bound is expected: a column that does not matter
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            process = GaussianProcessRegressor(_kernel(features, 0.1, between, most)).fit(x, y)
-        return cls(process)
 
-    @property
-    def noise_variance(self) -> float:
-        """Variance of a single row around the surface, log units squared."""
-        return _noise_variance(self.process.kernel_)
+def _reference(sessions: list[dict[str, Floats]]) -> dict[str, Floats]:
+    """The mean of sessions at every cell, and how far it may err."""
+    if len(sessions) == 1:
+        return sessions[0]
+    out: dict[str, Floats] = {}
+    for name in (name for name in sessions[0] if not name.endswith("_sd")):
+        value = np.stack([one[name] for one in sessions])
+        variance = np.stack([one[f"{name}_sd"] for one in sessions]) ** 2
+        weight = 1.0 / (variance + SAME_SD**2)
+        weight /= weight.sum(axis=0)
+        mean = (weight * value).sum(axis=0)
+        apart = (weight * (value - mean) ** 2).sum(axis=0)
+        out[name] = mean
+        out[f"{name}_sd"] = np.sqrt((weight * variance).sum(axis=0) + apart)
+    return out
 
-    def predict(self, x: Floats) -> tuple[Floats, Floats]:
-        """Mean and standard deviation, noise included, at features x."""
-        mean, sd = self.process.predict(x, return_std=True)
-        return mean, sd
+
+def _points(where: Floats) -> Points:
+    """Positions as a lookup takes them; nothing else is asked of them."""
+    nothing = np.zeros(len(where))
+    return Points(
+        log_requests=nothing,
+        commands=nothing,
+        log2_bytes=nothing,
+        log2_request=where[:, 2],
+        log2_depth=where[:, 0],
+        log2_jobs=where[:, 1],
+        log_cores=nothing,
+        added_latency_ns=nothing,
+        core_ns=nothing,
+    )

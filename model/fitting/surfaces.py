@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -32,9 +32,8 @@ from iojoule.model.fitting.rows import PUBLISHED, Rows, average_repeats, join, r
 from iojoule.model.fitting.widths import (
     Fold,
     Scores,
-    conformal_widths,
-    few,
     held_out,
+    interval_widths,
     left_out_scores,
 )
 
@@ -59,25 +58,21 @@ class SurfaceFit:
     @cached_property
     def without(self) -> list[tuple[Fold, FittedSurface]]:
         """Every depth and size left out, with the fit to the rest; none if nothing is learned."""
-        if self.fitted.latency_residual is None:
+        if not self.fitted.grids:
             return []
         return held_out(self.rows, self.fitted)
 
     @cached_property
     def scores(self) -> Scores:
         """Scores of what was left out, by quantity and region."""
-        return left_out_scores(self.rows, self.without)
+        return left_out_scores(self.rows, self.fitted, self.without)
 
-    def beside(self, fits: Sequence[SurfaceFit]) -> list[SurfaceFit]:
-        """Those of a drive's fits whose scores help to tell the widths of this one."""
-        if self.fitted.latency_residual is None or not few(self.rows):
-            return []
-        return [f for f in fits if f is not self and f.fitted.latency_residual is not None]
-
-    def exported(self, beside: Sequence[SurfaceFit] = ()) -> Surface:
+    def exported(self) -> Surface:
         """The surface as a profile keeps it, with intervals from what was left out."""
-        widths = conformal_widths(self.scores, [fit.scores for fit in beside])
-        return export_surface(self.fitted, self.rows, self.recipe, widths)
+        names = ["latency", *self.fitted.tails] if self.fitted.grids else []
+        return export_surface(
+            self.fitted, self.rows, self.recipe, interval_widths(self.scores, names)
+        )
 
 
 PATH_SD = 0.1
@@ -188,7 +183,7 @@ def fit_surfaces(
     priors, schedulers = path_priors(recipe), scheduler_priors(recipe)
     fits: list[SurfaceFit] = []
     for one, rows in candidates:
-        learn = one.evidence == Evidence.MEASURED and len(rows) >= 5
+        learn = one.evidence == Evidence.MEASURED and len(rows) >= 2
         settings = Settings(
             priors,
             schedulers,

@@ -146,7 +146,7 @@ def _surface(
         access_unit_bytes=4096,
         relative_sd=0.3,
         tails=_tails(disk, operation, pattern),
-        residual=_queueing(disk, service, unloaded, capacity, pattern),
+        residuals=[_queueing(disk, service, unloaded, capacity, pattern)],
         hulls={"none": Hull(normals=[], offsets=[], fixed=(None, None, None))},
         widths=[
             IntervalWidth(

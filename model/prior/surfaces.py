@@ -102,7 +102,6 @@ def prior_surface(
         access_unit_bytes=access_unit_bytes,
         relative_sd=0.5,
         tails=tails,
-        residual=None,
         hulls={"none": _queue_hull(posterior)},
         widths=[one for tail in tails for one in tail_widths(posterior, flow, tail)],
         doubt=curve_doubt(mean, covariance),

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.schema import Measurement
-from iojoule.model.fitting.between import between_drives, drive_effects
+from iojoule.model.fitting.between import (
+    PRIOR_SESSIONS,
+    between_drives,
+    between_sessions,
+    drive_effects,
+)
 from iojoule.model.fitting.recipe import Figure
+from iojoule.model.prior.document import load_assumptions
 
 ASSUMED = Figure(value=0.03, sd=0.02, unit="log", source="assumed")
 
@@ -50,3 +56,47 @@ def test_many_drives_speak_for_themselves() -> None:
     spread = np.random.default_rng(3).normal(0.0, 0.1, 60)
     told = between_drives(runs({f"d{i}": float(np.exp(s)) for i, s in enumerate(spread)}), ASSUMED)
     assert told.value == pytest.approx(float(np.std(spread, ddof=1)), rel=0.1)
+
+
+def days(factors: dict[str, float]) -> list[Measurement]:
+    """One drive in several sessions, slower in each by its factor."""
+    return [
+        one.model_copy(
+            update={
+                "conditions": one.conditions.model_copy(
+                    update={
+                        "device_serial_hash": "a",
+                        "session_id": one.conditions.device_serial_hash,
+                    }
+                )
+            }
+        )
+        for one in runs(factors)
+    ]
+
+
+def test_one_session_says_nothing_of_others() -> None:
+    assert between_sessions(days({"monday": 1.0})) is None
+    # nor do published points, nor sessions that share no configuration
+    assert between_sessions(days({"monday": 1.0, "published": 2.0})) is None
+    apart = [*days({"monday": 1.0})[:2], *days({"tuesday": 1.3})[2:]]
+    assert between_sessions(apart) is None
+
+
+def test_two_sessions_move_the_prior_of_other_drives() -> None:
+    prior = load_assumptions().conditions["session"].sd
+    found = between_sessions(days({"monday": 1.0, "tuesday": 1.26}))
+    assert found is not None
+    own = np.log(1.26) ** 2 / 2.0
+    expected = (PRIOR_SESSIONS * prior**2 + own) / (PRIOR_SESSIONS + 1.0) * 1.5
+    assert found.value == pytest.approx(np.sqrt(expected), rel=1e-6)
+    alike = between_sessions(days({"monday": 1.0, "tuesday": 1.0}))
+    assert alike is not None
+    assert 0.0 < alike.value < found.value
+
+
+def test_many_sessions_speak_for_themselves() -> None:
+    spread = np.random.default_rng(3).normal(0.0, 0.2, 60)
+    found = between_sessions(days({f"day{i}": float(np.exp(s)) for i, s in enumerate(spread)}))
+    assert found is not None
+    assert found.value == pytest.approx(float(np.std(spread, ddof=1)), rel=0.05)

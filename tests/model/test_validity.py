@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.profile import DeviceProfile, DriveRating, load_shipped_profile
-from iojoule.datasets.schema import Conditions
+from iojoule.datasets.profile import (
+    DATASETS_RECIPE,
+    DeviceProfile,
+    DriveRating,
+    load_shipped_profile,
+)
+from iojoule.datasets.schema import AskedConditions, Conditions
+from iojoule.datasets.vocabulary import IntervalFor
 from iojoule.model.fitting.recipe import generic_recipe
 from iojoule.model.fitting.validity import valid_for
 from iojoule.model.predictor import Predictor
 from iojoule.model.prior.build import build_profile
+from iojoule.model.prior.document import load_assumptions
 from iojoule.model.prior.facts import facts_of
-from iojoule.model.validity import judge, under
+from iojoule.model.validity import interval_for, judge, under
 
 SAME: dict[str, Any] = {
     "firmware": "FW1",
@@ -32,6 +40,7 @@ SAME: dict[str, Any] = {
 def profile() -> DeviceProfile:
     """A profile that states everything it was measured under."""
     shipped = load_shipped_profile("samsung-980-pro-1tb")
+    shipped = shipped.model_copy(update={"between_sessions_relative_sd": None})
     stated = shipped.valid_for.model_copy(
         update={
             "firmware": ["FW1"],
@@ -44,16 +53,24 @@ def profile() -> DeviceProfile:
     return shipped.model_copy(update={"valid_for": stated})
 
 
+SESSION_SD = load_assumptions().conditions["session"].sd
+
+
 def sd(profile: DeviceProfile, **stated: Any) -> float:
-    return under(profile, Conditions(**stated)).between_drives_relative_sd.value
+    return under(profile, AskedConditions(**stated)).between_drives_relative_sd.value
+
+
+def spread(profile: DeviceProfile) -> float:
+    """What specimens and sessions differ by, of a profile that learned of no second session."""
+    return float(np.hypot(profile.between_drives_relative_sd.value, np.sqrt(2.0) * SESSION_SD))
 
 
 def test_what_is_known_to_be_the_same_leaves_the_specimen_alone(profile: DeviceProfile) -> None:
     same = SAME | {"host_id": profile.host.host_id}
-    specimen, *others = judge(profile, Conditions(**same))
-    assert specimen.standing == "unknown"
+    specimen, session, *others = judge(profile, Conditions(**same))
+    assert (specimen.standing, session.standing) == ("unknown", "unknown")
     assert {one.standing for one in others} == {"same"}
-    assert sd(profile, **same) == pytest.approx(profile.between_drives_relative_sd.value)
+    assert sd(profile, **same) == pytest.approx(spread(profile))
     assert sd(profile, **same) > 0
 
 
@@ -63,11 +80,59 @@ def test_only_the_very_drive_that_was_measured_has_no_spread_between_drives(
     same = SAME | {"host_id": profile.host.host_id}
     stated = profile.valid_for.model_copy(update={"device_serial_hash": "measured"})
     measured = profile.model_copy(update={"valid_for": stated})
-    between = profile.between_drives_relative_sd.value
+    between = spread(profile)
     assert sd(measured, **same, device_serial_hash="measured") == 0.0
     for other in (None, "another"):
         assert sd(measured, **same, device_serial_hash=other) == pytest.approx(between)
     assert sd(profile, **same, device_serial_hash="measured") == pytest.approx(between)
+
+
+def test_the_same_host_has_what_runs_scatter_and_another_drive_most(
+    profile: DeviceProfile,
+) -> None:
+    kinds = {kind: sd(profile, interval_for=kind) for kind in IntervalFor}
+    assert kinds[IntervalFor.SAME_HOST] == 0.0
+    assert kinds[IntervalFor.ANOTHER_HOST] == sd(profile)
+    assert kinds[IntervalFor.ANOTHER_DRIVE] > 3 * kinds[IntervalFor.ANOTHER_HOST]
+    # what is known to differ widens all of them
+    for kind in IntervalFor:
+        assert sd(profile, interval_for=kind, firmware="FW2") > kinds[kind]
+
+
+def test_learned_sessions_take_the_place_of_the_prior(profile: DeviceProfile) -> None:
+    between = profile.between_drives_relative_sd.model_copy(update={"value": 0.26})
+    learned = profile.model_copy(update={"between_sessions_relative_sd": between})
+    assert sd(learned) == pytest.approx(np.sqrt(sd(profile) ** 2 - 2 * SESSION_SD**2 + 0.26**2))
+    assert sd(learned, interval_for=IntervalFor.SAME_HOST) == 0.0
+
+
+def test_profile_and_question_say_what_an_interval_is_about(profile: DeviceProfile) -> None:
+    serial = profile.valid_for.model_copy(update={"device_serial_hash": "measured"})
+    shipped = profile.model_copy(update={"valid_for": serial})
+    own = shipped.model_copy(update={"recipe": DATASETS_RECIPE})
+    facts = build_profile(facts_of(load_catalogue().get("micron-7450")))
+    host = profile.host.host_id
+    same, other, drive = IntervalFor
+    for asked, expected in (
+        ((shipped, {}), other),
+        ((shipped, {"host_id": host}), other),
+        ((shipped, {"host_id": host, "device_serial_hash": "measured"}), same),
+        ((own, {}), same),
+        ((own, {"host_id": host}), same),
+        ((own, {"host_id": "elsewhere"}), other),
+        ((own, {"device_serial_hash": "another"}), other),
+        ((facts, {}), drive),
+        ((facts, {"host_id": host}), drive),
+        ((own, {"interval_for": drive}), drive),
+        ((shipped, {"interval_for": same}), same),
+    ):
+        assert interval_for(asked[0], AskedConditions(**asked[1])) is expected, asked[1]
+
+
+def test_a_drive_of_facts_is_another_drive_already() -> None:
+    drive = build_profile(facts_of(load_catalogue().get("micron-7450")))
+    assert sd(drive) == sd(drive, interval_for=IntervalFor.ANOTHER_DRIVE)
+    assert sd(drive) < 0.2
 
 
 @pytest.mark.parametrize(("serials", "known"), [("aaa", "a"), ("aba", None)])

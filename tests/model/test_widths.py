@@ -1,68 +1,49 @@
-"""Widths of surfaces with few rows, and of those with enough."""
+"""Widths: of few scores, of many, and on the profile's own answers."""
 
 import numpy as np
 import pytest
 
-from iojoule.datasets.schema import Measurement
-from iojoule.datasets.vocabulary import Operation
-from iojoule.model.fitting.backtest import interval_scores, leave_out
 from iojoule.model.fitting.recipe import generic_recipe
-from iojoule.model.fitting.rows import rows_of
-from iojoule.model.fitting.surfaces import SurfaceFit, fit_surfaces
-from iojoule.model.fitting.widths import Scores, conformal_factor, conformal_widths
+from iojoule.model.fitting.surfaces import fit_surfaces
+from iojoule.model.fitting.widths import (
+    FLOOR_SD,
+    QUANTILE,
+    TELLING_SCORES,
+    conformal_factor,
+    interval_widths,
+    width_factor,
+)
 from tests.model.conftest import Maker
 
 
-def scores_of(values: np.ndarray) -> Scores:
-    return {("latency", "inside"): list(values)}
+def test_without_scores_the_public_drives_tell_the_width() -> None:
+    assert width_factor(np.zeros(0)) == pytest.approx(QUANTILE)
+    found = interval_widths({}, ["latency", "p99"])
+    assert {(one.quantity, one.region, one.scores) for one in found} == {
+        (name, region, 0) for name in ("latency", "p99") for region in ("inside", "outside")
+    }
+    assert {one.factor for one in found} == {QUANTILE}
 
 
-def writes(measurements: list[Measurement]) -> list[Measurement]:
-    """The same figures, as if they were writes."""
-    return [
-        m.model_copy(
-            update={"workload": m.workload.model_copy(update={"operation": Operation.WRITE})}
-        )
-        for m in measurements
-    ]
+def test_few_scores_move_the_scale() -> None:
+    # five scores of 1 are as many as the prior counts for: nothing changes
+    assert width_factor(np.ones(5)) == pytest.approx(QUANTILE)
+    assert width_factor(np.full(5, 3.0)) == pytest.approx(QUANTILE * np.sqrt(5.0))
+    assert width_factor(np.full(15, 0.0)) == pytest.approx(QUANTILE / 2.0)
 
 
-def fits_of(reads: list[Measurement], others: list[Measurement]) -> list[SurfaceFit]:
-    return fit_surfaces(generic_recipe("truth", "Truth"), reads + writes(others), None)
+def test_many_scores_tell_their_own_quantile() -> None:
+    scores = np.abs(np.random.default_rng(1).normal(size=TELLING_SCORES))
+    assert width_factor(scores) == conformal_factor(scores)
 
 
-def test_a_dozen_scores_borrow_from_the_other_surfaces() -> None:
-    rng = np.random.default_rng(1)
-    own, other = np.abs(rng.normal(size=12)), np.abs(rng.normal(size=200))
-    alone = conformal_widths(scores_of(own))[0]
-    pooled = conformal_widths(scores_of(own), [scores_of(other)])[0]
-    assert alone.factor == pytest.approx(own.max())  # the 90 % quantile of so few is the greatest
-    assert pooled.factor == pytest.approx(conformal_factor(np.concatenate([own, other])))
-    assert pooled.scores == 212
-
-
-def test_quantities_that_a_surface_never_showed_get_no_width() -> None:
-    other: Scores = {("p99", "inside"): [1.0] * 40}
-    found = conformal_widths(scores_of(np.ones(12)), [other])
-    assert {one.quantity for one in found} == {"latency"}
-
-
-def test_only_a_surface_of_few_rows_looks_beside_itself(measure: Maker) -> None:
-    large, small = fits_of(measure(jobs=(1, 4)), measure(sizes=(4096,)))
-    assert small.recipe.operation is Operation.WRITE
-    assert large.beside([large, small]) == []
-    assert small.beside([large, small]) == [large]
-    told = {w.quantity: w.scores for w in small.exported([large]).widths if w.region == "inside"}
-    assert told["latency"] > len(small.rows)
-
-
-def test_few_rows_are_judged_with_the_widths_of_all(measure: Maker) -> None:
-    reads, others = measure(noise=0.02), measure(sizes=(4096,), noise=0.02)
-    settings = fits_of(reads, others)[0].fitted.settings
-    many, few = (leave_out(rows_of(m, host_cores=20), settings) for m in (reads, others))
-    inside = [one for one in few if one.region == "inside"]
-    alone = interval_scores(inside, "model")
-    judged = interval_scores(inside, "model", many)
-    assert len(judged) == len(alone) == len(inside) > 0
-    assert all(one is None for one in alone)
-    assert all(one is not None for one in judged)
+def test_more_rows_of_a_smooth_drive_narrow_the_answer(measure: Maker) -> None:
+    factors = []
+    for depths in ((1, 16, 256), (1, 4, 16, 64, 256), (1, 2, 4, 8, 16, 32, 64, 128, 256)):
+        rows = measure(sizes=(4096,), depths=depths)
+        fit = fit_surfaces(generic_recipe("truth", "Truth"), rows, None)[0]
+        own = {(w.quantity, w.region): w for w in fit.exported().widths}
+        assert own["latency", "inside"].scores == len(depths) - 2
+        assert own["latency", "inside"].floor_sd == FLOOR_SD["latency"]
+        factors.append(own["latency", "inside"].factor)
+    assert factors[0] > factors[1] > factors[2]

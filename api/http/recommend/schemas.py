@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from iojoule.api.recommendations import RecommendationAnswer
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.schema import Conditions
+from iojoule.datasets.schema import AskedConditions
 from iojoule.recommender.workload import WorkloadProfile
 from iojoule.recommender.workloads.presets import find_preset
 
@@ -63,9 +63,9 @@ class RecommendRequest(BaseModel):
         WorkloadProfile,
         BeforeValidator(_of_preset, json_schema_input_type=WorkloadProfile | str),
     ] = Field(description="The question, or the name of a preset such as ycsb-a.")
-    conditions: Conditions = Field(
-        default=Conditions(),
+    conditions: AskedConditions = Field(
+        default=AskedConditions(),
         description="Firmware, link, temperature ... of the drive; what is unknown widens the "
         "intervals, what differs from the measured ones widens them more, and what the drive "
-        "cannot be under is refused.",
+        "cannot be under is refused. interval_for says what the intervals are about.",
     )

@@ -32,6 +32,7 @@ from iojoule.model.fitting.prior.curve_update import update
 from iojoule.model.fitting.prior.measured import flow_rows, host_prior
 from iojoule.model.fitting.recipe import Figure, Recipe, SurfaceRecipe
 from iojoule.model.fitting.surfaces import surface_priors
+from iojoule.model.fitting.widths import TELLING_SCORES
 from iojoule.model.prior.document import CURVE, FLOWS, load_prior
 from iojoule.model.prior.facts import DriveFacts, Observation, observation
 from iojoule.model.prior.ladder import power_entries, prior_entries, rung_of
@@ -50,11 +51,6 @@ SOURCE = "expected of drives with its facts, and of what was measured of it"
 
 LEAST_SD = 0.15
 """No prior of a curve is narrower (log): the catalogue's drives are known no better."""
-
-
-TELLING_SCORES = 30
-"""Scores of rows left out from which on they bound an interval better than the prior does: with
-fewer their 90 % quantile is the second or third largest and strays widely."""
 
 
 class Expectation:
@@ -146,14 +142,15 @@ class Expectation:
         )
 
     def _doubted(self, surface: Surface) -> Surface:
-        """A surface with too few scores for good conformal widths takes the prior's doubt."""
+        """A surface with few scores takes the prior's doubt where its rows do not tell."""
         scores = [width.scores for width in surface.widths if width.quantity == "latency"]
         if scores and min(scores) >= TELLING_SCORES:
             return surface
+        means = [width for width in surface.widths if width.quantity == "latency"]
         flow, operation = _flow(surface), surface.operation.value
         mean, covariance = self.after.part([f"{flow}_{name}" for name in CURVE])
         knots = np.array(surface.log2_request_bytes)
-        learned = {tail.quantile for tail in surface.tails} if surface.residual else set()
+        learned = {tail.quantile for tail in surface.tails} if surface.residuals else set()
         tails = [
             tail
             if tail.quantile in learned
@@ -164,7 +161,8 @@ class Expectation:
             update={
                 "doubt": curve_doubt(mean, covariance, knots),
                 "tails": tails,
-                "widths": [
+                "widths": means
+                + [
                     width
                     for tail in tails
                     for width in self._tail_widths(surface, tail, tail.quantile in learned)
@@ -174,9 +172,8 @@ class Expectation:
 
     def _tail_widths(self, surface: Surface, tail: Tail, learned: bool) -> list[IntervalWidth]:
         """A percentile's own doubt: from rows left out, else the prior's, less what rows tell."""
-        scored = [one for one in surface.widths if one.quantity == tail.quantile and one.scores]
-        rows = len(self.rows[_flow(surface)]) if learned else 0
-        return scored or tail_widths(self.after, _flow(surface), tail, rows=rows)
+        own = [one for one in surface.widths if one.quantity == tail.quantile]
+        return own if learned else tail_widths(self.after, _flow(surface), tail)
 
     def _entries(self, profile: DeviceProfile) -> list[LadderEntry]:
         entries = []
