@@ -193,7 +193,7 @@ class IntervalFor(StrEnum):
         SAME_HOST: On the drive and host that were measured: what runs of one session scatter, and
             how far an answer between measured configurations may err.
         ANOTHER_HOST: On another day or host, and another drive of the same model.
-        ANOTHER_DRIVE: On a drive of another model.
+        ANOTHER_DRIVE: On a drive of another model, of the same interface.
     """
 
     SAME_HOST = "same-host"

@@ -53,6 +53,9 @@ PUBLIC_FILES = (
 )
 """Files of grids at full speed. The write series and the mixes beside them have one depth."""
 
+SATA = ("kingston-dc500m", "samsung-860-pro")
+"""Drives behind SATA; the others are behind PCIe."""
+
 AXES = ("queue_depth", "jobs", "request_bytes")
 
 FEWEST_KEPT = 3
@@ -242,7 +245,7 @@ def left_out(sets: Sequence[PublicSet], about: IntervalFor) -> list[SetOutcome]:
     Args:
         sets: Public sets.
         about: ANOTHER_HOST: other sessions of the drive, at configurations that both measured;
-            ANOTHER_DRIVE: other drives, on whatever host path, at such configurations.
+            ANOTHER_DRIVE: other drives of its interface, on whatever host path, likewise.
 
     Returns:
         One outcome a pair and quantity: with intervals as asked, and with those for the same host.
@@ -256,6 +259,8 @@ def left_out(sets: Sequence[PublicSet], about: IntervalFor) -> list[SetOutcome]:
             if own is other or own.workload != other.workload:
                 continue
             if same_drive == (about is IntervalFor.ANOTHER_DRIVE):
+                continue
+            if (own.drive in SATA) != (other.drive in SATA):
                 continue
             if about is IntervalFor.ANOTHER_HOST and own.path != other.path:
                 continue
