@@ -384,7 +384,7 @@ def _agreement(contribution: Contribution, device: str) -> Agreement:
         else with_expected_host(build_profile(known_facts(device, contribution.about.drive)))
     )
     rows = [to_row(one) for one in contribution.measurements]
-    names = [name for name in FIELDS if any(row[name] is not None for row in rows)]
+    names = [name for name in FIELDS if any(row.get(name) is not None for row in rows)]
     cells = [[row[name] for name in names] for row in rows]
     predictors = Predictors(profile)
 

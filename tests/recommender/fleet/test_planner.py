@@ -122,7 +122,7 @@ def test_without_a_sleep_state_drives_wait_ready(profile: DeviceProfile) -> None
 
 
 def test_nothing_changes_where_nothing_changed(profile: DeviceProfile) -> None:
-    budgets = [Budget(seconds=0.0, watts=250.0), Budget(seconds=600.0, watts=250.0)]
+    budgets = [Budget(seconds=0.0, watts=300.0), Budget(seconds=600.0, watts=300.0)]
     planner = Planner(Fleet.model_validate(stated()), {DEVICE: profile})
     first, second = planner.plans(budgets=budgets)
     assert second.changed_drives == 0
