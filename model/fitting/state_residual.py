@@ -22,6 +22,7 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from iojoule.datasets.profile import DeviceProfile, ResidualTable, StateResidual
 from iojoule.datasets.schema import Measurement
@@ -92,9 +93,10 @@ def with_state_residuals(
     ]
     known = profile.model_copy(update={"surfaces": surfaces})
     # a mix is compared once reads and writes are right, and watts once the rates are
-    for own in (alone, mixes):
-        for names in (("latency", *PERCENTILES), ("watts",)):
-            known = _learned(known, own, names)
+    with threadpool_limits(1):  # sums in one order; and threads of a shared machine wait
+        for own in (alone, mixes):
+            for names in (("latency", *PERCENTILES), ("watts",)):
+                known = _learned(known, own, names)
     return known if known.state_residuals else profile
 
 
@@ -215,31 +217,33 @@ def _tables(
     if not residuals:
         return before
     axes = [octaves(column) for column in seen.log2.T]
-    grid, blocks = seen.grid(np.array(list(product(*axes))))
+    places, blocks = seen.grid(np.array(list(product(*axes))))
     nodes: list[float | None] = [None] if seen.fraction is None else [*_nodes(seen.fraction)]
+    grid = places.at(nodes)
     layout = _Layout(seen)
+    at, inputs = layout.inputs(seen), layout.inputs(grid)
+    told: dict[str, Floats] = {}
+    for name, y in residuals.items():
+        if name == "watts":
+            at, inputs = layout.with_law(at, inputs, answer, grid.answer(profile, flow))
+        known = np.isfinite(y)
+        process = GaussianProcess(
+            at[known],
+            y[known],
+            least_sd=min(FORM_SD[name], FORM_SD["latency"]),
+            extent=seen.extent(known),
+        )
+        extent = grid.extent()
+        mean, variance = process.marginal(inputs, 1.0 if extent is None else extent)
+        sd = max(1.0, process.surprise()) * np.sqrt(np.maximum(variance, 0.0))
+        form = FORM_SD[name] * np.sqrt(unexplained(at[known], inputs, FORM_LENGTH))
+        told[name], told[f"{name}_sd"] = mean, np.hypot(np.hypot(sd, form), LEAST_SD)
     found: Tables = {}
-    processes: dict[str, GaussianProcess] = {}
-    for node in nodes:
-        here = grid if node is None else grid.at(node)
+    for node, part in zip(nodes, np.split(np.arange(len(grid.rows)), len(nodes)), strict=True):
         values = dict(before[node].values) if node in before else {}
-        for name, y in residuals.items():
-            at, inputs = layout.inputs(seen), layout.inputs(here)
-            if name == "watts":
-                asked = here.answer(profile, flow)
-                at, inputs = layout.with_law(at, inputs, answer, asked)
-            known = np.isfinite(y)
-            if name not in processes:
-                processes[name] = _process(name, at[known], y[known], seen.extent(known))
-            process = processes[name]
-            extent = here.extent()
-            mean, variance = process.marginal(inputs, 1.0 if extent is None else extent)
-            sd = max(1.0, process.surprise()) * np.sqrt(np.maximum(variance, 0.0))
-            form = FORM_SD[name] * np.sqrt(unexplained(at[known], inputs, FORM_LENGTH))
-            values[name] = _short(mean)
-            values[f"{name}_sd"] = _short(np.hypot(np.hypot(sd, form), LEAST_SD))
+        values |= {name: _short(each[part]) for name, each in told.items()}
         measured = set(seen.near(node).places())
-        values["measured"] = [float(place in measured) for place in here.places()]
+        values["measured"] = [float(place in measured) for place in places.places()]
         found[node] = ResidualTable(
             log2_queue_depth=rounded(axes[0]),
             log2_jobs=rounded(axes[1]),
@@ -248,10 +252,6 @@ def _tables(
             values=values,
         )
     return found
-
-
-def _process(name: str, at: Floats, y: Floats, extent: Floats | None) -> GaussianProcess:
-    return GaussianProcess(at, y, least_sd=min(FORM_SD[name], FORM_SD["latency"]), extent=extent)
 
 
 def _short(values: Floats) -> list[float]:
@@ -280,9 +280,13 @@ class _Places:
             for path, state, where in zip(self.rows.path_keys(), self.state, self.log2, strict=True)
         ]
 
-    def at(self, fraction: float) -> _Places:
-        """The same places at one share of reads."""
-        return replace(self, fraction=np.full(len(self.rows), fraction))
+    def at(self, nodes: Sequence[float | None]) -> _Places:
+        """The same places at one share of reads after the other; themselves where it is None."""
+        shares = [one for one in nodes if one is not None]
+        if not shares:
+            return self
+        every = np.tile(np.arange(len(self.rows)), len(shares))
+        return _Places(self.rows.take(every), self.state[every], np.repeat(shares, len(self.rows)))
 
     def near(self, node: float | None) -> _Places:
         """Those whose share of reads rounds to a node of the tables; all without one."""
