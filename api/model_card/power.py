@@ -5,7 +5,7 @@ from __future__ import annotations
 from iojoule.api.documents.content import Block, Section, Table, Text, percent
 from iojoule.api.model_card.pictures import power_picture
 from iojoule.api.words.quantities import digits, quantity
-from iojoule.datasets.profile import DeviceProfile, Parameter
+from iojoule.datasets.profile import DeviceProfile, Parameter, WriteState
 
 UNKNOWN = (
     "Not known: nobody measured or published the power of this drive, so no answer in watts is "
@@ -97,6 +97,7 @@ def writes_section(profile: DeviceProfile) -> Section:
         state.recovery_bytes_per_second_per_byte,
         state.background_joules_per_byte,
         *filter(None, (state.overwriting_seconds,)),
+        *_of_long_writes(state),
     )
     rows = [
         (one.name, f"{one.value:.4g}", f"{one.sd:.2g}", one.unit, one.evidence.value, one.source)
@@ -115,3 +116,12 @@ def writes_section(profile: DeviceProfile) -> Section:
     ]
     headings = ("quantity", "value", "sd", "unit", "evidence", "source")
     return Section(heading, (Table.of(headings, rows, (1, 2)),))
+
+
+def _of_long_writes(state: WriteState) -> list[Parameter]:
+    """What is known of random writes past a full cache."""
+    known = state.long_writes
+    if known is None:
+        return []
+    every = (getattr(known, name) for name in type(known).model_fields)
+    return [one for one in every if isinstance(one, Parameter)]
