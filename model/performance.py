@@ -369,13 +369,12 @@ class PerformanceModel:
         slower = log_smooth_max(before, queueing, 4.0)
         shift = slowed * (slower - before)
         sd = np.hypot(slowed * rate_sd, unsure * (slower - before))
-        # what the drive takes while it collects does not follow the surface
-        follows = 1.0 - slowed / (1.0 + np.exp(np.clip(4.0 * (before - queueing), -50, 50)))
         for name in result.log_value:
             tail = (name in ("p99", "p999")) * COLLECTING_TAIL * slowed
             result.log_value[name] = result.log_value[name] + shift + tail
-            own = result.half_width[name] * (1.0 if name in ("p99", "p999") else follows)
-            result.half_width[name] = np.hypot(own, NORMAL_90 * np.hypot(sd, tail))
+            result.half_width[name] = np.hypot(
+                result.half_width[name], NORMAL_90 * np.hypot(sd, tail)
+            )
 
 
 def log_ceiling_ns(each_ns: Floats, byte_ns: Floats, request_bytes: Floats) -> Floats:

@@ -213,6 +213,7 @@ class _Runs:
         self.most = place.value * np.exp(draws[:, 0] * place.sd / place.value)
         self.owed = np.minimum(self.cache, self.most)
         self.collecting = np.zeros(DRAWS + 1, dtype=bool)
+        self.long_writes = state.long_writes
         self.level, self.rate, self.watts, self.cliff = self._curves()
         # where collecting begins: at the end of the fall, or in its middle where it comes and goes
         emptied = self.pace.any() and self.cliff is not None
@@ -221,8 +222,8 @@ class _Runs:
         if not self.pace.any() and self.cliff is not None:
             full = np.full(DRAWS + 1, self.over)
             watts = self._at(full, self.level, self.watts)
-            if state.long_writes is not None and frame.power_state[0] == 0:
-                seen = state.long_writes.spell_watts
+            if self.long_writes is not None and frame.power_state[0] == 0:
+                seen = self.long_writes.spell_watts
                 watts = seen.value + self.slow_watts * seen.sd
             self.spells = Collecting(
                 state,
@@ -334,6 +335,11 @@ class _Runs:
         steady = np.where(slowed < 0.5, 0, len(level) - 1)
         rate_sd = np.log(rate.high / rate.value)[steady] / NORMAL_90
         watts_sd = ((watts.high - watts.value) / NORMAL_90)[steady]
+        if self.long_writes is not None and not self.pace.any():
+            # what a series showed of collecting owes nothing to the surface of the cache's rates
+            _, own = self.predictor.performance.state.collecting_rate(frame)
+            between = self.predictor.profile.between_drives_relative_sd.value
+            rate_sd = np.where(slowed < 0.5, rate_sd, np.hypot(own, between))
         fallen = np.flatnonzero(slowed >= 0.5)
         faster = np.where(slowed < 0.5, self.fast[:, None], self.slow[:, None])
         hotter = np.where(slowed < 0.5, self.fast_watts[:, None], self.slow_watts[:, None])
