@@ -17,10 +17,12 @@ Both vanish where nothing is shared. That on percentiles is one of reads that wa
 and grows as 1 - exp(-w / `TAIL_DELAY`). So mixes tend to the pure operations at both ends, in
 values and in intervals.
 
-With the unknown rates of pure writes fitted beside each form (unloaded latency and ceiling) to the
-random mixes of one drive through two host paths, 50 to 99 % reads at depths 1 to 128
-(stonet-research/NVMeBenchmarks, mixratio), and a share of reads left out, the form misses the rate
-by 1 to 7 % in the median and 13 % at most, turns alone by 1 to 20 and 37 %.
+F, `IN_FLIGHT` and `WRITES_DELAY` are fitted to 4 KiB random mixes of two of the three namespaces
+of stonet-research/NVMeBenchmarks, mixratio, 50 to 99 % reads at depths 1 to 128. With a share of
+reads left out and the unknown rates of pure writes (unloaded latency and ceiling) fitted beside
+each form, this one misses the rate by 1 to 7 % in the median and 13 % at most, turns alone by 1 to
+20 and 37 %. On the third, not fitted, it is worse than turns from 75 to 99 % reads (37 against 29 %
+at 75), and better at 50 (11 against 19): measured mixes are needed there.
 
 A percentile of the mix is that of the mixture of both directions' latencies. With each direction
 log-logistic, S(x) = 1 / (1 + (x / m)^a) of its requests take longer than x, and with one shape a
