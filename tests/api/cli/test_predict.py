@@ -251,6 +251,31 @@ def test_stated_conditions_narrow_others_widen_and_impossible_ones_are_refused(
     assert "temperature_celsius_mean" in hot.err
 
 
+def test_what_the_interval_is_about_is_one_field_everywhere(
+    iojoule, device: str, tmp_path: Path
+) -> None:
+    def width(row: dict[str, str]) -> float:
+        return float(row["iops_high"]) / float(row["iops_low"])
+
+    kinds = ("same-host", "another-host", "another-drive")
+    command = ("predict", "--device", device, "-o", "csv")
+    by_option = [width(rows(iojoule(*command, "--for", kind).out)[0]) for kind in kinds]
+    assert by_option[0] < by_option[1] < by_option[2]
+    assert width(rows(iojoule(*command).out)[0]) == by_option[1]  # measured elsewhere
+    path = tmp_path / "asked.csv"
+    path.write_text("queue_depth,interval_for\n" + "".join(f"1,{kind}\n" for kind in kinds))
+    by_column = [width(row) for row in rows(iojoule(*command, "--configurations", path).out)]
+    assert by_column == by_option
+    conditions = tmp_path / "today.toml"
+    conditions.write_text('interval_for = "same-host"\n')
+    stated = rows(iojoule(*command, "--conditions", conditions).out)[0]
+    assert width(stated) == by_option[0]
+    path.write_text("queue_depth,interval_for\n1,next-door\n")
+    refused = iojoule(*command, "--configurations", path)
+    assert refused.code == 3
+    assert "interval_for" in refused.err
+
+
 def test_each_row_has_its_own_conditions(iojoule, device: str, tmp_path: Path) -> None:
     path = tmp_path / "asked.csv"
     path.write_text("queue_depth,pcie_generation\n1,3\n16,\n16,3\n")

@@ -90,6 +90,18 @@ def test_known_conditions_narrow_a_recommendation(service: httpx.Client) -> None
     assert width(pcie_generation=3) < width()
 
 
+def test_conditions_say_what_the_intervals_are_about(service: httpx.Client) -> None:
+    kinds = ("same-host", "another-host", "another-drive")
+    asked = [{"queue_depth": 1, "interval_for": kind} for kind in kinds]
+    body = {"device": RECOMMEND["device"], "configurations": asked}
+    found = service.post("/predict", json=body).json()["predictions"]
+    widths = [one["iops_high"] / one["iops_low"] for one in found]
+    assert widths == sorted(set(widths))
+    conditions = {"interval_for": "next-door"}
+    refused = service.post("/recommend", json=RECOMMEND | {"conditions": conditions})
+    assert refused.status_code == 422
+
+
 def test_no_feasible_configuration_is_an_answer(service: httpx.Client) -> None:
     question = json.loads(json.dumps(RECOMMEND))
     question["workload_profile"]["sla"]["latency_p99_ns_max"] = 1000
