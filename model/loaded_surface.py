@@ -33,6 +33,10 @@ from iojoule.model.surface import (
 BORROWED_SD = 0.6
 """Log sd where a pattern or direction was never seen and another one stands in for it."""
 
+MOST_HALF_WIDTH = float(np.log(300.0))
+"""No latency or percentile is known to less than a factor of 300 to each side (assumption): few
+rows left out of a series that jumps would else make hours of an extrapolated percentile."""
+
 FAR_OCTAVES = 8.0
 """Doubt grows with the distance from the hull up to here."""
 
@@ -146,6 +150,7 @@ class LoadedSurface:
                     width = np.maximum(width, np.minimum(distance / TOLD_OCTAVES, 1.0) * doubted)
                 else:
                     width = doubted
+            width = np.minimum(width, MOST_HALF_WIDTH)
             half[name] = np.sqrt(width * width + apart * apart)
             if guessed.any():
                 odd = NORMAL_90 * UNALIGNED_SD[str(self.surface.operation)]
@@ -188,13 +193,17 @@ class LoadedSurface:
         """Half width of 90 %: conformal where there were scores, else from the stated sd."""
         within = self.widths.get((name, "inside"))
         beyond = self.widths.get((name, "outside"), within)
+        stated = NORMAL_90 * np.hypot(self.surface.relative_sd, 0.1 * distance)
         if within is None or beyond is None:
             measured = self.surface.evidence == Evidence.MEASURED
-            base = np.where(inside & measured, REPEAT_SD, self.surface.relative_sd)
-            return np.asarray(NORMAL_90 * np.hypot(base, 0.1 * distance))
+            return np.asarray(np.where(inside & measured, NORMAL_90 * REPEAT_SD, stated))
         local = self.surface.relative_sd if sd is None else sd
         spread = np.sqrt(local * local + within.floor_sd**2) + beyond.sd_per_octave * distance
-        return np.asarray(np.where(inside, within.factor, beyond.factor) * spread)
+        width = np.where(inside, within.factor, beyond.factor) * spread
+        if beyond.scores or self.surface.doubt is not None:
+            return np.asarray(width)
+        # no row was left out there: what is stated of the surface counts
+        return np.asarray(np.maximum(width, np.minimum(distance / TOLD_OCTAVES, 1.0) * stated))
 
     def variances(self, points: Points, code: Codes, name: str) -> list[tuple[str, float]]:
         """Sources of the variance of one point, and how much each is."""

@@ -117,7 +117,7 @@ def judge(rows: Rows, fold: Fold, fitted: FittedSurface) -> list[Outcome]:
                     model,
                     interpolate(x[usable], known[usable], at),
                     hyperbola(x[usable], known[usable], at, rising=quantity == "throughput"),
-                    float(np.hypot(sd, _floor(quantity)) + SD_PER_OCTAVE * octaves[index]),
+                    _grown(quantity, sd, float(octaves[index])),
                 )
             )
     return outcomes
@@ -136,8 +136,10 @@ def _series(test: Rows, index: int, axis: str) -> str:
     return " ".join(str(getattr(test, name)[index]) for name in names if name != axis)
 
 
-def _floor(quantity: str) -> float:
-    return FLOOR_SD["p99" if quantity == "p99" else "latency"]
+def _grown(quantity: str, sd: float, octaves: float) -> float:
+    """The local sd with what a row scatters, so many octaves outside."""
+    name = "p99" if quantity == "p99" else "latency"
+    return float(np.hypot(sd, FLOOR_SD[name]) + SD_PER_OCTAVE[name] * octaves)
 
 
 def _quantity(
