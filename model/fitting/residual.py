@@ -90,6 +90,26 @@ class PathGrid:
     measured: Bools
     left_out: dict[str, tuple[Floats, Floats]]
 
+    def with_knots(self, depth: Floats, jobs: Floats) -> PathGrid:
+        """The same surface with further knots of depth and jobs, which hold nothing measured."""
+        along_depth, along_jobs = _weights(self.axes[0], depth), _weights(self.axes[1], jobs)
+
+        def at(values: Mapping[str, Floats]) -> dict[str, Floats]:
+            return {
+                name: np.einsum("ai,bj,abk->ijk", along_depth, along_jobs, each)
+                for name, each in values.items()
+            }
+
+        measured = np.zeros((len(depth), len(jobs), len(self.axes[2])), dtype=bool)
+        measured[np.ix_(np.isin(depth, self.axes[0]), np.isin(jobs, self.axes[1]))] = self.measured
+        return PathGrid(
+            (depth, jobs, self.axes[2]),
+            {name: at(own) for name, own in self.sessions.items()},
+            at(self.reference),
+            measured,
+            self.left_out,
+        )
+
     def lookup(self, session: str | None = None) -> TableLookup:
         """Interpolate in a session's grid; in the reference where it has none."""
         values = self.sessions.get(session or "", self.reference)
@@ -102,6 +122,11 @@ class PathGrid:
                 values={name: each.ravel() for name, each in values.items()},
             )
         )
+
+
+def _weights(knots: Floats, axis: Floats) -> Floats:
+    """How much each knot counts at each position of an axis, shape (knots, positions)."""
+    return np.stack([np.interp(axis, knots, unit) for unit in np.eye(len(knots))])
 
 
 def coordinates(rows: Rows) -> Floats:
@@ -170,12 +195,14 @@ def _path_grid(
 
 def _joined(one: PathGrid, split: PathGrid) -> PathGrid:
     """Both sides of the split as one grid; a session of one side alone is the reference beyond."""
+    depth, jobs = (np.union1d(one.axes[k], split.axes[k]) for k in (0, 1))
+    one, split = (each.with_knots(depth, jobs) for each in (one, split))
 
     def beside(a: Mapping[str, Floats], b: Mapping[str, Floats]) -> dict[str, Floats]:
         return {name: np.concatenate([a[name], b[name]], axis=2) for name in one.reference}
 
     return PathGrid(
-        (one.axes[0], one.axes[1], np.concatenate([one.axes[2], split.axes[2]])),
+        (depth, jobs, np.concatenate([one.axes[2], split.axes[2]])),
         {
             name: beside(
                 one.sessions.get(name, one.reference), split.sessions.get(name, split.reference)

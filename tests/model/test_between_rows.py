@@ -121,21 +121,26 @@ def test_many_positions_are_put_together() -> None:
     assert grid.knots(own).tolist() == [0.0, 1.0, 1.585, 2.0, 3.0, 4.0]
 
 
-def at_sizes(latency_us: dict[int, float], session: str = "one") -> list[Measurement]:
+def at_sizes(
+    latency_us: dict[int, float], session: str = "one", depth: int = 1
+) -> list[Measurement]:
     return [
         Measurement.model_validate(
             {
                 "workload": {"operation": "read", "pattern": "random"},
                 "configuration": {
                     "request_bytes": size,
-                    "queue_depth": 1,
+                    "queue_depth": depth,
                     "jobs": 1,
                     "engine": "io_uring",
                     "completion": "interrupt",
                     "scheduler": "none",
                 },
                 "conditions": {"device_model": "truth", "session_id": session},
-                "observations": {"iops": 1e6 / latency, "latency_mean_ns": 1e3 * latency},
+                "observations": {
+                    "iops": depth * 1e6 / latency,
+                    "latency_mean_ns": 1e3 * latency,
+                },
             }
         )
         for size, latency in latency_us.items()
@@ -187,6 +192,25 @@ def test_no_interpolation_across_a_split() -> None:
     assert size[beyond] - size[beyond - 1] < 0.01
     assert missed[beyond] == pytest.approx(missed[size.index(20.0)], abs=1e-3)
     assert abs(missed[beyond] - missed[beyond - 1]) > 0.01
+
+
+def test_each_side_of_a_split_is_fine_where_it_must_be() -> None:
+    """A step in depth on one side alone: both sides keep all that they show."""
+    whole = {1: 100.0, 4: 101.0, 16: 400.0, 64: 410.0, 256: 1640.0}
+    split = {1: 900.0, 4: 950.0, 16: 1200.0, 64: 4800.0, 256: 19200.0}
+    rows = [
+        row
+        for depth in whole
+        for row in at_sizes({256 * KIB: whole[depth], 1024 * KIB: split[depth]}, depth=depth)
+    ]
+    profile = profile_of(rows)
+    for size, expected in ((256 * KIB, whole), (1024 * KIB, split)):
+        found, _, _ = ask(profile, request_bytes=[size] * 5, queue_depth=list(expected))
+        np.testing.assert_allclose(found, list(expected.values()), rtol=0.02)
+    table = profile.surfaces[0].residuals[0]
+    shape = [len(axis) for axis in (table.log2_queue_depth, table.log2_request_bytes)]
+    measured = np.array(table.values["measured"]).reshape(shape)
+    assert measured.sum() == len(rows)
 
 
 def test_sessions_that_differ_stay_sessions(measure: Maker) -> None:
