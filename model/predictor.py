@@ -262,13 +262,17 @@ class Predictor:
         commands /= device_power.merged(
             frame.queue_depth, frame.request_bytes, self.profile.max_transfer_bytes, sequential
         )
-        collecting = self.performance.state.collecting(frame) * writes
+        collecting = self.performance.state.collecting(frame)
+        written = iops * (1 - fraction) * frame.request_bytes
+        most, _ = self.performance.state.collecting_rate(frame)
+        # the drive collects as much as is written: a queue too short to fill it costs no more
+        collects = collecting * np.minimum(writes, written / most)
         x = device_power.regressors(
             iops * fraction * frame.request_bytes,
             commands * fraction,
-            iops * (1 - fraction) * frame.request_bytes,
+            written,
             device_power.write_operations(commands * (1 - fraction), sequential),
-            np.maximum(collecting, self._folding(frame, points, iops * (1 - fraction))),
+            np.maximum(collects, self._folding(frame, points, iops * (1 - fraction))),
         )
         factor, factor_sd = self.power.beside_the_law(frame, points, code, x)
         return Activity(
@@ -277,7 +281,7 @@ class Predictor:
             drawn=host_work.drawn(self.profile, load, operating),
             costs=costs,
             write_share=writes,
-            collecting=collecting,
+            collecting=collecting * writes,
             buffer_requests=self._buffer_requests(frame),
             watts_factor=factor,
             awake_factor=np.exp(self.performance.state_residuals.least("watts", frame)),

@@ -45,8 +45,12 @@ their distance."""
 NOTHING_SD = 0.3
 """Log sd where a session shows nothing of a quantity that others do: assumption."""
 
-NEAREST_OCTAVES = 1.0
-"""Rows count for a cell outside by exp(-distance / this)."""
+NEAREST_OCTAVES = 0.5
+"""Rows count for a cell outside by exp(-distance / this): what the curve misses of a mean at the
+last depth it misses at the next."""
+
+TAIL_NEAREST_OCTAVES = 2.0
+"""Likewise of a percentile, which strays from row to row."""
 
 KNOTS_MAX = 72
 """Positions on one axis; more are put together to quarters, halves or whole octaves."""
@@ -112,6 +116,9 @@ def fill(
     curve: Floats,
     base: Floats | float = 0.0,
     per_octave: float = SD_PER_OCTAVE,
+    *,
+    base_sd: Floats | float = np.inf,
+    nearest: float = NEAREST_OCTAVES,
 ) -> Filled:
     """Fill a grid.
 
@@ -121,6 +128,8 @@ def fill(
         curve: The physical curve, likewise.
         base: What it is expected to miss, likewise: what other sessions or paths say.
         per_octave: Log sd an octave from the nearer neighbour.
+        base_sd: How far `base` may err (log), where that is known; likewise.
+        nearest: Octaves over which rows count for cells that lie between none.
     """
     measured = np.isfinite(known)
     level, variance = known.copy(), np.where(measured, 0.0, np.nan)
@@ -134,9 +143,10 @@ def fill(
     empty = ~np.isfinite(level)
     if empty.any():
         missed = known - curve - base
-        told, spread = _near(axes, missed, empty, FAR * per_octave)
+        told, scatter, distance = _near(axes, missed, empty, nearest)
         level[empty] = (curve + base)[empty] + told
-        variance[empty] = spread
+        known_to = np.broadcast_to(base_sd, empty.shape)[empty]
+        variance[empty] = scatter + np.minimum(FAR * per_octave * distance, known_to) ** 2
     return Filled(axes, level, np.sqrt(variance), measured)
 
 
@@ -252,9 +262,9 @@ def _on_lines(
 
 
 def _near(
-    axes: Axes, missed: Floats, asked: NDArray[np.bool_], per_octave: float
-) -> tuple[Floats, Floats]:
-    """What the curve misses at the asked cells, by the rows near them, and its variance.
+    axes: Axes, missed: Floats, asked: NDArray[np.bool_], nearest: float
+) -> tuple[Floats, Floats, Floats]:
+    """What the curve misses at the asked cells by the rows near them, their scatter and distance.
 
     Depth and jobs count together as well: requests in flight are their product.
     """
@@ -263,21 +273,22 @@ def _near(
     seen = np.isfinite(missed)
     rows, values = grid[seen], missed[seen]
     if len(values) == 0:
-        return np.zeros(int(asked.sum())), np.full(int(asked.sum()), NOTHING_SD**2)
+        none = np.zeros(int(asked.sum()))
+        return none, none + NOTHING_SD**2, none
     if len(values) > ROWS_MAX:
         some = np.linspace(0, len(values) - 1, ROWS_MAX).astype(int)
         rows, values = rows[some], values[some]
     cells = grid[asked]
-    told, variance = np.empty(len(cells)), np.empty(len(cells))
+    told, scatter, far = np.empty(len(cells)), np.empty(len(cells)), np.empty(len(cells))
     for start in range(0, len(cells), 2048):
         part = cells[start : start + 2048]
         squares = ((part[:, None, :] - rows[None, :, :]) ** 2).sum(axis=-1)
         distance = np.sqrt(squares)
         closest = distance.min(axis=1, keepdims=True)
-        weight = np.exp(-(distance - closest) / NEAREST_OCTAVES)
+        weight = np.exp(-(distance - closest) / nearest)
         weight /= weight.sum(axis=1, keepdims=True)
         mean = weight @ values
         told[start : start + 2048] = mean
-        scatter = (weight * (values - mean[:, None]) ** 2).sum(axis=1)
-        variance[start : start + 2048] = scatter + (per_octave * closest[:, 0]) ** 2
-    return told, variance
+        scatter[start : start + 2048] = (weight * (values - mean[:, None]) ** 2).sum(axis=1)
+        far[start : start + 2048] = closest[:, 0]
+    return told, scatter, far

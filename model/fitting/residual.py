@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 from iojoule.datasets.profile import ResidualTable
 from iojoule.model.fitting import grid as between_rows
 from iojoule.model.fitting.grid import (
+    NEAREST_OCTAVES,
     SD_PER_OCTAVE,
+    TAIL_NEAREST_OCTAVES,
     TAIL_SD_PER_OCTAVE,
     Axes,
     with_middles,
 )
-from iojoule.model.fitting.rows import Rows, stands_apart
+from iojoule.model.fitting.rows import Rows, join, stands_apart
 from iojoule.model.surface import Points, TableLookup
 
 Floats = NDArray[np.float64]
@@ -45,6 +47,9 @@ TAILS = ("p99", "p999")
 LESS_SURE_SD = 0.03
 """Halfway between two knots a table keeps a value of its own where it may err by so much more (log
 sd) than both: where what the laws miss changes from one to the next, and may do so anywhere."""
+
+BEYOND_OCTAVES = 1.0
+"""A table over depth reaches so far beyond the last one measured, and holds from there on."""
 
 SPLIT_OCTAVES = 1e-3
 """The first knot of split requests lies so far above the largest that is not."""
@@ -175,6 +180,8 @@ def _path_grid(
 ) -> PathGrid:
     where = np.concatenate([one.where for one in members])
     depth, jobs = between_rows.knots(where[:, 0]), between_rows.knots(where[:, 1])
+    if len(depth) > 1:
+        depth = np.append(depth, depth[-1] + BEYOND_OCTAVES)
     split = where[:, 2] > limit + 1e-9
     parts: list[PathGrid] = []
     for is_split in (False, True):
@@ -259,53 +266,99 @@ def _less_sure(sd: Floats, axis: int) -> Bools:
     return more
 
 
+@dataclass(frozen=True)
+class _Place:
+    """The grid of one path, and what the laws say there."""
+
+    axes: Axes
+    where: Floats
+    curve: Floats
+    ratios: dict[str, Ratio]
+    laws: Laws
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(axis) for axis in self.axes)
+
+
+@dataclass(frozen=True)
+class _Session:
+    """What the laws miss in one session, where it has rows, and its left-out rows."""
+
+    values: dict[str, Floats]
+    measured: Bools
+    left_out: dict[str, tuple[Floats, Floats]]
+
+
 def _filled(
     axes: Axes, members: list[SessionRows], laws: Laws, main: TableLookup | None
 ) -> PathGrid:
     """The grids of one path's sessions on some axes."""
-    shape = tuple(len(axis) for axis in axes)
     where = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
-    curve, ratios = laws(where, members[0].rows)
+    place = _Place(axes, where, *laws(where, members[0].rows), laws)
     base = main(_points(where), np.zeros(len(where), dtype=np.intp)) if main else {}
-    found: dict[str, dict[str, Floats]] = {}
-    measured: list[Bools] = []
+    elsewhere = {name: each for name, each in base.items() if not name.endswith("_sd")}
+    steady = [one for one in members if not stands_apart(one.session)]
+    if len(steady) > 1 or len(steady) < len(members):
+        # where a session has no rows, the others tell: all together between rows of any of them
+        all_of = _session(_together(steady or members), place, elsewhere)
+        elsewhere = {name: each.ravel() for name, each in all_of.values.items()}
+    found = {one.session: _session(one, place, elsewhere) for one in members}
+    told = [found[one.session] for one in steady]
     scores: dict[str, tuple[Floats, Floats]] = {}
-    for one in members:
-        place = between_rows.places(axes, one.where)
-        at_curve, at_ratios = laws(one.where, one.rows)
-        own: dict[str, Floats] = {}
-        level = curve
-        seen = np.zeros(shape, dtype=bool)
-        for name, observed in one.levels.items():
-            expected, at = curve, at_curve
-            if name != "latency":
-                expected = level + ratios[name](level)
-                at = one.levels["latency"] + at_ratios[name](one.levels["latency"])
-            missed = between_rows.cell_means(len(where), place, observed - at)
-            known, law = (expected + missed).reshape(shape), expected.reshape(shape)
-            rate = TAIL_SD_PER_OCTAVE if name in TAILS else SD_PER_OCTAVE
-            missing = np.asarray(base.get(name, np.zeros(len(where)))).reshape(shape)
-            filled = between_rows.fill(axes, known, law, missing, rate)
-            if not stands_apart(one.session):
-                error, sd = between_rows.left_out(axes, known, law, rate)
-                told = np.isfinite(error)
-                scores = _both(scores, {name: (np.abs(error[told]), sd[told])})
-            own[name] = filled.level - law
-            own[f"{name}_sd"] = filled.sd
-            if name == "latency":
-                level, seen = filled.level.ravel(), filled.measured
-        found[one.session] = own
-        measured.append(seen & (not stands_apart(one.session)))
-        if not base:  # the other sessions differ from the largest one at their rows
-            base = {name: each.ravel() for name, each in own.items()}
-    steady = [own for name, own in found.items() if not stands_apart(name)]
+    for session in told:
+        scores = _both(scores, session.left_out)
     return PathGrid(
         axes,
-        found,
-        _reference(steady or list(found.values())),
-        np.logical_or.reduce(measured),
+        {name: session.values for name, session in found.items()},
+        _reference([session.values for session in told or found.values()]),
+        np.logical_or.reduce([np.zeros(place.shape, dtype=bool), *(s.measured for s in told)]),
         scores,
     )
+
+
+def _together(members: list[SessionRows]) -> SessionRows:
+    """Rows of several sessions as one."""
+    levels = {
+        name: np.concatenate([one.levels[name] for one in members]) for name in members[0].levels
+    }
+    return SessionRows(members[0].path, "", join([one.rows for one in members]), levels)
+
+
+def _session(one: SessionRows, place: _Place, base: Mapping[str, Floats]) -> _Session:
+    """Fill the grid of one session; `base` is what others miss, flat, with `_sd` where known."""
+    at_cell = between_rows.places(place.axes, one.where)
+    at_curve, at_ratios = place.laws(one.where, one.rows)
+    none, shape = np.zeros(len(place.where)), place.shape
+    values: dict[str, Floats] = {}
+    scores: dict[str, tuple[Floats, Floats]] = {}
+    level, seen = place.curve, np.zeros(shape, dtype=bool)
+    for name, observed in one.levels.items():
+        expected, at = place.curve, at_curve
+        if name != "latency":
+            expected = level + place.ratios[name](level)
+            at = one.levels["latency"] + at_ratios[name](one.levels["latency"])
+        missed = between_rows.cell_means(len(none), at_cell, observed - at)
+        known, law = (expected + missed).reshape(shape), expected.reshape(shape)
+        tail = name in TAILS
+        rate = TAIL_SD_PER_OCTAVE if tail else SD_PER_OCTAVE
+        filled = between_rows.fill(
+            place.axes,
+            known,
+            law,
+            base.get(name, none).reshape(shape),
+            rate,
+            base_sd=base.get(f"{name}_sd", none + np.inf).reshape(shape),
+            nearest=TAIL_NEAREST_OCTAVES if tail else NEAREST_OCTAVES,
+        )
+        error, sd = between_rows.left_out(place.axes, known, law, rate)
+        told = np.isfinite(error)
+        scores[name] = np.abs(error[told]), sd[told]
+        values[name] = filled.level - law
+        values[f"{name}_sd"] = filled.sd
+        if name == "latency":
+            level, seen = filled.level.ravel(), filled.measured
+    return _Session(values, seen, scores)
 
 
 def _reference(sessions: list[dict[str, Floats]]) -> dict[str, Floats]:
