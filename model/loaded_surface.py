@@ -16,7 +16,7 @@ from iojoule.model.direction import Direction
 from iojoule.model.evidence import DATASHEET, EXTRAPOLATED, INTERPOLATED, MEASURED, PUBLISHED
 from iojoule.model.frame import PATTERNS
 from iojoule.model.host_paths import HostPaths
-from iojoule.model.normal import NORMAL_90
+from iojoule.model.normal import MOST_HALF_WIDTH, NORMAL_90
 from iojoule.model.surface import (
     UNALIGNED,
     CurveTerms,
@@ -32,10 +32,6 @@ from iojoule.model.surface import (
 
 BORROWED_SD = 0.6
 """Log sd where a pattern or direction was never seen and another one stands in for it."""
-
-MOST_HALF_WIDTH = float(np.log(300.0))
-"""No latency or percentile is known to less than a factor of 300 to each side (assumption): few
-rows left out of a series that jumps would else make hours of an extrapolated percentile."""
 
 FAR_OCTAVES = 8.0
 """Doubt grows with the distance from the hull up to here."""

@@ -44,7 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.model.columns import Floats
-from iojoule.model.normal import NORMAL_90
+from iojoule.model.normal import MOST_HALF_WIDTH, NORMAL_90
 
 SOFTENING = 0.4
 """How far 1/q is drawn from the inverse sharpness to 1 (fitted, see the module)."""
@@ -175,7 +175,7 @@ def error_log_sd(
     if np.any(buffered):
         relieved, steeper = _BUFFERED_ERRORS[name]
         filling = relieved + steeper * grown + BUFFER_FILLS * grown**3
-        half = np.where(buffered, filling, half)
+        half = np.where(buffered, np.minimum(filling, MOST_HALF_WIDTH), half)
     return np.asarray(half / NORMAL_90)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from distributed import Client
 
 ROOT = Path(__file__).resolve().parents[1]
 START_SECONDS = 60.0
@@ -57,6 +58,11 @@ class Cluster:
             "worker", self.address, "--nthreads", "1", "--no-nanny", "--local-directory",
             str(self.folder), **environment,
         )  # fmt: skip
+
+    def wait_for_workers(self, count: int) -> None:
+        """Return once so many have reached the scheduler."""
+        with Client(self.address) as client:
+            client.wait_for_workers(count, timeout=START_SECONDS)
 
     def end(self) -> None:
         """End all that is still there."""

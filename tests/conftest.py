@@ -55,5 +55,6 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     made.scheduler()
     made.worker()
     made.worker()
+    made.wait_for_workers(2)
     yield made.address
     made.end()
