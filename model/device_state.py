@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.datasets.vocabulary import Pattern
 from iojoule.model.collecting import EXPECTED_FORM, grown
-from iojoule.model.frame import PATTERNS, Frame
+from iojoule.model.frame import RANDOM, Frame
 
 Floats = NDArray[np.float64]
 
@@ -39,8 +38,6 @@ half of it, and sequential writes over old data free blocks as they go, up to ha
 
 FILLS = np.linspace(0.0, 1.0, 101)
 """How full a drive may be of which it is not said: anything, all alike likely."""
-
-_RANDOM = PATTERNS.index(Pattern.RANDOM.value)
 
 
 class DeviceState:
@@ -97,7 +94,7 @@ class DeviceState:
         known = self.known
         if known is None or known.random_factor is None:
             return value, sd
-        random = frame.pattern == _RANDOM
+        random = frame.pattern == RANDOM
         factor = known.random_factor
         return (
             value * np.where(random, factor.value, 1.0),
@@ -122,7 +119,7 @@ class DeviceState:
         share = self.collecting(frame)
         fill = np.clip(np.nan_to_num(frame.fill_fraction, nan=1.0), 0.01, 1.0)
         steady = np.where(
-            frame.pattern == _RANDOM, steady_write_amplification(fill, spare_fraction), 1.0
+            frame.pattern == RANDOM, steady_write_amplification(fill, spare_fraction), 1.0
         )
         value = np.exp((1.0 - share) * np.log(2.0) + share * np.log(steady))
         known = (frame.read_fraction < 1.0) & (self.known is not None)
@@ -177,7 +174,7 @@ class DeviceState:
         added = self.known.overwriting_seconds if self.known is not None else None
         if added is None:
             return np.zeros(len(frame)), 0.0
-        share = np.nan_to_num(frame.fill_fraction, nan=0.0) * (frame.pattern == _RANDOM)
+        share = np.nan_to_num(frame.fill_fraction, nan=0.0) * (frame.pattern == RANDOM)
         return 1e9 * added.value * share, added.sd
 
     def collecting(self, frame: Frame) -> Floats:
@@ -240,7 +237,7 @@ class DeviceState:
         sd = np.where(np.isfinite(frame.bytes_written), first.sd, stated)
         faster = state.sequential_collecting_bytes_per_second
         if faster is not None:
-            sequential = frame.pattern != _RANDOM
+            sequential = frame.pattern != RANDOM
             rate = np.where(sequential, faster.value, rate)
             sd = np.where(sequential, faster.sd, sd)
         return rate, sd

@@ -39,6 +39,7 @@ ENGINES = tuple(engine.value for engine in Engine)
 COMPLETIONS = tuple(completion.value for completion in Completion)
 SCHEDULERS = tuple(scheduler.value for scheduler in Scheduler)
 PATTERNS = tuple(pattern.value for pattern in Pattern)
+RANDOM, SEQUENTIAL = (PATTERNS.index(one.value) for one in (Pattern.RANDOM, Pattern.SEQUENTIAL))
 OPERATIONS = tuple(operation.value for operation in Operation)
 STATES = tuple(state.value for state in DeviceState)
 

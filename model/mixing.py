@@ -37,12 +37,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from iojoule.datasets.profile import MixedEffect
-from iojoule.datasets.vocabulary import Pattern
 from iojoule.model.band import NORMAL_90
 from iojoule.model.columns import Floats
 from iojoule.model.direction import Direction
 from iojoule.model.evidence import PUBLISHED
-from iojoule.model.frame import PATTERNS, Frame
+from iojoule.model.frame import PATTERNS, RANDOM, Frame
 
 IN_FLIGHT = 64.0
 """Requests in flight at which random reads wait half as long for dies that program as ever: fitted
@@ -64,8 +63,6 @@ mix: in random mixes of two drives p99 of reads had gone on average 0.25, 0.45, 
 (in logs) with 1, 5, 10 and 25 % of writes, while that of writes hardly moved
 (stonet-research/NVMeBenchmarks, mixratio). Half of the requests were writes where the factor was
 published (icpe24, table 2)."""
-
-_RANDOM = PATTERNS.index(Pattern.RANDOM.value)
 
 ABOVE = {"p50": 0.5, "p99": 0.01, "p999": 0.001}
 """Share of the requests that take longer than each percentile."""
@@ -158,7 +155,7 @@ def _slower(
         log_factor: ln F of each row's pattern, shape (n,).
         log_sd: Its sd, shape (n,).
     """
-    random = frame.pattern == _RANDOM
+    random = frame.pattern == RANDOM
     waiting = extent(frame.read_fraction, frame.queue_depth * frame.jobs, random)
     longer = read_share * waiting * np.expm1(log_factor)
     slower = np.where(random, np.log1p(longer), waiting * log_factor)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets import vocabulary
 from iojoule.datasets.profile import CEILING_COMMANDS, CEILING_SHARPNESS, DeviceProfile
-from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
+from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model.band import NORMAL_90
 from iojoule.model.columns import Codes
 from iojoule.model.curve import log_smooth_max, split_commands
@@ -22,7 +23,7 @@ from iojoule.model.evidence import (
     PUBLISHED,
     SIMULATED,
 )
-from iojoule.model.frame import ENGINES, PATTERNS, Frame
+from iojoule.model.frame import ENGINES, PATTERNS, RANDOM, SEQUENTIAL, Frame
 from iojoule.model.host_paths import HostPaths, code_of, host_paths
 from iojoule.model.loaded_surface import QUANTITIES, LoadedSurface
 from iojoule.model.operating_point import OperatingPoint
@@ -50,10 +51,50 @@ ONE_AT_A_TIME = np.array([name in vocabulary.ONE_AT_A_TIME for name in ENGINES])
 STREAMS_SD = 0.1
 """Log sd by which several sequential streams miss what readahead leaves of them (000 5.13)."""
 
-_SEQUENTIAL, _RANDOM = (PATTERNS.index(one.value) for one in (Pattern.SEQUENTIAL, Pattern.RANDOM))
 
 _NO_TIME_NS = 1e-30
 """Stands for no time at all where a logarithm is taken."""
+
+
+class StateEffects(NamedTuple):
+    """What power states do to one direction of n rows, each of shape (n,).
+
+    Attributes:
+        byte_ns: Time that the ceiling takes for a byte, ns.
+        each_ns: Likewise for a request.
+        ceiling_sd: Log sd of the ceiling.
+        factor: Log factor on the latency.
+        factor_sd: Its sd.
+        tail: Log factor on the percentiles.
+        tail_sd: Its sd.
+        deep: Exponent by which the ceiling falls with the depth.
+        deep_sd: Its sd.
+        sharp: Sharpness of the bend.
+        sharp_sd: Its log sd.
+    """
+
+    byte_ns: Floats
+    each_ns: Floats
+    ceiling_sd: Floats
+    factor: Floats
+    factor_sd: Floats
+    tail: Floats
+    tail_sd: Floats
+    deep: Floats
+    deep_sd: Floats
+    sharp: Floats
+    sharp_sd: Floats
+
+    def log_queueing_ns(self, log_requests: Floats | float, frame: Frame, deeper: Floats) -> Floats:
+        """Log of the time that the ceiling leaves so many requests, ns; next to none without one.
+
+        Args:
+            log_requests: Log of the requests.
+            frame: The rows.
+            deeper: Log of the commands in flight over `CEILING_COMMANDS`.
+        """
+        each = np.maximum(self.each_ns + frame.request_bytes * self.byte_ns, _NO_TIME_NS)
+        return np.asarray(log_requests + np.log(each) + self.deep * deeper)
 
 
 class PerformanceModel:
@@ -72,29 +113,26 @@ class PerformanceModel:
             for pattern in PATTERNS
         }
         states = max((e.power_state for e in profile.power_state_effects), default=0) + 1
-        self._effects = np.zeros((2, states, 11))
-        self._effects[:, :, 9] = CEILING_SHARPNESS
+        self._effects = StateEffects(*(np.zeros((2, states)) for _ in StateEffects._fields))
+        self._effects.sharp[:] = CEILING_SHARPNESS
         self._effect_evidence = np.full((2, states), PUBLISHED)
         for effect in profile.power_state_effects:
+            at = int(effect.operation is Operation.WRITE), effect.power_state
             ceiling = effect.ceiling_bytes_per_second
-            each, deep = effect.ceiling_seconds_per_operation, effect.ceiling_depth_exponent
-            sharp = effect.ceiling_sharpness
+            self._effects.byte_ns[at] = 1e9 / ceiling.value
+            self._effects.ceiling_sd[at] = ceiling.sd
             if ceiling.evidence is Evidence.MEASURED:
-                direction = int(effect.operation is Operation.WRITE)
-                self._effect_evidence[direction, effect.power_state] = INTERPOLATED
-            self._effects[int(effect.operation is Operation.WRITE), effect.power_state] = (
-                1e9 / ceiling.value,
-                each.value * 1e9 if each else 0.0,
-                ceiling.sd,
-                np.log(effect.latency_factor.value),
-                effect.latency_factor.sd,
-                np.log(effect.tail_factor.value),
-                effect.tail_factor.sd,
-                deep.value if deep else 0.0,
-                deep.sd if deep else 0.0,
-                sharp.value if sharp else CEILING_SHARPNESS,
-                sharp.sd if sharp else 0.0,
-            )
+                self._effect_evidence[at] = INTERPOLATED
+            if effect.ceiling_seconds_per_operation is not None:
+                self._effects.each_ns[at] = effect.ceiling_seconds_per_operation.value * 1e9
+            self._effects.factor[at] = np.log(effect.latency_factor.value)
+            self._effects.factor_sd[at] = effect.latency_factor.sd
+            self._effects.tail[at] = np.log(effect.tail_factor.value)
+            self._effects.tail_sd[at] = effect.tail_factor.sd
+            if (deep := effect.ceiling_depth_exponent) is not None:
+                self._effects.deep[at], self._effects.deep_sd[at] = deep.value, deep.sd
+            if (sharp := effect.ceiling_sharpness) is not None:
+                self._effects.sharp[at], self._effects.sharp_sd[at] = sharp.value, sharp.sd
 
     def points(self, frame: Frame, operating: OperatingPoint | None = None) -> tuple[Points, Codes]:
         """Coordinates of the rows and their path codes; None: the host is set as it was."""
@@ -197,9 +235,8 @@ class PerformanceModel:
                 surface = self._surfaces["write", pattern]
                 log_least[rows] = surface.log_least_ns(points.take(rows))
         if frame.power_state.any():
-            byte_ns, each_ns, *_, deep, _, _, _ = self.state_effects("write", frame.power_state)
-            deeper = points.log_requests + np.log(points.commands / CEILING_COMMANDS)
-            held = log_ceiling_ns(each_ns, byte_ns, frame.request_bytes) + deep * deeper
+            effects = self.state_effects("write", frame.power_state)
+            held = effects.log_queueing_ns(0.0, frame, _deeper(points))
             log_least = np.maximum(log_least, held)
         return np.minimum(writes_per_second * np.exp(log_least) * 1e-9, 1.0)
 
@@ -221,7 +258,7 @@ class PerformanceModel:
         if len(patterns) == 1:
             surface = self._surfaces[operation, PATTERNS[patterns[0]]]
             result = surface.evaluate(points, code, names)
-            if operation == "read" and patterns[0] == _SEQUENTIAL and surface.one_stream:
+            if operation == "read" and patterns[0] == SEQUENTIAL and surface.one_stream:
                 self._several_streams(result, points, code)
             return result
         return merge(
@@ -252,10 +289,8 @@ class PerformanceModel:
             log2_jobs=np.zeros(len(rows)),
             log_cores=np.zeros(len(rows)),
         )
-        one = self._surfaces["read", PATTERNS[_SEQUENTIAL]].evaluate(
-            alone, code[rows], ("latency",)
-        )
-        scattered = self._surfaces["read", PATTERNS[_RANDOM]].evaluate(
+        one = self._surfaces["read", PATTERNS[SEQUENTIAL]].evaluate(alone, code[rows], ("latency",))
+        scattered = self._surfaces["read", PATTERNS[RANDOM]].evaluate(
             some, code[rows], ("latency",)
         )
         slowest = np.minimum(log_jobs + one.log_value["latency"], scattered.log_value["latency"])
@@ -304,25 +339,22 @@ class PerformanceModel:
         low = frame.power_state > 0
         if not low.any():
             return
-        # one contiguous row an effect: this runs over every candidate of a recommendation
-        (
-            byte_ns, each_ns, ceiling_sd, factor, factor_sd, tail, tail_sd, deep, deep_sd, sharp,
-            sharp_sd,
-        ) = self.state_effects(operation, frame.power_state)  # fmt: skip
-        deeper = points.log_requests + np.log(points.commands / CEILING_COMMANDS)
-        busy = log_ceiling_ns(each_ns, byte_ns, frame.request_bytes)
-        queueing = points.log_requests + busy + deep * deeper
-        ceiling_sd = np.hypot(ceiling_sd, deep_sd * deeper)
-        slowed = self._slowed(result, points, factor)
+        effects = self.state_effects(operation, frame.power_state)
+        deeper = _deeper(points)
+        queueing = effects.log_queueing_ns(points.log_requests, frame, deeper)
+        ceiling_sd = np.hypot(effects.ceiling_sd, effects.deep_sd * deeper)
+        slowed = self._slowed(result, points, effects.factor)
         # PS0 has no ceiling (no time a request) and no other effect, so it needs no case of its own
-        throttled = log_smooth_max(slowed, queueing, sharp)
-        weight = 1.0 / (1.0 + np.exp(np.clip(-sharp * (queueing - slowed), -50, 50)))
+        throttled = log_smooth_max(slowed, queueing, effects.sharp)
+        weight = 1.0 / (1.0 + np.exp(np.clip(-effects.sharp * (queueing - slowed), -50, 50)))
         shift = throttled - result.log_value["latency"]
         bend = throttled - np.maximum(slowed, queueing)
-        variance = (weight * ceiling_sd) ** 2 + factor_sd**2 + (bend * sharp_sd) ** 2
+        variance = (
+            (weight * ceiling_sd) ** 2 + effects.factor_sd**2 + (bend * effects.sharp_sd) ** 2
+        )
         variance *= NORMAL_90**2
-        tail_shift = shift + weight * tail
-        tail_variance = variance + (NORMAL_90 * weight * tail_sd) ** 2
+        tail_shift = shift + weight * effects.tail
+        tail_variance = variance + (NORMAL_90 * weight * effects.tail_sd) ** 2
         for name in result.log_value:
             heavy = name in ("p99", "p999")
             result.log_value[name] = result.log_value[name] + (tail_shift if heavy else shift)
@@ -333,14 +365,10 @@ class PerformanceModel:
         told = self._effect_evidence[int(operation == "write"), frame.power_state]
         result.evidence[low] = np.maximum(result.evidence[low], told[low])
 
-    def state_effects(self, operation: str, power_state: Codes) -> Floats:
-        """What power states do to one direction, shape (11, n).
-
-        Time that the ceiling takes for a byte and for a request, ns, and its log sd; log factor on
-        the latency and its sd; the same of the percentiles; the exponent by which the ceiling falls
-        with the depth, and its sd; and the sharpness of the bend, and its log sd.
-        """
-        return np.take(self._effects[int(operation == "write")].T, power_state, axis=1)
+    def state_effects(self, operation: str, power_state: Codes) -> StateEffects:
+        """What power states do to one direction."""
+        direction = int(operation == "write")
+        return StateEffects(*(each[direction].take(power_state) for each in self._effects))
 
     def _slowed(self, result: Direction, points: Points, factor: Floats) -> Floats:
         """Log latency where the drive takes exp(factor) times as long, ns.
@@ -377,9 +405,9 @@ class PerformanceModel:
             )
 
 
-def log_ceiling_ns(each_ns: Floats, byte_ns: Floats, request_bytes: Floats) -> Floats:
-    """Log of the time that a power state's ceiling leaves a request; next to none without one."""
-    return np.asarray(np.log(np.maximum(each_ns + request_bytes * byte_ns, _NO_TIME_NS)))
+def _deeper(points: Points) -> Floats:
+    """Log of the commands in flight over those at which a ceiling is stated."""
+    return np.asarray(points.log_requests + np.log(points.commands / CEILING_COMMANDS))
 
 
 def _unsure_by(result: Direction, added_ns: Floats, log_sd: float) -> None:

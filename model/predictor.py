@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.datasets.vocabulary import Pattern
 from iojoule.model import (
     aftermath,
     device_power,
@@ -21,7 +20,7 @@ from iojoule.model.band import NORMAL_90, Band
 from iojoule.model.columns import Codes
 from iojoule.model.direction import Direction, merge
 from iojoule.model.evidence import DATASHEET, EXTRAPOLATED, INTERPOLATED, PUBLISHED, SIMULATED
-from iojoule.model.frame import PATTERNS, Frame, make_frame
+from iojoule.model.frame import SEQUENTIAL, Frame, make_frame
 from iojoule.model.mixing import mix
 from iojoule.model.operating_point import OperatingPoint, operating_point
 from iojoule.model.performance import PerformanceModel
@@ -53,8 +52,6 @@ __all__ = [
 
 BLOCK_ROWS = 32_768
 """Rows evaluated at a time: their arrays stay in the caches, which halves the time of many rows."""
-
-_SEQUENTIAL = PATTERNS.index(Pattern.SEQUENTIAL.value)
 
 _HOST_WORK = ("cpu_utilisation", "context_switches_per_second", "iops_per_core_max")
 
@@ -257,7 +254,7 @@ class Predictor:
         fraction = frame.read_fraction
         costs = self._costs(frame, code, operating)
         load = host_work.activity(costs, iops, None, self._gaps)
-        sequential = frame.pattern == _SEQUENTIAL
+        sequential = frame.pattern == SEQUENTIAL
         commands = iops * points.commands * self._placed(frame)
         commands /= device_power.merged(
             frame.queue_depth, frame.request_bytes, self.profile.max_transfer_bytes, sequential
@@ -299,7 +296,7 @@ class Predictor:
 
         On a disk those for which the arm moves: requests that follow each other need none.
         """
-        return (frame.pattern != _SEQUENTIAL) * 1.0 if self.profile.is_disk else 1.0
+        return (frame.pattern != SEQUENTIAL) * 1.0 if self.profile.is_disk else 1.0
 
     def _buffer_requests(self, frame: Frame) -> Floats:
         buffer = self.profile.write_buffer_bytes

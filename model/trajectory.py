@@ -29,12 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.vocabulary import Pattern
 from iojoule.model import device_power
 from iojoule.model.band import NORMAL_90
 from iojoule.model.collecting import Collecting, Regime
 from iojoule.model.episodes import Episodes, episodes
-from iojoule.model.frame import PATTERNS, make_frame
+from iojoule.model.frame import SEQUENTIAL, make_frame
 from iojoule.model.interval import Interval
 from iojoule.model.predictor import Predictor
 from iojoule.model.rest_timeline import Resting, unchanging
@@ -46,8 +45,6 @@ DRAWS = 400
 
 LEVELS = 160
 """Levels of the cache at which a stretch of writing is predicted."""
-
-_SEQUENTIAL = PATTERNS.index(Pattern.SEQUENTIAL.value)
 
 STEPS_MAX = 100_000
 """More steps than this are refused."""
@@ -303,7 +300,7 @@ class _Runs:
         there = {**asked, "post_write_power_state": None}
         frame, _ = make_frame(self.predictor.profile, there, 1)
         seconds, log_sd = self.predictor.performance.state.seconds_per_byte(frame)
-        if frame.pattern[0] != _SEQUENTIAL or not seconds[0] > 0:
+        if frame.pattern[0] != SEQUENTIAL or not seconds[0] > 0:
             return np.zeros(DRAWS + 1)
         return np.asarray(np.exp(-self.work * log_sd[0]) / seconds[0])
 

@@ -171,8 +171,9 @@ def fit_profile(
     with threadpool_limits(1):
         if memory is not None:
             return _fit_profile(recipe, measurements, sources, memory, priors_of)[0]
-        profile, fits = _fit_profile(recipe, measurements, sources, SurfaceMemory(), priors_of)
-        points = _power_rows(recipe, profile, measurements)
+        profile, fits, points = _fit_profile(
+            recipe, measurements, sources, SurfaceMemory(), priors_of
+        )
         held = [(fit.rows, fit.without) for fit in fits]
         found = assess(profile, [fit.recipe for fit in fits], held, points)
         return profile.model_copy(update={"assessment": found})
@@ -197,7 +198,7 @@ def _fit_profile(
     sources: list[SourceRecord],
     memory: SurfaceMemory,
     priors_of: PriorsOf,
-) -> tuple[DeviceProfile, list[SurfaceFit]]:
+) -> tuple[DeviceProfile, list[SurfaceFit], PowerRows]:
     runs = host_rows(recipe, measurements)
     caps, stated = declared_caps(recipe), recipe.power_states
 
@@ -265,20 +266,14 @@ def _fit_profile(
         gaps=[*recipe.gaps, *([disagreement] if disagreement else [])],
     )
     profile = with_predicted_twins(profile, measurements, effects_of)
-    if recipe.device_power is not None:
-        rows = _power_rows(recipe, profile, measurements)
-        power = fit_device_power(rows, recipe.device_power)
-        profile = profile.model_copy(update={"device_power": power})
-    return profile, fits
-
-
-def _power_rows(
-    recipe: Recipe, profile: DeviceProfile, measurements: list[Measurement]
-) -> PowerRows:
-    """What the power law is fitted to, with the load that the profile sees behind it."""
-    return power_rows(
+    # the power law is fitted with the load that the profile sees behind each run
+    rows = power_rows(
         measurements, recipe.max_transfer_bytes, profile.write_state, PerformanceModel(profile)
     )
+    if recipe.device_power is not None:
+        power = fit_device_power(rows, recipe.device_power)
+        profile = profile.model_copy(update={"device_power": power})
+    return profile, fits, rows
 
 
 def complete(recipe: Recipe, measurements: list[Measurement]) -> Recipe:

@@ -170,6 +170,17 @@ def _values(rows: Iterable[Measurement], field: str) -> dict[Any, int]:
     return found
 
 
+def _none_of(name: str, wrong: Sequence[str], refused: str, passed: str) -> Check:
+    """A check that counts what is wrong, and lets nothing pass."""
+    return Check(
+        name=name,
+        verdict=_verdict(not wrong),
+        value=float(len(wrong)),
+        limit=0.0,
+        said=refused if wrong else passed,
+    )
+
+
 def _one_drive(rows: list[Measurement]) -> Check:
     """One model, one specimen, one firmware, one host."""
     mixed = []
@@ -177,14 +188,12 @@ def _one_drive(rows: list[Measurement]) -> Check:
         values = _values(rows, field)
         if len(values) > 1:
             first, second = list(values.values())[:2]
-            mixed.append((field, f"{len(values)} {many} (runs {first} and {second} differ)"))
-    said = "; ".join(text for _, text in mixed)
-    return Check(
-        name="one_drive_one_host",
-        verdict=_verdict(not mixed),
-        value=float(len(mixed)),
-        limit=0.0,
-        said=f"{said}; contribute each for itself" if mixed else "one drive, one host",
+            mixed.append(f"{len(values)} {many} (runs {first} and {second} differ)")
+    return _none_of(
+        "one_drive_one_host",
+        mixed,
+        f"{'; '.join(mixed)}; contribute each for itself",
+        "one drive, one host",
     )
 
 
@@ -202,16 +211,11 @@ def _one_session(rows: list[Measurement], runs: Sequence[RunSamples]) -> Check:
     overlaps = list(_overlaps(runs))
     if overlaps:
         wrong.append(f"runs overlap in time ({_few(overlaps)}), and one drive makes one at a time")
-    return Check(
-        name="one_session",
-        verdict=_verdict(not wrong),
-        value=float(len(wrong)),
-        limit=0.0,
-        said=(
-            f"{_few(wrong)}; give the runs of each session their own session_id"
-            if wrong
-            else f"{len(sessions)} sessions, each of one piece"
-        ),
+    return _none_of(
+        "one_session",
+        wrong,
+        f"{_few(wrong)}; give the runs of each session their own session_id",
+        f"{len(sessions)} sessions, each of one piece",
     )
 
 
@@ -234,16 +238,11 @@ def _identify(rows: list[Measurement], told: MeasuredDrive | None, known: Drive 
     if told is None:
         return Check(name="identify", verdict="not known", said="no identify data are given")
     wrong = [*_against_runs(rows, told), *_against_catalogue(told, known)]
-    return Check(
-        name="identify",
-        verdict=_verdict(not wrong),
-        value=float(len(wrong)),
-        limit=0.0,
-        said=(
-            f"the identify data are of another drive: {'; '.join(wrong)}"
-            if wrong
-            else "identify data, runs and catalogue agree"
-        ),
+    return _none_of(
+        "identify",
+        wrong,
+        f"the identify data are of another drive: {'; '.join(wrong)}",
+        "identify data, runs and catalogue agree",
     )
 
 

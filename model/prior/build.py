@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from iojoule import __version__
 from iojoule.datasets.links import LANE_BYTES_PER_SECOND, LINK_LANES
 from iojoule.datasets.profile import (
@@ -48,6 +50,12 @@ NOBODY_MEASURED = (
     "nobody measured this drive: everything is expected of drives with its facts; measure it "
     "(iojoule measure plan --plan quick) and fit"
 )
+
+UNKNOWN_OF_ALL = (
+    NOBODY_MEASURED,
+    "CPU and wall power: they belong to a host; measure it",
+)
+"""Gaps of every profile of facts alone."""
 
 FASTEST_LINK = LINK_LANES * max(LANE_BYTES_PER_SECOND.values())
 """Bytes a second that no NVMe drive exceeds, also where nobody says what its link is."""
@@ -114,24 +122,12 @@ def profile_of(drive: DriveFacts, posterior: Posterior) -> DeviceProfile:
     power = prior_power(posterior, drive, SOURCE)
     writes = expected_writes(posterior, drive, power)
     bound = link or (None if drive.sata is None else FASTEST_LINK)
-    return DeviceProfile(
-        schema_version=PROFILE_SCHEMA_VERSION,
-        device=drive.device,
-        model_name=drive.model,
-        profile_version="1",
-        generator=f"iojoule {__version__}",
-        recipe=FACTS_RECIPE,
+    return _profile(
+        drive,
+        recipe,
+        bound,
         sources=_sources(posterior),
-        valid_for=recipe.valid_for,
-        defaults=dict(recipe.defaults),
-        default_sources=dict(recipe.default_sources),
         max_transfer_bytes=drive.max_transfer_bytes or recipe.max_transfer_bytes,
-        link_bytes_per_second=_number(
-            "link_bytes_per_second", bound, "bytes/s", _link_source(drive)
-        )
-        if bound
-        else None,
-        capacity_bytes=drive.capacity_bytes,
         endurance_bytes_written=Parameter(
             name="endurance_bytes_written",
             value=float(endurance.value),
@@ -142,11 +138,9 @@ def profile_of(drive: DriveFacts, posterior: Posterior) -> DeviceProfile:
         )
         if endurance is not None
         else None,
-        between_drives_relative_sd=parameter("between_drives_relative_sd", recipe.between_drives),
         surfaces=join_large_requests(
             [prior_surface(posterior, flow, link, SOURCE) for flow in sorted(FLOWS)]
         ),
-        host=expected_host(recipe),
         power_state_effects=state_effects(posterior, drive, SOURCE),
         mixed=[
             MixedEffect(
@@ -158,16 +152,43 @@ def profile_of(drive: DriveFacts, posterior: Posterior) -> DeviceProfile:
         ],
         device_power=power,
         write_state=writes,
-        host_power=None,
-        system_power=None,
         ladder=Ladder(entries=prior_entries(posterior)),
         idle=sata_idle(_idle_watts(power), drive.slumber) if drive.sata else None,
+        gaps=[*UNKNOWN_OF_ALL, _writes_gap(drive, writes)],
+    )
+
+
+def _profile(
+    drive: DriveFacts, recipe: Recipe, link: float | None, **by_kind: Any
+) -> DeviceProfile:
+    """A profile of facts alone: what drives of every kind have, and what each kind has of its own.
+
+    Args:
+        drive: Its facts.
+        recipe: The common assumptions.
+        link: Bytes a second; None where nobody knows.
+        by_kind: The other fields of the profile.
+    """
+    return DeviceProfile(
+        schema_version=PROFILE_SCHEMA_VERSION,
+        device=drive.device,
+        model_name=drive.model,
+        profile_version="1",
+        generator=f"iojoule {__version__}",
+        recipe=FACTS_RECIPE,
+        valid_for=recipe.valid_for,
+        defaults=dict(recipe.defaults),
+        default_sources=dict(recipe.default_sources),
+        link_bytes_per_second=_number("link_bytes_per_second", link, "bytes/s", _link_source(drive))
+        if link
+        else None,
+        capacity_bytes=drive.capacity_bytes,
+        between_drives_relative_sd=parameter("between_drives_relative_sd", recipe.between_drives),
+        host=expected_host(recipe),
+        host_power=None,
+        system_power=None,
         rating=drive.rating,
-        gaps=[
-            NOBODY_MEASURED,
-            "CPU and wall power: they belong to a host; measure it",
-            _writes_gap(drive, writes),
-        ],
+        **by_kind,
     )
 
 
@@ -197,40 +218,22 @@ def disk_profile(drive: DriveFacts, disk: DiskFacts) -> DeviceProfile:
     recipe = generic_recipe(drive.device, drive.model)
     entries = disk_entries(disk)
     sources = sorted({fact.source for entry in entries for fact in entry.facts})
-    return DeviceProfile(
-        schema_version=PROFILE_SCHEMA_VERSION,
-        device=drive.device,
-        model_name=drive.model,
-        profile_version="1",
-        generator=f"iojoule {__version__}",
-        recipe=FACTS_RECIPE,
+    return _profile(
+        drive,
+        recipe,
+        drive.link_bytes_per_second,
         sources=[_facts_of(name) for name in sources],
-        valid_for=recipe.valid_for,
-        defaults=dict(recipe.defaults),
-        default_sources=dict(recipe.default_sources),
         max_transfer_bytes=WHOLE_REQUEST_BYTES,
-        link_bytes_per_second=_number(
-            "link_bytes_per_second", drive.link_bytes_per_second, "bytes/s", _link_source(drive)
-        )
-        if drive.link_bytes_per_second
-        else None,
-        capacity_bytes=drive.capacity_bytes,
         endurance_bytes_written=None,
-        between_drives_relative_sd=parameter("between_drives_relative_sd", recipe.between_drives),
         surfaces=disk_surfaces(disk, DISK_SOURCE),
-        host=expected_host(recipe),
         power_state_effects=[],
         mixed=disk_mixes(),
         device_power=disk_power(disk, DISK_SOURCE),
         write_state=None,
-        host_power=None,
-        system_power=None,
         ladder=Ladder(entries=entries),
         idle=disk_idle(disk, sata=bool(drive.sata)),
-        rating=drive.rating,
         gaps=[
-            NOBODY_MEASURED,
-            "CPU and wall power: they belong to a host; measure it",
+            *UNKNOWN_OF_ALL,
             "the writes that its cache holds: latencies are those once it is full",
             "shingled tracks, defects and other work of its own: as a disk that has none of it",
         ],
