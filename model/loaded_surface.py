@@ -110,8 +110,10 @@ class LoadedSurface:
         )
         self.path_sd = np.where(paths.measured, 0.0, np.nan_to_num(paths.relative_sd, nan=0.5))
         self.path_half_width = NORMAL_90 * np.hypot(self.path_sd, BORROWED_SD * self.borrowed)
-        self.one_stream = found.evidence is Evidence.MEASURED and all(
-            hull.fixed[1] == 0.0 for hull in found.hulls.values()
+        self.one_stream = (
+            found.evidence is Evidence.MEASURED
+            and not self.borrowed
+            and {hull.fixed[1] for hull in found.hulls.values()} == {0.0}
         )
         self.widths = {(str(w.quantity), str(w.region)): w for w in found.widths}
 
