@@ -109,8 +109,16 @@ def efficiency(answer: Prediction) -> Band:
     return Band(value, value / spread, value * spread, rate.evidence)
 
 
-def predicted(profile: DeviceProfile, runs: Sequence[Measurement]) -> Prediction:
-    """What a profile answers for the configurations of runs, as fast as possible."""
+def predicted(
+    profile: DeviceProfile, runs: Sequence[Measurement], cores: int | None = None
+) -> Prediction:
+    """What a profile answers for the configurations of runs, as fast as possible.
+
+    Args:
+        profile: Of any drive.
+        runs: What is asked.
+        cores: Of the runs' host; None: of the profile's.
+    """
     columns: dict[str, list[object]] = {
         name: [getattr(one.configuration, name) for one in runs] for name in SETTINGS
     }
@@ -119,4 +127,6 @@ def predicted(profile: DeviceProfile, runs: Sequence[Measurement]) -> Prediction
     columns["operation"] = [one.workload.operation.value for one in runs]
     columns["pattern"] = [one.workload.pattern.value for one in runs]
     columns["read_fraction"] = [one.workload.share_of_reads for one in runs]
+    if cores is not None:
+        columns["cpu_cores_available"] = [cores] * len(runs)
     return Predictor(profile).predict_columns(columns, len(runs))[0]

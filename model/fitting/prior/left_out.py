@@ -20,6 +20,7 @@ from iojoule.datasets.importers.column_map import public_map
 from iojoule.datasets.importers.csv import import_csv
 from iojoule.datasets.schema import Measurement
 from iojoule.model.evidence import DATASHEET, EVIDENCE
+from iojoule.model.fitting.left_out_sessions import predicted
 from iojoule.model.fitting.prior.measured import flow_rows, measured_drives, predict_rows
 from iojoule.model.fitting.prior.rebuild import known_drive, prior_without
 from iojoule.model.fitting.rows import Rows
@@ -198,17 +199,7 @@ def _score_watts(device: str, name: str, folder: Path, predictor: Predictor) -> 
         for one in import_csv(folder / f"{name}.csv", public_map(name)).measurements()
         if one.observations.device_power_watts is not None and one.at_full_speed
     ]
-    fields = (
-        "request_bytes", "queue_depth", "jobs", "engine", "completion", "submission_polling",
-        "power_state",
-    )  # fmt: skip
-    columns: dict[str, list[object]] = {
-        field: [getattr(one.configuration, field) for one in runs] for field in fields
-    }
-    columns["operation"] = [one.workload.operation.value for one in runs]
-    columns["pattern"] = [one.workload.pattern.value for one in runs]
-    columns["cpu_cores_available"] = [THESIS_CORES] * len(runs)
-    watts = predictor.predict_columns(columns, len(runs))[0]["device_power_watts"]
+    watts = predicted(predictor.profile, runs, THESIS_CORES)["device_power_watts"]
     return [
         Scored(
             device,

@@ -10,10 +10,13 @@ import pytest
 from iojoule.model.fitting.prior.left_out import (
     MEASURED_WATTS,
     NOMINAL,
+    WATTS_SETS,
     effective_rows,
     judge_performance,
     judge_power,
+    score_drive,
 )
+from iojoule.model.fitting.prior.measured import measured_drives
 
 DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 needs_data = pytest.mark.skipif(
@@ -48,6 +51,19 @@ def test_performance_of_left_out_drives_is_covered() -> None:
     assert verdicts["all", "device watts"].median_ratio < 2.5
     told = ("samsung-980-pro-1tb", "samsung-860-pro", "kingston-dc500m")  # by a data sheet
     assert all(verdicts[name, "throughput"].median_ratio < 3.5 for name in told)
+
+
+@pytest.mark.slow
+@needs_data
+def test_every_figure_of_a_left_out_drive_is_judged() -> None:
+    device = "samsung-980-pro-1tb"
+    watts = [
+        one
+        for one in score_drive(device, measured_drives(DATA), DATA)
+        if one.quantity == "device watts"
+    ]
+    assert {one.series.removeprefix(f"{device} ") for one in watts} == set(WATTS_SETS[device])
+    assert np.mean([one.inside for one in watts]) > NOMINAL
 
 
 @pytest.mark.slow
