@@ -157,8 +157,12 @@ def law_watts(power: DevicePower, x: Floats, power_state: States) -> Floats:
 
 def fixed_watts(power: DevicePower, x: Floats, power_state: States) -> Floats:
     """What of the law does not follow the rate: base and background, shape (n,)."""
-    background = _by_state(power, "background_watts")[power_state]
-    return np.asarray(base_watts(power, power_state) + background * x[:, 5])
+    return base_watts(power, power_state) + background_watts(power, x, power_state)
+
+
+def background_watts(power: DevicePower, x: Floats, power_state: States) -> Floats:
+    """What of the law is work on the drive's own behalf, shape (n,)."""
+    return np.asarray(_by_state(power, "background_watts")[power_state] * x[:, 5])
 
 
 def state_sd_watts(

@@ -190,7 +190,7 @@ def work_of(
         served_bytes=served,
         requests=requests,
         host_writes=writes,
-        background=writes * (1.0 - _collecting(prediction)),
+        background=_background(prediction, writes, served / full),
         surface_sd=np.zeros(len(full)),
         saturation=np.zeros(len(full)),
         gap_seconds=gaps,
@@ -212,11 +212,15 @@ def work_of(
     )
 
 
-def _collecting(prediction: Prediction) -> Floats:
-    """Share of collecting while writes are served; 0 where nothing is written."""
+def _background(prediction: Prediction, writes: Floats, busy: Floats) -> Floats:
+    """Written bytes a second that cause background work in gaps, shape (n,).
+
+    All that goes into the cache. Beside collecting the drive still clears its cache in what gaps
+    there are: all its own work draws no less than where gaps just let it keep up.
+    """
     activity = prediction.activity
-    shares = np.maximum(activity.write_share, 1e-12)
-    return np.where(activity.write_share > 0.0, activity.collecting / shares, 0.0)
+    gaps = np.maximum(np.minimum(writes, activity.cleared_most) - busy * activity.own_work, 0.0)
+    return np.asarray(writes + activity.collecting * (gaps - writes))
 
 
 def _bursts(demand: Demand, served: Floats, full: Floats, useful: Floats) -> tuple[Floats, Floats]:

@@ -223,10 +223,22 @@ class PerformanceModel:
             self._apply_collecting(result, frame, points)
         return result
 
-    def write_load(self, frame: Frame, points: Points, writes_per_second: Floats) -> Floats:
+    def write_load(
+        self,
+        frame: Frame,
+        points: Points,
+        writes_per_second: Floats,
+        log_each_ns: Floats | float = -np.inf,
+    ) -> Floats:
         """Share of the drive's capacity for writes that is used, 0 to 1, shape (n,).
 
         The capacity is that of the surface for the size, or what the power state leaves of it.
+
+        Args:
+            frame: The rows.
+            points: Their coordinates.
+            writes_per_second: Served writes.
+            log_each_ns: Log of the time that a write takes at least besides, ns.
         """
         log_least = np.empty(len(frame))
         for place, pattern in enumerate(PATTERNS):
@@ -238,6 +250,7 @@ class PerformanceModel:
             effects = self.state_effects("write", frame.power_state)
             held = effects.log_queueing_ns(0.0, frame, _deeper(points))
             log_least = np.maximum(log_least, held)
+        log_least = np.maximum(log_least, log_each_ns)
         return np.minimum(writes_per_second * np.exp(log_least) * 1e-9, 1.0)
 
     def surface(self, operation: str, pattern: str) -> LoadedSurface:

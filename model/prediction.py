@@ -33,7 +33,11 @@ class Activity:
         costs: What a request costs the host; with it `host_work.activity` finds the load at any
             other rate.
         write_share: Share of the busy time that writes take, 0 to 1.
-        collecting: Share of the busy time in which the drive collects beside them.
+        collecting: Share of the writes that go past the cache, beside collecting, 0 to 1.
+        cleared_most: Written bytes a second of which gaps, at the most, let the drive clear its
+            cache; infinite where nobody knows.
+        own_work: What the drive's own work draws while it serves, as written bytes a second whose
+            later background work draws as much.
         buffer_requests: Requests, reads of a mix among them, that come while the drive's write
             buffer fills; NaN where nobody knows its size, 0 for reads.
         watts_factor: Drive's power over what its law says, where runs in several power states
@@ -48,6 +52,8 @@ class Activity:
     costs: HostCosts
     write_share: Floats
     collecting: Floats
+    cleared_most: Floats
+    own_work: Floats
     buffer_requests: Floats
     watts_factor: Floats
     awake_factor: Floats

@@ -15,6 +15,7 @@ from iojoule.model import (
     host_power,
     host_work,
     idle_gaps,
+    write_balance,
 )
 from iojoule.model.band import NORMAL_90, Band
 from iojoule.model.columns import Codes
@@ -260,16 +261,12 @@ class Predictor:
             frame.queue_depth, frame.request_bytes, self.profile.max_transfer_bytes, sequential
         )
         collecting = self.performance.state.collecting(frame)
-        written = iops * (1 - fraction) * frame.request_bytes
-        most, _ = self.performance.state.collecting_rate(frame)
-        # the drive collects as much as is written: a queue too short to fill it costs no more
-        collects = collecting * np.minimum(writes, written / most)
         x = device_power.regressors(
             iops * fraction * frame.request_bytes,
             commands * fraction,
-            written,
+            iops * (1 - fraction) * frame.request_bytes,
             device_power.write_operations(commands * (1 - fraction), sequential),
-            np.maximum(collects, self._folding(frame, points, iops * (1 - fraction))),
+            self._background(frame, points, iops * (1 - fraction), collecting, writes),
         )
         factor, factor_sd = self.power.beside_the_law(frame, points, code, x)
         return Activity(
@@ -278,18 +275,46 @@ class Predictor:
             drawn=host_work.drawn(self.profile, load, operating),
             costs=costs,
             write_share=writes,
-            collecting=collecting * writes,
+            collecting=collecting,
+            cleared_most=write_balance.cleared_most(self.profile, frame),
+            own_work=self._own_work(frame, x),
             buffer_requests=self._buffer_requests(frame),
             watts_factor=factor,
             awake_factor=np.exp(self.performance.state_residuals.least("watts", frame)),
             watts_factor_sd=factor_sd,
         )
 
-    def _folding(self, frame: Frame, points: Points, writes_per_second: Floats) -> Floats:
+    def _background(
+        self,
+        frame: Frame,
+        points: Points,
+        writes_per_second: Floats,
+        collecting: Floats,
+        writes: Floats,
+    ) -> Floats:
+        """Share of the time in which the flash works on the drive's own behalf.
+
+        A drive that collects does so as much as is written: a queue too short to fill it costs no
+        more for what it writes.
+        """
         if self.profile.device_power is None or not writes_per_second.any():
             return np.zeros(len(frame))
-        load = self.performance.write_load(frame, points, writes_per_second)
-        return device_power.folding(load)
+        performance = self.performance
+        found = device_power.folding(performance.write_load(frame, points, writes_per_second))
+        if collecting.any():
+            rate, _ = performance.state.collecting_rate(frame)
+            each = np.log(frame.request_bytes) - np.log(rate * 1e-9)
+            load = performance.write_load(frame, points, writes_per_second, each)
+            found = np.maximum(found, collecting * np.minimum(writes, load))
+        return found
+
+    def _own_work(self, frame: Frame, x: Floats) -> Floats:
+        """Background watts while serving, as written bytes a second, shape (n,)."""
+        joules, _ = self.performance.state.joules_per_byte(frame)
+        if self.profile.device_power is None:
+            return np.zeros(len(frame))
+        watts = device_power.background_watts(self.profile.device_power, x, frame.power_state)
+        return np.divide(watts, joules, out=np.zeros(len(frame)), where=joules > 0.0)
 
     def _placed(self, frame: Frame) -> Floats | float:
         """Share of the commands that cost energy of their own, beside that of their bytes.

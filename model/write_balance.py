@@ -35,6 +35,9 @@ from iojoule.model.device_state import DeviceState
 from iojoule.model.frame import Frame
 from iojoule.model.idle_gaps import settle_seconds
 
+NEWTON_STEPS = 6
+"""Steps to the root of x exp(x); four reach the last digit from 1e-9 to 1e9."""
+
 
 @dataclass(frozen=True)
 class Inflow:
@@ -117,6 +120,29 @@ def balance(
             seconds = np.where(in_bursts, np.where(burst >= over, 0.0, until), seconds)
         collecting = np.clip((reached - full) / (over - full), 0.0, 1.0)
     return Balance(collecting, cleared, reached, seconds)
+
+
+def cleared_most(profile: DeviceProfile, frame: Frame) -> Floats:
+    """Written bytes a second that gaps let background work keep up with at the most, shape (n,).
+
+    Of requests that come one by one by chance: where the inflow v of the drive that is hardly busy
+    is what is cleared of it, v = exp(-s r) / k with r = v / w requests a second, w written bytes
+    each. So x = s v / w solves x exp(x) = s / (k w).
+    """
+    state = DeviceState(profile)
+    if state.known is None:
+        return np.full(len(frame), np.inf)
+    pace = _pace(state, frame)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        waits = settle_seconds(profile.idle) / (frame.request_bytes * (1.0 - frame.read_fraction))
+        most = np.log(pace * waits)
+    known = np.isfinite(most)  # reads write nothing, and a drive may settle at once
+    wanted = np.where(known, most, 0.0)
+    log_x = np.minimum(wanted, np.log(np.maximum(wanted, 1.0)))
+    for _ in range(NEWTON_STEPS):
+        x = np.exp(log_x)
+        log_x -= (x + log_x - wanted) / (x + 1.0)
+    return np.where(known, np.exp(log_x) / np.where(known, waits, 1.0), pace)
 
 
 def _pace(state: DeviceState, frame: Frame) -> Floats:

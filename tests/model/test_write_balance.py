@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.datasets.schema import YEAR_SECONDS
 from iojoule.model.frame import Frame, make_frame
-from iojoule.model.write_balance import Balance, Inflow, balance
+from iojoule.model.write_balance import Balance, Inflow, balance, cleared_most
 from tests.model.known_drive import CACHE, SECONDS_PER_BYTE, SETTLE, drive
 
 PROFILE = drive()
@@ -48,6 +48,19 @@ def test_chance_arrivals_leave_the_drive_alone_for_the_share_of_the_closed_form(
     share = np.maximum(gaps - SETTLE, 0.0).sum() / gaps.sum()
     found = ask(Inflow(1e6, requests_per_second=rate)).cleared_bytes_per_second
     assert found / PACE == pytest.approx(share, rel=0.02)
+
+
+@given(st.sampled_from([512, 4096, 65536, 2**20, 2**24]), st.floats(0.0, 0.99))
+def test_what_gaps_keep_up_with_is_what_is_cleared_of_it(size: int, reads: float) -> None:
+    asked = frame(operation=["mixed"], request_bytes=[size], read_fraction=[reads])
+    if reads == 0.0:
+        asked = frame(request_bytes=[size])
+    [most] = cleared_most(PROFILE, asked)
+    requests = most / (size * (1.0 - reads))
+    [cleared] = balance(
+        PROFILE, asked, Inflow(most, requests_per_second=requests), YEAR_SECONDS
+    ).cleared_bytes_per_second
+    assert cleared == pytest.approx(most, rel=1e-9)
 
 
 def test_thousands_of_requests_a_second_leave_no_time_to_clear() -> None:
