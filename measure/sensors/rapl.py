@@ -2,7 +2,8 @@
 
 Zones are told apart by what their file `name` says, never by their number. `core` and `uncore` are
 parts of `package-N`, `psys` contains the package and on a client machine perhaps the drive: they
-are recorded but never added. `intel-rapl-mmio` is a second view of a package and left out.
+are recorded but never added. One package may be seen through several interfaces (`CONTROL_TYPES`):
+it counts once.
 Source: Documentation/power/powercap/powercap.rst of Linux.
 """
 
@@ -17,6 +18,9 @@ from iojoule.measure.sensors.polled import PolledSensor
 from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
 
 ROOT = Path("/sys/class/powercap")
+CONTROL_TYPES = ("intel-rapl", "intel-rapl-tpmi", "intel-rapl-mmio")
+"""Linux' interfaces to the same counters, the preferred one first: model-specific registers (AMD's
+too), TPMI and memory. A zone that one of them has is left out of the others."""
 INTERVAL_SECONDS = 0.1
 HIGHEST_WATTS = 2000.0
 """No package draws more; with it, a silence is known to be shorter than one wrap or not."""
@@ -113,7 +117,6 @@ def _zones(root: Path) -> list[Zone]:
         path.parent.name: path.parent
         for pattern in ("*/energy_uj", "*/*/energy_uj", "*/*/*/energy_uj")
         for path in sorted(root.glob(pattern))
-        if not path.parent.name.startswith("intel-rapl-mmio")
     }
     if not folders:
         raise SensorError(
@@ -121,8 +124,13 @@ def _zones(root: Path) -> list[Zone]:
             "the kernel module is missing (`sudo modprobe intel_rapl_msr`)"
         )
     zones: list[Zone] = []
-    for identifier, folder in sorted(folders.items()):
+    seen_by: dict[str, str] = {}
+    for identifier, folder in sorted(folders.items(), key=_preferred):
         own = _text(folder / "name")
+        top, control = identifier.split(":")[:2], identifier.partition(":")[0]
+        package = _text(folders[":".join(top)] / "name") if ":".join(top) in folders else own
+        if seen_by.setdefault(package, control) != control:
+            continue
         parent = folders.get(identifier.rpartition(":")[0])
         scope, counts = _meaning(own)
         name = own if parent is None else f"{_text(parent / 'name')}-{own}"
@@ -130,6 +138,13 @@ def _zones(root: Path) -> list[Zone]:
             name = f"{name}-{identifier.replace(':', '-')}"
         zones.append(Zone(name, folder, scope, counts, _number(folder / "max_energy_range_uj")))
     return zones
+
+
+def _preferred(zone: tuple[str, Path]) -> tuple[int, str]:
+    """The order in which zones are taken: of the preferred interface first."""
+    control = zone[0].partition(":")[0]
+    place = CONTROL_TYPES.index(control) if control in CONTROL_TYPES else len(CONTROL_TYPES)
+    return place, zone[0]
 
 
 def _meaning(name: str) -> tuple[Scope, bool]:

@@ -49,6 +49,20 @@ def test_zones_are_told_apart_by_name(tree: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "controls", [("intel-rapl", "intel-rapl-tpmi"), ("intel-rapl-tpmi", "intel-rapl-mmio")]
+)
+def test_a_package_that_two_interfaces_see_counts_once(
+    tmp_path: Path, controls: tuple[str, ...]
+) -> None:
+    for control in controls:
+        zone(tmp_path, f"{control}:0", "package-0", 100)
+        zone(tmp_path, f"{control}:0:0", "dram", 30)
+    zone(tmp_path, f"{controls[1]}:1", "package-1", 100)
+    rails = Rapl(tmp_path).probe().rails
+    assert [rail.name for rail in rails] == ["package-0", "package-0-dram", "package-1"]
+
+
 def test_counters_start_at_zero_and_wrap(tmp_path: Path) -> None:
     package = zone(tmp_path, "intel-rapl:0", "package-0", 900_000, range_uj=1_000_000)
     sensor = Rapl(tmp_path, interval_seconds=0.001)
