@@ -17,7 +17,7 @@ from iojoule.measure.campaign.rig import Rig
 from iojoule.measure.campaign.settings import power_state
 from iojoule.measure.drive.block_device import SECTOR_BYTES
 from iojoule.measure.drive.identify import Smart
-from iojoule.measure.drive.nvme_cli import VOLATILE_WRITE_CACHE
+from iojoule.measure.drive.nvme_cli import POWER_STATE_MASK, VOLATILE_WRITE_CACHE
 from iojoule.measure.errors import DriveError
 from iojoule.measure.recording import Recorder, Recording
 
@@ -110,7 +110,7 @@ class Watched:
         wanted = self.run.point.configuration.power_state
         if wanted is not None:
             change = power_state(self.rig.controller)
-            now = int(change.get()) & 0x1F
+            now = int(change.get()) & POWER_STATE_MASK
             self.state_held = now == wanted
             if not self.state_held:
                 self.rig.state.forget(change)

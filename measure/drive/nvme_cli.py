@@ -23,6 +23,9 @@ from iojoule.measure.drive.identify import (
 from iojoule.measure.errors import DriveError, HostStateError
 
 POWER_MANAGEMENT = 0x02
+POWER_STATE_MASK = 0x1F
+"""Bits of that feature which are the power state; above are hints on the workload, which a drive
+may keep (NVM Express Base Specification 2.1, Power Management)."""
 VOLATILE_WRITE_CACHE = 0x06
 AUTONOMOUS_TRANSITIONS = 0x0C
 

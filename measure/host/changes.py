@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from iojoule.measure.drive.hdparm import SataDrive, timer_code
-from iojoule.measure.drive.nvme_cli import AUTONOMOUS_TRANSITIONS, NvmeController
+from iojoule.measure.drive.nvme_cli import (
+    AUTONOMOUS_TRANSITIONS,
+    POWER_MANAGEMENT,
+    POWER_STATE_MASK,
+    NvmeController,
+)
 from iojoule.measure.errors import CampaignError, DriveError, HostStateError
 from iojoule.measure.host.mounts import MountOption
 from iojoule.measure.host.text_file import TextFile
@@ -134,7 +139,8 @@ class NvmeFeature:
         controller = self._controller()
         controller.set_feature(self.identifier, int(value))
         now = controller.feature(self.identifier)
-        if now != int(value):
+        mask = POWER_STATE_MASK if self.identifier == POWER_MANAGEMENT else -1
+        if (now ^ int(value)) & mask:
             raise DriveError(
                 f"{self.node}: accepted feature {self.identifier:#x} = {value} but is at {now}; "
                 "the drive ignores or leaves this setting"
