@@ -20,7 +20,7 @@ def test_the_example_has_a_plan_for_each_of_its_budgets(iojoule) -> None:
     done = iojoule("fleet", "plan", str(EXAMPLE), "-o", "json")
     assert done.code == 0, done.err
     plans = json.loads(done.out)["plans"]
-    assert [plan["budget_watts"] for plan in plans] == [6000, 4500, 6000]
+    assert [plan["budget_watts"] for plan in plans] == [6000, 4700, 6000]
     assert all(plan["percentile_watts"] <= plan["budget_watts"] * (1 + 1e-6) for plan in plans)
 
 
@@ -35,11 +35,11 @@ def test_a_roll_out_starts_from_what_runs(iojoule, tmp_path: Path) -> None:
     plan = ("fleet", "plan", str(EXAMPLE), "--aim", "most_demand", "-o", "json")
     now = tmp_path / "now.json"
     now.write_text(iojoule(*plan, "--budget", "6000").out)
-    found = json.loads(iojoule(*plan, "--budget", "4200", "--from", str(now)).out)
+    found = json.loads(iojoule(*plan, "--budget", "4600", "--from", str(now)).out)
     (stages,) = found["rollouts"]
     assert [stage["share"] for stage in stages][-1] == 1.0
-    assert found["plans"][0]["percentile_watts"] <= 4200 * (1 + 1e-6)
-    assert "Roll-out" in iojoule(*plan[:-2], "--budget", "4200", "--from", str(now)).out
+    assert found["plans"][0]["percentile_watts"] <= 4600 * (1 + 1e-6)
+    assert "Roll-out" in iojoule(*plan[:-2], "--budget", "4600", "--from", str(now)).out
 
 
 def test_a_demand_that_cannot_be_met_leaves_with_7(iojoule) -> None:
