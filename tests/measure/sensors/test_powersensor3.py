@@ -101,7 +101,9 @@ def test_garbage_between_frames_is_survived(device: EmulatedPowerSensor3) -> Non
     device.heal()
     read_until(sensor, readings, lambda: len(readings) >= 12_000)
     delivery = finish(sensor, readings)
-    assert delivery.samples + delivery.lost == device.frames_sent
+    # a host that is too busy to read loses whole turns of the 10-bit clock, told by its own clock
+    known = delivery.samples + delivery.lost
+    assert known == pytest.approx(device.frames_sent, rel=0 if delivery.lost < 100 else 0.01)
     assert "bytes" in delivery.errors[0]
     assert readings.values.mean(axis=0) == pytest.approx(WATTS, abs=0.05)
 
