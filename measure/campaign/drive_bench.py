@@ -216,13 +216,14 @@ def _filename(plan: Plan, drive: DriveFacts, engine: Engine | None) -> str:
             )
         return plan.host.spdk_address.replace(":", ".")
     if engine is Engine.IO_URING_CMD:
-        if not device.name.startswith("nvme"):
+        node = device.character_node()
+        if node is None:
             raise CampaignError(
                 f"engine io_uring_cmd: {device.path} is no NVMe drive, so it has no character "
                 "node; choose another engine",
                 field="engine",
             )
-        return f"/dev/{device.name.replace('nvme', 'ng', 1)}"
+        return str(node)
     return str(device.path)
 
 

@@ -39,6 +39,7 @@ class Abilities:
         polls: Whether the drive has poll queues.
         schedulers: The block-layer schedulers that are offered.
         numa_nodes: Memory nodes of the host.
+        passthrough: Whether the drive has the character node that io_uring_cmd needs.
         passthrough_bytes_max: Largest request of io_uring_cmd, which nobody splits.
     """
 
@@ -46,6 +47,7 @@ class Abilities:
     polls: bool | None = None
     schedulers: frozenset[str] | None = None
     numa_nodes: frozenset[int] | None = None
+    passthrough: bool | None = None
     passthrough_bytes_max: int | None = None
 
     def refusal(self, configuration: Configuration) -> str | None:
@@ -58,6 +60,11 @@ class Abilities:
             )
         largest = self.passthrough_bytes_max
         whole = configuration.engine is Engine.IO_URING_CMD
+        if whole and self.passthrough is False:
+            return (
+                "engine: io_uring_cmd needs the drive's character node (/dev/ngXnY, Linux 5.13 and "
+                "later), which it has none of"
+            )
         if whole and largest is not None and configuration.request_bytes > largest:
             return (
                 f"request_bytes: io_uring_cmd is not split by the kernel, and this drive takes at "

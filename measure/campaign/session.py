@@ -120,6 +120,7 @@ def _abilities(drive: DriveFacts) -> Abilities:
         polls=None if poll is None else poll != "0",
         schedulers=frozenset(re.findall(r"[\w-]+", offered)) if offered else None,
         numa_nodes=frozenset(nodes) or None,
+        passthrough=(node := device.character_node()) is not None and node.exists(),
         passthrough_bytes_max=_passthrough_bytes_max(device),
     )
 

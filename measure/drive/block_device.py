@@ -117,6 +117,11 @@ class BlockDevice:
         known = self._controller_folder()
         return Path("/dev") / (known.resolve().name if known is not None else found[1])
 
+    def character_node(self) -> Path | None:
+        """Where the node for commands of its own would be; None where it is not an NVMe drive."""
+        found = re.fullmatch(r"nvme(\d+n\d+)", self.name)
+        return Path("/dev") / f"ng{found[1]}" if found else None
+
     def namespace_id(self) -> int:
         """Identifier of the NVMe namespace; 1 where there is none to be known."""
         return int(self.attribute("nsid") or 1)

@@ -42,6 +42,14 @@ def test_what_io_uring_cmd_cannot_send_at_once_is_left_out() -> None:
     assert ("131,072 bytes at once" in reason, count) == (True, 1)
 
 
+def test_what_needs_a_character_node_is_left_out_where_there_is_none() -> None:
+    text = SWEEP + 'engine = ["io_uring", "io_uring_cmd"]\n'
+    both, one = (runs_of(text, passthrough=there) for there in (True, False))
+    assert not both.impossible
+    assert {run.point.configuration.engine for run in one.runs} == {"io_uring"}
+    assert sum(one.impossible.values()) == len(both.runs) / 2 / 2  # twice each
+
+
 def test_every_knob_is_a_field_of_the_schema() -> None:
     kinds = {"workload": Workload, "configuration": Configuration}
     assert all(name in kinds[kind].model_fields for name, kind in KNOBS.items())
