@@ -116,9 +116,10 @@ class Computing:
     def __exit__(self, *_: object) -> None:
         """End the processes, whatever they are computing."""
         if self._pool:
-            self._pool.shutdown(wait=False, cancel_futures=True)
             for process in multiprocessing.active_children():
                 process.terminate()
+            # waited for: what manages the pool must not end while Python does
+            self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 _own_profiles = ServedProfiles()

@@ -8,6 +8,7 @@ from typing import Any
 
 from iojoule.datasets.schema import from_row
 from iojoule.datasets.vocabulary import BYPASSING_ENGINES, Engine
+from iojoule.measure.campaign import believable
 from iojoule.measure.campaign.conditions import conditions
 from iojoule.measure.campaign.folder import IdleBaseline
 from iojoule.measure.campaign.record import (
@@ -37,14 +38,17 @@ def finished_record(watched: Watched) -> RunRecord:
 
     Raises:
         FioError: fio's result says that the run does not count.
-        SensorError: The power meter does not cover the measured part.
+        SensorError: The power meter does not cover the measured part, or was out of its range.
     """
     run = watched.run
     outcome = read_outcome(
         watched.folder, run.point, verify_littles_law=watched.plan.run.verify_littles_law
     )
-    to_monotonic = time.monotonic_ns() - time.time_ns()
-    begin, end = outcome.begin_unix_ns + to_monotonic, outcome.end_unix_ns + to_monotonic
+    believable.require_clocks(watched.clock_before_ns, watched.clock_after_ns)
+    begin, end = (
+        unix - watched.clock_after_ns for unix in (outcome.begin_unix_ns, outcome.end_unix_ns)
+    )
+    believable.require_inside(begin, end, watched.fio_began_ns, watched.fio_ended_ns)
     _require_alone(watched, outcome, begin, end)
     power = _power(watched, begin, end)
     row = {
@@ -99,7 +103,11 @@ def _power(watched: Watched, begin: int, end: int) -> dict[Scope, PowerStatistic
         return {}
     found = {scope: recording.power(scope, begin, end) for scope in POWER_FIELDS}
     known = {scope: one for scope, one in found.items() if one is not None}
+    for power in known.values():
+        believable.require_seen(power)
     device = known.get(Scope.DEVICE)
+    if device is not None:
+        believable.require_in_range(recording, device, begin, end)
     if device is not None and device.mean_watts is None and device.samples == 0:
         raise SensorError(
             "the drive's power meter delivered nothing in the measured part of the run; see the "

@@ -24,6 +24,11 @@ from iojoule.measure.recording import Recorder, Recording
 _LOOK_AT_TEMPERATURE_SECONDS = 5.0
 
 
+def wall_less_monotonic_ns() -> int:
+    """How far the host's wall clock is ahead of its monotonic clock."""
+    return time.time_ns() - time.monotonic_ns()
+
+
 class Watched:
     """Gathers everything about one run while it is made.
 
@@ -57,7 +62,10 @@ class Watched:
         self.started = time.monotonic()
         self.fio_seconds = 0.0
         self.waited_seconds = 0.0
+        self.fio_began_ns = 0
         self.fio_ended_ns = 0
+        self.clock_before_ns = 0
+        self.clock_after_ns = 0
         self.idle_is_back: bool | None = None
         self.smart_before: Smart | None = None
         self.smart_after: Smart | None = None
@@ -144,12 +152,14 @@ class Watched:
     @contextmanager
     def timing_fio(self) -> Iterator[None]:
         """Take the time that fio takes."""
-        began = time.monotonic()
+        self.clock_before_ns = wall_less_monotonic_ns()
+        self.fio_began_ns = time.monotonic_ns()
         try:
             yield
         finally:
-            self.fio_seconds = time.monotonic() - began
             self.fio_ended_ns = time.monotonic_ns()
+            self.fio_seconds = (self.fio_ended_ns - self.fio_began_ns) * 1e-9
+            self.clock_after_ns = wall_less_monotonic_ns()
 
     def wait_for_idle(self, recorder: Recorder) -> None:
         """Wait after a run that wrote until its housekeeping is over."""
