@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 import re
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,9 +28,10 @@ from iojoule.measure.campaign.settings import of_campaign, of_run
 from iojoule.measure.drive.block_device import BlockDevice, open_block_device
 from iojoule.measure.drive.identify import Namespace
 from iojoule.measure.drive.nvme_cli import NvmeController
-from iojoule.measure.drive.safety import require_consent, require_unused
+from iojoule.measure.drive.safety import held, require_consent, require_unused
 from iojoule.measure.errors import CampaignError, DriveError, UnsafeDriveError
 from iojoule.measure.fio.program import JOB_FILE, OLDEST_FOR_URING_CMD, Fio, find_fio
+from iojoule.measure.host.changes import NvmeFeature, NvmeTransitions
 from iojoule.measure.host.facts import host_facts
 from iojoule.measure.host.guard import guarded
 from iojoule.measure.host.journal import HostState, restore_abandoned
@@ -143,6 +145,8 @@ def commands(opened: Opened, fio: Fio) -> list[str]:
         said.append(change.command(value))
     asked = opened.plan.precondition
     if asked.purge == "format" and controller is not None:
+        named = [drive.device, *erased_besides(opened)]
+        said.append(f"# erases {', '.join(str(one.path) for one in named)}")
         said.append(controller.format_command())
     elif asked.purge == "trim":
         said.append(f"blkdiscard --force {drive.device.path}")
@@ -164,6 +168,28 @@ def commands(opened: Opened, fio: Fio) -> list[str]:
                 before[str(change)] = line
         said.append(_fio_command(fio, job_of(run, opened.plan, drive)))
     return said
+
+
+def erased_besides(opened: Opened) -> list[BlockDevice]:
+    """Other namespaces that the plan's format erases."""
+    told = opened.drive.controller
+    if opened.plan.precondition.purge != "format" or told is None or not told.format_erases_all:
+        return []
+    return opened.drive.device.namespaces()[1:]
+
+
+def _changes_whole_drive(opened: Opened) -> bool:
+    """Whether the plan formats or sets what belongs to the controller."""
+    drive, controller = opened.drive, opened.controller
+    has_apst = drive.controller is not None and drive.controller.has_apst
+    points = [run.point for run in opened.expansion.runs]
+    changes = [
+        *of_campaign(opened.plan, points, drive.device, controller, has_apst),
+        *(one for point in points for one in of_run(point.configuration, drive.device, controller)),
+    ]
+    return opened.plan.precondition.purge == "format" or any(
+        isinstance(change, NvmeFeature | NvmeTransitions) for change, _ in changes
+    )
 
 
 def _fio_command(fio: Fio, job: str) -> str:
@@ -206,21 +232,30 @@ def run_campaign(
     opened = look(plan, drive_path, Path(options.controller) if options.controller else None)
     _require_same_drive(opened.drive, options, resume)
     _require_engines(fio, opened)
-    require_unused(opened.drive.device)
-    if plan.writes:
-        serial = opened.drive.serial
-        consent = options.serial if resume else typed_serial
-        require_consent(opened.drive.device, serial, consent, options.overwrite)
+    require_unused(opened.drive.device, every_namespace=_changes_whole_drive(opened))
+    erased = erased_besides(opened)
+
+    def consented() -> None:
+        if plan.writes:
+            consent = options.serial if resume else typed_serial
+            serial = opened.drive.serial
+            require_consent(opened.drive.device, serial, consent, options.overwrite, erased)
+
+    consented()
     sensors = open_sensors(options.sensors, opened.drive)
     if not resume:
         folder.create(plan_text, options.model_copy(update={"serial": opened.drive.serial}))
         folder.write(measured_drive.FILE_NAME, opened.drive.record())
 
     def work(state: HostState) -> Summary:
-        rig = Rig(opened.drive, opened.controller, host_facts(), fio, sensors, state, say)
-        runs = opened.expansion.runs
-        bench = DriveBench(plan, [run.point for run in runs], rig)
-        return way(plan, runs, folder, bench, observer)
+        with ExitStack() as others:
+            for one in erased:
+                others.enter_context(held(one))
+            consented()  # again: until it was held, anybody could have put something on it
+            rig = Rig(opened.drive, opened.controller, host_facts(), fio, sensors, state, say)
+            runs = opened.expansion.runs
+            bench = DriveBench(plan, [run.point for run in runs], rig)
+            return way(plan, runs, folder, bench, observer)
 
     stored = f"what was measured is stored; go on with `iojoule measure resume {folder.path}`"
     return guarded(opened.drive.device, say, stored, work)

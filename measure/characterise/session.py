@@ -138,7 +138,7 @@ def characterise(
     for line in restore_abandoned():
         say(line)
     fio, drive = find_fio(), considered.drive
-    require_unused(drive.device)
+    require_unused(drive.device, every_namespace=considered.controller is not None)
     if considered.bytes_written:
         require_consent(drive.device, drive.serial, asked.typed_serial, asked.overwrite)
     sensors = open_sensors([*asked.sensors, _counters(drive)], drive)
@@ -146,6 +146,8 @@ def characterise(
     folder.write(measured_drive.FILE_NAME, drive.record())
 
     def work(state: HostState) -> None:
+        if considered.bytes_written:  # again: until it was held, anybody could have written to it
+            require_consent(drive.device, drive.serial, asked.typed_serial, asked.overwrite)
         rig = Rig(drive, considered.controller, host_facts(), fio, sensors, state, say)
         _Session(considered, folder, rig).ask()
 

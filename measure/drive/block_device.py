@@ -7,7 +7,7 @@ import os
 import re
 import stat
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iojoule.measure.errors import DriveError, HostStateError, UnsafeDriveError
@@ -101,6 +101,17 @@ class BlockDevice:
         """Major and minor numbers of the drive and of its partitions."""
         parts = (self.attribute(f"{part}/dev") for part in self.parts())
         return frozenset({self.number, *(text for text in parts if text)})
+
+    def namespaces(self) -> list[BlockDevice]:
+        """Every namespace of its controller or subsystem, itself first; a drive without is one."""
+        others = []
+        if re.fullmatch(r"nvme\d+n\d+", self.name):
+            for one in sorted((self.folder / "device").resolve().glob("nvme*")):
+                number = _text(self.sysfs / "class" / "block" / one.name / "dev")
+                if re.fullmatch(r"nvme\d+n\d+", one.name) and one.name != self.name and number:
+                    path = Path("/dev") / one.name
+                    others.append(replace(self, path=path, name=one.name, number=number))
+        return [self, *others]
 
     def holders(self) -> list[str]:
         """What is built on it or on a partition: `dm-0`, `md0` ..."""

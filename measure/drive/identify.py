@@ -59,6 +59,8 @@ class Controller:
         volatile_write_cache: Whether there is one.
         has_apst: Whether autonomous power state transitions are supported.
         crypto_erase: Whether `format` can erase cryptographically.
+        format_erases_all: Whether `format` erases every namespace, whichever is named (FNA, bits
+            0 and 1; NVM Express Base Specification 2.1, Identify Controller).
         warning_celsius: Warning composite temperature; None = not reported.
         power_states: In their order.
     """
@@ -71,6 +73,7 @@ class Controller:
     volatile_write_cache: bool
     has_apst: bool
     crypto_erase: bool
+    format_erases_all: bool
     warning_celsius: float | None
     power_states: tuple[PowerState, ...]
 
@@ -161,6 +164,7 @@ def parse_controller(data: bytes) -> Controller:
         volatile_write_cache=bool(data[525] & 1),
         has_apst=bool(data[265] & 1),
         crypto_erase=bool(data[524] & 4),
+        format_erases_all=bool(data[524] & 3),
         warning_celsius=float(warning_kelvin - _KELVIN_AT_ZERO_CELSIUS) if warning_kelvin else None,
         power_states=tuple(
             _power_state(index, data[2048 + 32 * index : 2080 + 32 * index])

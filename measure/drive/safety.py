@@ -13,7 +13,7 @@ import shutil
 import stat
 import subprocess
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,12 +76,26 @@ def signatures(device: BlockDevice) -> list[Signature]:
     return found
 
 
-def require_unused(device: BlockDevice, *, proc: Path = PROC) -> None:
+def require_unused(
+    device: BlockDevice, *, every_namespace: bool = False, proc: Path = PROC
+) -> None:
     """Refuse a drive that anybody uses.
+
+    Args:
+        device: The drive, or a namespace of one.
+        every_namespace: Whether what follows changes the whole drive: a power state, a format.
+        proc: Root of proc.
 
     Raises:
         UnsafeDriveError: Somebody does; says who and what to do.
     """
+    for one in device.namespaces()[1:] if every_namespace else []:
+        if found := uses(one, proc=proc):
+            raise UnsafeDriveError(
+                f"{device.path}: its drive's namespace {one.path} is in use: {'; '.join(found)}. "
+                "Nothing was done to it. Power states and formats are of the whole drive: unmount "
+                "or stop what uses it, or name another drive"
+            )
     found = uses(device, proc=proc)
     for _ in range(_LOOKS):
         # udev and its kind open a drive for a moment whenever it appears or was written to
@@ -97,7 +111,11 @@ def require_unused(device: BlockDevice, *, proc: Path = PROC) -> None:
 
 
 def require_consent(
-    device: BlockDevice, serial: str, typed: str | None, allowed_signatures: Collection[str]
+    device: BlockDevice,
+    serial: str,
+    typed: str | None,
+    allowed_signatures: Collection[str],
+    erased: Sequence[BlockDevice] = (),
 ) -> None:
     """Refuse to overwrite a drive unless its serial number was typed out and it holds nothing.
 
@@ -106,6 +124,7 @@ def require_consent(
         serial: Its serial number, or its path where it has none.
         typed: What the user typed; None = nothing.
         allowed_signatures: Kinds of signature that the user named as worthless.
+        erased: Other namespaces that a format erases with it.
 
     Raises:
         UnsafeDriveError: It may not be overwritten.
@@ -120,7 +139,8 @@ def require_consent(
             f"{device.path}: its serial number is {serial}, not {typed.strip()}; nothing was done "
             "to it"
         )
-    kept = [one for one in signatures(device) if one.kind not in allowed_signatures]
+    found = [one for each in (device, *erased) for one in signatures(each)]
+    kept = [one for one in found if one.kind not in allowed_signatures]
     if kept:
         listed = ", ".join(f"{one.kind} on {one.where}" for one in kept)
         kinds = " ".join(f"--overwrite {kind}" for kind in sorted({one.kind for one in kept}))

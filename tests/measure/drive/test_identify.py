@@ -46,6 +46,13 @@ def test_the_980_pros_table_is_read_as_published() -> None:
     assert drive.warning_celsius == 82
 
 
+@pytest.mark.parametrize(("attributes", "all_of_them"), [(4, False), (1, True), (2, True)])
+def test_a_format_may_erase_every_namespace(attributes: int, all_of_them: bool) -> None:
+    data = controller_bytes()
+    data[524] = attributes
+    assert parse_controller(bytes(data)).format_erases_all is all_of_them
+
+
 def test_no_transfer_limit_is_no_limit() -> None:
     data = controller_bytes()
     data[77] = 0

@@ -53,6 +53,26 @@ def test_a_mounted_drive_or_partition_is_refused(
         require_unused(drive, proc=proc)
 
 
+def test_a_mounted_namespace_beside_it_counts_where_the_whole_drive_is_changed(
+    tmp_path: Path, proc: Path
+) -> None:
+    below = tmp_path / "sys" / "devices" / "nvme0"
+    block = tmp_path / "sys" / "class" / "block"
+    block.mkdir(parents=True)
+    for name, number in (("nvme0n1", NUMBER), ("nvme0n2", "259:5")):
+        (below / name).mkdir(parents=True)
+        (below / name / "dev").write_text(number)
+        (below / name / "device").symlink_to(below)
+        (block / name).symlink_to(below / name)
+    drive = BlockDevice(Path("/dev/nvme0n1"), "nvme0n1", NUMBER, 1 << 30, 512, tmp_path / "sys")
+    assert [one.name for one in drive.namespaces()] == ["nvme0n1", "nvme0n2"]
+    require_unused(drive, every_namespace=True, proc=proc)
+    (proc / "self" / "mountinfo").write_text("30 1 259:5 / /mnt rw - ext4 /dev/nvme0n2 rw\n")
+    require_unused(drive, proc=proc)
+    with pytest.raises(UnsafeDriveError, match="nvme0n2"):
+        require_unused(drive, every_namespace=True, proc=proc)
+
+
 def test_swap_on_a_partition_is_refused(drive: BlockDevice, proc: Path) -> None:
     (proc / "swaps").write_text("Filename Type\n/dev/nvme0n1p1 partition 8 0 -2\n")
     with pytest.raises(UnsafeDriveError, match="nvme0n1p1 is swap"):
