@@ -28,6 +28,7 @@ from iojoule.api.http.openapi import describe
 from iojoule.api.http.page import endpoints as page
 from iojoule.api.http.predict.endpoints import router as predict
 from iojoule.api.http.profiles.endpoints import router as profiles
+from iojoule.api.http.protocol import Unhurried
 from iojoule.api.http.recommend.endpoints import router as recommend
 from iojoule.api.http.simulations.endpoints import router as simulations
 from iojoule.api.http.stored import off_loop
@@ -114,6 +115,7 @@ def create_app(
     page.install(app)
     problems.install(app)
     app.add_middleware(Gate, access=app.state.access)
+    app.add_middleware(Unhurried)  # outside the gate, so that places are kept until all has left
     app.add_middleware(SecurityHeaders)
     app.state.traces = tracing.provider() if tracing.configured() else None
     if app.state.traces is not None:

@@ -32,7 +32,10 @@ UPLOAD = Lane("upload", 8)
 FOLLOW = Lane("follow", 256)
 """Hold a connection, and read the job from the database a few times a second."""
 
-LANES = (COMPUTE, UPLOAD, FOLLOW)
+OTHER = Lane("other", 256)
+"""Hold their answer until the client has read it."""
+
+LANES = (COMPUTE, UPLOAD, FOLLOW, OTHER)
 
 
 @dataclass(frozen=True)
@@ -41,14 +44,14 @@ class Operation:
 
     Attributes:
         scope: Of the key; None: anybody may.
-        lane: None: it holds nothing worth counting.
+        lane: None: it always has room, for it says whether the service is well.
     """
 
     scope: Scope | None
-    lane: Lane | None = None
+    lane: Lane | None = OTHER
 
 
-_OPEN = Operation(None)
+_OPEN, _PROBE = Operation(None), Operation(None, None)
 _READ, _COMPUTE = Operation(Scope.READ), Operation(Scope.READ, COMPUTE)
 _WRITE, _ADMIN = Operation(Scope.WRITE), Operation(Scope.ADMIN)
 
@@ -56,8 +59,8 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/"): _OPEN,
     ("GET", "/ui/{place:path}"): _OPEN,  # the page is no secret; what it shows, it asks for
     ("GET", "/openapi.json"): _OPEN,
-    ("GET", "/healthz"): _OPEN,
-    ("GET", "/readyz"): _OPEN,
+    ("GET", "/healthz"): _PROBE,
+    ("GET", "/readyz"): _PROBE,
     ("GET", "/metrics"): _READ,
     ("POST", "/recommend"): _COMPUTE,
     ("POST", "/predict"): _COMPUTE,
