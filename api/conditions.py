@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import AskedConditions, validation_error
+from iojoule.datasets.toml_text import toml_of
 
 
 def read_conditions(file: Path | None, options: Mapping[str, Any]) -> AskedConditions:
@@ -22,7 +23,7 @@ def read_conditions(file: Path | None, options: Mapping[str, Any]) -> AskedCondi
     stated: dict[str, Any] = {}
     if file is not None:
         try:
-            stated = tomllib.loads(file.read_text(encoding="utf-8"))
+            stated = toml_of(file.read_text(encoding="utf-8"))
         except OSError as error:
             raise InputError(f"{file}: cannot be read ({error.strerror}); check the path") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

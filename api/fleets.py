@@ -13,6 +13,7 @@ from iojoule.api.profiles import profile_in, profile_of
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Section, validation_error
+from iojoule.datasets.toml_text import toml_of
 from iojoule.recommender.fleet.document import Fleet
 from iojoule.recommender.fleet.plan import FrontierPoint, Plan
 from iojoule.recommender.fleet.replacement import Server
@@ -85,7 +86,7 @@ def read_servers(path: Path) -> Servers:
         InputError: Missing, or not such a file; names the field.
     """
     try:
-        return Servers.model_validate(tomllib.loads(read_text(path)))
+        return Servers.model_validate(toml_of(read_text(path)))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not a complete TOML file: {error}") from None
     except ValidationError as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from iojoule import __version__
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.toml_text import toml_of
 from iojoule.recommender.answer import Recommendation
 from iojoule.recommender.workload import WorkloadProfile, load_workload
 from iojoule.recommender.workload_fields import with_fields
@@ -59,6 +60,6 @@ def _stated(path: Path, job: str | None) -> WorkloadProfile:
 def stated_value(text: str) -> Any:
     """The value of `--set FIELD=VALUE` as TOML writes it; what is no TOML is a word."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return toml_of(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text

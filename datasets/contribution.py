@@ -49,6 +49,7 @@ from iojoule.datasets.schema import (
     validation_error,
 )
 from iojoule.datasets.store import Dataset
+from iojoule.datasets.toml_text import toml_of
 
 ABOUT_FILE = "contribution.toml"
 MEASUREMENTS_FILE = "measurements.csv"
@@ -377,7 +378,7 @@ def _read_text(path: Path) -> str:
 
 def _read_about(path: Path) -> About:
     try:
-        return About.model_validate(tomllib.loads(_read_text(path)))
+        return About.model_validate(toml_of(_read_text(path)))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not TOML: {error}") from None
     except ValidationError as error:

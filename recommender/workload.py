@@ -38,6 +38,7 @@ from iojoule.datasets.schema import (
     number,
     validation_error,
 )
+from iojoule.datasets.toml_text import toml_of
 from iojoule.datasets.vocabulary import (
     Completion,
     Engine,
@@ -363,7 +364,7 @@ def load_workload(path: Path, *, job: str | None = None) -> WorkloadProfile:
             raise validation_error(error, str(path)) from None
     if ending == ".toml":
         try:
-            data = tomllib.loads(text)
+            data = toml_of(text)
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{path}: not a complete TOML file: {error}") from None
         return parse_workload(data, str(path))

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from iojoule.datasets.catalogue.drive import Drive, Fact, PowerState, Record
 from iojoule.datasets.errors import InputError, SchemaVersionError
+from iojoule.datasets.toml_text import toml_of
 
 SCHEMA_VERSION = 1
 """Version of the TOML form; a reader refuses anything newer."""
@@ -54,7 +55,7 @@ def parse_record(text: str, where: str, kind: type[RecordT]) -> RecordT:
 def parse_toml(text: str, where: str) -> dict[str, Any]:
     """Parse TOML and take its `schema_version` off (raises as `load_drive_file`)."""
     try:
-        content = tomllib.loads(text)
+        content = toml_of(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{where}: is not valid TOML: {error}; correct that place") from error
     version = content.pop("schema_version", None)

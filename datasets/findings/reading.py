@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.findings.finding import Paper
 from iojoule.datasets.schema import validation_error
+from iojoule.datasets.toml_text import toml_of
 
 FROZEN_SHA256 = "5566a0910159be7f2af3ae0bf62ea5234e615e756b5397aa7435e1d1a31c924b"
 """SHA-256 over the papers' files in order of name, as they stood before any model was judged."""
@@ -25,7 +26,7 @@ def parse_paper(text: str, where: str) -> Paper:
         InputError: Not TOML or not a list of findings; names file and field.
     """
     try:
-        return Paper.model_validate(tomllib.loads(text))
+        return Paper.model_validate(toml_of(text))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{where}: not TOML: {error}") from None
     except ValidationError as error:

@@ -70,6 +70,7 @@ from iojoule.datasets.errors import InputError, SchemaVersionError
 from iojoule.datasets.importers.units import COUNT, UNITS, Unit, unit, units_of
 from iojoule.datasets.provenance import unreadable
 from iojoule.datasets.schema import COLUMNS
+from iojoule.datasets.toml_text import toml_of
 from iojoule.datasets.validation import close_names
 
 MAP_VERSION = 1
@@ -270,7 +271,7 @@ def public_map(name: str) -> ColumnMap:
 def parse_column_map(text: str, name: str, where: str) -> ColumnMap:
     """Read a map from its text; `where` names it in messages. Raises as `load_column_map`."""
     try:
-        raw = tomllib.loads(text)
+        raw = toml_of(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{where}: not TOML: {error}; see docs/measurements.md") from None
     version = raw.get("schema_version")

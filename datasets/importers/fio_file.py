@@ -204,12 +204,16 @@ def _documents(path: Path, text: str) -> list[Any]:
     while place is not None:
         try:
             document, end = decoder.raw_decode(text, place)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             if _MARK not in text:
                 raise InputError(f"{path}: not fio's JSON; {_AGAIN}") from None
-            line = text.count("\n", 0, error.pos) + 1
+            # a number of thousands of digits, and lists in lists without end, have no place
+            at, why = place, str(error)
+            if isinstance(error, json.JSONDecodeError):
+                at, why = error.pos, error.msg
+            line = text.count("\n", 0, at) + 1
             raise DataQualityError(
-                f"{path}, line {line}: the JSON is cut off or damaged ({error.msg}); "
+                f"{path}, line {line}: the JSON is cut off or damaged ({why}); "
                 f"copy the file again, or {_AGAIN}"
             ) from None
         documents.append(document)

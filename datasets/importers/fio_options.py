@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.importers.units import parse_fio_size
+from iojoule.datasets.importers.units import DIGITS_MAX, parse_fio_size
 from iojoule.datasets.vocabulary import BYPASSING_ENGINES, Scheduler
 
 ENGINES = {
@@ -207,7 +207,7 @@ def _scheduler(reader: _Reader) -> str | None:
 def _cores(reader: _Reader) -> int | None:
     """How many cores `cpus_allowed` leaves to the job and its clones, as in 0-3,8."""
     listed = reader.text("cpus_allowed")
-    if not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", listed):
+    if not re.fullmatch(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?)*", listed):
         return None
     allowed: set[int] = set()
     for part in listed.split(","):
@@ -271,7 +271,7 @@ def _nanoseconds(reader: _Reader, name: str) -> float | None:
 def parse_fio_time(text: str, unit: str) -> float | None:
     """A time as fio writes it, in nanoseconds; `unit` is meant where none is written."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
-    if match is None or (match[2] or unit) not in _TIME_UNITS:
+    if match is None or len(match[1]) > DIGITS_MAX or (match[2] or unit) not in _TIME_UNITS:
         return None
     return float(match[1]) * _TIME_UNITS[match[2] or unit]
 

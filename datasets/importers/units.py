@@ -110,6 +110,11 @@ def conversion(source: Unit, target: Unit) -> float:
     return float(source.factor / target.factor)
 
 
+DIGITS_MAX = 19
+"""Of a whole number in fio's options, which keeps to 64 bits: beyond 308 digits a number is no
+float any more, and int() refuses beyond 4,300."""
+
+
 def parse_fio_size(text: str) -> int | None:
     """Bytes of a size as fio writes it: 4096, 4k, 128K, 4ki, 1m, 4kb; None if it is none.
 
@@ -120,6 +125,8 @@ def parse_fio_size(text: str) -> int | None:
     if match is None:
         return None
     number, prefix, ending = match[1], match[2], match[3]
+    if len(number) > DIGITS_MAX:
+        return None
     if prefix is None:
         return int(number)
     power = "kmgt".index(prefix.lower()) + 1

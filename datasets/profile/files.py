@@ -78,7 +78,7 @@ def parse_document(kind: type[D], text: bytes, where: str, about: tuple[str, int
     name, newest, remedy = about
     try:
         data = json.loads(text)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits
         raise InputError(
             f"{where}: not a complete JSON file ({error}); {remedy} or restore a copy"
         ) from None

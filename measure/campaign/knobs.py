@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from iojoule.datasets.importers.units import UNITS, parse_fio_size
+from iojoule.datasets.importers.units import DIGITS_MAX, UNITS, parse_fio_size
 from iojoule.datasets.schema import Section
 
 Value = str | bool | int | float
@@ -64,7 +64,8 @@ def read_size(value: Any) -> Any:
         return value
     found = _SIZE.fullmatch(value)
     unit = UNITS.get(found[2]) if found else None
-    if found and unit is not None and unit.dimension == UNITS["B"].dimension:
+    is_size = unit is not None and unit.dimension == UNITS["B"].dimension
+    if found and unit is not None and is_size and len(found[1]) <= DIGITS_MAX:
         return int(found[1]) * int(unit.factor)
     size = parse_fio_size(value)
     if size is None:
@@ -81,7 +82,7 @@ def read_mix(value: Any) -> tuple[str, int]:
         ValueError: It is none, or its shares are not 100 percent together.
     """
     parts = [part.partition("/") for part in str(value).split(":")]
-    if not all(share.isdigit() for _, _, share in parts):
+    if not all(share.isdecimal() and len(share) <= 3 for _, _, share in parts):
         raise ValueError(
             f"{value!r} is no distribution; say sizes and percent, as 4KiB/60:64KiB/40"
         )

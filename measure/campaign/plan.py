@@ -21,6 +21,7 @@ from iojoule.datasets.schema import (
     Section,
     validation_error,
 )
+from iojoule.datasets.toml_text import toml_of
 from iojoule.measure.campaign.knobs import KNOBS, Written, read_size
 from iojoule.measure.errors import CampaignError
 
@@ -288,7 +289,7 @@ def shipped_plans() -> list[str]:
 def parse_plan(text: str, where: str) -> Plan:
     """Read the text of a plan; raises CampaignError as `load_plan`."""
     try:
-        return Plan.model_validate(tomllib.loads(text))
+        return Plan.model_validate(toml_of(text))
     except tomllib.TOMLDecodeError as error:
         raise CampaignError(f"{where}: is not TOML: {error}") from None
     except ValidationError as error:

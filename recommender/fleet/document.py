@@ -20,6 +20,7 @@ from iojoule.datasets.schema import (
     number,
     validation_error,
 )
+from iojoule.datasets.toml_text import toml_of
 from iojoule.recommender.factors import Factors
 from iojoule.recommender.sla import MINIMA, Confidence
 from iojoule.recommender.workload import Scope, WorkloadProfile, load_workload, read_text
@@ -253,7 +254,7 @@ def load_fleet(path: Path) -> Fleet:
     try:
         if path.suffix.lower() == ".json":
             return Fleet.model_validate_json(text)
-        data = _read(tomllib.loads(text), path)
+        data = _read(toml_of(text), path)
         return Fleet.model_validate(data)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not a complete TOML file: {error}") from None

@@ -13,6 +13,7 @@ from typing import Any
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.importers.fio_options import UNRECORDED, JobSetup, job_setup
+from iojoule.datasets.importers.units import parse_fio_size
 from iojoule.datasets.schema import Workload
 from iojoule.recommender.workload import Current, WorkloadProfile, parse_workload, read_text
 from iojoule.recommender.workloads.fio_sections import Section, sections
@@ -181,7 +182,7 @@ def _alike(path: Path, jobs: Sequence[_Job]) -> WorkloadProfile:
 
 def _bursts(job: _Job) -> dict[str, Any]:
     """`thinktime_blocks` of a single clone: so many requests, then a gap."""
-    blocks = int(job.section.options.get("thinktime_blocks") or 1)
+    blocks = parse_fio_size(job.section.options.get("thinktime_blocks") or "1") or 1
     think = job.fields.get("think_time_ns")
     if not think or blocks < 2:
         return {}

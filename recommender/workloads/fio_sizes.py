@@ -91,7 +91,7 @@ def _shares(text: str, place: str) -> Split:
     for entry in text.split(":"):
         size, _, percent = entry.partition("/")
         percent = percent.strip()
-        if percent and not (percent.isascii() and percent.isdigit() and int(percent) <= 100):
+        if percent and not (percent.isascii() and percent.isdigit() and float(percent) <= 100):
             raise InputError(
                 f"{place}: bssplit={text}: {percent} is not a percentage", field="bssplit"
             )

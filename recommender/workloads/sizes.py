@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.importers.units import DIGITS_MAX
 
 LEAST_BYTES = 512
 
@@ -21,6 +22,12 @@ def shares_of(text: str) -> dict[int, float]:
     found: dict[int, float] = {}
     for entry in text.split(":"):
         size, _, percent = entry.partition("/")
+        if max(len(size), len(percent)) > DIGITS_MAX:
+            raise InputError(
+                f"request_bytes_mix: a number of more than {DIGITS_MAX} digits is no size and no "
+                "percentage; write sizes in bytes, such as 4096/60:65536/40",
+                field="workload.request_bytes_mix",
+            )
         found[int(size)] = found.get(int(size), 0.0) + float(percent)
     total = sum(found.values())
     wrong = [size for size in found if size < LEAST_BYTES or size % LEAST_BYTES]

@@ -315,3 +315,10 @@ def test_io_uring_without_a_record_of_hipri_is_unknown() -> None:
     fields = job_setup({"ioengine": "io_uring"}, "test").fields
     assert "completion" not in fields
     assert "submission_polling" not in fields
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "[" * 100_000], ids=["digits", "lists"])
+def test_json_that_python_does_not_read_is_refused(tmp_path: Path, number: str) -> None:
+    (tmp_path / "run.json").write_text('{"fio version": "fio-3.33",\n"jobs": ' + number + "}")
+    with pytest.raises(DataQualityError):
+        import_fio([tmp_path / "run.json"])

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from iojoule.datasets.errors import InputError, UnknownDeviceError
 from iojoule.datasets.schema import validation_error
+from iojoule.datasets.toml_text import toml_of
 from iojoule.model.fitting.recipe.document import Recipe
 
 
@@ -60,7 +61,7 @@ def parse_recipe(text: str, common: dict[str, Any], where: str) -> Recipe:
         InputError: Not TOML or not a recipe.
     """
     try:
-        data = tomllib.loads(text)
+        data = toml_of(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{where}: not TOML: {error}") from None
     merged = common | data
