@@ -23,7 +23,7 @@ step "a virtual drive: iojoule lab up"
 field() { sed -n "s/^  \"$1\": \"\(.*\)\".*/\1/p" "$out/lab.json"; }
 
 step "measure it: iojoule measure run --plan quick-lab"
-IOJOULE_STATE="$(cd "$out" && pwd)/state" "$iojoule" lab run --dir "$lab" -- "$PWD/$iojoule" measure run \
+IOJOULE_JOURNALS="$(cd "$out" && pwd)/state" "$iojoule" lab run --dir "$lab" -- "$PWD/$iojoule" measure run \
     --drive "$(field drive)" --controller "$(field controller)" \
     --power "powersensor3:$(field powersensor3)" --rapl-root "$(field rapl_root)" \
     --plan quick-lab --out "$out/campaign" --serial "$(field serial)"

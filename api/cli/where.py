@@ -50,7 +50,7 @@ def workers(jobs: int | None, dask: str | None, default: int) -> AbstractContext
 
 def results_folder(state: Path | None, dask: str | None, *asked: Any) -> Path | None:
     """Where results are kept: what is said, with --dask by default one that `asked` names."""
-    from iojoule.measure.host.journal import state_folder
+    from iojoule.api.state.place import state_folder
     from iojoule.sim.workers.kept import key_of
 
     if state is None and dask is not None:

@@ -16,9 +16,18 @@ from iojoule.api.state.files import ContentStore, telling
 from iojoule.api.state.ids import is_id
 from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import InputError
-from iojoule.measure.host.journal import state_folder
 
 DATABASE_VARIABLE = "IOJOULE_DATABASE"
+STATE_VARIABLE = "IOJOULE_STATE"
+
+
+def state_folder() -> Path:
+    """Where what is kept lies: $IOJOULE_STATE, else a folder of this user's own."""
+    stated = os.environ.get(STATE_VARIABLE)
+    if stated:
+        return Path(stated)
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "iojoule"
 
 
 @dataclass(frozen=True)

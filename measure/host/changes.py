@@ -22,6 +22,10 @@ from iojoule.measure.errors import CampaignError, DriveError, HostStateError
 from iojoule.measure.host.mounts import MountOption
 from iojoule.measure.host.text_file import TextFile
 
+SETTABLE = (Path("/sys"), Path("/proc/sys"), Path("/proc/irq"))
+"""Below these lies every file with one value that a step may set; a plan may name no other
+(`HostPlan.files`), and a journal is not obeyed that does."""
+
 _CHOICE = re.compile(r"\[([^\]]+)\]")
 
 
@@ -90,6 +94,10 @@ class SysfsValue:
         now = self.get()
         if now != value:
             raise HostStateError(f"{self.path}: was set to {value!r} but says {now!r}")
+
+    def is_settable(self) -> bool:
+        """Whether a step may set such a file, wherever links lead."""
+        return any(Path(self.path).resolve().is_relative_to(root) for root in SETTABLE)
 
     def command(self, value: str) -> str:
         """A shell line."""
@@ -296,10 +304,15 @@ def from_record(record: dict[str, Any]) -> tuple[Change, str]:
     """The change and the value to put back.
 
     Raises:
-        CampaignError: The journal is of another version.
+        CampaignError: The journal is of another version, or names what no step sets.
     """
     try:
         change: Change = KINDS[record["kind"]](**record["target"])
+        if isinstance(change, SysfsValue | TextFile) and not change.is_settable():
+            raise CampaignError(
+                f"the journal names {change.path}, which no step of iojoule sets; nothing is put "
+                "back there. Look at who wrote it, and remove it"
+            )
         return change, str(record["before"])
     except (KeyError, TypeError):
         raise CampaignError(

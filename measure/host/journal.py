@@ -15,25 +15,31 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import IojouleError
 from iojoule.measure.errors import CampaignError, HostStateError
 from iojoule.measure.host.changes import Change, from_record, to_record
+from iojoule.measure.host.trusted_file import read_trusted, write_trusted
 
-STATE_VARIABLE = "IOJOULE_STATE"
+JOURNALS_VARIABLE = "IOJOULE_JOURNALS"
 """Environment variable that names the folder of the journals."""
+
+_OF_ROOT = Path("/var/lib/iojoule-root")
+"""Never the folder of the service, which runs as another user: root obeys what lies there."""
 
 _VERSION = 1
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-def state_folder() -> Path:
-    """Where journals are kept: $IOJOULE_STATE, else the user's state folder."""
-    stated = os.environ.get(STATE_VARIABLE)
+def journals_folder() -> Path:
+    """Where journals are kept: $IOJOULE_JOURNALS, else a folder of this user's own."""
+    stated = os.environ.get(JOURNALS_VARIABLE)
     if stated:
         return Path(stated)
+    if os.geteuid() == 0:
+        return _OF_ROOT
     base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "iojoule"
+    state = Path(base) if base else Path.home() / ".local" / "state"
+    return state / "iojoule" / "journals"
 
 
 class HostState:
@@ -49,7 +55,7 @@ class HostState:
         self, drive: str, folder: Path | None = None, note: Callable[[str], None] | None = None
     ) -> None:
         self._drive = drive
-        self._path = (folder or state_folder()) / f"restore-{os.getpid()}-{id(self):x}.json"
+        self._path = (folder or journals_folder()) / f"restore-{os.getpid()}-{id(self):x}.json"
         self._before: dict[Change, str] = {}
         self._now: dict[Change, str] = {}
         self._note = note or (lambda _: None)
@@ -147,13 +153,13 @@ class HostState:
             "changes": [to_record(change, before) for change, before in self._before.items()],
         }
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_text_atomically(self._path, json.dumps(content, indent=1))
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_trusted(self._path, json.dumps(content, indent=1))
         except OSError as error:
             raise HostStateError(
                 f"{self._path}: the journal that restores the host cannot be written "
                 f"({error.strerror}), so nothing is changed; free space, or name another folder "
-                f"with {STATE_VARIABLE}"
+                f"with {JOURNALS_VARIABLE}"
             ) from None
 
 
@@ -166,7 +172,7 @@ def restore_abandoned(folder: Path | None = None) -> list[str]:
         HostStateError: Something could not be put back; its journal stays.
     """
     said: list[str] = []
-    for path, content in _journals(folder or state_folder()):
+    for path, content in _journals(folder or journals_folder()):
         if _alive(content):
             continue
         if content.get("boot_id") != _boot_id():
@@ -211,7 +217,7 @@ def _restore(path: Path, content: dict[str, Any]) -> list[str]:
 def _journals(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     for path in sorted(folder.glob("restore-*.json")):
         try:
-            content = json.loads(path.read_text())
+            content = json.loads(read_trusted(path))
             right = content["format"] == "iojoule-restore" and content["schema_version"] == _VERSION
         except (OSError, ValueError, KeyError, TypeError):
             right = False

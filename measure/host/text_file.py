@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -13,12 +14,25 @@ if TYPE_CHECKING:
     from iojoule.measure.host.changes import Change
 
 
+FOLDERS = (Path("/etc/udev/rules.d"), Path("/etc/tmpfiles.d"))
+"""Where what is to last over a restart is written (`api.acting.persistence`)."""
+
+OWN_NAME = r"(71-)?iojoule-[\w-]+\.(rules|conf)"
+
+
 @dataclass(frozen=True)
 class TextFile:
     """A text file; its value is its content, empty where there is none."""
 
     path: str
     kind: ClassVar[str] = "text-file"
+
+    def is_settable(self) -> bool:
+        """Whether it is a file of iojoule's own in a folder of such files."""
+        path = Path(self.path)
+        folder = path.parent.resolve()
+        own = re.fullmatch(OWN_NAME, path.name) is not None and not path.is_symlink()
+        return own and any(folder.is_relative_to(root) for root in FOLDERS)
 
     def is_there(self) -> bool:
         """Whether the folder is there in which it is or could be."""

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import IojouleError
 from iojoule.measure.errors import CampaignError, HostStateError
 from iojoule.measure.host.changes import Change, from_record, to_record
+from iojoule.measure.host.trusted_file import read_trusted, write_trusted
 
 _FORMAT = "iojoule-undo"
 _VERSION = 1
@@ -68,7 +68,7 @@ class UndoFile:
             ],
         }
         try:
-            write_text_atomically(path, json.dumps(content, indent=1) + "\n")
+            write_trusted(path, json.dumps(content, indent=1) + "\n")
         except OSError as error:
             raise HostStateError(
                 f"{path}: the undo file cannot be written ({error.strerror}), so nothing is set; "
@@ -120,7 +120,7 @@ def read_undo_file(path: Path) -> UndoFile:
         CampaignError: It is missing, damaged, or of another version.
     """
     try:
-        content: dict[str, Any] = json.loads(path.read_text())
+        content: dict[str, Any] = json.loads(read_trusted(path))
         right = content["format"] == _FORMAT and content["schema_version"] == _VERSION
     except FileNotFoundError:
         raise CampaignError(

@@ -50,7 +50,11 @@ def test_a_run_costs_less_than_a_second_of_its_own(tmp_path: Path) -> None:
             state["controller"], "--power", f"powersensor3:{state['powersensor3']}",
             "--rapl-root", state["rapl_root"], "--plan", tmp_path / "plan.toml", "--out", out,
         ]  # fmt: skip
-        environment = {**os.environ, **lab.environment(), "IOJOULE_STATE": str(tmp_path / "state")}
+        environment = {
+            **os.environ,
+            **lab.environment(),
+            "IOJOULE_JOURNALS": str(tmp_path / "state"),
+        }
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     life.down(tmp_path / "lab")
     assert done.returncode == 0, done.stderr

@@ -63,7 +63,8 @@ class Bed:
         return subprocess.Popen(
             [IOJOULE, *words],
             env={
-                **os.environ, **self.lab.environment(), "IOJOULE_STATE": str(self.folder / "state"),
+                **os.environ, **self.lab.environment(),
+                "IOJOULE_JOURNALS": str(self.folder / "state"),
             },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

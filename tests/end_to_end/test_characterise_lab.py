@@ -51,7 +51,7 @@ def characterise(lab: LabClient, out: Path, *words: str) -> subprocess.Completed
             "--rapl-root", state["rapl_root"], "--serial", state["serial"],
             "--scale", "quick", "--out", str(out), *words,
         ],
-        env={**os.environ, **lab.environment(), "IOJOULE_STATE": str(out.parent / "state")},
+        env={**os.environ, **lab.environment(), "IOJOULE_JOURNALS": str(out.parent / "state")},
         capture_output=True,
         text=True,
         check=False,

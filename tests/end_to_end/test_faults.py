@@ -75,7 +75,7 @@ class Bed:
         return {
             **os.environ,
             **self.lab.environment(),
-            "IOJOULE_STATE": str(self.folder / "state"),
+            "IOJOULE_JOURNALS": str(self.folder / "state"),
             **extra,
         }
 

@@ -23,6 +23,7 @@ WANTED = {"cpu_governor": "powersave", "cpu_frequency_max_hertz": 2e9, "cstate_l
 @pytest.fixture(autouse=True)
 def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IOJOULE_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("IOJOULE_JOURNALS", str(tmp_path / "state"))
     monkeypatch.setattr(applying, "wake", lambda _: None)
 
 

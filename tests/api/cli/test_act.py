@@ -24,6 +24,7 @@ useful_request_bytes = 4096
 @pytest.fixture(autouse=True)
 def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IOJOULE_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("IOJOULE_JOURNALS", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
 
 

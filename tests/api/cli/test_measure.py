@@ -35,6 +35,7 @@ power_state = "operational"
 @pytest.fixture(autouse=True)
 def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IOJOULE_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("IOJOULE_JOURNALS", str(tmp_path / "state"))
 
 
 def test_the_plans_that_ship_are_listed(iojoule) -> None:

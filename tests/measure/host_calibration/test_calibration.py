@@ -110,6 +110,7 @@ def test_a_load_does_what_its_name_says(kind: str, amount: str) -> None:
 def test_what_was_set_is_what_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two and a half minutes on a host of known law, with real processes and fio."""
     monkeypatch.setenv("IOJOULE_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("IOJOULE_JOURNALS", str(tmp_path / "state"))
     (tmp_path / "host").mkdir()
     with KnownHost(tmp_path / "host") as host:
         time.sleep(1.0)

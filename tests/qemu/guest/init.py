@@ -20,7 +20,7 @@ _ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin",
     "HOME": "/run",
     "TMPDIR": "/run",
-    "IOJOULE_STATE": "/run/state",
+    "IOJOULE_JOURNALS": "/run/state",
     "LANG": "C.UTF-8",
     "OPENBLAS_NUM_THREADS": "1",
     "COLUMNS": "200",
