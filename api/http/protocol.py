@@ -8,12 +8,13 @@ and is answered as a problem all the same where an answer can still be told from
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from http import HTTPStatus
 from typing import Any
 
 import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from iojoule.api.problem_document import MEDIA_TYPE
 
@@ -51,10 +52,13 @@ class GuardedProtocol(HttpToolsProtocol):
     """Whether a piece brought some of a body that somebody waits for, or the end of a request."""
     _in_request = _in_body = False
     _fields = 0
+    _open: deque[RequestResponseCycle]
+    """Requests that were handed on and are not answered yet; the server itself knows the last."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
         super().connection_made(transport)
+        self._open = deque()
         # any byte that has not left counts as waiting, so that none waits without a limit
         transport.set_write_buffer_limits(high=0)
         self._wait()
@@ -63,6 +67,7 @@ class GuardedProtocol(HttpToolsProtocol):
         """Wait for nothing any more."""
         self._stop_waiting()
         self.resume_writing()
+        self._forget()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -100,13 +105,14 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Hand the request on."""
         self._progress()
-        self._in_body = True
         if self.transport.is_closing():
             return
         if len(self.pipeline) >= PIPELINE_MAX:
             self._refuse_long()
             return
         super().on_headers_complete()
+        self._in_body = True
+        self._open.append(self.cycle)
 
     def on_chunk_header(self) -> None:
         """The frame of a chunk is no extension."""
@@ -130,7 +136,11 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Read on once no request waits, and wait for the rest of an answered one not for ever."""
+        if self._open:
+            self._open.popleft()
         super().on_response_complete()
+        if self.transport.is_closing():
+            return
         if self.pipeline:
             self.flow.pause_reading()
         elif self._in_request:
@@ -188,6 +198,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if not self._is_next():
+            self._forget()
             self.transport.close()
             return
         problem: dict[str, Any] = {
@@ -199,19 +210,21 @@ class GuardedProtocol(HttpToolsProtocol):
             f"HTTP/1.1 {status} {status.phrase}\r\ncontent-type: {MEDIA_TYPE}\r\n"
             f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
         )
-        if self.cycle is not None:
-            self.cycle.disconnected = True  # what the application says from now on is not sent
-            self.cycle.message_event.set()
+        self._forget()
         self.transport.write(head.encode() + body)
         self.transport.close()
 
+    def _forget(self) -> None:
+        """What the application says from now on is not sent."""
+        for cycle in self._open:
+            cycle.disconnected = True
+            cycle.message_event.set()
+
     def _is_next(self) -> bool:
         """Whether what is written now is read as the answer to the request that is wrong."""
-        if self.cycle is None:
-            return True
-        if not self._in_request or not self._in_body:  # of another request than the one at work
-            return self.cycle.response_complete
-        return not self.pipeline and not self.cycle.response_started
+        if not self._in_request or not self._in_body:  # of another request than those at work
+            return not self._open
+        return len(self._open) == 1 and not self._open[0].response_started
 
 
 class Unhurried:
