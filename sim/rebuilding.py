@@ -23,7 +23,7 @@ from iojoule.sim.device import SECTOR_BYTES, DeviceConfig, FlashTechnology
 from iojoule.sim.engines.bounded import BoundedEngine
 from iojoule.sim.engines.embedded import EmbeddedEngine
 from iojoule.sim.formats.files import read_drive
-from iojoule.sim.presets import drive_path, preset_names
+from iojoule.sim.presets import drive_path, preset_names, preset_path
 from iojoule.sim.result import Mode
 from iojoule.sim.sweep import with_values
 from iojoule.sim.workload import AddressDistribution, FlowConfig, Scenario
@@ -139,7 +139,10 @@ def base_drive(profile: DeviceProfile, preset: str | None) -> DeviceConfig:
             f"preset=NAME or preset=FILE.toml (presets are {', '.join(preset_names())})",
             field="preset",
         )
-    device = read_drive(drive_path(preset or profile.device)).in_mode(Mode.PHYSICAL).device
+    wanted = preset or profile.device
+    # a file that happens to have the name of a preset is not meant by it
+    path = preset_path(wanted) if wanted in preset_names() else drive_path(wanted)
+    device = read_drive(path).in_mode(Mode.PHYSICAL).device
     generations = profile.valid_for.pcie_generation
     return on_link(device, generations[0] if len(generations) == 1 else None, None)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from iojoule.datasets.errors import InputError, IojouleError
+from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import number
 
 if TYPE_CHECKING:
@@ -54,21 +54,10 @@ def checked(asked: Calibration) -> tuple[DeviceConfig, list[HoldOut]]:
     Raises:
         InputError: One of its fields is not what it must be; names it.
     """
+    from iojoule.api.jobs.admission import changed_drive, drive_of
     from iojoule.sim.calibration.hold_out import parse_hold_out
-    from iojoule.sim.formats.files import read_drive
-    from iojoule.sim.presets import preset_path
-    from iojoule.sim.sweep import with_values
-    from iojoule.sim.workload import FlowConfig, Scenario
 
-    try:
-        device = read_drive(preset_path(asked.drive)).device
-    except InputError as error:
-        raise InputError(error.message, field="drive") from None
-    nothing = Scenario(flows=(FlowConfig(stop_ns=1),))
-    try:
-        device = with_values(device, nothing, asked.set)[0]
-    except IojouleError as error:
-        raise InputError(error.message, field="set") from None
+    device = changed_drive(drive_of(asked.drive), asked.set, "set")
     held = []
     for index, text in enumerate(asked.hold_out):
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iojoule.api.jobs.admission import refuse_flows
 from iojoule.api.jobs.running import Outcome, Running
 from iojoule.api.jobs.simulation import LIMITS
 from iojoule.api.jobs.what_if_request import WhatIfRequest, of_change
@@ -40,6 +41,7 @@ def refuse_impossible(request: WhatIfRequest, named: ProfileOf) -> None:
     base = situation(request, named)
     with of_change(request):
         other = changed(base, request.changes, named)
+        refuse_flows(name for name, _ in other.geometry)
         changed_drive(base_drive(other.profile, other.preset), other.geometry)
 
 
@@ -47,6 +49,8 @@ def run(running: Running) -> Outcome:
     """Answer with the profiles that answer now; raises what a run raises."""
     request = WhatIfRequest.model_validate(running.request)
     named = _served(running.state)
+    request.simulated()  # refuses presets that are files, also of what waits since before it did
+    refuse_impossible(request, named)
     stop = running.watched.stop
 
     def watch(share: float) -> None:

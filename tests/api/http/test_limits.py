@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from iojoule.api.http.simulations.schemas import EXAMPLE
-from iojoule.api.jobs.simulation import REQUESTS_MAX
+from iojoule.api.jobs.admission import REQUESTS_MAX
 from iojoule.api.state import jobs
 from iojoule.api.state.errors import TooManyError
 from iojoule.api.state.idempotency import Key

@@ -1,0 +1,50 @@
+"""Nothing that is set or varied makes a job read a file or ask for more than it may."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iojoule.api.http.simulations.schemas import EXAMPLE
+from iojoule.api.jobs.admission import REQUESTS_MAX
+from iojoule.api.jobs.calibration_request import Calibration, checked
+from iojoule.api.jobs.simulation import planned
+from iojoule.api.jobs.simulation_request import SimulationRequest
+from iojoule.datasets.errors import InputError
+
+
+def refused(change: dict[str, Any]) -> InputError:
+    with pytest.raises(InputError) as caught:
+        planned(SimulationRequest.model_validate(EXAMPLE | change))
+    return caught.value
+
+
+@pytest.mark.parametrize("way", ["set", "vary"])
+@pytest.mark.parametrize("flow", ["flows", "flows[0]"])
+def test_no_file_is_named_by_what_is_changed(way: str, flow: str, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("root:$6$hash\n")
+    values: dict[str, Any] = {f"{flow}.kind": "trace", f"{flow}.trace_path": str(secret)}
+    change = {way: values if way == "set" else {name: [one] for name, one in values.items()}}
+    error = refused(change)
+    assert error.field == way
+    assert "$6$" not in error.message
+    assert "secret" not in error.message
+
+
+@pytest.mark.parametrize("way", ["set", "vary"])
+def test_requests_are_counted_as_they_would_be_run(way: str) -> None:
+    most: Any = REQUESTS_MAX + 1
+    change = {way: {"flows.total_requests": most if way == "set" else [most]}}
+    assert refused({"vary": {}} | change).field == "scenario"
+
+
+def test_a_calibration_sets_no_flows() -> None:
+    asked = Calibration(
+        datasets=["x"], drive=EXAMPLE["drive"], device="x", set={"flows.trace_path": "/etc/shadow"}
+    )
+    with pytest.raises(InputError) as caught:
+        checked(asked)
+    assert caught.value.field == "set"
