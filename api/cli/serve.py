@@ -72,6 +72,10 @@ def serve(
         bool,
         typer.Option("--require-key", help="Ask for a key on loopback too, as behind a proxy."),
     ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Answer requests for this host and from its pages too."),
+    ] = None,
     proxy: Annotated[
         list[str] | None,
         typer.Option(metavar="ADDRESS", help="A proxy whose X-Forwarded headers are believed."),
@@ -113,7 +117,10 @@ def serve(
             _refuse_without_key(store, host)
         console.note(f"listening on http://{address}:{listener.getsockname()[1]} (Ctrl-C ends)")
         config = uvicorn.Config(
-            create_app(store, require_key=asks, computing=computing, keep_days=keep_days),
+            create_app(
+                store, require_key=asks, hosts=allow_host or (), computing=computing,
+                keep_days=keep_days,
+            ),
             loop="uvloop", http=GuardedProtocol,
             log_level="warning", log_config=None, access_log=False, server_header=False,
             proxy_headers=bool(proxy), forwarded_allow_ips=proxy or [],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -86,6 +86,7 @@ def create_app(
     store: State | None = None,
     *,
     require_key: bool = False,
+    hosts: Iterable[str] = (),
     computing: Computing | None = None,
     keep_days: float | None = None,
 ) -> FastAPI:
@@ -94,6 +95,7 @@ def create_app(
     Args:
         store: What it keeps; None takes the place that the environment names.
         require_key: Whether those who ask must show a key (`iojoule key create`).
+        hosts: Names under which it answers beside those of loopback.
         computing: What computes answers; None: threads of this process.
         keep_days: How old jobs that have ended and unused datasets may become; None: they stay.
     """
@@ -109,7 +111,7 @@ def create_app(
     app.state.keep_seconds = None if keep_days is None else keep_days * 86400.0
     app.state.computing = computing or Computing(app.state.store.place)
     app.state.profiles = app.state.computing.profiles
-    app.state.access = Access(required=require_key)
+    app.state.access = Access(require_key, frozenset(name.lower() for name in hosts))
     for router in ROUTERS:
         app.include_router(router)
     page.install(app)

@@ -25,12 +25,15 @@ from starlette.concurrency import run_in_threadpool
 from iojoule.api.http import figures
 from iojoule.api.http.figures import Counted
 from iojoule.api.http.predictors import ServedProfiles
-from iojoule.api.state.errors import UnavailableError
+from iojoule.api.state.errors import TooLongError, UnavailableError
 from iojoule.api.state.place import Place, State
 from iojoule.api.state.profiles import ProfileVersion
 
 PROCESSES = 2
 """Questions computed at the same time; each holds the arrays of all its candidates."""
+
+ANSWER_SECONDS = 20.0
+"""How long a process computes for one question; threads of the service cannot be broken off."""
 
 ATTEMPTS = 2
 """A question during which a process was killed may be what killed it."""
@@ -136,6 +139,7 @@ def _begin(place: Place, parent: int, inherited: Sequence[socket.socket]) -> Non
         one.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the service, which then ends these
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGALRM, _end)
     _own_state = State(place)
     _own_profiles.load_all()
     gc.freeze()
@@ -151,8 +155,27 @@ def _answered(
 ) -> tuple[bytes, Counted]:
     _own_profiles.publish(_own_state, versions)
     before = figures.counted()
-    answer = answering(_own_profiles, *args)
+    try:
+        try:
+            # again each second, for what is raised in a destructor is lost
+            signal.setitimer(signal.ITIMER_REAL, ANSWER_SECONDS, 1.0)
+            answer = answering(_own_profiles, *args)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+    except _Over:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        raise TooLongError(
+            f"computing this took longer than {ANSWER_SECONDS:.0f} s; ask for less at a time"
+        ) from None
     return answer, figures.counted() - before
+
+
+class _Over(BaseException):
+    """The time of a question is over; no error, so that nothing that catches errors keeps it."""
+
+
+def _end(*_: object) -> None:
+    raise _Over
 
 
 async def _computing(request: Request) -> Computing:

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from iojoule.api.http import figures, problems
 from iojoule.api.http.operations import Lane, Operation, needed, route_of
+from iojoule.api.http.origins import LOOPBACK, host_of, refuse_strangers, refuse_wrong_host
 from iojoule.api.state import api_keys
 from iojoule.api.state.api_keys import ApiKey
 from iojoule.api.state.api_keys import Scope as ApiScope
@@ -21,7 +22,6 @@ from iojoule.api.state.errors import (
     ForbiddenError,
     NoKeyError,
     TooManyError,
-    WrongHostError,
 )
 from iojoule.api.state.place import State
 from iojoule.datasets.errors import IojouleError
@@ -44,10 +44,13 @@ class Access:
         required: Whether a key is needed. Where it is not, whoever reaches the service may do
             everything, and so only requests for this very host are taken: else the page of a
             stranger could ask by way of a browser on this machine (DNS rebinding).
+        hosts: Names under which it answers beside those of loopback; none: any, where keys are
+            required.
         keys: Those that open something, by their id; as of the last `refresh`.
     """
 
     required: bool = False
+    hosts: frozenset[str] = frozenset()
     keys: dict[str, ApiKey] = field(default_factory=dict)
 
     def refresh(self, state: State) -> None:
@@ -59,19 +62,21 @@ class Access:
         with state.database.read() as connection:
             self.keys = api_keys.valid(connection)
 
-    def check(self, headers: Headers, operation: Operation) -> ApiKey | None:
+    def check(self, method: str, headers: Headers, operation: Operation) -> ApiKey | None:
         """Return where the request may go on, with the key it showed.
 
         Raises:
             WrongHostError: It is for another host.
+            StrangerError: It is sent for a page of another host.
             NoKeyError, ForbiddenError: It needs a key, or another one.
         """
+        hosts = LOOPBACK | self.hosts
+        if not self.required or self.hosts:
+            refuse_wrong_host(headers, hosts)
+        else:  # a key opens, not a name; pages are then those of the host that is asked
+            hosts |= {host_of(headers.get("host", ""))}
+        refuse_strangers(method, operation, headers, hosts)
         if not self.required:
-            if not _is_this_machine(headers.get("host", "")):
-                raise WrongHostError(
-                    "without keys the service answers as localhost only; give it keys "
-                    "(`iojoule key create`, `iojoule serve --require-key`) for other names"
-                )
             return None
         if operation.scope is None:
             return None
@@ -97,11 +102,6 @@ def demand(request: Request, scope: ApiScope) -> None:
         _refuse_less(key, scope)
 
 
-def _is_this_machine(host: str) -> bool:
-    name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
-    return name.lower() in ("localhost", "127.0.0.1", "[::1]")
-
-
 class Gate:
     """Lets requests pass or answers them with a problem, before anything of their body is read."""
 
@@ -116,7 +116,7 @@ class Gate:
             return
         operation = needed(scope["method"], route_of(scope["method"], scope["path"]))
         try:
-            key = self._access.check(Headers(scope=scope), operation)
+            key = self._access.check(scope["method"], Headers(scope=scope), operation)
             if key is not None:
                 scope["state"] |= {"key": key, "key_id": key.id}
             self._refuse_more(operation.lane)

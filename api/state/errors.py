@@ -107,3 +107,19 @@ class WrongHostError(InputError):
     exit_code = 52
     http_status = 421
     title = "Not this host"
+
+
+class StrangerError(InputError):
+    """A browser sent it for a page of another host, which may not make the service work."""
+
+    exit_code = 55
+    http_status = 403
+    title = "Not from this page"
+
+
+class TooLongError(InputError):
+    """Computing the answer took longer than one question may take; ask for less at a time."""
+
+    exit_code = 56
+    http_status = 422
+    title = "Takes too long"

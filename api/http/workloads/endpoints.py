@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.concurrency import run_in_threadpool
 
+from iojoule.api.http.computing import Computed
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.strict_json import StrictRoute
 from iojoule.api.http.workloads import service
@@ -42,6 +42,7 @@ def presets() -> PresetList:
 )
 async def read(
     request: Request,
+    computed: Computed,
     kind: Annotated[
         SourceKind | None, Query(description="What the text is; else its first line tells.")
     ] = None,
@@ -52,5 +53,5 @@ async def read(
         text = (await request.body()).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"the body is no UTF-8 text: byte {error.start} is not") from None
-    found = await run_in_threadpool(service.read, text, kind, job)
-    return Response(found.model_dump_json(exclude_unset=True), media_type="application/json")
+    found = await computed(service.answer, text, kind, job)
+    return Response(found, media_type="application/json")

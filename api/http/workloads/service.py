@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from iojoule import __version__
+from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.http.workloads.schemas import PresetList
 from iojoule.recommender.workload import WorkloadProfile
 from iojoule.recommender.workloads.fio_job import parse_fio_job
@@ -27,3 +28,8 @@ def read(text: str, kind: SourceKind | None, job: str | None) -> WorkloadProfile
     if kind is SourceKind.FIO_JOB:
         return parse_fio_job(text, SENT, job=job)
     return from_summary(summary_of(SENT, text, kind))
+
+
+def answer(_: ServedProfiles, text: str, kind: SourceKind | None, job: str | None) -> bytes:
+    """Likewise as JSON, for what computes."""
+    return read(text, kind, job).model_dump_json(exclude_unset=True).encode()

@@ -225,3 +225,27 @@ def test_a_body_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch) 
 
     anyio.run(ask)
     assert sent[0]["status"] == 408
+
+
+@pytest.mark.parametrize(
+    ("headers", "passes"),
+    [
+        ({}, True),
+        ({"Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:1"}, True),
+        ({"Sec-Fetch-Site": "same-site", "Origin": "http://localhost:1"}, True),
+        ({"Sec-Fetch-Site": "same-site"}, False),
+        ({"Sec-Fetch-Site": "cross-site"}, False),
+        ({"Origin": "http://evil.example"}, False),
+        ({"Origin": "null"}, False),
+    ],
+)
+def test_pages_of_strangers_compute_nothing(
+    headers: dict[str, str], passes: bool, service: httpx.Client, locked: httpx.Client,
+    keys: tuple[State, dict[Scope, str]],
+) -> None:  # fmt: skip
+    for client, key in ((service, {}), (locked, bearing(keys[1][Scope.ADMIN]))):
+        found = client.post("/workloads", content=b"[a]\nrw=read\n", headers=headers | key)
+        assert (found.status_code != 403) == passes
+        if not passes:
+            problem(found, 403)
+        assert client.get("/devices", headers=headers | key).status_code == 200
