@@ -9,9 +9,9 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from iojoule.api.http import reports
+from iojoule.api.http.computing import Computed
 from iojoule.api.http.jobs import service
 from iojoule.api.http.jobs.schemas import JobList, JobState, JobStatus
-from iojoule.api.http.predictors import Profiles
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.stored import Cursor, IfNoneMatch, Limit, Store, off_loop, tag, unchanged
 from iojoule.api.jobs.running import KINDS
@@ -65,14 +65,14 @@ async def show_job(
 @router.get("/{id}/result", summary="What did a job give?", responses=reports.EITHER)
 async def show_result(
     store: Store,
-    profiles: Profiles,
+    computed: Computed,
     id: JobId,  # noqa: A002
     http: Request,
 ) -> dict[str, object]:
     """Give the result of a job that is done; 409 before. That of a what-if has a report too."""
     job, digest, content = await off_loop(service.result, store, id)
     if reports.wanted(http) and job.kind == WHAT_IF:
-        page = await off_loop(service.report, profiles, job, content)
+        page = await computed(service.report, job, content)
         return reports.page(page, f"what-if-{id}")  # type: ignore[return-value]
     headers = {"ETag": tag(digest), **reports.VARY}
     return Response(content, media_type="application/json", headers=headers)  # type: ignore[return-value]

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Response
 
+from iojoule.api.http.computing import Computed
 from iojoule.api.http.jobs.schemas import JobStatus
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.simulations import service
@@ -35,9 +36,14 @@ async def list_drives() -> SimulatedDrives:
 
 @router.post("", summary="What would a drive do?", status_code=202)
 async def simulate(
-    store: Store, request: SimulationBody, named: Idempotency, response: Response
+    store: Store,
+    computed: Computed,
+    request: SimulationBody,
+    named: Idempotency,
+    response: Response,
 ) -> JobStatus:
     """Put a simulation into the queue; the answer is the job to follow."""
+    await computed(service.refuse_impossible, request)
     job = await off_loop(service.submit, store, request, named)
     response.headers["Location"] = f"/jobs/{job.id}"
     return JobStatus.of(job)

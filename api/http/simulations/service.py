@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iojoule import __version__
+from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.http.simulations.schemas import SimulatedDrives, SimulationRequest
 from iojoule.api.http.stored import Named
 from iojoule.api.state import jobs
@@ -16,8 +17,8 @@ def drives() -> SimulatedDrives:
     return SimulatedDrives(iojoule_version=__version__, drives=preset_names())
 
 
-def submit(store: State, request: SimulationRequest, named: Named) -> Job:
-    """Put a simulation into the queue, once it is known that it can be run.
+def refuse_impossible(_: ServedProfiles, request: SimulationRequest) -> bytes:
+    """Return nothing where it can be run; for what computes, as many runs take long to judge.
 
     Raises:
         InputError: It cannot; names the field.
@@ -25,6 +26,11 @@ def submit(store: State, request: SimulationRequest, named: Named) -> Job:
     from iojoule.api.jobs.simulation import planned
 
     planned(request)
+    return b""
+
+
+def submit(store: State, request: SimulationRequest, named: Named) -> Job:
+    """Put a simulation that can be run (`refuse_impossible`) into the queue."""
     asked = request.model_dump(mode="json", exclude_unset=True)
     with store.database.write() as connection:
         return jobs.submit(connection, "simulation", asked, key=named.of(asked))

@@ -9,14 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import psutil
 import pytest
 
+from iojoule.api.http import computing
 from iojoule.api.http.predict.schemas import EXAMPLE as PREDICT
 from iojoule.api.http.recommend.schemas import EXAMPLE as RECOMMEND
 from iojoule.api.http.what_if.schemas import EXAMPLE as WHAT_IF
 from iojoule.api.state import profiles
+from iojoule.api.state.errors import TooLongError
 from iojoule.api.state.place import Place, State
 from iojoule.datasets.profile import load_shipped_profile
 from tests.watched_service import Service
@@ -105,3 +108,26 @@ def test_none_outlives_the_service(tmp_path: Path) -> None:
         gone, alive = psutil.wait_procs(computing, timeout=10)
     assert len(gone) == 2
     assert not alive
+
+
+def test_what_takes_too_long_is_broken_off_and_others_are_answered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(computing, "ANSWER_SECONDS", 0.2)
+
+    async def ask() -> bytes:
+        with computing.Computing(Place.of(tmp_path), 1) as asked:
+            with pytest.raises(TooLongError):
+                await asked(never_done)
+            return await asked(done)
+
+    assert anyio.run(ask) == b"done"
+
+
+def never_done(_: object) -> bytes:
+    while True:
+        pass
+
+
+def done(_: object) -> bytes:
+    return b"done"
