@@ -97,13 +97,35 @@ def listed(connection: Connection, limit: int, after: str | None) -> Page[Stored
     return page_of(connection, select(datasets), datasets.c.id, limit, after, _stored)
 
 
+def data_file(state: State, kept: StoredDataset) -> Path:
+    """The file of a dataset's measurements; raises DamagedError and UnavailableError."""
+    return state.files.checked(kept.data_sha256, f"the data of dataset {kept.id}")
+
+
+def sidecar(state: State, kept: StoredDataset) -> bytes:
+    """The content of a dataset's side-car; raises as `data_file`."""
+    return state.files.read(kept.sidecar_sha256, _sidecar(kept))
+
+
+def _sidecar(kept: StoredDataset) -> str:
+    return f"the side-car of dataset {kept.id}"
+
+
 def laid_out(state: State, kept: StoredDataset, folder: Path) -> Path:
-    """The name under which `read_dataset` finds a dataset below a folder, as links to its files."""
-    pairs = ((kept.data_sha256, ".parquet"), (kept.sidecar_sha256, ".json"))
+    """The name under which `read_dataset` finds a dataset below a folder, as links to its files.
+
+    Raises:
+        DamagedError: One of them is not what was kept.
+        UnavailableError: It cannot be read.
+    """
+    pairs = (
+        (data_file(state, kept), ".parquet"),
+        (state.files.checked(kept.sidecar_sha256, _sidecar(kept)), ".json"),
+    )
     with telling():
         folder.mkdir(parents=True, exist_ok=True)
-        for digest, suffix in pairs:
+        for path, suffix in pairs:
             link = folder / f"{kept.id}{suffix}"
             with suppress(FileExistsError):  # of an attempt before: datasets never change
-                link.symlink_to(state.files.path(digest))
+                link.symlink_to(path)
     return folder / f"{kept.id}.parquet"

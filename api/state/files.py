@@ -16,6 +16,7 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from iojoule.api.state.errors import DamagedError, StorageFullError, UnavailableError
 from iojoule.datasets.atomic import sync_folder
@@ -99,20 +100,46 @@ class ContentStore:
         """Where the file of a hash is, if there is one."""
         return self._kept / digest[:2] / digest
 
-    def read(self, digest: str) -> bytes:
+    def read(self, digest: str, what: str = "a stored file") -> bytes:
         """The content of a hash.
 
+        Args:
+            digest: The hash.
+            what: Is told where it is damaged, such as "the result of job 12".
+
         Raises:
-            DamagedError: It was changed since it was kept.
+            DamagedError: It was changed or lost since it was kept.
             UnavailableError: It cannot be read.
         """
-        with telling():
-            content = self.path(digest).read_bytes()
+        with self._opened(digest, what) as stream:
+            content = stream.read()
         if hashlib.sha256(content).hexdigest() != digest:
-            raise DamagedError(
-                f"the stored file {digest} is damaged; restore the state folder from a copy"
-            )
+            raise _damaged(what, digest)
         return content
+
+    def checked(self, digest: str, what: str = "a stored file") -> Path:
+        """Where the file of a hash is, once its content has proved to be what was kept.
+
+        The file is read through and not held in memory. Raises as `read`.
+        """
+        with self._opened(digest, what) as stream:
+            found = hashlib.file_digest(stream, "sha256").hexdigest()
+        if found != digest:
+            raise _damaged(what, digest)
+        return self.path(digest)
+
+    @contextmanager
+    def _opened(self, digest: str, what: str) -> Iterator[BinaryIO]:
+        with telling():
+            try:
+                stream = self.path(digest).open("rb")
+            except FileNotFoundError:
+                # a folder that is not mounted comes back; a file missing from one that is does not
+                if not self._kept.is_dir():
+                    raise
+                raise _damaged(what, digest, "is missing") from None
+            with stream:
+                yield stream
 
     def sweep(self, named: Collection[str], after_seconds: float = SWEEP_AFTER_SECONDS) -> int:
         """Delete what no row names and nobody has touched for a while.
@@ -144,6 +171,13 @@ class ContentStore:
                 yield False
                 return
             yield True
+
+
+def _damaged(what: str, digest: str, how: str = "is damaged") -> DamagedError:
+    return DamagedError(
+        f"{what} cannot be given: its file {digest} {how}; restore the state from a backup "
+        "(`iojoule restore`)"
+    )
 
 
 def _delete(path: Path) -> None:

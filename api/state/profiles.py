@@ -166,6 +166,12 @@ def all_shown(connection: Connection) -> dict[str, ProfileVersion]:
     return {one.device: one for one in map(_version, rows)}
 
 
+def document(state: State, kept: ProfileVersion) -> bytes:
+    """The file of a version; raises DamagedError and UnavailableError."""
+    what = f"profile version {kept.number} of {kept.device}"
+    return state.files.read(kept.sha256, what)
+
+
 def read(state: State, kept: ProfileVersion) -> DeviceProfile:
     """The profile of a version.
 
@@ -174,4 +180,4 @@ def read(state: State, kept: ProfileVersion) -> DeviceProfile:
         InputError: This iojoule does not read it.
     """
     where = f"{kept.device}, profile version {kept.number}"
-    return parse_profile(state.files.read(kept.sha256), where)
+    return parse_profile(document(state, kept), where)

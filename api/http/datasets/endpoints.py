@@ -12,6 +12,7 @@ from iojoule.api.http.datasets.schemas import FORMATS, UPLOAD, DatasetList, Data
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.stored import Cursor, Idempotency, Limit, Store, off_loop, tag
 from iojoule.api.http.strict_json import refuse_unread
+from iojoule.api.state import datasets
 from iojoule.api.state.errors import UnsupportedKindError
 from iojoule.datasets.importers.column_map import public_maps
 
@@ -78,8 +79,9 @@ async def show_dataset(store: Store, id: DatasetId) -> DatasetSummary:  # noqa: 
 async def download_data(store: Store, id: DatasetId) -> FileResponse:  # noqa: A002
     """Give the measurements as Parquet."""
     kept = await off_loop(service.dataset, store, id)
+    path = await off_loop(datasets.data_file, store, kept)
     return FileResponse(
-        store.files.path(kept.data_sha256),
+        path,
         media_type="application/vnd.apache.parquet",
         filename=f"{kept.id}.parquet",
         headers={"ETag": tag(kept.data_sha256)},
@@ -90,6 +92,6 @@ async def download_data(store: Store, id: DatasetId) -> FileResponse:  # noqa: A
 async def download_sidecar(store: Store, id: DatasetId) -> dict[str, object]:  # noqa: A002
     """Give the provenance: sources, doubts, and what was left out."""
     kept = await off_loop(service.dataset, store, id)
-    content = await off_loop(store.files.read, kept.sidecar_sha256)
+    content = await off_loop(datasets.sidecar, store, kept)
     headers = {"ETag": tag(kept.sidecar_sha256)}
     return Response(content, media_type="application/json", headers=headers)  # type: ignore[return-value]

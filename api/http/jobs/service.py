@@ -57,11 +57,13 @@ def result(store: State, id_: str) -> tuple[Job, str, bytes]:
     Raises:
         NotFoundError: There is no such job.
         ConflictError: It has not given anything.
+        DamagedError: What it gave is not what was kept.
     """
     found = job(store, id_)
     if found.result_sha256 is None:
         raise ConflictError(f"job {id_} is {found.state}; there is a result once it is done")
-    return found, found.result_sha256, store.files.read(found.result_sha256)
+    content = store.files.read(found.result_sha256, f"the result of job {id_}")
+    return found, found.result_sha256, content
 
 
 def report(profiles: ServedProfiles, found: Job, content: bytes) -> bytes:

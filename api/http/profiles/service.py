@@ -44,13 +44,14 @@ def document(store: State, device: str, version: int) -> bytes:
     Raises:
         UnknownDeviceError, NoProfileError: There is none.
         NotFoundError: There is no such version.
+        DamagedError: Its file is not what was kept.
     """
     id_ = load_catalogue().get(device).id
     if version == BROUGHT:
         return orjson.dumps(profile_of(id_).model_dump(mode="json"))
     with store.database.read() as connection:
         kept = profiles.version(connection, id_, version)
-    return store.files.read(kept.sha256)
+    return profiles.document(store, kept)
 
 
 def current(store: State, device: str) -> tuple[str, Current]:

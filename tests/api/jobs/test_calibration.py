@@ -84,3 +84,18 @@ def test_two_calibrations_of_one_device_follow_each_other_though_workers_are_kil
     assert (first.finished_at or 0) <= (second.started_at or 0)
     for one in versions:
         assert profiles.read(state, one).profile_version == f"calibration-{one.number}"
+
+
+def test_a_calibration_on_a_damaged_dataset_says_which(state: State, tmp_path: Path) -> None:
+    id_ = dataset(state, tmp_path)
+    job = submitted(state, id_)
+    with state.database.read() as connection:
+        digest = datasets.find(connection, id_).data_sha256
+    state.files.path(digest).write_bytes(b"something else")
+    assert Worker(state).run_one()
+    with state.database.read() as connection:
+        found = jobs.find(connection, job.id)
+    assert found.state == "failed"
+    assert found.error is not None
+    assert found.error["type"] == "urn:iojoule:problem:stored-data-are-damaged"
+    assert id_ in found.error["detail"]

@@ -1,5 +1,6 @@
 import os
 import resource
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -43,7 +44,21 @@ def test_damage_is_noticed(files: ContentStore) -> None:
         files.read(DIGEST)
 
 
+def test_damage_is_noticed_before_a_path_is_given(files: ContentStore) -> None:
+    files.keep_bytes(CONTENT)
+    assert files.checked(DIGEST) == files.path(DIGEST)
+    files.path(DIGEST).write_bytes(CONTENT[:-1])
+    with pytest.raises(DamagedError, match=DIGEST):
+        files.checked(DIGEST)
+
+
 def test_what_is_missing_is_said(files: ContentStore) -> None:
+    with pytest.raises(DamagedError, match=DIGEST):
+        files.read(DIGEST)
+
+
+def test_a_folder_that_is_away_is_no_damage(files: ContentStore) -> None:
+    shutil.rmtree(files.path(DIGEST).parent.parent)
     with pytest.raises(UnavailableError, match="No such file"):
         files.read(DIGEST)
 
