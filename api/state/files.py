@@ -15,8 +15,8 @@ import shutil
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from iojoule.api.state.errors import DamagedError, StorageFullError, UnavailableError
 from iojoule.datasets.atomic import sync_folder
@@ -129,7 +129,7 @@ class ContentStore:
         return self.path(digest)
 
     @contextmanager
-    def _opened(self, digest: str, what: str) -> Iterator[BinaryIO]:
+    def _opened(self, digest: str, what: str) -> Iterator[BufferedReader]:
         with telling():
             try:
                 stream = self.path(digest).open("rb")
