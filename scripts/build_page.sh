@@ -12,11 +12,12 @@ say() { printf '%s\n' "$*" >&2; }
 
 sources() { find $page/src $page/package.json $page/package-lock.json $page/tsconfig.json $page/build.mjs "$@"; }
 
-# Packages first, at the versions of the lock file; nothing is run that one of them brings. Not `npm
-# ci`: it refuses a lock file without addresses that names packages of other platforms.
+# Packages first, exactly those of the lock file by their hashes; nothing is run that one of them
+# brings. The lock file names no address, so it works with any mirror (.npmrc keeps it so), and must
+# hold the packages of all platforms: `npm ci` refuses one that leaves some out.
 if [ ! -f $modules/installed.stamp ] || [ $page/package-lock.json -nt $modules/installed.stamp ]; then
     say "set-up: fetching the page's libraries"
-    npm install --no-save --prefix $page --ignore-scripts --no-audit --no-fund --loglevel=error --silent >&2
+    npm ci --prefix $page --ignore-scripts --no-audit --no-fund --loglevel=error >&2
     touch $modules/installed.stamp
 fi
 
