@@ -14,7 +14,7 @@ BIN := .venv/bin
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup core demo lab-demo test test-slow test-long test-lab test-qemu test-fresh fuzz fuzz-api bench soak lint audit format profiles figures screenshots cards serve lock clean
+.PHONY: help setup core demo lab-demo test test-slow test-long test-lab test-qemu test-fresh fuzz fuzz-api bench soak lint audit format profiles figures screenshots cards serve lock notices clean
 
 help: ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -114,6 +114,9 @@ lock: ## pin the newest versions that fit into requirements.txt (needs uv: pip i
 	uv pip compile --quiet --upgrade --universal --python-version 3.11 --fork-strategy fewest \
 		--generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
 		pyproject.toml requirements-dev.in --output-file requirements.txt
+
+notices: setup ## write NOTICES.md again: what is pinned, and under which licences
+	@$(BIN)/python scripts/notices.py
 
 clean: ## remove .venv, build products and caches
 	rm -rf .venv build dist .hypothesis .ruff_cache .import_linter_cache
