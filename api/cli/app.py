@@ -11,6 +11,7 @@ import typer
 from iojoule import __version__
 from iojoule.api.cli import (
     act,
+    backup,
     calibrate,
     console,
     datasets,
@@ -65,6 +66,8 @@ app.command()(act.undo)
 app.command()(verify.verify)
 app.command()(serve.serve)
 app.command()(serve.worker)
+app.command()(backup.backup)
+app.command()(backup.restore)
 app.add_typer(keys.app, name="key")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(datasets.app, name="datasets")

@@ -31,7 +31,7 @@ BUSY_SECONDS = 20
 """How long a writer waits for another one; each write takes milliseconds."""
 
 CONNECT_SECONDS = 5
-_MIGRATION_LOCK = 0x696F6A6F756C65
+MIGRATION_LOCK = 0x696F6A6F756C65
 """The advisory lock of PostgreSQL under which one replica at a time migrates."""
 
 
@@ -74,7 +74,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that only reads; raises as `write`."""
-        with _told(self.url), self.engine.begin() as connection:
+        with told(self.url), self.engine.begin() as connection:
             yield connection
 
     @contextmanager
@@ -85,7 +85,22 @@ class Database:
             UnavailableError: The database cannot be reached or is too busy.
             StorageFullError: There is no room.
         """
-        with _told(self.url), self.engine.execution_options(writes=True).begin() as connection:
+        with told(self.url), self.engine.execution_options(writes=True).begin() as connection:
+            yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """A transaction that only reads, and sees one moment however long it lasts.
+
+        Raises:
+            UnavailableError: The database cannot be reached or is too busy.
+        """
+        if self.is_sqlite:  # every transaction is one there
+            with self.read() as connection:
+                yield connection
+            return
+        options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+        with told(self.url), self.engine.execution_options(**options).begin() as connection:
             yield connection
 
     def migrate(self) -> None:
@@ -96,13 +111,13 @@ class Database:
             UnavailableError: It cannot be reached.
         """
         with self.read() as connection:
-            if _revision(connection) == REVISION:
+            if revision_of(connection) == REVISION:
                 return
         with self.write() as connection:
             if not self.is_sqlite:
-                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
-            if _revision(connection) != REVISION:
-                _upgrade(connection)
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
+            if revision_of(connection) != REVISION:
+                upgrade(connection)
 
     def close(self) -> None:
         """Give back all connections."""
@@ -119,14 +134,16 @@ def insert_new(connection: Connection, table: Table, **values: Any) -> bool:
     return connection.execute(row.returning(*table.primary_key)).first() is not None
 
 
-def _revision(connection: Connection) -> str | None:
+def revision_of(connection: Connection) -> str | None:
+    """The newest migration that a database has seen; None: it has no tables of ours."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
     return None if found is None else str(found)
 
 
-def _upgrade(connection: Connection) -> None:
+def upgrade(connection: Connection, revision: str = "head") -> None:
+    """Bring the tables to a revision; raises SchemaVersionError where a newer iojoule wrote it."""
     # only here: Alembic takes a while to import, and most starts have nothing to migrate
     from alembic import command
     from alembic.config import Config
@@ -137,10 +154,11 @@ def _upgrade(connection: Connection) -> None:
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     try:
-        command.upgrade(config, "head")
+        command.upgrade(config, revision)
     except CommandError:
+        found = revision_of(connection) if revision == "head" else revision
         raise SchemaVersionError(
-            f"the database is of revision {_revision(connection)}, this iojoule knows up to "
+            f"the database is of revision {found}, this iojoule knows up to "
             f"{REVISION}; upgrade iojoule, or name another database"
         ) from None
 
@@ -196,7 +214,7 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 @contextmanager
-def _told(url: URL) -> Iterator[None]:
+def told(url: URL) -> Iterator[None]:
     """Say what fails as one of our own errors."""
     try:
         yield

@@ -111,10 +111,10 @@ class ContentStore:
             DamagedError: It was changed or lost since it was kept.
             UnavailableError: It cannot be read.
         """
-        with self._opened(digest, what) as stream:
+        with self.opened(digest, what) as stream:
             content = stream.read()
         if hashlib.sha256(content).hexdigest() != digest:
-            raise _damaged(what, digest)
+            raise damaged(what, digest)
         return content
 
     def checked(self, digest: str, what: str = "a stored file") -> Path:
@@ -122,14 +122,15 @@ class ContentStore:
 
         The file is read through and not held in memory. Raises as `read`.
         """
-        with self._opened(digest, what) as stream:
+        with self.opened(digest, what) as stream:
             found = hashlib.file_digest(stream, "sha256").hexdigest()
         if found != digest:
-            raise _damaged(what, digest)
+            raise damaged(what, digest)
         return self.path(digest)
 
     @contextmanager
-    def _opened(self, digest: str, what: str) -> Iterator[BufferedReader]:
+    def opened(self, digest: str, what: str) -> Iterator[BufferedReader]:
+        """The file of a hash, whose content the caller checks; raises as `read`."""
         with telling():
             try:
                 stream = self.path(digest).open("rb")
@@ -137,7 +138,7 @@ class ContentStore:
                 # a folder that is not mounted comes back; a file missing from one that is does not
                 if not self._kept.is_dir():
                     raise
-                raise _damaged(what, digest, "is missing") from None
+                raise damaged(what, digest, "is missing") from None
             with stream:
                 yield stream
 
@@ -173,7 +174,8 @@ class ContentStore:
             yield True
 
 
-def _damaged(what: str, digest: str, how: str = "is damaged") -> DamagedError:
+def damaged(what: str, digest: str, how: str = "is damaged") -> DamagedError:
+    """What is said of a kept file that is not what was kept any more."""
     return DamagedError(
         f"{what} cannot be given: its file {digest} {how}; restore the state from a backup "
         "(`iojoule restore`)"

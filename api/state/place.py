@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from iojoule.api.state import idempotency, jobs, retention, tables
 from iojoule.api.state.database import Database
@@ -28,6 +28,9 @@ def state_folder() -> Path:
         return Path(stated)
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "iojoule"
+
+IDENTITY = "database.id"
+"""The file of a folder that says to which database its files belong."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +83,18 @@ class State:
         with telling():
             self.place.folder.chmod(0o700)
         self.database.migrate()
-        self._refuse_files_of_another()
+        self.refuse_files_of_another()
 
-    def _refuse_files_of_another(self) -> None:
-        """A sweep would delete what only the other database names."""
+    def refuse_files_of_another(self) -> None:
+        """Refuse a folder of another database: a sweep would delete what only that one names.
+
+        Raises:
+            InputError: It is one.
+            UnavailableError: Folder or database cannot be used.
+        """
         with self.database.read() as connection:
             ours = connection.scalars(select(tables.identity.c.id)).one()
-        said = self.place.folder / "database.id"
+        said = self.place.folder / IDENTITY
         with telling():
             if not said.exists():
                 write_text_atomically(said, ours)
@@ -140,15 +148,21 @@ class State:
         return len(ended)
 
     def _named(self) -> set[str]:
-        hashes = (
-            tables.jobs.c.result_sha256,
-            tables.datasets.c.data_sha256,
-            tables.datasets.c.sidecar_sha256,
-            tables.profile_versions.c.sha256,
-        )
         with self.database.read() as connection:
-            return {
-                digest
-                for column in hashes
-                for digest in connection.scalars(select(column).where(column.is_not(None)))
-            }
+            return set(named_files(connection))
+
+
+def named_files(connection: Connection) -> dict[str, str]:
+    """The hashes that rows name, each with what its file is; of several rows one is told."""
+    jobs_, datasets, versions = tables.jobs.c, tables.datasets.c, tables.profile_versions.c
+    named = (
+        ("the result of job {}", jobs_.result_sha256, (jobs_.id,)),
+        ("the data of dataset {}", datasets.data_sha256, (datasets.id,)),
+        ("the side-car of dataset {}", datasets.sidecar_sha256, (datasets.id,)),
+        ("profile version {} of {}", versions.sha256, (versions.number, versions.device)),
+    )
+    return {
+        digest: what.format(*by)
+        for what, column, names in named
+        for digest, *by in connection.execute(select(column, *names).where(column.is_not(None)))
+    }

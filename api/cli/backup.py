@@ -1,0 +1,65 @@
+"""`iojoule backup` and `iojoule restore`: all that a service keeps, in one file and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from iojoule.api.cli import console
+from iojoule.api.cli.serve import DatabaseOption, StateOption
+
+if TYPE_CHECKING:
+    from iojoule.api.state.archive import Manifest
+
+_TITLES = {
+    "backup": "backup", "created_at": "made", "database": "database", "files": "files",
+    "bytes": "bytes", "iojoule_version": "iojoule",
+}  # fmt: skip
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to make.")],
+    output: console.FormatOption = console.Format.TABLE,
+    state: StateOption = None,
+    database: DatabaseOption = None,
+) -> None:
+    """Write all that a service keeps into one file; it may run and write meanwhile."""
+    from iojoule.api.state.backup import back_up
+    from iojoule.api.state.place import Place, State
+
+    store = State(Place.of(state, database))
+    try:
+        made = back_up(store, file)
+    finally:
+        store.close()
+    console.emit_records([_record(file, made)], output, _TITLES)
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="As `iojoule backup` wrote it.")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Let go of what is kept there, for good.")
+    ] = False,
+    output: console.FormatOption = console.Format.TABLE,
+    state: StateOption = None,
+    database: DatabaseOption = None,
+) -> None:
+    """Bring back what a backup holds, all of it or nothing, while no service runs there."""
+    from iojoule.api.state.place import Place
+    from iojoule.api.state.restore import restore as bring_back
+
+    found = bring_back(Place.of(state, database), file, replace=replace)
+    console.emit_records([_record(file, found)], output, _TITLES)
+
+
+def _record(file: Path, manifest: Manifest) -> dict[str, Any]:
+    return {
+        "backup": str(file),
+        "created_at": manifest.created_at.isoformat(timespec="seconds"),
+        "database": manifest.database,
+        "files": len(manifest.files),
+        "bytes": sum(one.bytes for one in manifest.files.values()),
+        "iojoule_version": manifest.iojoule_version,
+    }
