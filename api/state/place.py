@@ -29,6 +29,7 @@ def state_folder() -> Path:
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "iojoule"
 
+
 IDENTITY = "database.id"
 """The file of a folder that says to which database its files belong."""
 
