@@ -38,6 +38,10 @@ from iojoule.datasets.vocabulary import (
 SCHEMA_VERSION = 1
 """Version of the stored form of measurements; a reader refuses anything newer."""
 
+DIGITS_MAX = 19
+"""Of a whole number that somebody writes, which keeps to 64 bits: beyond 308 digits a number is no
+float any more, and int() refuses beyond 4,300."""
+
 LARGEST = 1e30
 """No quantity of a drive or a fleet comes near it, and products of several stay finite."""
 

@@ -223,22 +223,14 @@ class PerformanceModel:
             self._apply_collecting(result, frame, points)
         return result
 
-    def write_load(
-        self,
-        frame: Frame,
-        points: Points,
-        writes_per_second: Floats,
-        log_each_ns: Floats | float = -np.inf,
-    ) -> Floats:
-        """Share of the drive's capacity for writes that is used, 0 to 1, shape (n,).
+    def write_load(self, frame: Frame, points: Points, writes_per_second: Floats) -> Floats:
+        """Share of the drive's capacity for writes that is used, 0 to 1, shape (n,)."""
+        return load(writes_per_second, self.log_least_write_ns(frame, points))
+
+    def log_least_write_ns(self, frame: Frame, points: Points) -> Floats:
+        """Log of the time that a write takes of the drive at capacity, ns, shape (n,).
 
         The capacity is that of the surface for the size, or what the power state leaves of it.
-
-        Args:
-            frame: The rows.
-            points: Their coordinates.
-            writes_per_second: Served writes.
-            log_each_ns: Log of the time that a write takes at least besides, ns.
         """
         log_least = np.empty(len(frame))
         for place, pattern in enumerate(PATTERNS):
@@ -250,8 +242,7 @@ class PerformanceModel:
             effects = self.state_effects("write", frame.power_state)
             held = effects.log_queueing_ns(0.0, frame, _deeper(points))
             log_least = np.maximum(log_least, held)
-        log_least = np.maximum(log_least, log_each_ns)
-        return np.minimum(writes_per_second * np.exp(log_least) * 1e-9, 1.0)
+        return log_least
 
     def surface(self, operation: str, pattern: str) -> LoadedSurface:
         """The surface that answers for an operation and a pattern."""
@@ -416,6 +407,11 @@ class PerformanceModel:
             result.half_width[name] = np.hypot(
                 result.half_width[name], NORMAL_90 * np.hypot(sd, tail)
             )
+
+
+def load(requests_per_second: Floats, log_least_ns: Floats) -> Floats:
+    """Share of a capacity that is used, 0 to 1, where a request takes so long of it at least."""
+    return np.minimum(requests_per_second * np.exp(log_least_ns) * 1e-9, 1.0)
 
 
 def _deeper(points: Points) -> Floats:

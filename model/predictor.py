@@ -24,7 +24,7 @@ from iojoule.model.evidence import DATASHEET, EXTRAPOLATED, INTERPOLATED, PUBLIS
 from iojoule.model.frame import SEQUENTIAL, Frame, make_frame
 from iojoule.model.mixing import mix
 from iojoule.model.operating_point import OperatingPoint, operating_point
-from iojoule.model.performance import PerformanceModel
+from iojoule.model.performance import PerformanceModel, load
 from iojoule.model.prediction import (
     DEVICE_VALUE,
     GAP_QUANTITIES,
@@ -254,7 +254,7 @@ class Predictor:
     ) -> Activity:
         fraction = frame.read_fraction
         costs = self._costs(frame, code, operating)
-        load = host_work.activity(costs, iops, None, self._gaps)
+        host_load = host_work.activity(costs, iops, None, self._gaps)
         sequential = frame.pattern == SEQUENTIAL
         commands = iops * points.commands * self._placed(frame)
         commands /= device_power.merged(
@@ -271,8 +271,8 @@ class Predictor:
         factor, factor_sd = self.power.beside_the_law(frame, points, code, x)
         return Activity(
             device_x=x,
-            load=load,
-            drawn=host_work.drawn(self.profile, load, operating),
+            load=host_load,
+            drawn=host_work.drawn(self.profile, host_load, operating),
             costs=costs,
             write_share=writes,
             collecting=collecting,
@@ -299,13 +299,13 @@ class Predictor:
         """
         if self.profile.device_power is None or not writes_per_second.any():
             return np.zeros(len(frame))
-        performance = self.performance
-        found = device_power.folding(performance.write_load(frame, points, writes_per_second))
+        least = self.performance.log_least_write_ns(frame, points)
+        found = device_power.folding(load(writes_per_second, least))
         if collecting.any():
-            rate, _ = performance.state.collecting_rate(frame)
+            rate, _ = self.performance.state.collecting_rate(frame)
             each = np.log(frame.request_bytes) - np.log(rate * 1e-9)
-            load = performance.write_load(frame, points, writes_per_second, each)
-            found = np.maximum(found, collecting * np.minimum(writes, load))
+            collects = load(writes_per_second, np.maximum(least, each))
+            found = np.maximum(found, collecting * np.minimum(writes, collects))
         return found
 
     def _own_work(self, frame: Frame, x: Floats) -> Floats:

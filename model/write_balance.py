@@ -129,6 +129,8 @@ def cleared_most(profile: DeviceProfile, frame: Frame) -> Floats:
     is what is cleared of it, v = exp(-s r) / k with r = v / w requests a second, w written bytes
     each. So x = s v / w solves x exp(x) = s / (k w).
     """
+    if (frame.read_fraction == 1.0).all():
+        return np.full(len(frame), np.inf)
     state = DeviceState(profile)
     if state.known is None:
         return np.full(len(frame), np.inf)

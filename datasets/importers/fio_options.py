@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.importers.units import DIGITS_MAX, parse_fio_size
+from iojoule.datasets.importers.units import parse_fio_size
+from iojoule.datasets.schema import DIGITS_MAX
 from iojoule.datasets.vocabulary import BYPASSING_ENGINES, Scheduler
 
 ENGINES = {

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.schema import DIGITS_MAX
 
 FIO_SIZE = "fio-size"
 """Unit of cells like 4k, 128k or 1M, as fio writes request sizes (k = 1024)."""
@@ -108,11 +109,6 @@ def units_of(dimension: Dimension) -> list[str]:
 def conversion(source: Unit, target: Unit) -> float:
     """The factor that turns a number in `source` into one in `target` (same dimension)."""
     return float(source.factor / target.factor)
-
-
-DIGITS_MAX = 19
-"""Of a whole number in fio's options, which keeps to 64 bits: beyond 308 digits a number is no
-float any more, and int() refuses beyond 4,300."""
 
 
 def parse_fio_size(text: str) -> int | None:

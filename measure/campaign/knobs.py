@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from iojoule.datasets.importers.units import DIGITS_MAX, UNITS, parse_fio_size
-from iojoule.datasets.schema import Section
+from iojoule.datasets.importers.units import UNITS, parse_fio_size
+from iojoule.datasets.schema import DIGITS_MAX, Section
 
 Value = str | bool | int | float
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.schema import DIGITS_MAX
 
 LEAST_BYTES = 512
-
-DIGITS_MAX = 19
-"""Of one number: beyond 64 bits nothing is a size."""
 
 MOST = 12
 """Sizes that are listed; rarer ones are left out."""

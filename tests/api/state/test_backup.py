@@ -15,8 +15,6 @@ from typing import Any
 
 import httpx
 import pytest
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import select
 
 from iojoule.api.http.simulations.schemas import EXAMPLE as SIMULATION
@@ -24,7 +22,7 @@ from iojoule.api.profiles import profile_of
 from iojoule.api.state import archive, backup, datasets, jobs, profiles, restore, snapshots, tables
 from iojoule.api.state.archive import MANIFEST
 from iojoule.api.state.backup import back_up
-from iojoule.api.state.database import Database
+from iojoule.api.state.database import Database, upgrade
 from iojoule.api.state.errors import (
     ConflictError,
     DamagedError,
@@ -364,13 +362,9 @@ def test_an_older_backup_is_brought_up_to_date_and_a_newer_one_refused(
     revision: str,
 ) -> None:
     database, file, target = Database(place.database), tmp_path / "old.iojoule", elsewhere()
-    config = Config()
-    config.set_main_option("script_location", "iojoule.api.state:migrations")
-    config.set_main_option("path_separator", "os")
     place.folder.mkdir()
     with database.write() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0002")
+        upgrade(connection, "0002")
         connection.exec_driver_sql(
             "INSERT INTO idempotency_keys VALUES ('POST /x', 'mine', 'hash', 'job', 1.0)"
         )

@@ -2,15 +2,13 @@ import threading
 from pathlib import Path
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import insert, inspect, select
 
 from iojoule.api.state import jobs, tables
-from iojoule.api.state.database import Database, now
+from iojoule.api.state.database import Database, now, upgrade
 from iojoule.api.state.errors import NotFoundError, StorageFullError, UnavailableError
 from iojoule.api.state.place import Place, State
 from iojoule.datasets.errors import InputError, SchemaVersionError
@@ -31,13 +29,9 @@ def test_the_newest_migration_is_the_one_that_the_code_names(root: Path) -> None
 
 def test_keys_of_requests_outlive_the_migration_that_gives_them_owners(place: Place) -> None:
     database = Database(place.database)
-    config = Config()
-    config.set_main_option("script_location", "iojoule.api.state:migrations")
-    config.set_main_option("path_separator", "os")
     place.folder.mkdir()
     with database.write() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0002")
+        upgrade(connection, "0002")
         connection.exec_driver_sql(
             "INSERT INTO idempotency_keys VALUES ('POST /x', 'mine', 'hash', 'job', 1.0)"
         )
