@@ -6,6 +6,8 @@ both read `exit_code` and `http_status` here so that one table serves both.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -80,3 +82,13 @@ class DataQualityError(InputError):
     exit_code = 8
     http_status = 422
     title = "Measurements fail a quality gate"
+
+
+@contextmanager
+def within(place: str) -> Iterator[None]:
+    """Put the fields that errors name below `place`, a dotted path into what was asked."""
+    try:
+        yield
+    except IojouleError as error:
+        field = place if error.field is None else f"{place}.{error.field}"
+        raise type(error)(error.message, field=field) from None

@@ -11,6 +11,7 @@ import typer
 from iojoule.api.cli import console
 from iojoule.api.cli.asking import ReportOption, asked_now, check_report
 from iojoule.api.cli.console import Format, FormatOption
+from iojoule.api.cli.questions import ForOption
 from iojoule.api.cli.server import ServerOption, refuse, service, sources_of
 from iojoule.api.cli.where import DaskOption, StateOption, count_bar, kept_results, workers
 
@@ -50,6 +51,7 @@ def plan(
         float | None, typer.Option(metavar="WATTS", help="Instead of the file's budgets.")
     ] = None,
     profile: ProfileFiles = None,
+    for_: ForOption = None,
     running: Annotated[
         Path | None,
         typer.Option(
@@ -68,10 +70,10 @@ def plan(
     """
     from iojoule.api.cli import fleet_table
     from iojoule.api.fleets import answer, profiles_for, read_plan
-    from iojoule.recommender.fleet.document import Budget, load_fleet
+    from iojoule.recommender.fleet.document import Budget
 
     check_report(report)
-    stated = load_fleet(fleet)
+    stated = _stated(fleet, for_)
     if budget is not None:
         stated = stated.model_copy(update={"budgets": (Budget(watts=budget),)})
     before = None if running is None else read_plan(running)
@@ -107,6 +109,7 @@ def frontier(
     least: Annotated[float | None, typer.Option(metavar="WATTS", help="Lowest budget.")] = None,
     most: Annotated[float | None, typer.Option(metavar="WATTS", help="Highest budget.")] = None,
     profile: ProfileFiles = None,
+    for_: ForOption = None,
     gap: GapOption = 0.001,
     jobs: Annotated[
         int | None,
@@ -129,12 +132,11 @@ def frontier(
     """
     from iojoule.api.cli import fleet_table
     from iojoule.api.plots.front import check_target
-    from iojoule.recommender.fleet.document import load_fleet
 
     if plot is not None:
         check_target(plot)
     check_report(report)
-    stated = load_fleet(fleet)
+    stated = _stated(fleet, for_)
     if server:
         refuse(server, profile=profile, jobs=jobs, dask=dask, state=state)
         with service(server) as client:
@@ -161,6 +163,17 @@ def frontier(
         request = _request(stated, points=points, least_watts=least, most_watts=most, gap=gap)
         now = asked_now(ctx, "/fleet/frontier", request, _sources(stated, profile, server))
         _report(frontier_report(found, now), report)
+
+
+def _stated(path: Path, interval_for: str | None) -> Fleet:
+    """The fleet of a file; the option wins over it."""
+    from iojoule.datasets.vocabulary import IntervalFor
+    from iojoule.recommender.fleet.document import load_fleet
+
+    stated = load_fleet(path)
+    if interval_for is None:
+        return stated
+    return stated.model_copy(update={"interval_for": IntervalFor(interval_for)})
 
 
 def _request(fleet: Fleet, **more: object) -> dict[str, Any]:

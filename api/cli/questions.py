@@ -12,7 +12,7 @@ from iojoule.api.cli import console
 
 if TYPE_CHECKING:
     from iojoule.datasets.profile import DeviceProfile
-    from iojoule.datasets.schema import Conditions
+    from iojoule.datasets.schema import AskedConditions
 
 DeviceOption = Annotated[
     str | None,
@@ -71,7 +71,7 @@ def stated_conditions(
     temperature: float | None,
     file: Path | None,
     interval_for: str | None = None,
-) -> Conditions:
+) -> AskedConditions:
     """The conditions of the drive that is asked about; an option wins over the file.
 
     Raises:

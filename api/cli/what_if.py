@@ -13,16 +13,24 @@ from iojoule.api.cli import console
 from iojoule.api.cli.asking import ReportOption, asked_now, asked_of, check_report
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.cli.questions import (
+    ConditionsOption,
     DeviceOption,
+    FirmwareOption,
+    ForOption,
+    GenerationOption,
     HostOption,
     ProfileOption,
+    TemperatureOption,
     assignments,
     chosen_profile,
+    stated_conditions,
 )
 from iojoule.api.cli.server import ServerOption, bar, named, refuse, service, sources_of
 from iojoule.datasets.errors import InfeasibleError
 
 if TYPE_CHECKING:
+    from iojoule.datasets.profile import DeviceProfile
+    from iojoule.datasets.schema import AskedConditions
     from iojoule.recommender.what_if.situation import Situation
     from iojoule.recommender.workload import WorkloadProfile
 
@@ -81,6 +89,11 @@ def ask(
     sla: SlaOption = None,
     price: PriceOption = None,
     drives: DrivesOption = 1,
+    firmware: FirmwareOption = None,
+    pcie_generation: GenerationOption = None,
+    temperature: TemperatureOption = None,
+    conditions: ConditionsOption = None,
+    for_: ForOption = None,
     report: ReportOption = None,
     server: ServerOption = None,
     output: FormatOption = Format.TABLE,
@@ -91,6 +104,7 @@ def ask(
     """
     check_report(report)
     said = assignments(change or [], "--change")
+    known = stated_conditions(firmware, pcie_generation, temperature, conditions, for_)
     if server:
         from iojoule.api.recommendations import stated_value
 
@@ -99,13 +113,16 @@ def ask(
         changes = {field: stated_value(text) for field, text in said.items()}
         with service(server) as client, bar("what if", 1) as show:
             watch = partial(show, 0)
-            found = client.what_if(named(device), question, changes, drives=drives, watch=watch)
+            found = client.what_if(
+                named(device), question, changes, drives=drives, conditions=known, watch=watch
+            )
             sources = sources_of(client, found.base.answer.device) if report is not None else []
     else:
         from iojoule.api.what_ifs import stated_changes, what_if
 
-        base = _base(device, profile, host, workload, job, set_, sla, price, drives)
-        question, sources = base.workload, base.profile.sources
+        question = _question(workload, job, set_, sla, price)
+        base = _base(chosen_profile(device, profile, host), question, drives, known)
+        sources = base.profile.sources
         changes = stated_changes(said)
         found = what_if(base, changes)
     if output is Format.JSON:
@@ -121,7 +138,9 @@ def ask(
         from iojoule.api.reports import what_if as reports
         from iojoule.api.reports import write_report
 
-        request = asked_of(found.base.answer.device, question, drives=drives, changes=changes)
+        request = asked_of(
+            found.base.answer.device, question, drives=drives, conditions=known, changes=changes
+        )
         write_report(reports.report(found, asked_now(ctx, "/what-if", request, sources)), report)
         console.note(f"wrote {report}")
     if not found.changed.feasible:
@@ -157,6 +176,11 @@ def sweep(
     sla: SlaOption = None,
     price: PriceOption = None,
     drives: DrivesOption = 1,
+    firmware: FirmwareOption = None,
+    pcie_generation: GenerationOption = None,
+    temperature: TemperatureOption = None,
+    conditions: ConditionsOption = None,
+    for_: ForOption = None,
     jobs: Annotated[
         int | None,
         typer.Option("--jobs", "-j", min=1, metavar="N", help="Points at a time; else by cores."),
@@ -179,7 +203,9 @@ def sweep(
     if not axis and points is None:
         raise typer.BadParameter("say --axis FIELD=VALUE,... or --points FILE.csv")
     check_report(report)
-    base = _base(device, profile, host, workload, job, set_, sla, price, drives)
+    known = stated_conditions(firmware, pcie_generation, temperature, conditions, for_)
+    question = _question(workload, job, set_, sla, price)
+    base = _base(chosen_profile(device, profile, host), question, drives, known)
     import time
 
     from iojoule.api.cli import what_if_table
@@ -212,7 +238,7 @@ def sweep(
         from iojoule.api.reports import write_report
 
         request = asked_of(
-            base.profile.device, base.workload, drives=drives, changes=changes,
+            base.profile.device, base.workload, drives=drives, conditions=known, changes=changes,
             points=[dict(point) for point in asked.points],
         )  # fmt: skip
         write_report(
@@ -233,14 +259,12 @@ def changes(output: FormatOption = Format.TABLE) -> None:
 
 
 def _base(
-    device: str | None, profile: Path | None, host: Path | None, workload: Path,
-    job: str | None, set_: list[str] | None, sla: str | None, price: str | None, drives: int,
-) -> Situation:  # fmt: skip
+    profile: DeviceProfile, question: WorkloadProfile, drives: int, conditions: AskedConditions
+) -> Situation:
     """How things are, from the options."""
-    chosen = chosen_profile(device, profile, host)
     from iojoule.recommender.what_if.situation import Situation
 
-    return Situation(chosen, _question(workload, job, set_, sla, price), drives=drives)
+    return Situation(profile, question, drives=drives, conditions=conditions)
 
 
 def _question(

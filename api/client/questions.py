@@ -82,6 +82,7 @@ class Questions:
         changes: Mapping[str, Any],
         *,
         drives: int = 1,
+        conditions: Conditions | Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
         watch: Callable[[JobStatus], object] | None = None,
     ) -> WhatIfAnswer:
@@ -95,6 +96,7 @@ class Questions:
             workload_profile: How things are.
             changes: Field -> new value; `iojoule what-if changes` lists the fields.
             drives: That share the load today.
+            conditions: Of the drive; None: nothing is known of them.
             idempotency_key: Names this request where it becomes a job; None: a new one for each
                 call.
             watch: Told of the job at each change.
@@ -103,7 +105,7 @@ class Questions:
 
         body = {
             "device": device, "workload_profile": plain(workload_profile), "changes": changes,
-            "drives": drives,
+            "drives": drives, "conditions": plain(conditions or {}),
         }  # fmt: skip
         headers = named(idempotency_key)
         answer = self._connection.ask("POST", "/what-if", body=body, headers=headers)

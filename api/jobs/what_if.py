@@ -11,10 +11,9 @@ from iojoule.api.state import profiles
 from iojoule.api.state.place import State
 from iojoule.api.what_ifs import what_if
 from iojoule.datasets.catalogue import load_catalogue
-from iojoule.datasets.errors import IojouleError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.recommender.what_if.changes import changed
-from iojoule.recommender.what_if.situation import ProfileOf, Situation
+from iojoule.recommender.what_if.situation import ProfileOf
 from iojoule.sim.engines.bounded import BoundedEngine
 from iojoule.sim.engines.embedded import EmbeddedEngine
 from iojoule.sim.rebuilding import Simulating, base_drive, changed_drive
@@ -23,22 +22,13 @@ _ENGINE = EmbeddedEngine()
 """One for all jobs, so that what one of them simulated another one need not."""
 
 
-def situation(request: WhatIfRequest, named: ProfileOf) -> Situation:
-    """How things are; raises UnknownDeviceError or NoProfileError."""
-    try:
-        profile = named(request.device)
-    except IojouleError as error:
-        raise type(error)(error.message, field="device") from None
-    return Situation(profile, request.workload_profile, drives=request.drives)
-
-
 def refuse_impossible(request: WhatIfRequest, named: ProfileOf) -> None:
     """Return where the changed drive can be built.
 
     Raises:
         IojouleError: It cannot; names the change.
     """
-    base = situation(request, named)
+    base = request.situation(named)
     with of_change(request):
         other = changed(base, request.changes, named)
         refuse_flows(name for name, _ in other.geometry)
@@ -58,7 +48,7 @@ def run(running: Running) -> Outcome:
         running.watched.go_on()
 
     simulating = Simulating(BoundedEngine(_ENGINE, LIMITS, stop.is_set), watch)
-    found = what_if(situation(request, named), request.changes, named, simulating)
+    found = what_if(request.situation(named), request.changes, named, simulating)
     return Outcome(found.model_dump_json().encode())
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from iojoule.datasets.errors import InputError, IojouleError
-from iojoule.datasets.schema import number
+from iojoule.datasets.errors import InputError, IojouleError, within
+from iojoule.datasets.schema import AskedConditions, number
 from iojoule.recommender.workload import WorkloadProfile
 from iojoule.sim.presets import preset_path
+
+if TYPE_CHECKING:
+    from iojoule.recommender.what_if.situation import ProfileOf, Situation
 
 
 class WhatIfRequest(BaseModel):
@@ -21,6 +24,7 @@ class WhatIfRequest(BaseModel):
 
     device: str = Field(description="Id, model or alias of a drive with a profile.")
     workload_profile: WorkloadProfile
+    conditions: AskedConditions = AskedConditions()
     drives: Annotated[
         int, Field(ge=1, le=100_000, description="That share the load evenly."), number
     ] = 1
@@ -31,6 +35,24 @@ class WhatIfRequest(BaseModel):
         "cap, or a field of the workload profile; preset, a drive of `/simulations` that stands "
         "for this one, and geometry.* of that one, which is simulated.",
     )
+
+    def situation(self, named: ProfileOf) -> Situation:
+        """How things are.
+
+        Raises:
+            IojouleError: Nothing can be predicted for the drive, or it cannot be under the
+                conditions; names the field.
+        """
+        from iojoule.model.validity import refuse_impossible
+        from iojoule.recommender.what_if.situation import Situation
+
+        with within("device"):
+            profile = named(self.device)
+        with within("conditions"):
+            refuse_impossible(profile, self.conditions)
+        return Situation(
+            profile, self.workload_profile, drives=self.drives, conditions=self.conditions
+        )
 
     def simulated(self) -> bool:
         """Whether a change needs the simulator.

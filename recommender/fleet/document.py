@@ -21,6 +21,7 @@ from iojoule.datasets.schema import (
     validation_error,
 )
 from iojoule.datasets.toml_text import toml_of
+from iojoule.datasets.vocabulary import IntervalFor
 from iojoule.recommender.factors import Factors
 from iojoule.recommender.sla import MINIMA, Confidence
 from iojoule.recommender.workload import Scope, WorkloadProfile, load_workload, read_text
@@ -146,6 +147,8 @@ class Fleet(Section):
             their hosts' CPUs. What a host draws without work belongs to `base_watts`.
         power_correlation: Correlation between the fluctuations of any two drives' power where it
             was measured; None assumes that all peak together.
+        interval_for: What the bounds are about: the drives and hosts that were measured, others of
+            the model, or another model; None: what each profile says.
         period_seconds: Length of the last budget's period, and of a plan without budgets.
         factors: What a kWh costs and emits, and each of the drives.
     """
@@ -159,6 +162,7 @@ class Fleet(Section):
     confidence: Confidence = 0.9
     scope: Literal[Scope.DEVICE, Scope.DEVICE_CPU] = Scope.DEVICE_CPU
     power_correlation: Fraction | None = None
+    interval_for: IntervalFor | None = None
     period_seconds: Positive = 3600.0
     factors: Factors = Factors()
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from iojoule.datasets.errors import InfeasibleError, InputError
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.datasets.schema import YEAR_SECONDS
+from iojoule.datasets.schema import YEAR_SECONDS, AskedConditions
 from iojoule.model import idle_gaps
 from iojoule.model.prior.host import host_standing
+from iojoule.model.validity import under
 from iojoule.model.with_host import on_host_of
 from iojoule.recommender.fleet import notes
 from iojoule.recommender.fleet.costs import costs_of
@@ -81,8 +82,11 @@ class Planner:
         self.fleet = fleet
         devices = list(dict.fromkeys(group.device for group in fleet.drives))
         host = host_of([profiles[name] for name in devices])
+        asked = AskedConditions(interval_for=fleet.interval_for)
         self.models = {
-            name: DriveModel(on_host_of(profiles[name], host), fleet.confidence, fleet.scope)
+            name: DriveModel(
+                under(on_host_of(profiles[name], host), asked), fleet.confidence, fleet.scope
+            )
             for name in sorted(devices)
         }
         rests = {name: (model.rest(), model.standby()) for name, model in self.models.items()}

@@ -138,7 +138,10 @@ class Answerer:
     def recommender(self, situation: Situation) -> Recommender:
         """The recommender of a situation's drive, built when first asked."""
         asked = asked_of(situation.workload, situation.profile) if situation.geometry else None
-        key = (id(situation.profile), situation.preset, repr(situation.geometry), asked)
+        key = (
+            id(situation.profile), situation.preset, repr(situation.geometry), asked,
+            situation.conditions,
+        )  # fmt: skip
         if key not in self._recommenders:
             profile = situation.profile
             if asked is not None:
@@ -146,7 +149,8 @@ class Answerer:
                     profile, situation.preset, situation.geometry, asked, self._simulating
                 )
             # with the profile kept, its id stands for it
-            self._recommenders[key] = situation.profile, Recommender.under(profile)
+            built = Recommender.under(profile, situation.conditions)
+            self._recommenders[key] = situation.profile, built
         return self._recommenders[key][1]
 
     def serving(

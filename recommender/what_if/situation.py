@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.datasets.schema import Positive, Section
+from iojoule.datasets.schema import AskedConditions, Positive, Section
 from iojoule.recommender.workload import Scope, WorkloadProfile
 
 HOUR_SECONDS = 3600.0
@@ -39,6 +39,7 @@ class Situation:
             the preset of the drive's own name.
         geometry: Fields of the simulated drive that are set otherwise, with their values.
         cap: A power cap for a while.
+        conditions: Of the drive, and what the intervals are about.
     """
 
     profile: DeviceProfile
@@ -47,6 +48,7 @@ class Situation:
     preset: str | None = None
     geometry: tuple[tuple[str, Any], ...] = ()
     cap: PowerCap | None = None
+    conditions: AskedConditions = field(default_factory=AskedConditions)
 
 
 ProfileOf = Callable[[str], DeviceProfile]

@@ -57,12 +57,13 @@ class Sweep:
         return cls(base, points, tuple(axis.field for axis in axes))
 
     def fingerprint(self) -> str:
-        """The same for the same question: drive, workload, points."""
+        """The same for the same question: drive and its conditions, workload, points."""
         base = self.base
         told = {
             "profile": base.profile.model_dump(mode="json"),
             "workload": base.workload.model_dump(mode="json"),
             "surroundings": [base.drives, base.preset, repr(base.geometry), repr(base.cap)],
+            "conditions": base.conditions.model_dump(mode="json"),
             "points": [dict(point) for point in self.points],
         }
         return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()

@@ -131,5 +131,6 @@ def _metadata(sweep: Sweep, answered: int) -> dict[bytes | str, bytes | str]:
         "profile_version": base.profile.profile_version,
         "workload": base.workload.model_dump_json(exclude_unset=True),
         "drives": str(base.drives),
+        "conditions": base.conditions.model_dump_json(exclude_none=True),
     }
     return {f"{_PREFIX}{name}": value for name, value in told.items()}

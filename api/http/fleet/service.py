@@ -14,9 +14,8 @@ from iojoule.api.http.fleet.schemas import (
     FrontierRequest,
     PlanRequest,
 )
-from iojoule.api.http.places import within
 from iojoule.api.http.predictors import ServedProfiles
-from iojoule.datasets.errors import InputError
+from iojoule.datasets.errors import InputError, within
 from iojoule.recommender.fleet.document import Fleet
 
 if TYPE_CHECKING:

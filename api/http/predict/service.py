@@ -6,11 +6,10 @@ import re
 from typing import Any
 
 from iojoule.api.http import figures
-from iojoule.api.http.places import within
 from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.predictions import ask
 from iojoule.api.questions import FIELDS
-from iojoule.datasets.errors import InputError
+from iojoule.datasets.errors import InputError, within
 
 _ROW = re.compile(r"configurations\[(\d+)\]: ")
 

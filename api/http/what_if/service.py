@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from iojoule.api.http.places import within
 from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.http.stored import Named
 from iojoule.api.http.what_if.schemas import WhatIfAnswer, WhatIfRequest
@@ -11,7 +10,6 @@ from iojoule.api.state import jobs
 from iojoule.api.state.jobs import Job
 from iojoule.api.state.place import State
 from iojoule.api.what_ifs import what_if
-from iojoule.recommender.what_if.situation import Situation
 
 
 def simulated(request: WhatIfRequest) -> bool:
@@ -27,10 +25,7 @@ def ask(profiles: ServedProfiles, request: WhatIfRequest) -> WhatIfAnswer:
         UnknownDeviceError, NoProfileError: Nothing can be predicted for a drive.
         InputError: A change is not what it must be.
     """
-    with within("device"):
-        profile = profiles.profile_of(request.device)
-    base = Situation(profile, request.workload_profile, drives=request.drives)
-    return what_if(base, request.changes, profiles.profile_of)
+    return what_if(request.situation(profiles.profile_of), request.changes, profiles.profile_of)
 
 
 def submit(store: State, profiles: ServedProfiles, request: WhatIfRequest, named: Named) -> Job:

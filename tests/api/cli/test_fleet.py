@@ -75,3 +75,14 @@ def test_a_file_for_no_drive_of_the_fleet_is_named(iojoule) -> None:
     done = iojoule("fleet", "plan", str(EXAMPLE), "--profile", str(other))
     assert done.code == 3
     assert "no drives of the fleet are" in done.err
+
+
+def test_what_the_bounds_are_about_is_an_option_of_the_command(iojoule) -> None:
+    bounds = []
+    for about in ("same-host", "another-host"):
+        done = iojoule(
+            "fleet", "plan", str(EXAMPLE), "--budget", "6000", "--for", about, "-o", "json"
+        )
+        assert done.code == 0, done.err
+        bounds.append(json.loads(done.out)["plans"][0]["bound_watts"])
+    assert bounds[0] < bounds[1]

@@ -141,3 +141,11 @@ def test_one_key_gives_one_job(service: httpx.Client) -> None:
     assert first["id"] == again["id"]
     problem(service.post("/what-if", json=READS | {"changes": {"geometry.channels": 2}},
                          headers=key), 422)  # fmt: skip
+
+
+def test_conditions_that_the_drive_cannot_be_under_are_named(service: httpx.Client) -> None:
+    body = {**EXAMPLE, "conditions": {"pcie_generation": 9}}
+    told = problem(service.post("/what-if", json=body), 422)
+    assert told["field"] == "/conditions/pcie_generation"
+    simulated = {**body, "changes": {"geometry.channels": 4}}
+    assert service.post("/what-if", json=simulated).status_code == 422

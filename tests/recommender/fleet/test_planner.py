@@ -265,3 +265,14 @@ def test_drives_of_different_models_stand_on_one_host(profile: DeviceProfile) ->
     assert host_of([other, profile]) is profile
     laws = {name: model.profile.host_power for name, model in planner.models.items()}
     assert laws["other"] == laws[DEVICE] == profile.host_power
+
+
+def test_bounds_for_another_host_are_wider_than_for_the_measured_one(
+    profile: DeviceProfile,
+) -> None:
+    bounds = [
+        plan(stated(interval_for=about), profile, gap=0.0001).bound_watts
+        for about in ("same-host", "another-host", "another-drive")
+    ]
+    assert bounds[0] < bounds[1] < bounds[2]
+    assert plan(stated(), profile, gap=0.0001).bound_watts == pytest.approx(bounds[1])

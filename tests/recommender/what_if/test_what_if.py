@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.schema import AskedConditions
+from iojoule.datasets.vocabulary import IntervalFor
 from iojoule.recommender.what_if.answering import Answerer
 from iojoule.recommender.what_if.changes import KINDS, changed, kind_of
 from iojoule.recommender.what_if.outcome import Difference, Outcome, Totals
@@ -150,3 +153,28 @@ def test_growth_of_what_runs_as_fast_as_possible_is_refused(situation: Situation
     )
     with pytest.raises(InputError, match="as fast as possible"):
         Answerer(fast, lambda named: situation.profile).ask({"growth": 2})
+
+
+def test_what_the_intervals_are_about_decides_their_width(situation: Situation) -> None:
+    widths = []
+    for about in IntervalFor:
+        asked = replace(situation, conditions=AskedConditions(interval_for=about))
+        totals = Answerer(asked, _no_drive).ask({"growth": 0.2}).changed.totals
+        assert totals is not None
+        assert totals.power_watts is not None
+        widths.append(totals.power_watts.high - totals.power_watts.low)
+    assert widths == sorted(widths)
+    assert widths[0] < widths[1]
+
+
+def test_another_drive_has_other_firmware_on_the_same_host(situation: Situation) -> None:
+    stated = AskedConditions(
+        firmware="FW1", pcie_lanes=2, host_id="here", interval_for=IntervalFor.SAME_HOST
+    )
+    asked = replace(situation, conditions=stated)
+    other = changed(asked, {"drive": "another"}, lambda _: situation.profile)
+    assert other.conditions == AskedConditions(host_id="here", interval_for=IntervalFor.SAME_HOST)
+
+
+def _no_drive(named: str) -> Any:
+    raise AssertionError(named)
