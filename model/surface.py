@@ -62,6 +62,9 @@ class Points:
 class Knots:
     """The curve's parameters at knots of log2 command bytes (shape: knots).
 
+    Several curves at once have a leading axis: (curves, knots), and (curves, 1) of what is one
+    number here; what is evaluated then has it too.
+
     Attributes:
         log2_bytes: Positions, increasing.
         log_unloaded_ns: log of the drive's own unloaded latency.
@@ -76,9 +79,9 @@ class Knots:
     log_unloaded_ns: Floats
     log_capacity_per_ns: Floats
     log_sharpness: Floats
-    transfer_bytes_per_ns: float
+    transfer_bytes_per_ns: float | Floats
     access_unit_log2: float
-    host_sharpness: float
+    host_sharpness: float | Floats
 
     @classmethod
     def of(cls, surface: Surface, host_sharpness: float) -> Knots:
@@ -148,12 +151,12 @@ def device_latency(
     log2_bytes = whole_units(log2_bytes, knots.access_unit_log2)
     x = knots.log2_bytes
     beyond = np.maximum(log2_bytes - x[-1], 0.0)
-    unloaded = np.exp(np.interp(log2_bytes, x, knots.log_unloaded_ns))
-    unloaded += (np.exp2(log2_bytes) - np.exp2(np.clip(log2_bytes, x[0], x[-1]))) * (
+    unloaded = np.exp(_between(log2_bytes, x, knots.log_unloaded_ns))
+    unloaded = unloaded + (np.exp2(log2_bytes) - np.exp2(np.clip(log2_bytes, x[0], x[-1]))) * (
         (beyond > 0) / knots.transfer_bytes_per_ns
     )
     capacity = log_capacity_per_ns(knots, log2_bytes)
-    sharpness = np.exp(np.interp(log2_bytes, x, knots.log_sharpness))
+    sharpness = np.exp(_between(log2_bytes, x, knots.log_sharpness))
     log_unloaded = np.log(unloaded + added_latency_ns)
     if session is not None:
         log_unloaded = log_unloaded + session[0]
@@ -167,7 +170,20 @@ def log_capacity_per_ns(knots: Knots, log2_bytes: Floats) -> Floats:
     log2_bytes = np.maximum(log2_bytes, knots.access_unit_log2)
     x = knots.log2_bytes
     beyond = np.maximum(log2_bytes - x[-1], 0.0) * np.log(2.0)
-    return np.asarray(np.interp(log2_bytes, x, knots.log_capacity_per_ns) - beyond)
+    return np.asarray(_between(log2_bytes, x, knots.log_capacity_per_ns) - beyond)
+
+
+def _between(at: Floats, x: Floats, values: Floats) -> Floats:
+    """`np.interp`, with the same digits along the last axis of values of any shape (..., knots)."""
+    if values.ndim == 1:
+        return np.asarray(np.interp(at, x, values))
+    if len(x) == 1:
+        return np.broadcast_to(values, (*values.shape[:-1], len(at)))
+    below = np.clip(np.searchsorted(x, at, side="right") - 1, 0, len(x) - 2)
+    slope = np.diff(values)[..., below] / np.diff(x)[below]
+    inside = slope * (at - x[below]) + values[..., below]
+    upper = np.where(at >= x[-1], values[..., -1:], inside)
+    return np.where(at <= x[0], values[..., :1], upper)
 
 
 def evaluate_curve(knots: Knots, points: Points, session: Floats | None = None) -> CurveTerms:

@@ -53,13 +53,12 @@ class PathPrior:
 
 def physical_unloaded(physical: Floats, size: Floats) -> Floats:
     """log(a + bytes / b), ns."""
-    return np.asarray(np.log(np.exp(physical[0]) + size / np.exp(physical[1])))
+    return np.asarray(np.log(np.exp(physical[..., 0:1]) + size / np.exp(physical[..., 1:2])))
 
 
 def physical_capacity(physical: Floats, size: Floats) -> Floats:
     """Log min(Imax, B / bytes), smooth, commands per ns."""
-    ceiling = np.full_like(size, -physical[2])
-    return -log_smooth_max(ceiling, np.log(size) - physical[3], 4.0)
+    return -log_smooth_max(-physical[..., 2:3], np.log(size) - physical[..., 3:4], 4.0)
 
 
 class Layout:
@@ -112,16 +111,16 @@ class Layout:
         self.start: Floats = np.concatenate(list(parts.values()))
 
     def part(self, vector: Floats, name: str) -> Floats:
-        """One named part of the vector."""
-        return vector[self.slices[name]]
+        """One named part of a vector, or of each of several, (..., parameters)."""
+        return vector[..., self.slices[name]]
 
     def penalties(self, vector: Floats) -> Floats:
-        """Distance from the priors, in standard deviations."""
+        """Distance of vectors, (..., parameters), from the priors, in standard deviations."""
         priors = self.priors
         physical = self.part(vector, "physical")
         unloaded = self.part(vector, "unloaded") - physical_unloaded(physical, self.size)
         capacity = self.part(vector, "capacity") - physical_capacity(physical, self.size)
-        sharpness = self.part(vector, "sharpness") - self.part(vector, "log_k")[0]
+        sharpness = self.part(vector, "sharpness") - self.part(vector, "log_k")[..., 0:1]
         moved = vector - self.start
         k_sd = np.array([priors.sharpness_sd, priors.host_sharpness_sd])
         return np.concatenate(
@@ -138,5 +137,6 @@ class Layout:
                 self.part(moved, "wakeup") / self.path_sd,
                 self.part(moved, "scheduler") / 0.6,
                 self.part(moved, "session") / self.session_sd,
-            ]
+            ],
+            axis=-1,
         )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from iojoule.datasets.profile import Tail
 from iojoule.model.curve import split_commands
 from iojoule.model.fitting.knots import knot_positions, with_ends
 from iojoule.model.fitting.parameters import Layout, PathKey, PathPrior, Priors
-from iojoule.model.fitting.polish import polish
+from iojoule.model.fitting.polish import jacobian, polish
 from iojoule.model.fitting.residual import PathGrid, SessionRows, path_grids
 from iojoule.model.fitting.rows import PERCENTILES, Rows, sample, stands_apart
 from iojoule.model.fitting.tails import fit_tail
@@ -181,16 +182,20 @@ def _wakeup_share(rows: Rows) -> Floats:
 
 
 def _with_host(points: Points, wakeup_share: Floats, cost: Floats, extra: Floats) -> Points:
-    """Add the host's costs: `cost` (n, 3) by path, `extra` (n, 2) by scheduler."""
+    """Add the host's costs: `cost` (..., n, 3) by path, `extra` (..., n, 2) by scheduler."""
     return replace(
         points,
-        added_latency_ns=cost[:, 0] + extra[:, 0],
-        core_ns=cost[:, 1] + cost[:, 2] * wakeup_share + extra[:, 1],
+        added_latency_ns=cost[..., 0] + extra[..., 0],
+        core_ns=cost[..., 1] + cost[..., 2] * wakeup_share + extra[..., 1],
     )
 
 
 class _Problem:
-    """The least-squares problem of one set of rows."""
+    """The least-squares problem of one set of rows.
+
+    What depends on the vector of parameters takes several at once, (..., parameters): a Jacobian by
+    differences asks for many, and one call for all costs little more than for one.
+    """
 
     def __init__(self, rows: Rows, settings: Settings, *, span: bool) -> None:
         self.rows, self.settings = rows, settings
@@ -222,35 +227,44 @@ class _Problem:
         self.log_busy_ns = np.log(rows.cpu_cores[self.busy] / rows.iops[self.busy] * 1e9)
 
     def costs(self, vector: Floats) -> tuple[Floats, Floats, Floats]:
-        """Costs by path (p, 3) and scheduler (s + 1, 2, none last), shifts (3, sessions)."""
-        part = self.layout.part
-        cost = np.exp(np.stack([part(vector, n) for n in ("added", "core", "wakeup")], axis=1))
-        extra = np.vstack([np.exp(part(vector, "scheduler").reshape(-1, 2)), np.zeros((1, 2))])
-        return cost, extra, part(vector, "session").reshape(3, -1)
+        """Costs by path (..., p, 3) and scheduler (..., s + 1, 2, none last), shifts of sessions.
+
+        The shifts have the shape (3, ..., sessions).
+        """
+        part, several = self.layout.part, vector.shape[:-1]
+        cost = np.exp(np.stack([part(vector, n) for n in ("added", "core", "wakeup")], axis=-1))
+        extra = np.exp(part(vector, "scheduler").reshape(*several, -1, 2))
+        extra = np.concatenate([extra, np.zeros((*several, 1, 2))], axis=-2)
+        session = part(vector, "session").reshape(*several, 3, -1)
+        return cost, extra, np.moveaxis(session, -2, 0)
 
     def curve_knots(self, vector: Floats) -> Knots:
-        """The curve's parameters."""
+        """The curve's parameters, or those of several curves."""
         part, physical = self.layout.part, self.layout.part(vector, "physical")
+        second = 1 if vector.ndim == 1 else slice(1, 2)
         return Knots(
             self.knots,
             part(vector, "unloaded"),
             part(vector, "capacity"),
             part(vector, "sharpness"),
-            float(np.exp(physical[1])),
+            np.exp(physical[..., second]),
             float(np.log2(self.settings.priors.access_unit_bytes)),
-            float(np.exp(np.clip(part(vector, "log_k")[1], 0.0, 4.0))),
+            np.exp(np.clip(part(vector, "log_k")[..., second], 0.0, 4.0)),
         )
 
     def loss(self, vector: Floats) -> Floats:
         """Misfit of latency and core time, and the priors, in standard deviations."""
         cost, extra, session = self.costs(vector)
         points = _with_host(
-            self.points, self.wakeup_share, cost[self.path_index], extra[self.scheduler_index]
+            self.points,
+            self.wakeup_share,
+            cost[..., self.path_index, :],
+            extra[..., self.scheduler_index, :],
         )
-        terms = evaluate_curve(self.curve_knots(vector), points, session[:, self.session_index])
+        terms = evaluate_curve(self.curve_knots(vector), points, session[..., self.session_index])
         misfit = (terms.log_latency - self.log_latency) / self.rows.relative_sd
-        core = (np.log(points.core_ns[self.busy]) - self.log_busy_ns) / BUSY_SD
-        return np.concatenate([misfit, core, self.layout.penalties(vector)])
+        core = (np.log(points.core_ns[..., self.busy]) - self.log_busy_ns) / BUSY_SD
+        return np.concatenate([misfit, core, self.layout.penalties(vector)], axis=-1)
 
     def solve(self, start: Floats | None, *, exact: bool = True) -> FittedSurface:
         """Find the solution; from `start`, where it fits, with a looser tolerance.
@@ -261,6 +275,7 @@ class _Problem:
         solution = least_squares(
             self.loss,
             start if warm and start is not None else self.layout.start,
+            jac=partial(jacobian, self.loss),
             loss="soft_l1",
             f_scale=F_SCALE,
             x_scale="jac",

@@ -37,7 +37,8 @@ def polish(loss: Callable[[Floats], Floats], vector: Floats, f_scale: float) -> 
     digits around an optimum. What does not converge, or ends higher, is returned as it came.
 
     Args:
-        loss: Residuals of a parameter vector, in standard deviations.
+        loss: Residuals of parameter vectors, in standard deviations: from (..., parameters) to
+            (..., residuals).
         vector: Where a solver stopped.
         f_scale: Residual at which squares become lines, as in `scipy.optimize.least_squares`.
     """
@@ -64,25 +65,30 @@ def polish(loss: Callable[[Floats], Floats], vector: Floats, f_scale: float) -> 
 def _gauss_newton_step(
     loss: Callable[[Floats], Floats], at: Floats, f_scale: float
 ) -> Floats | None:
-    residual, jacobian = loss(at), _jacobian(loss, at)
-    if not (np.isfinite(residual).all() and np.isfinite(jacobian).all()):
+    residual, slopes = loss(at), jacobian(loss, at)
+    if not (np.isfinite(residual).all() and np.isfinite(slopes).all()):
         return None
     weight = 1.0 / np.sqrt(1.0 + (residual / f_scale) ** 2)  # derivative of soft L1
-    weighted = jacobian * weight[:, None]
-    step = np.linalg.lstsq(weighted.T @ jacobian, -weighted.T @ residual, rcond=None)[0]
+    weighted = slopes * weight[:, None]
+    step = np.linalg.lstsq(weighted.T @ slopes, -weighted.T @ residual, rcond=None)[0]
     return np.asarray(step, dtype=np.float64)
 
 
-def _jacobian(loss: Callable[[Floats], Floats], at: Floats) -> Floats:
-    """Central differences, whose error is the square of that of one-sided ones."""
-    width = np.cbrt(np.finfo(float).eps) * np.maximum(1.0, np.abs(at))
-    columns = []
-    for index, half in enumerate(width):
-        above, below = at.copy(), at.copy()
-        above[index] += half
-        below[index] -= half
-        columns.append((loss(above) - loss(below)) / (above[index] - below[index]))
-    return np.stack(columns, axis=1)
+def jacobian(loss: Callable[[Floats], Floats], at: Floats) -> Floats:
+    """Central differences, whose error is the square of that of one-sided ones.
+
+    Args:
+        loss: As in `polish`; asked for all vectors at once.
+        at: The parameters, shape (p,).
+
+    Returns:
+        Shape (residuals, p).
+    """
+    width = np.diag(np.cbrt(np.finfo(float).eps) * np.maximum(1.0, np.abs(at)))
+    above, below = at + width, at - width
+    apart = np.diagonal(above) - np.diagonal(below)
+    # in a row of memory each, as the solver's products of matrices want them
+    return np.ascontiguousarray(((loss(above) - loss(below)) / apart[:, None]).T)
 
 
 def _cost(loss: Callable[[Floats], Floats], at: Floats, f_scale: float) -> float:

@@ -14,7 +14,8 @@ Y[7] += 4.0  # an outlier far beyond f_scale
 
 def decay(vector: Floats) -> Floats:
     """Residuals of amplitude x exp(-rate x), in standard deviations of 0.05."""
-    return np.asarray((vector[0] * np.exp(-vector[1] * X) - Y) / 0.05)
+    amplitude, rate = vector[..., 0:1], vector[..., 1:2]
+    return np.asarray((amplitude * np.exp(-rate * X) - Y) / 0.05)
 
 
 def gradient(vector: Floats) -> Floats:

@@ -1,13 +1,14 @@
 """Tables, hulls and sums of energy against independent computations."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.interpolate import RegularGridInterpolator
 
 from iojoule.datasets.profile import Hull, ResidualTable, load_shipped_profile
 from iojoule.model import device_power, host_power, host_work
-from iojoule.model.surface import Points, TableLookup, hull_distance
+from iojoule.model.surface import Knots, Points, TableLookup, evaluate_curve, hull_distance
 
 
 def points(depth: list[float], jobs: list[float], size: list[float]) -> Points:
@@ -67,3 +68,27 @@ def test_idle_host_draws_its_idle_power() -> None:
     zero = np.zeros(1)
     value, _ = host_power.watts(power, host_work.load_of(zero, zero, zero))
     np.testing.assert_allclose(value, power.parameters[0].value)
+
+
+@pytest.mark.parametrize("sizes", [1, 2, 5])
+def test_each_of_many_curves_is_to_the_bit_what_it_is_alone(sizes: int) -> None:
+    rng = np.random.default_rng(7)
+    x = np.sort(rng.uniform(11.0, 20.0, sizes))
+    unloaded, capacity, sharpness = rng.normal(size=(3, 40, sizes)) * 0.3
+    transfer, host = np.exp(rng.normal(size=(2, 40, 1)))
+    many = Knots(x, 11.0 + unloaded, capacity - 9.0, sharpness, transfer, 12.0, 1.0 + host)
+    where = np.concatenate([x, rng.uniform(9.0, 22.0, 30)])
+    zero = np.zeros(len(where))
+    at = Points(
+        rng.uniform(0, 6, len(where)), zero + 1, where, where, zero, zero, zero, zero + 1, zero + 1
+    )
+    session = rng.normal(size=(3, 40, len(where))) * 0.1
+    together = evaluate_curve(many, at, session)
+    for one in range(40):
+        alone = Knots(
+            x, many.log_unloaded_ns[one], many.log_capacity_per_ns[one], many.log_sharpness[one],
+            float(transfer[one, 0]), 12.0, float(1.0 + host[one, 0]),
+        )  # fmt: skip
+        expected = evaluate_curve(alone, at, session[:, one])
+        np.testing.assert_array_equal(together.log_latency[one], expected.log_latency)
+        np.testing.assert_array_equal(together.log_load[one], expected.log_load)
