@@ -8,6 +8,7 @@ from iojoule.api.model_card.errors import errors_section, residuals_section
 from iojoule.api.model_card.findings import FindingsSummary, findings_section
 from iojoule.api.model_card.host import host_section
 from iojoule.api.model_card.performance import curves_section, states_section
+from iojoule.api.model_card.points import points_section
 from iojoule.api.model_card.power import idle_section, power_section, writes_section
 from iojoule.api.words.quantities import size
 from iojoule.datasets.profile import DeviceProfile
@@ -49,6 +50,7 @@ def build_card(profile: DeviceProfile, findings: FindingsSummary | None = None) 
         writes_section(profile),
         host_section(profile),
         _making(profile),
+        points_section(profile),
     ]
     return Document(
         "Model card", profile.device, profile.model_name, _lead(profile), tuple(sections)

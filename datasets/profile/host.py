@@ -133,11 +133,22 @@ POWER_PARAMETERS = {
 """Parameters of CPU power and their units (`model.host_power`)."""
 
 
+class HostPoint(Section):
+    """A CPU power that the law was fitted on, and what the law answers there, W."""
+
+    busy_cores: float
+    serving_cores: float
+    wakeups_per_second: float
+    watts: float
+    answered_watts: float
+    source: str
+
+
 class HostPower(Section):
     """Watts of the CPU packages (and of DRAM where `scope` says so and `dram` is None).
 
     Parameters by the names of `POWER_PARAMETERS`, idle power first; watts and joules that are left
-    out are zero, and a gap has its usual value.
+    out are zero, and a gap has its usual value. `points` are those it was fitted on.
     """
 
     host_id: str
@@ -147,6 +158,7 @@ class HostPower(Section):
     cpu_cores: int
     relative_sd: Annotated[float, Field(ge=0)] = 0.0
     dram: DramPower | None = None
+    points: list[HostPoint] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _known(self) -> Self:

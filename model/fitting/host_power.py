@@ -15,6 +15,7 @@ from iojoule.datasets.profile import (
     DramPower,
     HostOperation,
     HostPerformance,
+    HostPoint,
     HostPower,
     IdleState,
     NumaCost,
@@ -198,7 +199,8 @@ def fit_host_power(
             the law has no such term.
         operation: What is expected of the settings; None: they must not vary.
     """
-    fit = _LawFit(recipe, operation).solve()
+    law = _LawFit(recipe, operation)
+    fit = law.solve()
     measured = [one for one in recipe.anchors if one.evidence is Evidence.MEASURED]
     evidence = Evidence.MEASURED if measured else Evidence.PUBLISHED
     if measured:
@@ -227,6 +229,17 @@ def fit_host_power(
         cpu_cores=recipe.cpu_cores,
         relative_sd=rounded(fit.misfit)[0] if recipe.anchors else 0.0,
         dram=_dram(recipe),
+        points=[
+            HostPoint(
+                busy_cores=rounded(anchor.busy_cores)[0],
+                serving_cores=rounded(anchor.serving_cores)[0],
+                wakeups_per_second=rounded(anchor.wakeups_per_second)[0],
+                watts=anchor.watts,
+                answered_watts=rounded(answered)[0],
+                source=anchor.source,
+            )
+            for anchor, answered in zip(recipe.anchors, law.predict(fit.values), strict=True)
+        ],
     )
     return power, fit.operation(operation, (evidence, source))
 

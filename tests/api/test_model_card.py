@@ -33,6 +33,7 @@ SECTIONS = [
     "What written bytes do",
     "The host",
     "How it was made",
+    "Every fitted point",
 ]
 
 
@@ -114,6 +115,22 @@ def test_the_law_and_its_points_are_the_profiles(fitted: DeviceProfile) -> None:
     residuals = {row[0]: row for row in cells(card, "Residuals")}
     assert residuals["drive's power"][1] == "35"
     assert residuals["mean latency, random reads"][2] == "35"
+
+
+def test_every_point_that_was_fitted_is_listed() -> None:
+    profile = load_shipped_profile("samsung-980-pro-1tb")
+    assert profile.assessment is not None
+    assert profile.assessment.power is not None
+    assert profile.host_power is not None
+    listed = [
+        one for one in section(build_card(profile), SECTIONS[-1]).blocks if one.kind == "table"
+    ]
+    assert [len(table.rows) for table in listed] == [
+        sum(one.total for one in profile.assessment.performance),
+        profile.assessment.power.total,
+        len(profile.host_power.points),
+    ]
+    assert len(profile.host_power.points) >= 20
 
 
 def test_a_profile_without_power_says_so_and_names_no_watts() -> None:
