@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,15 @@ import pytest
 
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.profile import load_shipped_profile, shipped_profiles
+from iojoule.datasets.schema import AskedConditions
 from iojoule.model.fitting.build import fit_profile, load_measurements
 from iojoule.model.fitting.recipe import load_recipe
 from iojoule.model.fitting.report import Table, report
+from iojoule.model.predictor import Predictor
 from iojoule.model.prior.build import completed_with_facts
 from iojoule.model.prior.facts import facts_of
+from iojoule.model.trajectory import Phase, follow
+from iojoule.model.validity import under
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 pytestmark = pytest.mark.skipif(
@@ -155,3 +160,34 @@ def test_the_write_series_is_foretold_without_its_state(tables: dict[str, Table]
             # let it collect less
             assert abs(number(row[8])) <= 14.0, row
         assert row[9] == "yes", row
+
+
+TRACES = {
+    "5.1 a": ("sequential", 0, 15.0),
+    "5.1 b": ("sequential", 1, 15.0),
+    "5.1 c": ("sequential", 2, 15.0),
+    "5.2 a": ("sequential", 0, 60.0),
+    "5.2 b": ("random", 0, 60.0),
+}
+"""Figure of the thesis -> how it writes, in which power state, for how long; then it idles."""
+
+
+@pytest.mark.parametrize("figure", TRACES)
+def test_a_drawn_trace_of_writes_and_what_follows_is_told(figure: str) -> None:
+    """Watts over time; the profile knows means of these traces, not their course."""
+    pattern, state, seconds = TRACES[figure]
+    with (DATA / "thesis_timeseries.csv").open(encoding="utf-8") as file:
+        drawn = [
+            (float(row["value"]), float(row["bin_seconds"]))
+            for row in csv.DictReader(file)
+            if f"{row['figure']} {row['panel']}" == figure
+            and row["quantity"] == "device_power_watts"
+        ]
+    joules, whole = (sum(value * bins for value, bins in drawn), sum(bins for _, bins in drawn))
+    how = {"operation": "write", "pattern": pattern, "request_bytes": 131072, "queue_depth": 32,
+           "power_state": state, "host_bytes_written_since_purge": 0.0}  # fmt: skip
+    profile = under(load_shipped_profile("samsung-980-pro-1tb"), AskedConditions())
+    phases = [Phase(seconds, write=True), Phase(whole - seconds, write=False)]
+    told = follow(Predictor(profile), how, phases, step_seconds=0.5).energy_joules
+    assert told.low <= joules <= told.high
+    assert told.value == pytest.approx(joules, rel=0.13)
