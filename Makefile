@@ -14,7 +14,7 @@ BIN := .venv/bin
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup core demo lab-demo test test-slow test-long test-lab test-qemu test-fresh fuzz fuzz-api bench soak lint audit format profiles figures screenshots cards serve lock notices clean
+.PHONY: help setup core demo lab-demo test test-slow test-long test-lab test-qemu test-fresh image fuzz fuzz-api bench soak lint audit format profiles figures screenshots cards serve lock notices clean
 
 help: ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -54,6 +54,9 @@ test-lab: setup ## the virtual drive at length: fio against its record, rehearsa
 
 test-qemu: setup ## a campaign on an emulated NVMe drive under Linux' own driver (installs QEMU)
 	@scripts/qemu_lab.sh
+
+image: setup ## build the container image and try it; writes its SBOM (needs root and buildah)
+	@scripts/image.sh
 
 test-fresh: ## demo and test in a new minimal Debian 12, as root and as a plain user (needs root)
 	@scripts/test_fresh.sh
@@ -109,11 +112,12 @@ serve: setup ## the HTTP service on HOST:PORT
 
 # --universal: one file for every Python from 3.11 on. No annotations, header or index: the file
 # must hold no address.
+LOCK := uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	--no-annotate --no-header --no-emit-index-url --no-emit-find-links
 lock: ## pin the newest versions that fit into requirements.txt (needs uv: pip install uv)
 	@command -v uv >/dev/null || { echo "make lock needs uv on the PATH: pip install uv" >&2; exit 1; }
-	uv pip compile --quiet --upgrade --universal --python-version 3.11 --fork-strategy fewest \
-		--generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
-		pyproject.toml requirements-dev.in --output-file requirements.txt
+	$(LOCK) --fork-strategy fewest pyproject.toml requirements-dev.in --output-file requirements.txt
+	echo cyclonedx-bom | $(LOCK) - --output-file deploy/requirements-sbom.txt
 
 notices: setup ## write NOTICES.md again: what is pinned, and under which licences
 	@$(BIN)/python scripts/notices.py

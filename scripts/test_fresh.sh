@@ -3,13 +3,14 @@
 # temporary folder, installs git and make there, clones HEAD and runs `make demo` and `make test`,
 # first as root and then, in a clone of its own, as a plain user.
 #
-# Needs root. Packages come from wherever this machine gets them: its apt sources, pip settings,
-# proxies and certificates are handed in, so no address is written here.
+# Needs root. Packages come from wherever this machine gets them (debian.sh).
 #
 # All mounts live in a mount namespace of the second half of this script (--inside). They end with
 # its last process, so the folder is never deleted through a mount, not even after Ctrl-C.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/debian.sh
+. scripts/debian.sh
 
 say() { printf '\n==== %s\n' "$*"; }
 die() {
@@ -21,11 +22,7 @@ die() {
 
 outside() {
     [ "$(id -u)" = 0 ] || die "needs root for chroot and mounts: sudo make test-fresh"
-    if ! command -v debootstrap >/dev/null; then
-        say "installing debootstrap"
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq debootstrap </dev/null ||
-            die "could not install debootstrap: apt-get update && apt-get install -y debootstrap"
-    fi
+    need_debootstrap
     work=$(mktemp -d "${TMPDIR:-/tmp}/iojoule-fresh.XXXXXXXX")
     inner=
     trap remove EXIT
@@ -59,51 +56,12 @@ remove() {
 
 # --- inside: the new Debian ----------------------------------------------------------------------
 
-# What this machine's apt asks for bookworm, one "address suite component" per line.
-bookworm_sources() {
-    # The $(...) are apt's own.
-    # shellcheck disable=SC2016
-    apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-        awk '$2 ~ /^bookworm/ && $3 == "main"' | sort -u
-}
-
-make_debian() {
-    mirror=$(bookworm_sources | awk '$2 == "bookworm" { print $1; exit }')
-    # Without a mirror debootstrap takes its own default.
-    debootstrap --variant=minbase bookworm "$new" ${mirror:+"$mirror"} >"$work/debootstrap.log" 2>&1 || {
-        tail -20 "$work/debootstrap.log"
-        die "debootstrap failed"
-    }
+make_mounted_debian() {
+    make_debian "$new"
     mount -t proc proc "$new/proc"
     mkdir -p "$new/dev/shm"
     mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs "$new/dev/shm" # as on any running Debian
-    if [ -n "$mirror" ]; then
-        bookworm_sources | sed 's/^/deb /' >"$new/etc/apt/sources.list"
-    fi
-    apt-config dump | grep '^Acquire::' | grep -v '^Acquire::IndexTargets' \
-        >"$new/etc/apt/apt.conf.d/50acquire"
-    cp -a /etc/apt/auth.conf.d/. "$new/etc/apt/auth.conf.d/" 2>/dev/null || true
-    cp -L /etc/resolv.conf /etc/hosts "$new/etc/"
-    copy /etc/pip.conf /etc/pip.conf
-    copy "$HOME/.config/pip/pip.conf" /etc/xdg/pip/pip.conf
-    mkdir -p "$new/usr/local/share/ca-certificates"
-    cp -a /usr/local/share/ca-certificates/. "$new/usr/local/share/ca-certificates/" 2>/dev/null || true
-    copy_certificates
     bind_wheels
-}
-
-copy() {
-    if [ -e "$1" ]; then
-        mkdir -p "$new$(dirname "$2")"
-        cp -L "$1" "$new$2"
-    fi
-}
-
-copy_certificates() {
-    for file in /etc/ssl/certs/ca-certificates.crt "${PIP_CERT:-}" "${SSL_CERT_FILE:-}" \
-        "${REQUESTS_CA_BUNDLE:-}"; do
-        [ -z "$file" ] || copy "$file" "$file"
-    done
 }
 
 bind_wheels() {
@@ -124,7 +82,7 @@ as() {
     handed=()
     while IFS= read -r name; do
         handed+=("$name=${!name}")
-    done < <(compgen -e | grep -E '^(PIP_[A-Z_]+|SSL_CERT_FILE|REQUESTS_CA_BUNDLE|(http|https|no|all|HTTP|HTTPS|NO|ALL)_(proxy|PROXY))$')
+    done < <(package_settings)
     env -i "${handed[@]}" HOME="$home" LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
         chroot --userspec="$user:$user" "$new" /bin/sh -c "cd && $*"
 }
@@ -171,8 +129,7 @@ inside() {
     report=()
     label=start
     trap '[ $? = 0 ] || echo "test-fresh: failed in: $label" >&2' EXIT
-    mkdir "$new"
-    timed "debootstrap" make_debian
+    timed "debootstrap" make_mounted_debian
     cp "$work/head.bundle" "$new/srv/head.bundle"
     timed "apt-get install git make" as root \
         "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq git make >/dev/null"
