@@ -7,11 +7,11 @@ every restart runs; taking a file away ends it, so that undoing needs no further
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 from iojoule import __version__
 from iojoule.api.acting.proposal import Left, Proposal, Step
+from iojoule.datasets.programs import optional_program
 from iojoule.measure.host.changes import NvmeFeature, SysfsValue
 from iojoule.measure.host.text_file import TextFile
 
@@ -64,7 +64,7 @@ def _rule(step: Step, proposal: Proposal) -> str | None:
         return None
     change = step.change
     if isinstance(change, NvmeFeature) and device.name.startswith("nvme"):
-        program = shutil.which("nvme") or _NVME
+        program = optional_program("nvme") or _NVME
         return (
             f'ACTION=="add", SUBSYSTEM=="nvme", KERNEL=="nvme[0-9]*", ATTR{{serial}}=="{serial}", '
             f'RUN+="{program} set-feature /dev/%k --feature-id={change.identifier:#x} '

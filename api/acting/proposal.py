@@ -9,12 +9,12 @@ from itertools import groupby
 from iojoule.api.acting.answer_file import Answer
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import UnknownDeviceError
+from iojoule.datasets.programs import optional_program
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import BYPASSING_ENGINES, Completion, Scheduler
 from iojoule.measure.campaign.conditions import DriveFacts
 from iojoule.measure.campaign.settings import power_state, transitions, wake
 from iojoule.measure.drive.block_device import BlockDevice
-from iojoule.measure.drive.hdparm import find_hdparm
 from iojoule.measure.drive.nvme_cli import NvmeController
 from iojoule.measure.errors import UnsafeDriveError
 from iojoule.measure.host.changes import Change, StandbyTimer, SysfsValue
@@ -234,7 +234,7 @@ def _resting(wanted: Configuration, device: BlockDevice) -> Iterator[Wanted | Le
         return
     if not device.rotates:
         yield Left("standby_timer_seconds", f"{timer:g}", "this drive has no platters to stop")
-    elif find_hdparm() is None:
+    elif optional_program("hdparm") is None:
         yield Left(
             "standby_timer_seconds", f"{timer:g}", "hdparm is not installed: apt-get install hdparm"
         )

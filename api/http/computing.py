@@ -28,6 +28,7 @@ from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.state.errors import TooLongError, UnavailableError
 from iojoule.api.state.place import Place, State
 from iojoule.api.state.profiles import ProfileVersion
+from iojoule.datasets.programs import safe_import_path
 
 PROCESSES = 2
 """Questions computed at the same time; each holds the arrays of all its candidates."""
@@ -73,11 +74,12 @@ class Computing:
     def _started(
         self, how: Literal["fork", "spawn"], inherited: Sequence[socket.socket] = ()
     ) -> ProcessPoolExecutor:
-        pool = ProcessPoolExecutor(
-            self._processes, multiprocessing.get_context(how), initializer=_begin,
-            initargs=(self._place, os.getpid(), inherited),
-        )  # fmt: skip
-        pool.submit(_nothing)  # forks all of them, now
+        with safe_import_path():
+            pool = ProcessPoolExecutor(
+                self._processes, multiprocessing.get_context(how), initializer=_begin,
+                initargs=(self._place, os.getpid(), inherited),
+            )  # fmt: skip
+            pool.submit(_nothing)  # forks all of them, now; spawns one
         return pool
 
     async def __call__(
@@ -96,7 +98,9 @@ class Computing:
             pool = self._pool
             assert pool is not None
             try:
-                future = pool.submit(_answered, answering, self.profiles.published_versions(), args)
+                versions = self.profiles.published_versions()
+                with safe_import_path():  # it may spawn one more
+                    future = pool.submit(_answered, answering, versions, args)
                 answer, counted = await asyncio.wrap_future(future)
             except BrokenProcessPool:
                 self._replace(pool)

@@ -6,13 +6,13 @@ import logging
 import os
 import secrets
 import subprocess
-import sys
 import threading
 
 from iojoule.api.logs import LOG_VARIABLE, LogForm
 from iojoule.api.state import jobs
 from iojoule.api.state.errors import StorageFullError, UnavailableError
 from iojoule.api.state.place import DATABASE_VARIABLE, State
+from iojoule.datasets.programs import python_command
 
 RESTART_SECONDS = 1.0
 STOP_SECONDS = 10.0
@@ -69,7 +69,7 @@ class Supervisor:
 
     def _start(self, name: str) -> subprocess.Popen[bytes]:
         place = self._state.place
-        command = [sys.executable, "-m", "iojoule.api.jobs", str(place.folder), name]
+        command = python_command("-m", "iojoule.api.jobs", str(place.folder), name)
         # the URL may hold a password, which others could read in a command line
         own = {DATABASE_VARIABLE: place.database, LOG_VARIABLE: self._log_form}
         # a session of its own: Ctrl-C is for the service, which then tells its workers

@@ -6,7 +6,6 @@ import hashlib
 import json
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from iojoule.api.exit_codes import error_classes
 from iojoule.api.state.datasets import Checked
 from iojoule.api.state.errors import UnavailableError
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.programs import python_command
 
 SECONDS = 120.0
 """Of waiting; a busy machine may take twice the processor time that is allowed."""
@@ -54,7 +54,7 @@ _TOO_MUCH = (
 
 
 def _read(asked: dict[str, Any]) -> dict[str, Any]:
-    command = [sys.executable, "-m", "iojoule.api.uploads"]
+    command = python_command("-m", "iojoule.api.uploads")
     # one thread and the plain allocator: what others reserve ahead would count as used
     environment = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
     try:

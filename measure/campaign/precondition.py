@@ -6,12 +6,12 @@ workload-dependent preconditioning with the pattern of the test until the steady
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from iojoule.datasets.programs import find_program, program_environment
 from iojoule.datasets.schema import Configuration, Workload
 from iojoule.datasets.steady_state import WINDOW_ROUNDS, steadiness
 from iojoule.datasets.vocabulary import Completion, Engine, Operation, Pattern
@@ -127,11 +127,11 @@ class Preconditioner:
             self._controller.format()
             return
         self._say("discarding all blocks of the drive")
-        program = shutil.which("blkdiscard", path="/usr/sbin:/sbin:/usr/bin:/bin")
-        if program is None:
-            raise HostStateError("blkdiscard is not installed: apt-get install util-linux")
+        program = find_program("blkdiscard", "apt-get install util-linux", HostStateError)
         command = [program, "--force", str(self._device.path)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=program_environment()
+        )
         if done.returncode != 0:
             raise DriveError(f"{self._device.path}: refuses to be trimmed: {done.stderr.strip()}")
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iojoule.datasets import measured_drive
+from iojoule.datasets.programs import require_safe
 from iojoule.measure.campaign.bench import Say
 from iojoule.measure.campaign.conditions import DriveFacts
 from iojoule.measure.campaign.conduct import Conduct, Observer, Summary, conduct
@@ -232,6 +233,8 @@ def run_campaign(
     opened = look(plan, drive_path, Path(options.controller) if options.controller else None)
     _require_same_drive(opened.drive, options, resume)
     _require_engines(fio, opened)
+    if plan.host.spdk_plugin is not None:
+        require_safe(plan.host.spdk_plugin, CampaignError)
     require_unused(opened.drive.device, every_namespace=_changes_whole_drive(opened))
     erased = erased_besides(opened)
 

@@ -6,15 +6,14 @@ The state is asked for with CHECK POWER MODE, which never wakes a drive (ATA Com
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.programs import find_program, program_environment
 from iojoule.measure.errors import DriveError, HostStateError
 
 _TIMEOUT_SECONDS = 60.0
@@ -115,12 +114,11 @@ class SataDrive:
         return f"hdparm {' '.join(options)} {self.node}"
 
     def _run(self, *options: str) -> str:
-        program = find_hdparm()
-        if program is None:
-            raise HostStateError(
-                "hdparm is not installed: apt-get install hdparm, or leave standby timers and "
-                "power management levels out"
-            )
+        program = find_program(
+            "hdparm",
+            "apt-get install hdparm, or leave standby timers and power management levels out",
+            HostStateError,
+        )
         try:
             done = subprocess.run(
                 [program, *options, str(self.node)],
@@ -129,6 +127,7 @@ class SataDrive:
                 errors="replace",
                 timeout=_TIMEOUT_SECONDS,
                 check=False,
+                env=program_environment(),
                 start_new_session=True,  # Ctrl-C is for iojoule, which has to restore through it
             )
         except subprocess.TimeoutExpired:
@@ -144,11 +143,6 @@ class SataDrive:
                 "CAP_SYS_RAWIO and write access to the node"
             )
         raise DriveError(f"{self.node}: `hdparm {options[0]}` failed: {_line(said)}")
-
-
-def find_hdparm() -> str | None:
-    """The program; None where it is not installed."""
-    return shutil.which("hdparm", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
 
 def _line(said: str) -> str:

@@ -7,11 +7,11 @@ and the text of `get-feature`, of which only the value after the colon counts.
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from iojoule.datasets.programs import find_program, program_environment
 from iojoule.measure.drive.identify import (
     Controller,
     Namespace,
@@ -131,12 +131,11 @@ class NvmeController:
         stdin: bytes | None = None,
         timeout_seconds: float = _TIMEOUT_SECONDS,
     ) -> bytes:
-        program = shutil.which("nvme")
-        if program is None:
-            raise HostStateError(
-                "nvme-cli is not installed: apt-get install nvme-cli, or name no --controller and "
-                "measure without power states"
-            )
+        program = find_program(
+            "nvme",
+            "apt-get install nvme-cli, or name no --controller and measure without power states",
+            HostStateError,
+        )
         command = [program, verb, str(self.node), *options]
         try:
             # a session of its own: Ctrl-C is for iojoule, which has to restore through this command
@@ -147,6 +146,7 @@ class NvmeController:
                 timeout=timeout_seconds,
                 check=False,
                 start_new_session=True,
+                env=program_environment(),
             )
         except subprocess.TimeoutExpired:
             raise DriveError(

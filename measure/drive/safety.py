@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import stat
 import subprocess
 import time
@@ -18,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from iojoule.datasets.programs import find_program, program_environment
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.errors import HostStateError, UnsafeDriveError
 from iojoule.measure.host.mounts import mounts
@@ -53,9 +53,7 @@ def signatures(device: BlockDevice) -> list[Signature]:
     Raises:
         HostStateError: wipefs is missing or may not read the drive.
     """
-    program = shutil.which("wipefs", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-    if program is None:
-        raise HostStateError("wipefs is not installed: apt-get install util-linux")
+    program = find_program("wipefs", "apt-get install util-linux", HostStateError)
     nodes = [device.path, *(Path("/dev") / part for part in device.parts())]
     found = []
     for node in nodes:
@@ -65,6 +63,7 @@ def signatures(device: BlockDevice) -> list[Signature]:
             check=False,
             timeout=60,
             start_new_session=True,
+            env=program_environment(),
         )
         if done.returncode != 0:
             raise HostStateError(

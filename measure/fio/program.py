@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -13,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from iojoule.datasets.programs import find_program, optional_program, program_environment
 from iojoule.measure.errors import FioError
 
 FIO_VARIABLE = "IOJOULE_FIO"
@@ -61,18 +61,16 @@ def find_fio() -> Fio:
     Raises:
         FioError: It is missing, does not run, or is too old.
     """
-    named = os.environ.get(FIO_VARIABLE)
-    path = shutil.which(named or "fio")
-    if path is None:
-        raise FioError(
-            f"{named}: is no program ({FIO_VARIABLE})"
-            if named
-            else "fio is not installed: apt-get install fio, or name it with " + FIO_VARIABLE
-        )
+    path = find_program(
+        os.environ.get(FIO_VARIABLE) or "fio",
+        f"apt-get install fio, or name one with {FIO_VARIABLE}",
+        FioError,
+    )
     try:
         said = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, timeout=20, check=False
-        ).stdout
+            [path, "--version"], capture_output=True, text=True, timeout=20, check=False,
+            env=program_environment(),
+        ).stdout  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         raise FioError(f"{path}: does not run ({error})") from None
     found = _VERSION.search(said)
@@ -123,7 +121,7 @@ def run_fio(
 def _started(fio: Fio, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Fio in a session of its own, ended with the block, and by the kernel if we are killed."""
     command = fio.command()
-    guard = shutil.which("setpriv")
+    guard = optional_program("setpriv")
     if guard is not None:
         command = [guard, "--pdeathsig", "TERM", *command]
     with (folder / MESSAGES_FILE).open("wb") as messages_file:
@@ -134,6 +132,7 @@ def _started(fio: Fio, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
             stdout=messages_file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            env=program_environment(),
         )
     try:
         yield process

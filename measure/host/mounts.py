@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from iojoule.datasets.programs import find_program, program_environment
 from iojoule.measure.errors import HostStateError
 
 if TYPE_CHECKING:
@@ -96,13 +97,15 @@ class MountOption:
 
     def set(self, value: str) -> None:
         """Remount with it; reads it back."""
+        name, *words = self._words(value)
         done = subprocess.run(
-            self._words(value),
+            [find_program(name, "apt-get install mount", HostStateError), *words],
             capture_output=True,
             text=True,
             timeout=_TIMEOUT_SECONDS,
             check=False,
             start_new_session=True,
+            env=program_environment(),
         )
         if done.returncode != 0:
             raise HostStateError(

@@ -8,6 +8,7 @@ import stat
 import subprocess
 from pathlib import Path
 
+from iojoule.datasets.programs import program_environment
 from iojoule.measure.errors import LabError
 from iojoule.measure.lab.places import Places
 from iojoule.measure.lab.programs import program, run
@@ -54,6 +55,7 @@ def detach(places: Places) -> None:
         detaching = subprocess.Popen(
             [program("losetup"), "--detach", drive],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env=program_environment(),
         )  # fmt: skip
         try:
             detaching.wait(3.0)

@@ -7,12 +7,12 @@ import fcntl
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from iojoule.datasets.programs import python_command
 from iojoule.measure.errors import LabError
 from iojoule.measure.lab import block, drives, programs
 from iojoule.measure.lab.client import LabClient
@@ -106,7 +106,7 @@ def _start(folder: Path, words: list[str]) -> LabClient:
     places = Places(folder)
     with places.log("server").open("wb") as log:
         server = subprocess.Popen(
-            [sys.executable, "-m", "iojoule.measure.lab.server", str(folder), *words],
+            python_command("-m", "iojoule.measure.lab.server", str(folder), *words),
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/",
         )  # fmt: skip
     until = time.monotonic() + START_SECONDS

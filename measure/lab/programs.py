@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from iojoule.datasets.programs import find_program, program_environment
 from iojoule.measure.errors import LabError
 
 BUILT = Path(__file__).parent / "built"
@@ -47,11 +47,7 @@ def program(name: str) -> str:
     Raises:
         LabError: It is not installed; the message names the Debian package.
     """
-    # sbin is not on everybody's PATH
-    path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
-    if path is None:
-        raise LabError(f"{name} is not installed; as root: apt-get install {_PACKAGES[name]}")
-    return path
+    return find_program(name, f"as root: apt-get install {_PACKAGES[name]}", LabError)
 
 
 def run(words: Sequence[str], *, seconds: float = 10.0) -> str:
@@ -62,7 +58,10 @@ def run(words: Sequence[str], *, seconds: float = 10.0) -> str:
     """
     command = [program(words[0]), *words[1:]]
     try:
-        said = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=True)
+        said = subprocess.run(
+            command, capture_output=True, text=True, timeout=seconds, check=True,
+            env=program_environment(),
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise LabError(f"`{' '.join(words)}` took longer than {seconds:.0f} s") from None
     except subprocess.CalledProcessError as error:

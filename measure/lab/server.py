@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from iojoule.datasets.errors import IojouleError
+from iojoule.datasets.programs import program_environment
 from iojoule.measure.errors import LabError
 from iojoule.measure.lab import block
 from iojoule.measure.lab.disk_control import DiskControl
@@ -98,8 +99,9 @@ class Lab:
             ]  # fmt: skip
         with places.log("disk").open("wb") as log:
             started = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
+                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                env=program_environment(),
+            )  # fmt: skip
         self._disk = started
         self.state["processes"]["disk"] = Process.of(started.pid).as_json()
         self.places.write_state(self.state)

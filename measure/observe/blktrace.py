@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import shutil
 import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
 
+from iojoule.datasets.programs import find_program, program_environment
 from iojoule.measure.command.block_io import Disk
 from iojoule.measure.errors import HostStateError
 
@@ -41,17 +41,22 @@ def capture(disk: Disk, seconds: float, *, patience_seconds: float = PATIENCE_SE
     Raises:
         HostStateError: The programs are missing or the host does not let them; says what they said.
     """
-    blktrace, blkparse = _program("blktrace"), _program("blkparse")
+    blktrace, blkparse = (
+        find_program(name, f"apt-get install blktrace, or {_REMEDY}", HostStateError)
+        for name in ("blktrace", "blkparse")
+    )
+    environment = program_environment()
     began = time.time()
     words = [blktrace, "-d", str(disk.path), "-w", str(math.ceil(seconds)), "-o", "-"]
     with tempfile.TemporaryFile() as complaints:
-        tracer = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=complaints)
+        tracer = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=complaints, env=environment)
         try:
             parsed = subprocess.run(
                 [blkparse, "-q", "-i", "-"],
                 stdin=tracer.stdout,
                 capture_output=True,
                 check=False,
+                env=environment,
                 timeout=math.ceil(seconds) + patience_seconds,
             )
             failed = parsed.returncode != 0 or tracer.wait(patience_seconds) != 0
@@ -67,10 +72,3 @@ def capture(disk: Disk, seconds: float, *, patience_seconds: float = PATIENCE_SE
         why = said[0] if said else "no reason given"
         raise HostStateError(f"{disk.path}: cannot be traced: {why}; {_REMEDY}")
     return Traced(began, parsed.stdout.decode(errors="replace"))
-
-
-def _program(name: str) -> str:
-    found = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
-    if found is None:
-        raise HostStateError(f"{name} is not installed: `apt-get install blktrace`, or {_REMEDY}")
-    return found

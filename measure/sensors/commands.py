@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 
+from iojoule.datasets.programs import find_program, program_environment
 from iojoule.measure.errors import SensorError
 
 
@@ -19,15 +20,12 @@ def ask(command: Sequence[str], *, timeout_seconds: float, package: str) -> byte
     Raises:
         SensorError: It is missing, takes too long, or fails.
     """
+    program = find_program(command[0], f"sudo apt-get install {package}", SensorError)
     try:
         done = subprocess.run(
-            command, capture_output=True, timeout=timeout_seconds, check=False,
-            stdin=subprocess.DEVNULL,
+            [program, *command[1:]], capture_output=True, timeout=timeout_seconds, check=False,
+            stdin=subprocess.DEVNULL, env=program_environment(),
         )  # fmt: skip
-    except FileNotFoundError as error:
-        raise SensorError(
-            f"{command[0]} is not installed: `sudo apt-get install {package}`"
-        ) from error
     except OSError as error:
         raise SensorError(f"{command[0]} cannot be run: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:

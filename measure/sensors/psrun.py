@@ -14,7 +14,6 @@ import io
 import os
 import re
 import select
-import shutil
 import subprocess
 import tempfile
 import time
@@ -26,6 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv
 
+from iojoule.datasets.programs import find_program, program_environment
 from iojoule.measure.errors import SensorError
 
 PROGRAM_VARIABLE = "IOJOULE_PSRUN"
@@ -51,14 +51,12 @@ def find_psrun(program: str | None) -> str:
         SensorError: There is none.
     """
     named = program or os.environ.get(PROGRAM_VARIABLE) or "psrun"
-    found = shutil.which(named)
-    if found is None:
-        raise SensorError(
-            f"the vendor's program {named} is not there: build PowerSensor3's host library, then "
-            f"name its psrun with program= or {PROGRAM_VARIABLE}; or use powersensor3, which needs "
-            "neither"
-        )
-    return found
+    return find_program(
+        named,
+        "it is the vendor's: build PowerSensor3's host library, then name its psrun with program= "
+        f"or {PROGRAM_VARIABLE}; or use powersensor3, which needs neither",
+        SensorError,
+    )
 
 
 class Psrun:
@@ -94,6 +92,7 @@ class Psrun:
             self._process = subprocess.Popen(
                 [program, "-d", device, "-f", fifo, "--", "cat"],
                 stdin=subprocess.PIPE, stdout=self._said, stderr=self._said,
+                env=program_environment(),  # it looks for `cat` by itself
             )  # fmt: skip
             self._columns = self._header()
         except OSError as error:

@@ -8,12 +8,12 @@ only way to percentiles and the end of the simulation), and rates are computed a
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.programs import find_program, optional_program
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import SEED_STEP, EngineError, EngineMissingError, RunOptions
 from iojoule.sim.engines.mqsim_reading import (
@@ -56,21 +56,13 @@ def find_mqsim() -> Path:
         EngineMissingError: There is none.
     """
     named = os.environ.get(VARIABLE)
-    if named:
-        found = shutil.which(named)
-        if found is None:
-            raise EngineMissingError(
-                f"{VARIABLE} is {named}, which is no program; set it to the path of MQSim's binary"
-            )
-        return Path(found).resolve()
-    for name in NAMES:
-        if found := shutil.which(name):
-            return Path(found).resolve()
-    raise EngineMissingError(
-        f"MQSim is not on the PATH, and {VARIABLE} is not set; build MQSim "
-        "(github.com/CMU-SAFARI/MQSim) and set the variable to its binary, or use the embedded "
-        "engine, which needs nothing"
+    if not named:
+        named = next((name for name in NAMES if optional_program(name)), NAMES[0])
+    remedy = (
+        f"build MQSim (github.com/CMU-SAFARI/MQSim) and set {VARIABLE} to its binary, or use the "
+        "embedded engine, which needs nothing"
     )
+    return Path(find_program(named, remedy, EngineMissingError)).resolve()
 
 
 class MqsimEngine:

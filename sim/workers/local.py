@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from iojoule.datasets.programs import safe_import_path
 from iojoule.sim.errors import WorkersLostError
 from iojoule.sim.workers.pool import TRIES, I, R, S, batches, compute, portable
 
@@ -156,7 +157,8 @@ class _Worker:
         context = multiprocessing.get_context("forkserver")
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        self.process.start()
+        with safe_import_path():  # the server and its tracker are started with the first
+            self.process.start()
         theirs.close()
 
     def ended(self) -> str:

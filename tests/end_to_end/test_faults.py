@@ -241,7 +241,7 @@ class TestBeforeAnythingIsChanged:
     def test_fio_missing_or_too_old(self, bed: Bed, tmp_path: Path) -> None:
         command = bed.command("fio")
         code, said = bed.ended(bed.start(command, IOJOULE_FIO=str(tmp_path / "absent")))
-        assert (code, "is no program" in said) == (23, True), said
+        assert (code, "no such program" in said) == (23, True), said
         bed.saw("fio missing", said, "nothing was changed")
         old = tmp_path / "fio"
         old.write_text("#!/bin/sh\necho fio-2.21\n")

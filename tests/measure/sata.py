@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from iojoule.measure.campaign.conditions import DriveFacts
@@ -35,7 +34,7 @@ esac
 
 
 def fake_hdparm(folder: Path, *, state: str = "active/idle", apm: str = "254") -> Path:
-    """Put the program and a drive's node into a folder; the folder belongs on the PATH."""
+    """Put the program and a drive's node into a folder; programs are to be looked for in it."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in (("hdparm", _PROGRAM), ("state", state), ("apm", apm), ("asked", "")):
         (folder / name).write_text(text + ("" if text.endswith("\n") else "\n"))
@@ -47,11 +46,6 @@ def fake_hdparm(folder: Path, *, state: str = "active/idle", apm: str = "254") -
 def asked(folder: Path) -> list[str]:
     """The first option of every call so far."""
     return [line.split()[0] for line in (folder / "asked").read_text().split("\n") if line.strip()]
-
-
-def path_with(folder: Path) -> str:
-    """The PATH with the program first."""
-    return f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin"
 
 
 def sata(sysfs: Path, node: Path, *, rotates: bool = True, policy: str | None = "max_performance"

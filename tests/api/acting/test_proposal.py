@@ -8,7 +8,8 @@ from iojoule.api.acting.proposal import Proposal, names, propose
 from iojoule.measure.errors import UnsafeDriveError
 from tests.api.acting.answers import answer
 from tests.api.acting.hosts import host
-from tests.measure.sata import POLICY, fake_hdparm, path_with, sata
+from tests.measure.sata import POLICY, fake_hdparm, sata
+from tests.stand_ins import SYSTEM, look_in
 
 
 def proposed(folder: Path, **recommended: object) -> Proposal:
@@ -143,7 +144,7 @@ def test_flushes_that_a_saving_needs_are_left_to_the_application(tmp_path: Path)
 def test_how_a_disk_rests_is_set_where_port_and_program_are_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", path_with(tmp_path))
+    look_in(monkeypatch, tmp_path, *SYSTEM)
     facts = sata(tmp_path / "sys", fake_hdparm(tmp_path, state="standby") / "sda")
     wanted = {"link_power_policy": "medium_power", "standby_timer_seconds": 600}
     found = propose(answer(wanted), facts, None)
@@ -164,6 +165,6 @@ def test_how_a_drive_cannot_rest_is_left_with_the_reason(
     wanted = {"link_power_policy": "medium_power", "standby_timer_seconds": 600}
     flash = sata(tmp_path / "a", tmp_path / "sda", rotates=False, policy=None)
     assert set(reasons(propose(answer(wanted), flash, None))) == set(wanted)
-    monkeypatch.setattr("iojoule.api.acting.proposal.find_hdparm", lambda: None)
+    look_in(monkeypatch, tmp_path)
     disk = sata(tmp_path / "b", tmp_path / "sda")
     assert "hdparm" in reasons(propose(answer(wanted), disk, None))["standby_timer_seconds"]

@@ -9,7 +9,8 @@ from iojoule.measure.campaign.plan import HostPlan, Plan
 from iojoule.measure.campaign.settings import of_campaign, of_run
 from iojoule.measure.errors import DriveError, HostStateError
 from tests.api.acting.hosts import host
-from tests.measure.sata import POLICY, fake_hdparm, path_with, sata
+from tests.measure.sata import POLICY, fake_hdparm, sata
+from tests.stand_ins import SYSTEM, look_in
 
 
 def test_a_limit_of_sleep_allows_and_forbids(tmp_path: Path) -> None:
@@ -31,7 +32,7 @@ def resting(**settings: object) -> Configuration:
 def test_a_link_policy_and_a_standby_timer_are_set_and_put_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", path_with(tmp_path))
+    look_in(monkeypatch, tmp_path, *SYSTEM)
     device = sata(tmp_path / "sys", fake_hdparm(tmp_path) / "sda").device
     wanted = resting(link_power_policy="med_power_with_dipm", standby_timer_seconds=300)
     changes = list(of_run(wanted, device, None))

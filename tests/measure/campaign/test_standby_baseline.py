@@ -15,7 +15,8 @@ from iojoule.measure.campaign.folder import CampaignState
 from iojoule.measure.campaign.plan import Settle
 from iojoule.measure.point import Point
 from tests.measure.fakes import FakeSensor, constant
-from tests.measure.sata import asked, fake_hdparm, path_with, sata
+from tests.measure.sata import asked, fake_hdparm, sata
+from tests.stand_ins import SYSTEM, look_in
 
 
 def bench(folder: Path, timer: float | None, said: list[str], *, rotates: bool = True) -> Any:
@@ -37,7 +38,7 @@ def bench(folder: Path, timer: float | None, said: list[str], *, rotates: bool =
 
 @pytest.fixture(autouse=True)
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", path_with(tmp_path))
+    look_in(monkeypatch, tmp_path, *SYSTEM)
     monkeypatch.setattr("iojoule.measure.campaign.settings.wake", lambda device: None)
 
 

@@ -8,12 +8,13 @@ from iojoule.datasets.errors import InputError
 from iojoule.measure.drive.hdparm import SataDrive, SpinState, timer_code
 from iojoule.measure.errors import DriveError, HostStateError
 from iojoule.measure.host.changes import PowerLevel, StandbyTimer, from_record, to_record
-from tests.measure.sata import asked, fake_hdparm, path_with
+from tests.measure.sata import asked, fake_hdparm
+from tests.stand_ins import SYSTEM, look_in
 
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PATH", path_with(tmp_path))
+    look_in(monkeypatch, tmp_path, *SYSTEM)
     return fake_hdparm(tmp_path)
 
 
@@ -88,7 +89,7 @@ def test_a_level_that_the_drive_ignores_is_an_error(bench: Path) -> None:
 def test_without_hdparm_the_remedy_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iojoule.measure.drive.hdparm.find_hdparm", lambda: None)
+    look_in(monkeypatch, tmp_path)
     with pytest.raises(HostStateError, match="apt-get install hdparm"):
         SataDrive(tmp_path / "sda").state()
 

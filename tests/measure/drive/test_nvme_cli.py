@@ -6,6 +6,7 @@ import pytest
 
 from iojoule.measure.drive.nvme_cli import POWER_MANAGEMENT, NvmeController
 from iojoule.measure.errors import DriveError, HostStateError
+from tests.stand_ins import SYSTEM, look_in
 
 NODE = "stand-in"
 
@@ -18,7 +19,7 @@ def nvme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         program = tmp_path / "nvme"
         program.write_text(f"#!/bin/sh\n{body}\n")
         program.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+        look_in(monkeypatch, tmp_path, *SYSTEM)
         return NvmeController(tmp_path / NODE)
 
     return install
@@ -57,7 +58,7 @@ def test_a_controller_that_is_gone_is_said_to_be(nvme, tmp_path: Path) -> None:
 def test_without_nvme_cli_the_remedy_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
+    look_in(monkeypatch, tmp_path)
     with pytest.raises(HostStateError, match="apt-get install nvme-cli"):
         NvmeController(tmp_path).identify()
 

@@ -8,6 +8,7 @@ import pytest
 from iojoule.measure.errors import FioError
 from iojoule.measure.fio import program
 from iojoule.measure.fio.program import Fio, find_fio, run_fio
+from tests.stand_ins import look_in
 
 HANGS = """#!/bin/sh
 trap '' TERM
@@ -59,6 +60,6 @@ def test_a_reason_ends_fio_and_jobs_that_left_its_session(
 
 def test_a_missing_fio_names_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("IOJOULE_FIO", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
+    look_in(monkeypatch, tmp_path)
     with pytest.raises(FioError, match="apt-get install fio"):
         find_fio()

@@ -16,6 +16,7 @@ from iojoule.measure.errors import LabError
 from iojoule.measure.lab import block, drives, life, programs
 from iojoule.measure.lab.client import LabClient
 from iojoule.measure.lab.places import Places, Process
+from tests.stand_ins import look_in
 
 
 def traces(folder: Path) -> list[str]:
@@ -138,7 +139,7 @@ def test_a_part_that_was_not_built_names_its_package(
     monkeypatch.setattr(programs, "BUILT", tmp_path)
     with pytest.raises(LabError, match=r"apt-get install libfuse3-dev pkg-config; .* make core"):
         programs.built(programs.DISK)
-    monkeypatch.setenv("PATH", str(tmp_path))
+    look_in(monkeypatch, tmp_path)
     with pytest.raises(LabError, match="apt-get install nbdkit"):
         programs.program("nbdkit")
 

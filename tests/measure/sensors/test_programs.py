@@ -9,6 +9,7 @@ import pytest
 from iojoule.measure.errors import SensorError
 from iojoule.measure.sensors import open_sensor
 from iojoule.measure.sensors.protocol import Scope
+from tests.stand_ins import look_in
 
 Program = Callable[[str, str], Path]
 
@@ -25,7 +26,7 @@ READING = """
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
     """Puts a Python program of that name on the PATH; its arguments land in `arguments`."""
-    monkeypatch.setenv("PATH", str(tmp_path))
+    look_in(monkeypatch, tmp_path)
 
     def put(name: str, source: str) -> Path:
         path = tmp_path / name

@@ -16,6 +16,7 @@ from iojoule.sim.formats.files import read_drive, read_workload
 from iojoule.sim.result import EngineName, LatencySummary, Mode, ScenarioResult
 from iojoule.sim.workload import Scenario
 from tests.sim.recordings import FOLDER, ONE_CHIP, READS, REPLAY, RUNS, TRACE
+from tests.stand_ins import look_in
 
 Replay = Callable[..., MqsimEngine]
 
@@ -247,18 +248,18 @@ def test_mqsim_is_found_by_variable_then_by_path(
     for name in ("mine", "mqsim"):
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
+    look_in(monkeypatch, tmp_path)
     monkeypatch.delenv("IOJOULE_MQSIM", raising=False)
     assert find_mqsim() == tmp_path / "mqsim"
     monkeypatch.setenv("IOJOULE_MQSIM", str(tmp_path / "mine"))
     assert find_mqsim() == tmp_path / "mine"
     assert isinstance(engine(EngineName.MQSIM), MqsimEngine)
     monkeypatch.setenv("IOJOULE_MQSIM", str(tmp_path / "none"))
-    with pytest.raises(EngineMissingError, match=r"IOJOULE_MQSIM is .*none"):
+    with pytest.raises(EngineMissingError, match=r"/none: .*IOJOULE_MQSIM"):
         find_mqsim()
     monkeypatch.delenv("IOJOULE_MQSIM")
     (tmp_path / "mqsim").unlink()
-    with pytest.raises(EngineMissingError, match="set the variable to its binary"):
+    with pytest.raises(EngineMissingError, match="set IOJOULE_MQSIM to its binary"):
         find_mqsim()
 
 

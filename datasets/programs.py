@@ -1,0 +1,166 @@
+"""Programs that iojoule starts: where they are found, and with what environment.
+
+Root runs only what root alone could have put there. Without root the PATH counts, but none of its
+entries that mean the current folder. There is no variable that switches this off: whoever could set
+it for a process of root would choose what root runs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from iojoule.datasets.errors import IojouleError
+
+FOLDERS = tuple(
+    Path(one)
+    for one in (
+        "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin",
+    )
+)  # fmt: skip
+"""Where root looks, and others after their PATH: sbin is not on everybody's."""
+
+_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_LINKS_MAX = 40
+"""As many as the kernel follows (path_resolution(7))."""
+
+_SAFE_PATH = "PYTHONSAFEPATH"
+
+
+def find_program(name: str, remedy: str, error: type[IojouleError]) -> str:
+    """The absolute path of a program.
+
+    Args:
+        name: A name that is looked for, or a path that the user states.
+        remedy: What to do where it is missing.
+        error: What is raised.
+
+    Raises:
+        IojouleError: Of the kind `error`: there is none, or only one that root must not run. It
+            names the program, where it was looked for, and the remedy.
+    """
+    found, refused = _look(name)
+    if found is not None:
+        return found
+    if refused:
+        raise error(
+            f"{name}: root does not run {'; '.join(refused)}. Whoever may write there could change "
+            "what root does: install it below /usr or /usr/local as root, or chown root and chmod "
+            "go-w what is named here"
+        )
+    where = "" if "/" in name else f" in {os.pathsep.join(map(str, _searched()))}"
+    raise error(f"{name}: no such program{where}; {remedy}")
+
+
+def optional_program(name: str) -> str | None:
+    """The absolute path of a program that can be done without; None where there is none to run."""
+    return _look(name)[0]
+
+
+def require_safe(path: str, error: type[IojouleError]) -> None:
+    """Refuse a file with code, such as a plugin, that root must not load; without root any is.
+
+    Raises:
+        IojouleError: Of the kind `error`; says why and what to do.
+    """
+    if os.geteuid() != 0:
+        return
+    why = _unsafe(Path(path)) if Path(path).is_absolute() else "is not named by its absolute path"
+    if why is not None:
+        raise error(
+            f"{path}: root does not load it: {why}. Install it as root where nobody else may write"
+        )
+
+
+def program_environment() -> dict[str, str]:
+    """The environment of a program of the system: this process's, but the PATH of `find_program`.
+
+    Variables of the loader stay. They have had their effect on this process already, sudo and
+    set-user-id programs drop them, and by LD_PRELOAD `nvme` finds the controller of the lab.
+    """
+    return {**os.environ, "PATH": os.pathsep.join(map(str, _searched()))}
+
+
+def python_command(*words: str) -> list[str]:
+    """The command that runs this Python without importing from the current folder (-P)."""
+    return [sys.executable, "-P", *words]
+
+
+@contextmanager
+def safe_import_path() -> Iterator[None]:
+    """Python processes that multiprocessing starts inside import nothing from the current folder.
+
+    It runs them with -c, for which Python searches that folder first, and hands -P on only where
+    this process has it (multiprocessing.util._args_from_interpreter_flags).
+    """
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
+
+
+def _searched() -> tuple[Path, ...]:
+    if os.geteuid() == 0:
+        return FOLDERS
+    entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    # an empty entry is the current folder, too (execvp(3))
+    return tuple(dict.fromkeys((*(Path(one) for one in entries if one.startswith("/")), *FOLDERS)))
+
+
+def _look(name: str) -> tuple[str | None, list[str]]:
+    """The program, and those that root must not run, each with the reason."""
+    stated = "/" in name
+    candidates = [Path(name).absolute()] if stated else [one / name for one in _searched()]
+    refused = []
+    for candidate in candidates:
+        if shutil.which(candidate) is None:
+            continue
+        why = _unsafe(candidate) if os.geteuid() == 0 else None
+        if why is None:
+            return str(candidate), []
+        refused.append(f"{candidate}, because {why}")
+    return None, refused
+
+
+def _unsafe(path: Path) -> str | None:
+    """Why somebody else than root could have put something there; None = nobody could."""
+    try:
+        passed = list(_passed(path))
+        for here in passed:
+            found = here.lstat()
+            if found.st_uid != 0:
+                return f"{here} belongs to user {found.st_uid}"
+            if stat.S_ISLNK(found.st_mode) or not found.st_mode & _OTHERS:
+                continue
+            # in a sticky folder (/tmp) nobody moves what is root's, but anybody adds a program
+            sticky = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
+            if not sticky or here == passed[-1].parent:
+                return f"{here} may be written by others than root"
+    except OSError as error:
+        return f"it cannot be looked at ({error.strerror})"
+    return None
+
+
+def _passed(path: Path) -> Iterator[Path]:
+    """Every folder, link and file on the way of an absolute path, the file itself last."""
+    here, left, links = Path("/"), list(reversed(path.parts[1:])), 0
+    yield here
+    while left:
+        part = left.pop()
+        here = here.parent if part == ".." else here / part
+        yield here
+        if here.is_symlink() and links < _LINKS_MAX:
+            links += 1
+            target = here.readlink()
+            here = Path("/") if target.is_absolute() else here.parent
+            left += [one for one in reversed(target.parts) if one != "/"]
