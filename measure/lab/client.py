@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -13,7 +14,7 @@ from iojoule.measure.errors import LabError
 from iojoule.measure.lab.disk_control import DiskControl
 from iojoule.measure.lab.host_power import HostPower
 from iojoule.measure.lab.parts import FAULTS
-from iojoule.measure.lab.places import Places, Process
+from iojoule.measure.lab.places import Places, Process, open_own
 from iojoule.measure.lab.record import record
 
 _TIMEOUT_SECONDS = 10.0
@@ -27,10 +28,12 @@ class LabClient:
             `environment` ...; docs/lab.md lists the fields.
 
     Raises:
-        LabError: There is none, or it did not start.
+        LabError: There is none, it did not start, or its folder is somebody else's.
     """
 
     def __init__(self, folder: Path) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.close(open_own(folder.absolute()))
         self.places = Places(folder.absolute().resolve())
         state = self.places.read_state()
         if state is None or state.get("status") != "ready":

@@ -17,7 +17,7 @@ from iojoule.measure.errors import LabError
 from iojoule.measure.lab import block, drives, programs
 from iojoule.measure.lab.client import LabClient
 from iojoule.measure.lab.disk_control import DiskControl
-from iojoule.measure.lab.places import Places, Process
+from iojoule.measure.lab.places import Places, Process, open_own
 from iojoule.measure.lab.rehearsal import find_profile, rehearsal
 
 START_SECONDS = 40.0
@@ -64,7 +64,8 @@ def up(
     programs.built(programs.PRELOAD)
     programs.built(programs.DISK if chosen == "fuse" else programs.NBD_PLUGIN)
     folder = folder.absolute()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):  # what it is then is looked at once it is open
+        folder.mkdir(mode=0o700, parents=True)
     with _locked(folder):
         state = Places(folder).read_state()
         if state is not None and _runs(state, "server"):
@@ -85,7 +86,7 @@ def down(folder: Path) -> bool:
         LabError: Something of it does not go.
     """
     folder = folder.absolute()
-    if not folder.is_dir():
+    if not os.path.lexists(folder):
         return False
     with _locked(folder):
         return _clear(folder.resolve())
@@ -172,7 +173,9 @@ def _clear(folder: Path) -> bool:
 
 
 def _refuse_others(folder: Path) -> None:
-    folder.mkdir(mode=0o700, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    os.close(open_own(folder))  # clearing may have removed the one that was looked at
     others = sorted(path.name for path in folder.iterdir())
     if others:
         raise LabError(
@@ -183,7 +186,7 @@ def _refuse_others(folder: Path) -> None:
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """One `up` or `down` at a time."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = open_own(folder)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,46 @@ SCHEMA_VERSION = 1
 def default_folder() -> Path:
     """Where the lab is when nobody says: one for each user."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    return Path(runtime) / "iojoule-lab" if runtime else Path(f"/tmp/iojoule-lab-{os.getuid()}")
+    with contextlib.suppress(OSError):
+        # sudo -E keeps that of another user
+        if runtime and Path(runtime).stat().st_uid == os.geteuid():
+            return Path(runtime) / "iojoule-lab"
+    return Path(f"/tmp/iojoule-lab-{os.geteuid()}")
+
+
+def open_own(folder: Path) -> int:
+    """Open the folder of a lab, which is known by its name and obeyed: programs load what it names.
+
+    Returns:
+        A file descriptor of it.
+
+    Raises:
+        FileNotFoundError: There is none.
+        LabError: It is a link, or somebody else has made it or may write it.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        why = "is a symbolic link" if folder.is_symlink() else f"is no folder ({error.strerror})"
+        raise _not_own(folder, why) from None
+    found = os.fstat(descriptor)
+    if found.st_uid != os.geteuid():
+        why = f"belongs to user {found.st_uid}"
+    elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        why = "may be written by others"
+    else:
+        return descriptor
+    os.close(descriptor)
+    raise _not_own(folder, why)
+
+
+def _not_own(folder: Path, why: str) -> LabError:
+    return LabError(
+        f"{folder}: {why}, so no lab is set up, asked or taken down there. Look at what is in it "
+        "and remove it, or name a folder of your own that nobody else may write (--dir)"
+    )
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from iojoule.datasets.errors import InputError
 from iojoule.measure.errors import LabError
 from iojoule.measure.lab import block, drives, life, programs
 from iojoule.measure.lab.client import LabClient
-from iojoule.measure.lab.places import Places, Process
+from iojoule.measure.lab.places import Places, Process, default_folder, open_own
 from tests.stand_ins import look_in
 
 
@@ -104,6 +104,77 @@ def test_files_of_others_are_not_touched(folder: Path) -> None:
         life.up(folder)
     assert not life.down(folder)
     assert (folder / "thesis.txt").read_text() == "mine"
+
+
+@pytest.fixture(params=["link", "dangling link", "file", "writable by all", "of somebody else"])
+def prepared(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """What somebody else could have put where the lab's folder is to be."""
+    place, elsewhere = tmp_path / "lab", tmp_path / "elsewhere"
+    if "link" in request.param:
+        place.symlink_to(elsewhere)
+        if request.param == "link":
+            elsewhere.mkdir(mode=0o700)
+    elif request.param == "file":
+        place.touch()
+    else:
+        place.mkdir()
+        if request.param == "writable by all":
+            place.chmod(0o777)
+        elif os.geteuid() == 0:
+            os.chown(place, 65534, 65534)
+        else:
+            pytest.skip("only root may give files away")
+    return place
+
+
+def test_a_folder_that_is_not_ones_own_is_refused(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "built", lambda name: prepared)
+    before = prepared.lstat()
+    for refused in (life.up, life.down, LabClient):
+        with pytest.raises(LabError, match=f"{prepared}.*--dir"):
+            refused(prepared)
+    assert prepared.lstat() == before
+    assert not (prepared.parent / "elsewhere" / "lab.json").exists()
+
+
+def test_the_folder_is_for_its_user_alone(folder: Path) -> None:
+    before = os.umask(0)
+    try:
+        life.up(folder).close()
+    finally:
+        os.umask(before)
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_folder_is_asked_for_again_after_it_was_cleared(
+    disk_possible: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, elsewhere = tmp_path / "lab", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+
+    def replaced(folder: Path) -> bool:
+        if not folder.is_symlink():
+            folder.rmdir()
+            folder.symlink_to(elsewhere)
+        return False
+
+    monkeypatch.setattr(life, "_clear", replaced)
+    with pytest.raises(LabError, match="symbolic link"):
+        life.up(place)
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_runtime_folder_of_somebody_else_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert default_folder() == tmp_path / "iojoule-lab"
+    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    assert default_folder() == Path("/tmp/iojoule-lab-4242")
+    with pytest.raises(LabError, match="belongs to user"):
+        open_own(tmp_path)
 
 
 def test_a_disk_that_does_not_start_says_why_and_leaves_nothing(
