@@ -13,6 +13,7 @@ from iojoule import __version__
 from iojoule.api.acting.proposal import Left, Proposal, Step
 from iojoule.datasets.programs import optional_program
 from iojoule.measure.host.changes import NvmeFeature, SysfsValue
+from iojoule.measure.host.host_files import TMPFILE, UDEV_RULE
 from iojoule.measure.host.text_file import TextFile
 
 ETC = Path("/etc")
@@ -44,8 +45,8 @@ def persistent(proposal: Proposal, etc: Path = ETC) -> tuple[tuple[Step, ...], t
         else:
             left.append(Left(f"{step.what} after a restart", step.then, _why_not(step)))
     files = {
-        etc / "udev/rules.d" / f"71-iojoule-{name}.rules": rules,
-        etc / "tmpfiles.d" / f"iojoule-{name}.conf": values,
+        UDEV_RULE.path(etc, name): rules,
+        TMPFILE.path(etc, name): values,
     }
     steps = []
     for path, lines in files.items():

@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from iojoule.datasets.schema import (
     Count,
@@ -24,6 +24,7 @@ from iojoule.datasets.schema import (
 from iojoule.datasets.toml_text import toml_of
 from iojoule.measure.campaign.knobs import KNOBS, Written, read_size
 from iojoule.measure.errors import CampaignError
+from iojoule.measure.host.host_files import SETTABLE
 
 PLAN_SCHEMA_VERSION = 1
 
@@ -131,8 +132,15 @@ class Precondition(Section):
         return self.purge is not Purge.NONE or self.fill_passes > 0 or self.until_steady
 
 
-HostFile = Annotated[str, Field(pattern=r"^/(sys|proc/sys|proc/irq)/[^.]+(\.[^.]+)*$")]
-"""A file that a plan may set."""
+def _declared(path: str) -> str:
+    if not any(one.hold(Path(path)) for one in SETTABLE):
+        raise ValueError(
+            f"{path}: is no file that a plan may set; it may set {', '.join(map(str, SETTABLE))}"
+        )
+    return path
+
+
+HostFile = Annotated[str, AfterValidator(_declared)]
 
 
 class HostPlan(Section):
@@ -142,7 +150,7 @@ class HostPlan(Section):
         cpus: Processors that fio's jobs are pinned to, as in `0-3,8`.
         numa_memory_node: Node whose memory their buffers are taken from.
         queue: Attributes under /sys/block/*/queue, such as nr_requests or nomerges.
-        files: Any other file under /sys, /proc/sys or /proc/irq, for instance the ASPM policy.
+        files: Any other file that `measure.host.host_files` declares, such as the ASPM policy.
         volatile_write_cache: Whether the drive's write cache is on.
         apm_level: Level of Advanced Power Management of a SATA drive; below 128 a disk may stop its
             platters by itself (hdparm(8), -B).

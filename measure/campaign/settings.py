@@ -25,6 +25,7 @@ from iojoule.measure.host.changes import (
     StandbyTimer,
     SysfsValue,
 )
+from iojoule.measure.host.host_files import FREQUENCY_MAX, GOVERNOR, HostFiles
 from iojoule.measure.host_calibration.settings import HostControls
 from iojoule.measure.point import Point
 
@@ -102,10 +103,10 @@ def of_run(
     if configuration.scheduler is not None and configuration.engine not in BYPASSING_ENGINES:
         yield SysfsValue(str(device.queue("scheduler"))), configuration.scheduler.value
     if configuration.cpu_governor is not None:
-        yield from _every_cpu(device, "scaling_governor", configuration.cpu_governor)
+        yield from _every_cpu(device, GOVERNOR, configuration.cpu_governor)
     if configuration.cpu_frequency_max_hertz is not None:
         kilohertz = str(round(configuration.cpu_frequency_max_hertz / 1000))
-        yield from _every_cpu(device, "scaling_max_freq", kilohertz)
+        yield from _every_cpu(device, FREQUENCY_MAX, kilohertz)
     if configuration.cstate_limit is not None:
         states = list(HostControls(device.sysfs).sleep_states_up_to(configuration.cstate_limit))
         if not states:
@@ -143,12 +144,12 @@ def _resting(configuration: Configuration, device: BlockDevice) -> Iterator[Sett
         yield StandbyTimer(str(device.path)), f"{configuration.standby_timer_seconds:g}"
 
 
-def _every_cpu(device: BlockDevice, name: str, value: str) -> Iterator[Setting]:
-    files = sorted(device.sysfs.glob(f"devices/system/cpu/cpu[0-9]*/cpufreq/{name}"))
+def _every_cpu(device: BlockDevice, which: HostFiles, value: str) -> Iterator[Setting]:
+    files = which.find(device.sysfs)
     if not files:
         raise HostStateError(
             f"{Path(device.sysfs) / 'devices/system/cpu'}: this host has no cpufreq (a virtual "
-            f"machine?), so {name} cannot be set; leave the knob out of the plan"
+            f"machine?), so {Path(which.below).name} cannot be set; leave the knob out of the plan"
         )
     for file in files:
         yield SysfsValue(str(file)), value

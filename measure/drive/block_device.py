@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iojoule.measure.errors import DriveError, HostStateError, UnsafeDriveError
+from iojoule.measure.host.host_files import LINK_POLICY, QUEUE
 
 SYSFS = Path("/sys")
 SECTOR_BYTES = 512
@@ -67,7 +68,7 @@ class BlockDevice:
 
     def queue(self, attribute: str) -> Path:
         """The file of one attribute of the request queue."""
-        return self.sysfs / "class" / "block" / self.carrier / "queue" / attribute
+        return QUEUE.path(self.sysfs, self.carrier, attribute)
 
     def queue_attribute(self, attribute: str) -> str | None:
         """What it says; None where there is none."""
@@ -163,7 +164,7 @@ class BlockDevice:
         host = next((part for part in path.parts if re.fullmatch(r"host\d+", part)), None)
         if host is None:
             return None
-        file = self.sysfs / "class" / "scsi_host" / host / "link_power_management_policy"
+        file = LINK_POLICY.path(self.sysfs, host)
         return file if file.exists() else None
 
     def numa_node(self) -> int | None:

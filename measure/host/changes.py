@@ -9,7 +9,7 @@ import json
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeGuard
 
 from iojoule.measure.drive.hdparm import SataDrive, timer_code
 from iojoule.measure.drive.nvme_cli import (
@@ -19,12 +19,9 @@ from iojoule.measure.drive.nvme_cli import (
     NvmeController,
 )
 from iojoule.measure.errors import CampaignError, DriveError, HostStateError
+from iojoule.measure.host import host_files
 from iojoule.measure.host.mounts import MountOption
 from iojoule.measure.host.text_file import TextFile
-
-SETTABLE = (Path("/sys"), Path("/proc/sys"), Path("/proc/irq"))
-"""Below these lies every file with one value that a step may set; a plan may name no other
-(`HostPlan.files`), and a journal is not obeyed that does."""
 
 _CHOICE = re.compile(r"\[([^\]]+)\]")
 
@@ -57,7 +54,7 @@ class Change(Protocol):
 
 @dataclass(frozen=True)
 class SysfsValue:
-    """A file under /sys or /proc/sys with one value, or a choice like `[none] mq-deadline`."""
+    """A file under /sys or /proc with one value, or a choice like `[none] mq-deadline`."""
 
     path: str
     kind: ClassVar[str] = "sysfs"
@@ -96,8 +93,8 @@ class SysfsValue:
             raise HostStateError(f"{self.path}: was set to {value!r} but says {now!r}")
 
     def is_settable(self) -> bool:
-        """Whether a step may set such a file, wherever links lead."""
-        return any(Path(self.path).resolve().is_relative_to(root) for root in SETTABLE)
+        """Whether a step may set such a file."""
+        return any(one.hold(Path(self.path)) for one in host_files.SETTABLE)
 
     def command(self, value: str) -> str:
         """A shell line."""
@@ -296,8 +293,18 @@ KINDS: dict[str, type[Any]] = {
 
 
 def to_record(change: Change, before: str) -> dict[str, Any]:
-    """A change and the value before it, for the journal."""
+    """A change and the value before it, for the journal; it stands there before anything is set.
+
+    Raises:
+        CampaignError: It is of a file that is not declared, so that no journal could restore it.
+    """
+    if _undeclared(change):
+        raise CampaignError(f"{change.path}: is no file that iojoule may set; nothing is set there")
     return {"kind": change.kind, "target": asdict(change), "before": before}  # type: ignore[call-overload]
+
+
+def _undeclared(change: Change) -> TypeGuard[SysfsValue | TextFile]:
+    return isinstance(change, SysfsValue | TextFile) and not change.is_settable()
 
 
 def from_record(record: dict[str, Any]) -> tuple[Change, str]:
@@ -308,7 +315,7 @@ def from_record(record: dict[str, Any]) -> tuple[Change, str]:
     """
     try:
         change: Change = KINDS[record["kind"]](**record["target"])
-        if isinstance(change, SysfsValue | TextFile) and not change.is_settable():
+        if _undeclared(change):
             raise CampaignError(
                 f"the journal names {change.path}, which no step of iojoule sets; nothing is put "
                 "back there. Look at who wrote it, and remove it"

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from iojoule.datasets.atomic import write_text_atomically
 from iojoule.measure.errors import HostStateError
+from iojoule.measure.host import host_files
 
 if TYPE_CHECKING:
     from iojoule.measure.host.changes import Change
-
-
-FOLDERS = (Path("/etc/udev/rules.d"), Path("/etc/tmpfiles.d"))
-"""Where what is to last over a restart is written (`api.acting.persistence`)."""
-
-OWN_NAME = r"(71-)?iojoule-[\w-]+\.(rules|conf)"
 
 
 @dataclass(frozen=True)
@@ -28,11 +22,9 @@ class TextFile:
     kind: ClassVar[str] = "text-file"
 
     def is_settable(self) -> bool:
-        """Whether it is a file of iojoule's own in a folder of such files."""
+        """Whether it is a file of iojoule's own, and neither it nor a folder above it is a link."""
         path = Path(self.path)
-        folder = path.parent.resolve()
-        own = re.fullmatch(OWN_NAME, path.name) is not None and not path.is_symlink()
-        return own and any(folder.is_relative_to(root) for root in FOLDERS)
+        return path.resolve() == path and any(one.hold(path) for one in host_files.OWN)
 
     def is_there(self) -> bool:
         """Whether the folder is there in which it is or could be."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from iojoule.measure.host.changes import SysfsValue
 from iojoule.measure.host.facts import SYSFS
+from iojoule.measure.host.host_files import FREQUENCY_MAX, GOVERNOR, SLEEP_DISABLE
 
 Setting = tuple[SysfsValue, str]
 
@@ -54,24 +55,24 @@ class HostControls:
 
     def may_set_frequency(self) -> bool:
         """Whether frequencies can be set by this user."""
-        return _writable(self._cpus.glob("cpu[0-9]*/cpufreq/scaling_max_freq"))
+        return _writable(FREQUENCY_MAX.find(self.sysfs))
 
     def may_set_sleep(self) -> bool:
         """Whether sleep states can be switched off by this user."""
-        return _writable(self._cpus.glob("cpu[0-9]*/cpuidle/state[0-9]*/disable"))
+        return _writable(SLEEP_DISABLE.find(self.sysfs))
 
     def governor(self, name: str) -> Iterator[Setting]:
         """Every CPU under a governor that it offers, where this user may set it."""
         if not self.may_set_frequency():
             return
-        for file in sorted(self._cpus.glob("cpu[0-9]*/cpufreq/scaling_governor")):
+        for file in GOVERNOR.find(self.sysfs):
             offered = _text(file.with_name("scaling_available_governors")) or ""
             if name in offered.split():
                 yield SysfsValue(str(file)), name
 
     def frequency(self, hertz: float) -> Iterator[Setting]:
         """Every CPU held at or below a frequency."""
-        for file in sorted(self._cpus.glob("cpu[0-9]*/cpufreq/scaling_max_freq")):
+        for file in FREQUENCY_MAX.find(self.sysfs):
             yield SysfsValue(str(file)), str(round(hertz / 1e3))
 
     def sleep_states(self) -> list[SleepState]:
@@ -88,23 +89,22 @@ class HostControls:
 
     def sleep_limit(self, limit: int) -> Iterator[Setting]:
         """Every CPU kept from states deeper than a limit."""
-        for folder in sorted(self._cpus.glob("cpu[0-9]*/cpuidle/state[0-9]*")):
-            if _place(folder) > limit:
-                yield SysfsValue(str(folder / "disable")), "1"
+        for file in SLEEP_DISABLE.find(self.sysfs):
+            if _place(file.parent) > limit:
+                yield SysfsValue(str(file)), "1"
 
     def sleep_states_up_to(self, limit: int) -> Iterator[Setting]:
         """Every CPU allowed the states up to a limit and kept from deeper ones."""
-        for folder in sorted(self._cpus.glob("cpu[0-9]*/cpuidle/state[0-9]*")):
-            yield SysfsValue(str(folder / "disable")), str(int(_place(folder) > limit))
+        for file in SLEEP_DISABLE.find(self.sysfs):
+            yield SysfsValue(str(file)), str(int(_place(file.parent) > limit))
 
 
 def _place(folder: Path) -> int:
     return int(folder.name.removeprefix("state"))
 
 
-def _writable(files: Iterator[Path]) -> bool:
-    found = list(files)
-    return bool(found) and all(os.access(file, os.W_OK) for file in found)
+def _writable(files: Sequence[Path]) -> bool:
+    return bool(files) and all(os.access(file, os.W_OK) for file in files)
 
 
 def _text(path: Path) -> str | None:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from iojoule.measure.host import changes, text_file
+from iojoule.measure.host import host_files
+from tests.settable import Below
 
 
 @pytest.fixture(autouse=True)
 def settable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Files of a made-up /sys and /etc may be put back, too."""
-    monkeypatch.setattr(changes, "SETTABLE", (*changes.SETTABLE, tmp_path))
-    monkeypatch.setattr(text_file, "FOLDERS", (*text_file.FOLDERS, tmp_path))
+    """Files of a made-up /sys and /etc may be set and put back, too."""
+    for name in ("SETTABLE", "OWN"):
+        monkeypatch.setattr(host_files, name, (*getattr(host_files, name), Below(tmp_path, "*")))

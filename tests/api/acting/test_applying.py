@@ -98,7 +98,9 @@ from iojoule.api.acting import applying
 from iojoule.api.acting.proposal import propose
 from tests.api.acting.answers import answer
 from tests.api.acting.hosts import host
+from tests.settable import declare_all_below
 folder = Path(sys.argv[1])
+declare_all_below(folder)
 proposal = propose(answer({"cpu_governor": "powersave"}), host(folder / "sys"), None)
 kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
 applying.apply(proposal, proposal.steps, None, folder / "undo.json", print, watch=kill)

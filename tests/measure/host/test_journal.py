@@ -93,14 +93,23 @@ import os, signal, sys
 from pathlib import Path
 from iojoule.measure.host.changes import SysfsValue
 from iojoule.measure.host.journal import HostState
+from tests.settable import declare_all_below
+declare_all_below(Path(sys.argv[1]))
 state = HostState("drive", Path(sys.argv[2]))
 state.set(SysfsValue(sys.argv[1]), "64")
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+def killed(knob: Path, journals: Path) -> None:
+    """Set the knob in a process that is killed."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3])}
+    command = [sys.executable, "-c", KILLED, str(knob), str(journals)]
+    subprocess.run(command, check=False, env=environment)
+
+
 def test_after_a_kill_the_next_start_restores(knob: Path, journals: Path) -> None:
-    subprocess.run([sys.executable, "-c", KILLED, str(knob), str(journals)], check=False)
+    killed(knob, journals)
     assert knob.read_text() == "64"
     (said,) = restore_abandoned(journals)
     assert "restored after a crash" in said
@@ -109,7 +118,7 @@ def test_after_a_kill_the_next_start_restores(knob: Path, journals: Path) -> Non
 
 
 def test_what_is_gone_is_not_restored(knob: Path, journals: Path) -> None:
-    subprocess.run([sys.executable, "-c", KILLED, str(knob), str(journals)], check=False)
+    killed(knob, journals)
     knob.unlink()
     (said,) = restore_abandoned(journals)
     assert "is gone" in said
@@ -119,7 +128,7 @@ def test_what_is_gone_is_not_restored(knob: Path, journals: Path) -> None:
 def test_what_cannot_be_put_back_names_the_command_and_the_journal(
     knob: Path, journals: Path
 ) -> None:
-    subprocess.run([sys.executable, "-c", KILLED, str(knob), str(journals)], check=False)
+    killed(knob, journals)
     knob.unlink()
     knob.mkdir()
     (journal,) = journals.iterdir()
@@ -136,7 +145,7 @@ def test_a_living_campaign_is_left_alone(knob: Path, journals: Path) -> None:
 
 
 def test_after_a_restart_of_the_host_nothing_is_written(knob: Path, journals: Path) -> None:
-    subprocess.run([sys.executable, "-c", KILLED, str(knob), str(journals)], check=False)
+    killed(knob, journals)
     (path,) = journals.iterdir()
     path.write_text(json.dumps({**json.loads(path.read_text()), "boot_id": "another"}))
     (said,) = restore_abandoned(journals)

@@ -1,0 +1,104 @@
+"""Which files of the host steps write: each kind is declared once, here.
+
+A step finds or names its files by their declaration, a plan may name the declared ones and no
+other, and no journal or undo file is written or obeyed that names one which is not declared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+_SYS, _PROC, _ETC = Path("/sys"), Path("/proc"), Path("/etc")
+
+
+@dataclass(frozen=True)
+class HostFiles:
+    """Files of one kind.
+
+    Attributes:
+        root: The tree they lie in.
+        below: Their path below it, a pattern: `*` and `[0-9]` never reach beyond one name.
+    """
+
+    root: Path
+    below: str
+
+    def __str__(self) -> str:
+        return str(self.root / self.below)
+
+    def find(self, root: Path) -> list[Path]:
+        """Those there are below another root."""
+        return sorted(root.glob(self.below))
+
+    def path(self, root: Path, *names: str) -> Path:
+        """The one below another root that has these names in place of the stars."""
+        first, *rest = self.below.split("*")
+        pairs = zip(names, rest, strict=True)
+        return root / (first + "".join(name + piece for name, piece in pairs))
+
+    def hold(self, path: Path) -> bool:
+        """Whether a path is one of them and no link on its way leads out of their tree."""
+        wanted = Path(str(self)).parts
+        return (
+            len(path.parts) == len(wanted)
+            and ".." not in path.parts
+            and all(map(fnmatchcase, path.parts, wanted))
+            and path.resolve().is_relative_to(self.root)
+        )
+
+
+QUEUE = HostFiles(_SYS, "class/block/*/queue/*")
+SCHEDULER_OWN = HostFiles(_SYS, "class/block/*/queue/iosched/*")
+LINK_POLICY = HostFiles(_SYS, "class/scsi_host/*/link_power_management_policy")
+GOVERNOR = HostFiles(_SYS, "devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor")
+FREQUENCY_MAX = HostFiles(_SYS, "devices/system/cpu/cpu[0-9]*/cpufreq/scaling_max_freq")
+SLEEP_DISABLE = HostFiles(_SYS, "devices/system/cpu/cpu[0-9]*/cpuidle/state[0-9]*/disable")
+
+OF_KNOBS = (QUEUE, SCHEDULER_OWN, LINK_POLICY, GOVERNOR, FREQUENCY_MAX, SLEEP_DISABLE)
+"""What knobs and recommendations set, and what that disturbs."""
+
+_MODULES = (
+    "ahci", "cpufreq", "cpuidle", "haltpoll", "intel_idle", "libata", "nvme", "nvme_core",
+    "pcie_aspm", "processor", "scsi_mod", "sd_mod", "workqueue",
+)  # fmt: skip
+
+OF_PLANS = (
+    *(HostFiles(_SYS, f"module/{name}/parameters/*") for name in _MODULES),
+    HostFiles(_SYS, "block/*/queue/*"),
+    HostFiles(_SYS, "bus/pci/devices/*/link/*"),
+    HostFiles(_SYS, "bus/pci/devices/*/power/*"),
+    HostFiles(_SYS, "bus/pci/devices/*/d3cold_allowed"),
+    HostFiles(_SYS, "class/nvme/*/power/*"),
+    HostFiles(_SYS, "class/scsi_disk/*/*"),
+    HostFiles(_SYS, "devices/system/cpu/cpu[0-9]*/cpufreq/*"),
+    HostFiles(_SYS, "devices/system/cpu/cpu[0-9]*/online"),
+    HostFiles(_SYS, "devices/system/cpu/cpu[0-9]*/power/*"),
+    HostFiles(_SYS, "devices/system/cpu/cpufreq/boost"),
+    HostFiles(_SYS, "devices/system/cpu/cpufreq/policy[0-9]*/*"),
+    HostFiles(_SYS, "devices/system/cpu/amd_pstate/*"),
+    HostFiles(_SYS, "devices/system/cpu/intel_pstate/*"),
+    HostFiles(_SYS, "devices/system/cpu/cpuidle/*"),
+    HostFiles(_SYS, "devices/system/cpu/smt/control"),
+    HostFiles(_PROC, "irq/*/smp_affinity"),
+    HostFiles(_PROC, "irq/*/smp_affinity_list"),
+    HostFiles(_PROC, "irq/default_smp_affinity"),
+    HostFiles(_PROC, "sys/fs/aio-max-nr"),
+    HostFiles(_PROC, "sys/kernel/nmi_watchdog"),
+    HostFiles(_PROC, "sys/kernel/numa_balancing"),
+    HostFiles(_PROC, "sys/kernel/timer_migration"),
+    HostFiles(_PROC, "sys/vm/dirty_*"),
+    HostFiles(_PROC, "sys/vm/laptop_mode"),
+    HostFiles(_PROC, "sys/vm/swappiness"),
+)
+"""What a plan may name besides (`HostPlan.files`): what drives, their links and processors draw,
+and when writes reach a drive. Nothing by which the kernel starts a program or finds one."""
+
+SETTABLE = (*OF_KNOBS, *OF_PLANS)
+
+UDEV_RULE = HostFiles(_ETC, "udev/rules.d/71-iojoule-*.rules")
+TMPFILE = HostFiles(_ETC, "tmpfiles.d/iojoule-*.conf")
+
+OWN = (UDEV_RULE, TMPFILE)
+"""Files of iojoule's own, by which settings outlast a restart: they are there whole or not."""
