@@ -29,7 +29,8 @@ _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _LINKS_MAX = 40
 """As many as the kernel follows (path_resolution(7))."""
 
-_SAFE_PATH = "PYTHONSAFEPATH"
+SAFE_PATH = "PYTHONSAFEPATH"
+"""Variable that does for every Python what -P does for one (python(1))."""
 
 
 def find_program(name: str, remedy: str, error: type[IojouleError]) -> str:
@@ -98,15 +99,20 @@ def safe_import_path() -> Iterator[None]:
     It runs them with -c, for which Python searches that folder first, and hands -P on only where
     this process has it (multiprocessing.util._args_from_interpreter_flags).
     """
-    before = os.environ.get(_SAFE_PATH)
-    os.environ[_SAFE_PATH] = "1"
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[_SAFE_PATH]
-        else:
-            os.environ[_SAFE_PATH] = before
+        restore_safe_path(before)
+
+
+def restore_safe_path(before: str | None) -> None:
+    """Set the variable as it was, also where it was inherited: programs of the user's get it."""
+    if before is None:
+        os.environ.pop(SAFE_PATH, None)
+    else:
+        os.environ[SAFE_PATH] = before
 
 
 def _searched() -> tuple[Path, ...]:

@@ -104,7 +104,7 @@ def signals() -> Iterator[Signals]:
 
 
 def find_program(command: Sequence[str]) -> str:
-    """Where the program is.
+    """Where the program is: the user's own, so it is looked for as a shell would, also for root.
 
     Raises:
         InputError: There is none of that name that may be run.

@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from iojoule.datasets.programs import safe_import_path
+from iojoule.datasets.programs import SAFE_PATH, restore_safe_path, safe_import_path
 from iojoule.sim.errors import WorkersLostError
 from iojoule.sim.workers.pool import TRIES, I, R, S, batches, compute, portable
 
@@ -156,7 +156,8 @@ class _Worker:
         # forked from a process without threads: a fork of this one could inherit a locked lock
         context = multiprocessing.get_context("forkserver")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        arguments = (theirs, os.environ.get(SAFE_PATH))
+        self.process = context.Process(target=_serve, args=arguments, daemon=True)
         with safe_import_path():  # the server and its tracker are started with the first
             self.process.start()
         theirs.close()
@@ -172,8 +173,9 @@ class _Worker:
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
 
-def _serve(pipe: Connection) -> None:
+def _serve(pipe: Connection, safe_path: str | None) -> None:
     """Compute batches until the pipe is closed, as it also is when the caller is killed."""
+    restore_safe_path(safe_path)  # the user's MQSim may be a script that imports its neighbours
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller hears it, and ends this process
     signal.signal(signal.SIGTERM, _leave)
     os.environ.update(dict.fromkeys(THREADS, "1"))  # for libraries that are not loaded yet

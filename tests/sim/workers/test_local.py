@@ -76,6 +76,16 @@ def test_an_error_that_cannot_be_sent_is_told_in_words_and_where_it_was() -> Non
     assert "work.py" in "".join(caught.value.__notes__)
 
 
+def test_programs_that_are_started_there_get_the_variables_of_the_caller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for value in (None, "yes"):
+        if value is not None:
+            monkeypatch.setenv("PYTHONSAFEPATH", value)
+        with open_pool(2) as pool:
+            assert pool.map(work.variable, [1, 2], shared="PYTHONSAFEPATH") == [value] * 2
+
+
 def test_numerical_libraries_keep_to_one_thread() -> None:
     with open_pool(2) as pool:
         found = pool.map(work.threads, [1, 2], shared=None)

@@ -14,6 +14,11 @@ def power(shared: int, item: int) -> int:
     return item**shared
 
 
+def variable(shared: str, item: int) -> str | None:
+    """What programs get that are started there."""
+    return os.environ.get(shared)
+
+
 def pid(shared: float, item: int) -> int:
     """Who computes; long enough for others to get something to do."""
     time.sleep(shared)
