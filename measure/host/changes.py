@@ -8,8 +8,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeGuard
+from typing import Annotated, Any, ClassVar, Protocol, TypeGuard
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from iojoule.measure.drive.hdparm import SataDrive, timer_code
 from iojoule.measure.drive.nvme_cli import (
@@ -292,36 +295,53 @@ KINDS: dict[str, type[Any]] = {
 """Every kind of change by its name in the journal."""
 
 
-def to_record(change: Change, before: str) -> dict[str, Any]:
-    """A change and the value before it, for the journal; it stands there before anything is set.
+def _undeclared(change: Change) -> TypeGuard[SysfsValue | TextFile]:
+    return isinstance(change, SysfsValue | TextFile) and not change.is_settable()
+
+
+@cache
+def _reader(kind: str) -> TypeAdapter[Change]:
+    return TypeAdapter(KINDS[kind])
+
+
+class Record(BaseModel):
+    """A change as a journal or an undo file has it: what it is, and its value before and after."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    kind: str
+    target: dict[str, Annotated[str, Field(pattern="^[^\\x00]*$")] | int]  # no name has a NUL
+    before: str
+    after: str | None = None
+
+    def change(self) -> Change:
+        """What is to be put back.
+
+        Raises:
+            CampaignError: The file is of another version, or names what no step sets.
+        """
+        try:
+            # as JSON: strict validation takes a dataclass from nothing else
+            change = _reader(self.kind).validate_json(json.dumps(self.target), strict=True)
+        except (KeyError, ValidationError):
+            raise CampaignError(
+                f"the journal holds {self.model_dump()!r}, which this iojoule does not know; "
+                "restore it by hand"
+            ) from None
+        if _undeclared(change):
+            raise CampaignError(
+                f"the journal names {change.path}, which no step of iojoule sets; nothing is put "
+                "back there. Look at who wrote it, and remove it"
+            )
+        return change
+
+
+def to_record(change: Change, before: str, after: str | None = None) -> Record:
+    """A change and its values for the journal, in which it stands before anything is set.
 
     Raises:
         CampaignError: It is of a file that is not declared, so that no journal could restore it.
     """
     if _undeclared(change):
         raise CampaignError(f"{change.path}: is no file that iojoule may set; nothing is set there")
-    return {"kind": change.kind, "target": asdict(change), "before": before}  # type: ignore[call-overload]
-
-
-def _undeclared(change: Change) -> TypeGuard[SysfsValue | TextFile]:
-    return isinstance(change, SysfsValue | TextFile) and not change.is_settable()
-
-
-def from_record(record: dict[str, Any]) -> tuple[Change, str]:
-    """The change and the value to put back.
-
-    Raises:
-        CampaignError: The journal is of another version, or names what no step sets.
-    """
-    try:
-        change: Change = KINDS[record["kind"]](**record["target"])
-        if _undeclared(change):
-            raise CampaignError(
-                f"the journal names {change.path}, which no step of iojoule sets; nothing is put "
-                "back there. Look at who wrote it, and remove it"
-            )
-        return change, str(record["before"])
-    except (KeyError, TypeError):
-        raise CampaignError(
-            f"the journal holds {record!r}, which this iojoule does not know; restore it by hand"
-        ) from None
+    return Record(kind=change.kind, target=asdict(change), before=before, after=after)  # type: ignore[call-overload]

@@ -7,17 +7,18 @@ journal of a process that no longer lives and restores from it.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from iojoule.datasets.errors import IojouleError
 from iojoule.measure.errors import CampaignError, HostStateError
-from iojoule.measure.host.changes import Change, from_record, to_record
+from iojoule.measure.host.changes import Change, Record, to_record
 from iojoule.measure.host.trusted_file import read_trusted, write_trusted
 
 JOURNALS_VARIABLE = "IOJOULE_JOURNALS"
@@ -26,7 +27,6 @@ JOURNALS_VARIABLE = "IOJOULE_JOURNALS"
 _OF_ROOT = Path("/var/lib/iojoule-root")
 """Never the folder of the service, which runs as another user: root obeys what lies there."""
 
-_VERSION = 1
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -40,6 +40,20 @@ def journals_folder() -> Path:
     base = os.environ.get("XDG_STATE_HOME")
     state = Path(base) if base else Path.home() / ".local" / "state"
     return state / "iojoule" / "journals"
+
+
+class Journal(BaseModel):
+    """What a process changed, and which process of which boot that was."""
+
+    model_config = ConfigDict(strict=True)
+
+    format: Literal["iojoule-restore"] = "iojoule-restore"
+    schema_version: Literal[1] = 1
+    drive: str
+    pid: int
+    pid_started: int | None
+    boot_id: str
+    changes: list[Record]
 
 
 class HostState:
@@ -143,18 +157,16 @@ class HostState:
         self._path.unlink(missing_ok=True)
 
     def _write(self) -> None:
-        content = {
-            "format": "iojoule-restore",
-            "schema_version": _VERSION,
-            "drive": self._drive,
-            "pid": os.getpid(),
-            "pid_started": process_start(os.getpid()),
-            "boot_id": _boot_id(),
-            "changes": [to_record(change, before) for change, before in self._before.items()],
-        }
+        content = Journal(
+            drive=self._drive,
+            pid=os.getpid(),
+            pid_started=process_start(os.getpid()),
+            boot_id=_boot_id(),
+            changes=[to_record(change, before) for change, before in self._before.items()],
+        )
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            write_trusted(self._path, json.dumps(content, indent=1))
+            write_trusted(self._path, content.model_dump_json(indent=1))
         except OSError as error:
             raise HostStateError(
                 f"{self._path}: the journal that restores the host cannot be written "
@@ -175,8 +187,8 @@ def restore_abandoned(folder: Path | None = None) -> list[str]:
     for path, content in _journals(folder or journals_folder()):
         if _alive(content):
             continue
-        if content.get("boot_id") != _boot_id():
-            said.append(f"{content['drive']}: the host was restarted since, which restored it")
+        if content.boot_id != _boot_id():
+            said.append(f"{content.drive}: the host was restarted since, which restored it")
         else:
             said += _restore(path, content)
         path.unlink(missing_ok=True)
@@ -194,44 +206,41 @@ def _told(change: Change) -> str | None:
         return None
 
 
-def _restore(path: Path, content: dict[str, Any]) -> list[str]:
+def _restore(path: Path, content: Journal) -> list[str]:
     said = []
-    for record in reversed(content["changes"]):
-        change, before = from_record(record)
+    for record in reversed(content.changes):
+        change, before = record.change(), record.before
         if not change.is_there():
-            said.append(f"{content['drive']}: is gone, so nothing is put back there")
+            said.append(f"{content.drive}: is gone, so nothing is put back there")
             continue
         try:
             if change.get() != before:
                 change.set(before)
-                said.append(f"{content['drive']}: restored after a crash: {change.command(before)}")
+                said.append(f"{content.drive}: restored after a crash: {change.command(before)}")
         except IojouleError as error:
             raise HostStateError(
-                f"{content['drive']}: an interrupted campaign left it changed and "
+                f"{content.drive}: an interrupted campaign left it changed and "
                 f"`{change.command(before)}` fails ({error.message}); do it by hand, then remove "
                 f"{path}"
             ) from None
     return said
 
 
-def _journals(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _journals(folder: Path) -> Iterator[tuple[Path, Journal]]:
     for path in sorted(folder.glob("restore-*.json")):
         try:
-            content = json.loads(read_trusted(path))
-            right = content["format"] == "iojoule-restore" and content["schema_version"] == _VERSION
-        except (OSError, ValueError, KeyError, TypeError):
-            right = False
-        if not right:
+            content = Journal.model_validate_json(read_trusted(path))
+        except (OSError, UnicodeDecodeError, ValidationError):
             raise CampaignError(
                 f"{path}: is not a journal that this iojoule can read; see what it says, restore "
                 "by hand, and remove it"
-            )
+            ) from None
         yield path, content
 
 
-def _alive(content: dict[str, Any]) -> bool:
-    started = process_start(int(content["pid"]))
-    return started is not None and started == content["pid_started"]
+def _alive(content: Journal) -> bool:
+    started = process_start(content.pid)
+    return started is not None and started == content.pid_started
 
 
 def process_start(pid: int) -> int | None:

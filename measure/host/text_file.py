@@ -24,7 +24,7 @@ class TextFile:
     def is_settable(self) -> bool:
         """Whether it is a file of iojoule's own, and neither it nor a folder above it is a link."""
         path = Path(self.path)
-        return path.resolve() == path and any(one.hold(path) for one in host_files.OWN)
+        return any(one.hold(path) for one in host_files.OWN) and path.resolve() == path
 
     def is_there(self) -> bool:
         """Whether the folder is there in which it is or could be."""

@@ -6,19 +6,30 @@ also says what was set, so that `undo` notices whatever somebody else has change
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from iojoule.datasets.errors import IojouleError
 from iojoule.measure.errors import CampaignError, HostStateError
-from iojoule.measure.host.changes import Change, from_record, to_record
+from iojoule.measure.host.changes import Change, Record, to_record
 from iojoule.measure.host.trusted_file import read_trusted, write_trusted
 
-_FORMAT = "iojoule-undo"
-_VERSION = 1
+
+class _Content(BaseModel):
+    """The file as it is written."""
+
+    model_config = ConfigDict(strict=True)
+
+    format: Literal["iojoule-undo"] = "iojoule-undo"
+    schema_version: Literal[1] = 1
+    drive: str
+    controller: str | None
+    serial: str
+    changes: list[Record]
 
 
 @dataclass(frozen=True)
@@ -59,16 +70,14 @@ class UndoFile:
         Raises:
             HostStateError: It cannot be written.
         """
-        content = {
-            "format": _FORMAT,
-            "schema_version": _VERSION,
-            **{name: getattr(self, name) for name in ("drive", "controller", "serial")},
-            "changes": [
-                {**to_record(one.change, one.before), "after": one.after} for one in self.entries
-            ],
-        }
+        content = _Content(
+            drive=self.drive,
+            controller=self.controller,
+            serial=self.serial,
+            changes=[to_record(one.change, one.before, one.after) for one in self.entries],
+        )
         try:
-            write_trusted(path, json.dumps(content, indent=1) + "\n")
+            write_trusted(path, content.model_dump_json(indent=1) + "\n")
         except OSError as error:
             raise HostStateError(
                 f"{path}: the undo file cannot be written ({error.strerror}), so nothing is set; "
@@ -120,22 +129,16 @@ def read_undo_file(path: Path) -> UndoFile:
         CampaignError: It is missing, damaged, or of another version.
     """
     try:
-        content: dict[str, Any] = json.loads(read_trusted(path))
-        right = content["format"] == _FORMAT and content["schema_version"] == _VERSION
+        content = _Content.model_validate_json(read_trusted(path))
     except FileNotFoundError:
         raise CampaignError(
             f"{path}: there is no such file; `iojoule apply --run` says where it writes it, and "
             "`iojoule undo` removes it when everything is back"
         ) from None
-    except (OSError, ValueError, KeyError, TypeError):
-        right = False
-    if not right:
-        raise CampaignError(f"{path}: is no undo file that this iojoule can read")
-    entries = []
-    for record in content["changes"]:
-        change, before = from_record(record)
-        entries.append(Entry(change, before, record.get("after")))
-    return UndoFile(content["drive"], content["controller"], content["serial"], tuple(entries))
+    except (OSError, UnicodeDecodeError, ValidationError):
+        raise CampaignError(f"{path}: is no undo file that this iojoule can read") from None
+    entries = (Entry(one.change(), one.before, one.after) for one in content.changes)
+    return UndoFile(content.drive, content.controller, content.serial, tuple(entries))
 
 
 def take_back(undo: UndoFile, say: Callable[[str], None], *, force: bool = False) -> int:

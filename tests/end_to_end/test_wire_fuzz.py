@@ -1,5 +1,6 @@
 """Bytes that are almost requests, sent to a real service: it lives, keeps its size and answers."""
 
+import os
 import random
 import socket
 import struct
@@ -15,7 +16,7 @@ from tests.end_to_end.served import Served
 
 pytestmark = pytest.mark.slow
 
-INPUTS = 20_000
+INPUTS = int(os.environ.get("IOJOULE_FUZZ_INPUTS", "20000"))
 SEED = 20261123
 GROWTH_BYTES_MAX = 96 << 20
 """Beyond what it had after the first thousand inputs."""

@@ -14,7 +14,7 @@ from iojoule.datasets.schema import Configuration
 from iojoule.measure.campaign.plan import HostPlan, Plan
 from iojoule.measure.campaign.settings import of_campaign, of_run
 from iojoule.measure.host import host_files
-from iojoule.measure.host.changes import Change, SysfsValue, from_record, to_record
+from iojoule.measure.host.changes import Change, SysfsValue, to_record
 from iojoule.measure.host.host_files import (
     FREQUENCY_MAX,
     OF_KNOBS,
@@ -107,7 +107,7 @@ def test_steps_and_declarations_are_the_same(
     written = list(seen_from_the_host(tmp_path / "sys"))
     used = set()
     for change in written:
-        assert from_record(to_record(change, "x")) == (change, "x")
+        assert to_record(change, "x").change() == change
         used |= {one for one in (*OF_KNOBS, *OWN) if one.hold(Path(change.path))}
     assert used == {*OF_KNOBS, *OWN}
 
@@ -119,7 +119,7 @@ def test_what_a_plan_may_name_is_put_back(files: HostFiles, tmp_path: Path) -> N
         of_campaign(plan(files={path: 1}), [], host(tmp_path).device, None, has_apst=False)
     )
     assert settings == [(SysfsValue(path), "1")]
-    assert from_record(to_record(settings[0][0], "x"))[0] == SysfsValue(path)
+    assert to_record(settings[0][0], "x").change() == SysfsValue(path)
 
 
 @pytest.mark.parametrize("path", REFUSED)

@@ -7,7 +7,7 @@ import pytest
 from iojoule.datasets.errors import InputError
 from iojoule.measure.drive.hdparm import SataDrive, SpinState, timer_code
 from iojoule.measure.errors import DriveError, HostStateError
-from iojoule.measure.host.changes import PowerLevel, StandbyTimer, from_record, to_record
+from iojoule.measure.host.changes import PowerLevel, StandbyTimer, to_record
 from tests.measure.sata import asked, fake_hdparm
 from tests.stand_ins import SYSTEM, look_in
 
@@ -57,8 +57,7 @@ def test_a_timer_is_set_and_restored_as_off(bench: Path) -> None:
     record = to_record(change, change.get())
     change.set("600")
     assert (bench / "timer").read_text().strip() == "120"
-    again, before = from_record(record)
-    again.set(before)
+    record.change().set(record.before)
     assert (bench / "timer").read_text().strip() == "0"
     assert set(asked(bench)) == {"-C", "-S"}  # nothing that wakes it
     assert change.command("600") == f"hdparm -S 120 {bench / 'sda'}"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iojoule.measure.errors import HostStateError
-from iojoule.measure.host.changes import from_record, to_record
+from iojoule.measure.host.changes import to_record
 from iojoule.measure.host.journal import HostState
 from iojoule.measure.host.mounts import Mount, MountOption, mounts
 
@@ -74,6 +74,6 @@ def test_what_a_file_system_does_not_know_is_an_error(mounted: tuple[Path, str])
 def test_what_is_not_mounted_holds_no_option() -> None:
     gone = MountOption("/nowhere", "0:0", "discard")
     assert not gone.is_there()
-    assert from_record(to_record(gone, "discard")) == (gone, "discard")
+    assert to_record(gone, "discard").change() == gone
     with pytest.raises(HostStateError, match="not mounted"):
         gone.get()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from iojoule.measure.errors import CampaignError
-from iojoule.measure.host.changes import SysfsValue, from_record, to_record
+from iojoule.measure.host.changes import Record, SysfsValue, to_record
 from iojoule.measure.host.journal import journals_folder, restore_abandoned
 from iojoule.measure.host.text_file import TextFile
 from iojoule.measure.host.trusted_file import read_trusted, write_trusted
@@ -78,7 +78,7 @@ def test_a_journal_that_somebody_else_put_there_changes_nothing(tmp_path: Path) 
         "pid": 1,
         "pid_started": -1,
         "boot_id": Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
-        "changes": [to_record(SysfsValue(str(target)), "theirs")],
+        "changes": [to_record(SysfsValue(str(target)), "theirs").model_dump()],
     }
     journal = tmp_path / "journals" / "restore-1-2.json"
     journal.parent.mkdir()
@@ -119,7 +119,7 @@ def test_an_undo_file_of_somebody_else_is_not_obeyed(tmp_path: Path) -> None:
 )
 def test_what_no_step_sets_is_not_put_back(change: SysfsValue | TextFile) -> None:
     with pytest.raises(CampaignError):
-        from_record({"kind": change.kind, "target": asdict(change), "before": "x"})
+        Record(kind=change.kind, target=asdict(change), before="x").change()
     with pytest.raises(CampaignError):
         to_record(change, "x")  # nor does a journal say so, without which nothing is set
 
