@@ -103,6 +103,26 @@ def test_a_bare_name_cannot_be_imported(folder: str, tmp_path: Path) -> None:
     assert "ModuleNotFoundError" in found.stderr
 
 
+FINDS_ITSELF = {
+    "shutil.which": {"iojoule.datasets.programs", "iojoule.measure.command.program"},
+    "os.execvpe": {"iojoule.api.cli.lab"},
+    "sys.executable": {"iojoule.datasets.programs", "iojoule.measure.host_calibration.runs"},
+}
+"""Beside the one place that finds programs: the user's own commands, and a Python run with -I."""
+
+
+def test_programs_are_found_in_one_place() -> None:
+    offenders = [
+        f"{name}: {ast.unparse(node)}"
+        for name, path in modules()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+        if name not in FINDS_ITSELF.get(ast.unparse(node), {name})
+        or ast.unparse(node).startswith(("os.system", "os.popen", "os.execl", "os.spawn"))
+    ]
+    assert not offenders, "use iojoule.datasets.programs"
+
+
 def test_every_public_module_says_what_it_is_for() -> None:
     silent = [
         name

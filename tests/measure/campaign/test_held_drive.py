@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from iojoule.measure.characterise.rehearsal import fills_first, rehearse
 from iojoule.measure.characterise.scope import ScaleName, scope_of
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.drive.safety import held
-from iojoule.measure.errors import UnsafeDriveError
+from iojoule.measure.errors import CampaignError, UnsafeDriveError
 from iojoule.measure.fio.program import Fio
 from iojoule.measure.host import guard
 
@@ -57,9 +58,9 @@ class Bench:
     other: BlockDevice
     begun: list[str] = field(default_factory=list)
 
-    def campaign(self) -> None:
+    def campaign(self, plan: str = PLAN) -> None:
         run_campaign(
-            CampaignFolder(self.folder / "campaign"), PLAN,
+            CampaignFolder(self.folder / "campaign"), plan,
             CampaignOptions(drive=str(self.drive.path), serial=str(self.drive.path)),
             typed_serial=str(self.drive.path), say=str, observer=None, way=self._begin,
         )  # type: ignore[arg-type]  # fmt: skip
@@ -127,6 +128,20 @@ def too_late(monkeypatch: pytest.MonkeyPatch) -> Callable[[BlockDevice], None]:
         monkeypatch.setattr(session, "held", hold)
 
     return put
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_root_loads_no_plugin_that_somebody_else_may_write(bench: Bench) -> None:
+    plugin = bench.folder / "plugin.so"
+    plugin.touch(mode=0o644)
+    plan = f'{PLAN}[host]\nspdk_plugin = "{plugin}"\n'
+    os.chown(plugin, 65534, 65534)
+    with pytest.raises(CampaignError, match="belongs to user 65534"):
+        bench.campaign(plan)
+    assert bench.begun == []
+    os.chown(plugin, 0, 0)
+    bench.campaign(plan)
+    assert bench.begun == ["campaign"]
 
 
 COMMANDS = {"campaign": Bench.campaign, "characterise": Bench.characterise}
