@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import BaseModel, Field
 
+from iojoule.api.state.errors import Exceeded, LimitReached
 from iojoule.datasets.errors import IojouleError
 
 MEDIA_TYPE = "application/problem+json"
@@ -18,6 +20,17 @@ class FieldProblem(BaseModel):
 
     field: str = Field(description="JSON pointer (RFC 6901) into the body, or the parameter.")
     detail: str
+
+
+class ExceededLimit(BaseModel):
+    """The limit of a key that is reached."""
+
+    name: str = Field(description="As `iojoule key` calls it.", examples=["jobs-waiting"])
+    limit: float
+    used: float
+    frees_at: datetime | None = Field(
+        description="When it is free again; null: when something ends or is deleted."
+    )
 
 
 class Problem(BaseModel):
@@ -33,6 +46,7 @@ class Problem(BaseModel):
     )
     field: str | None = Field(default=None, description="JSON pointer of the first fault.")
     errors: list[FieldProblem] | None = None
+    limit: ExceededLimit | None = None
 
 
 def problem_of(error: IojouleError) -> dict[str, Any]:
@@ -46,7 +60,15 @@ def problem_of(error: IojouleError) -> dict[str, Any]:
     }
     if error.field:
         problem["field"] = pointer(error.field.split("."))
+    if isinstance(error, LimitReached) and error.exceeded is not None:
+        problem["limit"] = _exceeded(error.exceeded)
     return problem
+
+
+def _exceeded(met: Exceeded) -> dict[str, Any]:
+    left = met.frees_in_seconds
+    frees_at = None if left is None else datetime.now(UTC) + timedelta(seconds=left)
+    return {"name": met.name, "limit": met.limit, "used": met.used, "frees_at": frees_at}
 
 
 def slug_of(kind: type[IojouleError]) -> str:

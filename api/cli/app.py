@@ -11,6 +11,7 @@ import typer
 from iojoule import __version__
 from iojoule.api.cli import (
     act,
+    audit,
     backup,
     calibrate,
     console,
@@ -69,6 +70,7 @@ app.command()(serve.worker)
 app.command()(backup.backup)
 app.command()(backup.restore)
 app.add_typer(keys.app, name="key")
+app.command()(audit.audit)
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(what_if.app, name="what-if")

@@ -9,6 +9,7 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.serve import DatabaseOption, StateOption
+from iojoule.api.state.errors import StorageFullError, UnavailableError
 
 if TYPE_CHECKING:
     from iojoule.api.state.archive import Manifest
@@ -26,12 +27,19 @@ def backup(
     database: DatabaseOption = None,
 ) -> None:
     """Write all that a service keeps into one file; it may run and write meanwhile."""
+    from iojoule.api.state.audit import add
     from iojoule.api.state.backup import back_up
+    from iojoule.api.state.callers import Caller
     from iojoule.api.state.place import Place, State
 
     store = State(Place.of(state, database))
     try:
         made = back_up(store, file)
+        try:
+            with store.database.write() as connection:
+                add(connection, Caller.local(), "backup.make", "state", file=file.name)
+        except (UnavailableError, StorageFullError) as error:  # the backup is whole all the same
+            console.warn(f"the audit log does not name this backup: {error.message}")
     finally:
         store.close()
     console.emit_records([_record(file, made)], output, _TITLES)

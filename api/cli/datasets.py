@@ -12,7 +12,7 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
-from iojoule.api.cli.jobs import MostOption
+from iojoule.api.cli.jobs import BackOption, MostOption
 from iojoule.api.cli.server import ServerOption, service
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class FormName(StrEnum):
 
 _TITLES = {
     "id": "id", "device": "device", "rows": "rows", "format": "came as", "warnings": "doubts",
-    "created_at": "uploaded at",
+    "created_at": "uploaded at", "owner": "owner", "shared": "shared",
 }  # fmt: skip
 
 
@@ -93,6 +93,26 @@ def show(
 
 
 @app.command()
+def share(
+    dataset: DatasetId,
+    server: ServerOption = None,
+    back: BackOption = False,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Let everybody with a key read a dataset."""
+    with service(server) as client:
+        _emit([client.share_dataset(dataset, not back)], output)
+
+
+@app.command()
+def delete(dataset: DatasetId, server: ServerOption = None) -> None:
+    """Delete a dataset; one that a calibration names stays with it."""
+    with service(server) as client:
+        client.delete_dataset(dataset)
+    console.note(f"deleted dataset {dataset}")
+
+
+@app.command()
 def fetch(
     dataset: DatasetId,
     out: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.parquet", help="To write.")],
@@ -115,4 +135,5 @@ def _record(kept: DatasetSummary) -> dict[str, Any]:
     return {
         "id": kept.id, "device": kept.device, "rows": kept.rows, "format": kept.format,
         "warnings": kept.warnings, "created_at": kept.created_at.isoformat(timespec="seconds"),
+        "owner": kept.owner, "shared": kept.shared,
     }  # fmt: skip

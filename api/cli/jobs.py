@@ -22,6 +22,9 @@ JobId = Annotated[str, typer.Argument(metavar="ID", help="As `iojoule jobs list`
 MostOption = Annotated[int, typer.Option("--most", min=1, metavar="N", help="Rows at most.")]
 
 
+BackOption = Annotated[bool, typer.Option("--back", help="Take that back: its owner alone.")]
+
+
 class StateName(StrEnum):
     """How a job stands."""
 
@@ -34,7 +37,7 @@ class StateName(StrEnum):
 
 _TITLES = {
     "id": "id", "kind": "kind", "state": "state", "progress": "progress", "stage": "stage",
-    "created_at": "asked at", "error": "problem",
+    "created_at": "asked at", "owner": "owner", "shared": "shared", "error": "problem",
 }  # fmt: skip
 
 
@@ -76,6 +79,26 @@ def cancel(job: JobId, server: ServerOption = None, output: FormatOption = Forma
 
 
 @app.command()
+def share(
+    job: JobId,
+    server: ServerOption = None,
+    back: BackOption = False,
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Let everybody with a key read a job and its result."""
+    with service(server) as client:
+        _emit_one(client.share_job(job, not back), output)
+
+
+@app.command()
+def delete(job: JobId, server: ServerOption = None) -> None:
+    """Delete a job that has ended, with its result."""
+    with service(server) as client:
+        client.delete_job(job)
+    console.note(f"deleted job {job}")
+
+
+@app.command()
 def result(job: JobId, server: ServerOption = None) -> None:
     """Write what a job gave, as JSON."""
     with service(server) as client:
@@ -100,5 +123,6 @@ def _record(job: JobStatus) -> dict[str, Any]:
     return {
         "id": job.id, "kind": job.kind, "state": job.state, "progress": f"{job.progress:.0%}",
         "stage": job.stage, "created_at": job.created_at.isoformat(timespec="seconds"),
+        "owner": job.owner, "shared": job.shared,
         "error": None if job.error is None else job.error.detail,
     }  # fmt: skip

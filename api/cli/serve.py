@@ -89,6 +89,14 @@ def serve(
             "default: kept for ever.",
         ),
     ] = None,
+    audit_days: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Lines of the audit log go after N days; default: kept for ever.",
+        ),
+    ] = None,
     state: StateOption = None,
     database: DatabaseOption = None,
     log: LogOption = None,
@@ -119,7 +127,7 @@ def serve(
         config = uvicorn.Config(
             create_app(
                 store, require_key=asks, hosts=allow_host or (), computing=computing,
-                keep_days=keep_days,
+                keep_days=keep_days, audit_days=audit_days,
             ),
             loop="uvloop", http=GuardedProtocol,
             log_level="warning", log_config=None, access_log=False, server_header=False,
@@ -141,10 +149,14 @@ def _frozen() -> Iterator[None]:
 
 
 def _refuse_without_key(store: State, host: str) -> None:
+    from sqlalchemy import select
+
     from iojoule.api.state import api_keys
+    from iojoule.api.state.database import now
 
     with store.database.read() as connection:
-        if not api_keys.valid(connection):
+        at = connection.scalar(select(now())) or 0.0
+        if all(key.expired(at) for key in api_keys.valid(connection).values()):
             raise NoKeyError(
                 f"--host {host}: who asks there needs a key, and there is none; make one with "
                 "`iojoule key create --scope admin` (and --state or --database as here)"

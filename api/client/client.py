@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Self
 
-from iojoule.api.client.kept import Datasets, Jobs, Profiles
+from iojoule.api.client.kept import Audit, Datasets, Jobs, Profiles
 from iojoule.api.client.questions import Questions
 
 
-class Client(Questions, Datasets, Jobs, Profiles):
+class Client(Questions, Datasets, Jobs, Profiles, Audit):
     """A service, one method an operation; may be shared by threads.
 
     Answers are the models that the service itself answers with. Problems are raised as the errors

@@ -91,7 +91,7 @@ class Connection:
         """The answer to a request, sent again while that may help.
 
         Args:
-            method: GET, POST or PUT.
+            method: GET, POST, PUT, PATCH or DELETE.
             path: Of the operation, as the service's description has it.
             names: Take the places of `{...}` in the path, in order.
             query: Parameters; None is left out.

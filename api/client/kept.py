@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from iojoule.api.client.connection import Connection
     from iojoule.api.client.current import Current
+    from iojoule.api.http.audit.schemas import AuditEntry
     from iojoule.api.http.datasets.schemas import DatasetSummary
     from iojoule.api.http.jobs.schemas import JobState, JobStatus
     from iojoule.api.http.profiles.schemas import KeptProfile
@@ -75,6 +76,18 @@ class Datasets:
 
         answer = self._connection.ask("GET", "/datasets/{id}", dataset)
         return self._connection.read(answer, DatasetSummary)
+
+    def share_dataset(self, dataset: str, shared: bool = True) -> DatasetSummary:
+        """Let everybody with a key read a dataset, or its owner alone."""
+        from iojoule.api.http.datasets.schemas import DatasetSummary
+
+        body = {"shared": shared}
+        answer = self._connection.ask("PATCH", "/datasets/{id}", dataset, body=body)
+        return self._connection.read(answer, DatasetSummary)
+
+    def delete_dataset(self, dataset: str) -> None:
+        """Delete a dataset; raises ConflictError where a calibration names it."""
+        self._connection.ask("DELETE", "/datasets/{id}", dataset)
 
     def download(self, dataset: str, path: Path | str) -> None:
         """Write the measurements of a dataset to a Parquet file, whole or not at all.
@@ -191,6 +204,19 @@ class Jobs:
         """Call a job off; raises ConflictError where it is over."""
         return self._job(self._connection.ask("POST", "/jobs/{id}/cancel", _id(job)))
 
+    def share_job(self, job: str | JobStatus, shared: bool = True) -> JobStatus:
+        """Let everybody with a key read a job and its result, or its owner alone."""
+        body = {"shared": shared}
+        return self._job(self._connection.ask("PATCH", "/jobs/{id}", _id(job), body=body))
+
+    def delete_job(self, job: str | JobStatus) -> None:
+        """Delete a job that has ended, with its result.
+
+        Raises:
+            ConflictError: It has not ended, or a version of a profile rests on it.
+        """
+        self._connection.ask("DELETE", "/jobs/{id}", _id(job))
+
     def _submit(
         self, path: str, names: tuple[str, ...], request: BaseModel | Mapping[str, Any],
         key: str | None,
@@ -202,6 +228,18 @@ class Jobs:
         from iojoule.api.http.jobs.schemas import JobStatus
 
         return self._connection.read(answer, JobStatus)
+
+
+class Audit:
+    """Reads who changed what."""
+
+    _connection: Connection
+
+    def audit(self) -> Iterator[AuditEntry]:
+        """Changes, the newest first; asked for page by page as they are taken."""
+        from iojoule.api.http.audit.schemas import AuditList
+
+        return _pages(self._connection, AuditList, "entries", "/audit")
 
 
 class Profiles:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
@@ -13,6 +13,7 @@ from fastapi import FastAPI
 
 from iojoule import __version__
 from iojoule.api.http import problems, tracing
+from iojoule.api.http.audit.endpoints import router as audit
 from iojoule.api.http.calibrations.endpoints import router as calibrations
 from iojoule.api.http.computing import PROCESSES, Computing
 from iojoule.api.http.datasets.endpoints import router as datasets
@@ -39,7 +40,7 @@ from iojoule.api.state.place import Place, State
 
 ROUTERS = (
     recommend, predict, what_if, fleet, workloads, profiles, calibrations, devices, datasets,
-    simulations, jobs, health, metrics,
+    simulations, jobs, audit, health, metrics,
 )  # fmt: skip
 
 REFRESH_SECONDS = 1.0
@@ -47,6 +48,9 @@ REFRESH_SECONDS = 1.0
 or revoked is known."""
 
 SWEEP_SECONDS = 600.0
+
+USE_SECONDS = 60.0
+"""How often it is kept when keys were used last."""
 
 _log = logging.getLogger(__name__)
 
@@ -62,9 +66,14 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_repeat, REFRESH_SECONDS, app.state.profiles.refresh, store)
         tasks.start_soon(_repeat, REFRESH_SECONDS, app.state.access.refresh, store)
-        tasks.start_soon(_repeat, SWEEP_SECONDS, store.sweep, app.state.keep_seconds)
+        tasks.start_soon(_repeat, USE_SECONDS, app.state.access.record_use, store)
+        tasks.start_soon(
+            _repeat, SWEEP_SECONDS, store.sweep, app.state.keep_seconds, app.state.audit_seconds
+        )
         yield
         tasks.cancel_scope.cancel()
+    with suppress(UnavailableError, StorageFullError):
+        await off_loop(app.state.access.record_use, store)
     if app.state.traces is not None:
         await off_loop(app.state.traces.shutdown)  # sends what waits
     store.close()
@@ -89,6 +98,7 @@ def create_app(
     hosts: Iterable[str] = (),
     computing: Computing | None = None,
     keep_days: float | None = None,
+    audit_days: float | None = None,
 ) -> FastAPI:
     """The service, ready to be served; loads the profiles when it starts.
 
@@ -98,6 +108,7 @@ def create_app(
         hosts: Names under which it answers beside those of loopback.
         computing: What computes answers; None: threads of this process.
         keep_days: How old jobs that have ended and unused datasets may become; None: they stay.
+        audit_days: How old lines of the audit log may become; None: they stay.
     """
     app = FastAPI(
         title="iojoule",
@@ -109,6 +120,7 @@ def create_app(
     )
     app.state.store = store or State(Place.of())
     app.state.keep_seconds = None if keep_days is None else keep_days * 86400.0
+    app.state.audit_seconds = None if audit_days is None else audit_days * 86400.0
     app.state.computing = computing or Computing(app.state.store.place)
     app.state.profiles = app.state.computing.profiles
     app.state.access = Access(require_key, frozenset(name.lower() for name in hosts))

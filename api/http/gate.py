@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated
 
 import anyio
+from fastapi import Depends
+from sqlalchemy import select
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -15,10 +20,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from iojoule.api.http import figures, problems
 from iojoule.api.http.operations import Lane, Operation, needed, route_of
 from iojoule.api.http.origins import LOOPBACK, host_of, refuse_strangers, refuse_wrong_host
+from iojoule.api.http.rates import Rates
 from iojoule.api.state import api_keys
 from iojoule.api.state.api_keys import ApiKey
 from iojoule.api.state.api_keys import Scope as ApiScope
+from iojoule.api.state.callers import Caller, Origin
+from iojoule.api.state.database import now
 from iojoule.api.state.errors import (
+    ExpiredKeyError,
     ForbiddenError,
     NoKeyError,
     TooManyError,
@@ -46,12 +55,17 @@ class Access:
             stranger could ask by way of a browser on this machine (DNS rebinding).
         hosts: Names under which it answers beside those of loopback; none: any, where keys are
             required.
-        keys: Those that open something, by their id; as of the last `refresh`.
+        keys: Those that are not revoked, by their id; as of the last `refresh`.
+        rates: How often each has asked here.
+        used: When each was used last, since that was recorded; s of the monotonic clock.
     """
 
     required: bool = False
     hosts: frozenset[str] = frozenset()
     keys: dict[str, ApiKey] = field(default_factory=dict)
+    rates: Rates = field(default_factory=Rates)
+    used: dict[str, float] = field(default_factory=dict)
+    _clock_ahead: float = field(default_factory=lambda: time.time() - time.monotonic())
 
     def refresh(self, state: State) -> None:
         """Take over what was made and revoked since.
@@ -61,6 +75,34 @@ class Access:
         """
         with state.database.read() as connection:
             self.keys = api_keys.valid(connection)
+            at = connection.scalar(select(now()))
+        if at is not None:  # keys expire by the clock of the database, also while that is away
+            self._clock_ahead = at - time.monotonic()
+
+    def record_use(self, state: State) -> None:
+        """Keep when keys were used last; called once a minute, so that no request waits for it.
+
+        Raises:
+            UnavailableError, StorageFullError: It cannot be kept now; the next call does.
+        """
+        used, self.used = self.used, {}
+        if not used:
+            return
+        try:
+            with state.database.write() as connection:
+                at = time.monotonic()
+                ago = {id_: at - seconds for id_, seconds in used.items()}
+                api_keys.record_use(connection, ago)
+        except IojouleError:
+            self.used = used | self.used
+            raise
+
+    def opens(self, key: ApiKey | None) -> bool:
+        """Whether what a key opened may go on: it was neither revoked nor has it expired."""
+        return key is None or (key.id in self.keys and not self._expired(self.keys[key.id]))
+
+    def _expired(self, key: ApiKey) -> bool:
+        return key.expired(time.monotonic() + self._clock_ahead)
 
     def check(self, method: str, headers: Headers, operation: Operation) -> ApiKey | None:
         """Return where the request may go on, with the key it showed.
@@ -69,6 +111,7 @@ class Access:
             WrongHostError: It is for another host.
             StrangerError: It is sent for a page of another host.
             NoKeyError, ForbiddenError: It needs a key, or another one.
+            RateError: The key asks too often.
         """
         hosts = LOOPBACK | self.hosts
         if not self.required or self.hosts:
@@ -86,7 +129,11 @@ class Access:
         key = api_keys.opened_by(self.keys, text.strip())
         if key is None:
             raise NoKeyError("this key opens nothing: it was never made, or it was revoked")
+        if self._expired(key):
+            raise ExpiredKeyError(f"key {key.id} has expired; ask for another one")
+        self.used[key.id] = time.monotonic()
         _refuse_less(key, operation.scope)
+        self.rates.admit(key)
         return key
 
 
@@ -100,6 +147,31 @@ def demand(request: Request, scope: ApiScope) -> None:
     key: ApiKey | None = getattr(request.state, "key", None)
     if key is not None:
         _refuse_less(key, scope)
+
+
+async def _caller_of(request: Request) -> Caller:
+    access: Access = request.app.state.access
+    key: ApiKey | None = getattr(request.state, "key", None)
+    request_id = getattr(request.state, "request_id", None)
+    address = request.client.host[:64] if request.client else None
+    if key is not None:
+        return key.caller(request_id, address)
+    if access.required:  # an operation that is open must not act for anybody
+        raise NoKeyError("this needs a key: send Authorization: Bearer KEY")
+    return Caller(Origin.OPEN, request_id=request_id, remote_address=address)
+
+
+Asking = Annotated[Caller, Depends(_caller_of)]
+"""Who asks, for all that reads or changes what is kept."""
+
+
+async def _going_on(request: Request) -> Callable[[], bool]:
+    access: Access = request.app.state.access
+    return partial(access.opens, getattr(request.state, "key", None))
+
+
+GoingOn = Annotated[Callable[[], bool], Depends(_going_on)]
+"""Whether an answer that takes long may go on."""
 
 
 class Gate:
@@ -150,6 +222,8 @@ def _challenge(error: IojouleError, operation: Operation) -> dict[str, str] | No
     if isinstance(error, ForbiddenError):
         told = f'{CHALLENGE}, error="insufficient_scope", scope="{operation.scope}"'
         return {"WWW-Authenticate": told}
+    if isinstance(error, ExpiredKeyError):
+        return {"WWW-Authenticate": f'{CHALLENGE}, error="invalid_token"'}
     return {"WWW-Authenticate": CHALLENGE} if isinstance(error, NoKeyError) else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -16,6 +17,7 @@ from starlette.requests import ClientDisconnect
 
 from iojoule.api.http.operations import methods_at
 from iojoule.api.problem_document import MEDIA_TYPE, FieldProblem, Problem, pointer, problem_of
+from iojoule.api.state.errors import LimitReached
 from iojoule.datasets.errors import IojouleError
 
 _NAMED = re.compile(r"([a-z_0-9.]+): ")
@@ -48,9 +50,16 @@ def answer(
     told = problem_of(error)
     field = told.get("field")
     errors = [FieldProblem(field=field, detail=error.message)] if field else None
-    again = {"Retry-After": "2"} if told["status"] in _AGAIN else {}
+    again = {"Retry-After": _pause(error)} if told["status"] in _AGAIN else {}
     problem = Problem(**told, instance=request.url.path, errors=errors)
     return respond(request, problem, {**again, **(headers or {})})
+
+
+def _pause(error: IojouleError) -> str:
+    """Whole seconds until it is worth asking again."""
+    met = error.exceeded if isinstance(error, LimitReached) else None
+    left = None if met is None else met.frees_in_seconds
+    return "2" if left is None else str(max(1, math.ceil(left)))
 
 
 _AGAIN = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)

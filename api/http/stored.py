@@ -11,7 +11,8 @@ import anyio
 import anyio.to_thread
 import orjson
 from anyio.lowlevel import RunVar
-from fastapi import Depends, Header, Query, Request, Response
+from fastapi import Body, Depends, Header, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
 
 from iojoule.api.state.errors import ChangedError, UnconditionalError
 from iojoule.api.state.idempotency import Key
@@ -97,6 +98,21 @@ async def _named(request: Request, key: _KeyHeader = None) -> Named:
 
 
 Idempotency = Annotated[Named, Depends(_named)]
+
+
+class Sharing(BaseModel):
+    """Who may read something that is kept."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    shared: bool = Field(description="Whether others than its owner may read it.")
+
+
+SharingBody = Annotated[
+    Sharing,
+    Body(openapi_examples={"worked": {"summary": "For everybody", "value": {"shared": True}}}),
+]
+
 
 IfMatch = Annotated[
     str | None,

@@ -128,7 +128,10 @@ class Worker:
             publish = None if brings is None else lambda connection: brings(connection, self.state)
             with self.state.files.keeping():
                 digest = self.state.files.keep_bytes(outcome.document)
-                jobs.end(self.state.database, job, "done", result_sha256=digest, publish=publish)
+                jobs.end(
+                    self.state.database, job, "done", result_sha256=digest,
+                    result_bytes=len(outcome.document), publish=publish,
+                )  # fmt: skip
         elif now.cancel_requested:
             jobs.end(self.state.database, job, "cancelled")
         elif self.stopping.is_set() or isinstance(outcome, UnavailableError | StorageFullError):

@@ -21,7 +21,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.expression import FunctionElement
-from sqlalchemy.types import Float
+from sqlalchemy.types import Float, Integer
 
 from iojoule.api.state.errors import StorageFullError, UnavailableError
 from iojoule.api.state.tables import REVISION
@@ -50,6 +50,23 @@ def _now_sqlite(*_: Any, **__: Any) -> str:
 @compiles(now, "postgresql")
 def _now_postgresql(*_: Any, **__: Any) -> str:
     return "extract(epoch from clock_timestamp())::float8"
+
+
+class today(FunctionElement[int]):  # noqa: N801 - likewise
+    """Whole days since 1970 by the database's clock, in UTC."""
+
+    type = Integer()
+    inherit_cache = True
+
+
+@compiles(today, "sqlite")
+def _today_sqlite(*_: Any, **__: Any) -> str:
+    return "CAST(julianday('now') - 2440587.5 AS INTEGER)"
+
+
+@compiles(today, "postgresql")
+def _today_postgresql(*_: Any, **__: Any) -> str:
+    return "floor(extract(epoch from clock_timestamp()) / 86400)::integer"
 
 
 class Database:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection, RowMapping, insert, select
 
+from iojoule.api.state import audit, quotas
+from iojoule.api.state.callers import SERVICE, Caller
 from iojoule.api.state.database import now
 from iojoule.api.state.errors import NotFoundError
 from iojoule.api.state.files import telling
@@ -32,6 +34,9 @@ class StoredDataset:
     data_sha256: str
     sidecar_sha256: str
     created_at: float
+    owner: str | None
+    shared: bool
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -60,30 +65,44 @@ def _stored(row: RowMapping) -> StoredDataset:
     return StoredDataset(**row)
 
 
-def add(connection: Connection, state: State, id_: str, checked: Checked) -> None:
-    """Keep a dataset; to be called while files are being kept (`ContentStore.keeping`)."""
+def add(
+    connection: Connection, state: State, id_: str, checked: Checked, caller: Caller = SERVICE
+) -> None:
+    """Keep a dataset; to be called while files are being kept (`ContentStore.keeping`).
+
+    Raises:
+        StorageQuotaError: The caller's limits do not allow so many bytes.
+    """
+    with telling():
+        bytes_ = checked.data.stat().st_size + checked.sidecar.stat().st_size
+    quotas.admit_bytes(connection, caller, bytes_)
     connection.execute(
         insert(datasets).values(
             id=id_, format=checked.format, device=checked.device, rows=checked.rows,
             fields=list(checked.fields), warnings=checked.warnings, created_at=now(),
             upload_sha256=checked.upload_sha256, data_sha256=state.files.keep(checked.data),
-            sidecar_sha256=state.files.keep(checked.sidecar),
+            sidecar_sha256=state.files.keep(checked.sidecar), bytes=bytes_,
+            owner=caller.owner, shared=caller.owner is None,
         )
     )  # fmt: skip
+    audit.add(connection, caller, "dataset.upload", f"dataset/{id_}", bytes=bytes_)
 
 
-def find(connection: Connection, id_: str, *, hold: bool = False) -> StoredDataset:
+def find(
+    connection: Connection, id_: str, caller: Caller = SERVICE, *, hold: bool = False
+) -> StoredDataset:
     """The dataset of an id.
 
     Args:
         connection: The transaction.
         id_: The id.
+        caller: Who asks.
         hold: Let nobody delete it before the transaction has ended.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: There is none that the caller may read.
     """
-    query = select(datasets).where(datasets.c.id == id_)
+    query = select(datasets).where(datasets.c.id == id_, caller.may_read(datasets))
     if hold:  # not written for SQLite, where the whole transaction is the only writer
         query = query.with_for_update(read=True)
     row = connection.execute(query).mappings().first() if is_id(id_) else None
@@ -92,9 +111,12 @@ def find(connection: Connection, id_: str, *, hold: bool = False) -> StoredDatas
     return _stored(row)
 
 
-def listed(connection: Connection, limit: int, after: str | None) -> Page[StoredDataset]:
-    """Datasets, the newest first."""
-    return page_of(connection, select(datasets), datasets.c.id, limit, after, _stored)
+def listed(
+    connection: Connection, limit: int, after: str | None, caller: Caller = SERVICE
+) -> Page[StoredDataset]:
+    """Datasets that the caller may read, the newest first."""
+    query = select(datasets).where(caller.may_read(datasets))
+    return page_of(connection, query, datasets.c.id, limit, after, _stored)
 
 
 def data_file(state: State, kept: StoredDataset) -> Path:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Self
+
 from iojoule.datasets.errors import InputError, IojouleError
 
 
@@ -123,3 +126,64 @@ class TooLongError(InputError):
     exit_code = 56
     http_status = 422
     title = "Takes too long"
+
+
+class ExpiredKeyError(NoKeyError):
+    """The key that was shown was valid once."""
+
+    exit_code = 57
+    title = "Key has expired"
+
+
+@dataclass(frozen=True)
+class Exceeded:
+    """The limit of a key that a request meets.
+
+    Attributes:
+        name: Of the limit, as `iojoule key` calls it.
+        limit: Its value.
+        used: How much is used by now.
+        frees_in_seconds: When some of it is free again; None: when something ends or is deleted.
+    """
+
+    name: str
+    limit: float
+    used: float
+    frees_in_seconds: float | None = None
+
+
+class LimitReached(Exception):  # noqa: N818 - what three errors have in common, and none itself
+    """A limit of the key that was shown is reached."""
+
+    exceeded: Exceeded | None = None
+
+    @classmethod
+    def of(cls, message: str, exceeded: Exceeded) -> Self:
+        """The error with the limit that it is about."""
+        error = cls(message)
+        error.exceeded = exceeded
+        return error
+
+
+class RateError(LimitReached, IojouleError):
+    """The key asks more often than it may."""
+
+    exit_code = 58
+    http_status = 429
+    title = "Rate exceeded"
+
+
+class QuotaError(LimitReached, IojouleError):
+    """The owner of the key has used what may be used for now; it frees without their doing."""
+
+    exit_code = 59
+    http_status = 429
+    title = "Quota used up"
+
+
+class StorageQuotaError(LimitReached, IojouleError):
+    """The owner of the key keeps as much as they may: asking again does not help."""
+
+    exit_code = 60
+    http_status = 403
+    title = "Storage quota used up"

@@ -12,15 +12,28 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, and_, case, exists, func, insert, or_, select, update
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    and_,
+    case,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
-from iojoule.api.state.database import Database, now
+from iojoule.api.state import audit, quotas
+from iojoule.api.state.callers import SERVICE, Caller
+from iojoule.api.state.database import Database, now, today
 from iojoule.api.state.errors import ConflictError, NotFoundError, TooManyError
 from iojoule.api.state.idempotency import Key, first_time
 from iojoule.api.state.ids import is_id, new_id
 from iojoule.api.state.pages import Page, page_of
-from iojoule.api.state.tables import jobs
+from iojoule.api.state.tables import compute_use, jobs
 
 LEASE_SECONDS = 15.0
 """How long a job waits for a worker that fell silent."""
@@ -63,6 +76,11 @@ class Job:
     started_at: float | None
     finished_at: float | None
     revision: int
+    owner: str | None
+    shared: bool
+    compute_seconds_max: float | None
+    charged_at: float | None
+    result_bytes: int | None
 
     @property
     def ended(self) -> bool:
@@ -80,6 +98,7 @@ def submit(
     request: Mapping[str, Any],
     exclusive: str | None = None,
     key: Key | None = None,
+    caller: Caller = SERVICE,
 ) -> Job:
     """Put a job into the queue. It is durable when the transaction is.
 
@@ -89,50 +108,64 @@ def submit(
         request: What is asked for, as plain values.
         exclusive: Of jobs with the same word one runs at a time.
         key: The client's name for the request; the same one gives the same job.
+        caller: Who asks for it.
 
     Raises:
         InputError: The key came with another request.
         TooManyError: WAITING_MAX jobs wait already.
+        QuotaError, StorageQuotaError: The caller's limits allow no further job.
     """
     id_ = new_id()
     made = first_time(connection, key, id_)
     if made is not None:
-        return find(connection, made)
+        return find(connection, made, caller)
+    quotas.admit_job(connection, caller)
     if counted(connection).get("queued", 0) >= WAITING_MAX:
         raise TooManyError(f"{WAITING_MAX} jobs wait already; ask again when some are done")
     connection.execute(
         insert(jobs).values(
             id=id_, kind=kind, exclusive=exclusive, request=dict(request), state="queued",
             progress=0.0, attempt=0, cancel_requested=False, created_at=now(), revision=1,
+            owner=caller.owner, shared=caller.owner is None,
+            compute_seconds_max=caller.limits.compute_seconds_max,
         )
     )  # fmt: skip
+    audit.add(connection, caller, "job.submit", f"job/{id_}", kind=kind)
     return find(connection, id_)
 
 
-def find(connection: Connection, id_: str) -> Job:
+def find(connection: Connection, id_: str, caller: Caller = SERVICE) -> Job:
     """The job of an id.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: There is none that the caller may read.
     """
-    query = select(jobs).where(jobs.c.id == id_)
+    query = select(jobs).where(jobs.c.id == id_, caller.may_read(jobs))
     row = connection.execute(query).mappings().first() if is_id(id_) else None
     if row is None:
         raise NotFoundError(f"there is no job {id_}; GET /jobs lists them")
     return _job(row)
 
 
-def listed(connection: Connection, limit: int, after: str | None, **equal: str | None) -> Page[Job]:
-    """Jobs, the newest first.
+def listed(
+    connection: Connection,
+    limit: int,
+    after: str | None,
+    caller: Caller = SERVICE,
+    **equal: str | None,
+) -> Page[Job]:
+    """Jobs that the caller may read, the newest first.
 
     Args:
         connection: The transaction.
         limit: At most so many.
         after: The cursor of the page before.
+        caller: Who asks.
         equal: Columns and what they must be; None: anything.
     """
     query = select(jobs).where(
-        *(jobs.c[name] == value for name, value in equal.items() if value is not None)
+        caller.may_read(jobs),
+        *(jobs.c[name] == value for name, value in equal.items() if value is not None),
     )
     return page_of(connection, query, jobs.c.id, limit, after, _job)
 
@@ -156,6 +189,12 @@ def active_of(connection: Connection, ids: Collection[str]) -> set[str]:
     return set(connection.scalars(query))
 
 
+def readable(connection: Connection, ids: Collection[str], caller: Caller) -> set[str]:
+    """Those of these jobs that a caller may read."""
+    query = select(jobs.c.id).where(jobs.c.id.in_(list(ids)), caller.may_read(jobs))
+    return set(connection.scalars(query))
+
+
 def take(
     database: Database, worker: str, kinds: Collection[str], lease_seconds: float = LEASE_SECONDS
 ) -> Job | None:
@@ -176,13 +215,25 @@ def _expired() -> Any:
 
 
 def _free(kinds: Collection[str]) -> Any:
-    """Waits, or was left by its worker, and nothing that excludes it runs."""
+    """Waits, or was left by its worker, nothing that excludes it runs, and it has compute time."""
     other = jobs.alias()
     excluded = exists().where(
         other.c.exclusive == jobs.c.exclusive, other.c.state == "running", other.c.id != jobs.c.id
     )
     waits = or_(jobs.c.state == "queued", _expired())
-    return and_(jobs.c.kind.in_(list(kinds)), waits, ~excluded)
+    return and_(jobs.c.kind.in_(list(kinds)), waits, ~excluded, _has_compute_seconds())
+
+
+def _has_compute_seconds() -> Any:
+    used = (
+        select(compute_use.c.seconds)
+        .where(compute_use.c.owner == jobs.c.owner, compute_use.c.day == today())
+        .correlate(jobs)
+        .scalar_subquery()
+    )
+    return or_(
+        jobs.c.compute_seconds_max.is_(None), func.coalesce(used, 0.0) < jobs.c.compute_seconds_max
+    )
 
 
 def _give_up(connection: Connection) -> None:
@@ -214,7 +265,7 @@ def _take(
         .where(jobs.c.id == oldest.scalar_subquery())
         .values(
             state="running", worker=worker, attempt=jobs.c.attempt + 1, progress=0.0, stage=None,
-            lease_until=now() + lease_seconds, revision=jobs.c.revision + 1,
+            lease_until=now() + lease_seconds, revision=jobs.c.revision + 1, charged_at=now(),
             started_at=case((jobs.c.started_at.is_(None), now()), else_=jobs.c.started_at),
         )
         .returning(jobs)
@@ -224,6 +275,16 @@ def _take(
 
 def _mine(job: Job) -> Any:
     return and_(jobs.c.id == job.id, jobs.c.attempt == job.attempt, jobs.c.state == "running")
+
+
+def _charge(connection: Connection, job: Job) -> None:
+    """Add the time since this attempt was charged last to the use of the job's owner."""
+    if job.owner is None:
+        return
+    since = select(now() - jobs.c.charged_at).where(_mine(job)).with_for_update()
+    seconds = connection.scalar(since)
+    if seconds is not None and seconds > 0:
+        quotas.charge(connection, job.owner, seconds)
 
 
 @dataclass(frozen=True)
@@ -246,11 +307,12 @@ def beat(
     """Renew the lease and say how far the job is."""
     changed = or_(jobs.c.progress != progress, jobs.c.stage.is_distinct_from(stage))
     with database.write() as connection:
+        _charge(connection, job)
         row = connection.execute(
             update(jobs)
             .where(_mine(job))
             .values(
-                lease_until=now() + lease_seconds, progress=progress, stage=stage,
+                charged_at=now(), lease_until=now() + lease_seconds, progress=progress, stage=stage,
                 revision=jobs.c.revision + case((changed, 1), else_=0),
             )
             .returning(jobs.c.cancel_requested)
@@ -264,6 +326,7 @@ def end(
     state: str,
     *,
     result_sha256: str | None = None,
+    result_bytes: int | None = None,
     error: Mapping[str, Any] | None = None,
     publish: Callable[[Connection], None] | None = None,
 ) -> bool:
@@ -274,15 +337,18 @@ def end(
         job: As it was taken.
         state: done, failed or cancelled.
         result_sha256: The file of its result, which is durable already.
+        result_bytes: How large that is.
         error: What failed, as a problem.
         publish: Writes what the job brings about, in the same transaction: all of it or nothing.
     """
     with database.write() as connection:
+        _charge(connection, job)
         ended = connection.execute(
             update(jobs)
             .where(_mine(job))
             .values(
-                state=state, result_sha256=result_sha256, lease_until=None, finished_at=now(),
+                state=state, result_sha256=result_sha256, result_bytes=result_bytes,
+                lease_until=None, finished_at=now(),
                 error=None if error is None else dict(error), revision=jobs.c.revision + 1,
                 progress=1.0 if state == "done" else jobs.c.progress,
             )
@@ -295,6 +361,7 @@ def end(
 def give_back(database: Database, job: Job) -> None:
     """Put a job back into the queue that its worker will not go on with."""
     with database.write() as connection:
+        _charge(connection, job)
         connection.execute(
             update(jobs)
             .where(_mine(job))
@@ -313,17 +380,23 @@ def abandon(database: Database, worker: str) -> None:
         )  # fmt: skip
 
 
-def cancel(connection: Connection, id_: str) -> Job:
+def cancel(connection: Connection, id_: str, caller: Caller = SERVICE) -> Job:
     """Call a job off: at once where it waits, else as soon as its worker hears of it.
 
     Raises:
         NotFoundError: There is no such job.
+        ForbiddenError: It belongs to somebody else.
         ConflictError: It has ended otherwise.
     """
+    caller.refuse_change(find(connection, id_, caller).owner, f"job {id_}")
     waits = jobs.c.state == "queued"
-    connection.execute(
+    changed = connection.execute(
         update(jobs)
-        .where(jobs.c.id == id_, jobs.c.state.in_(["queued", "running"]))
+        .where(
+            jobs.c.id == id_,
+            jobs.c.state.in_(["queued", "running"]),
+            jobs.c.cancel_requested.is_(False),
+        )
         .values(
             cancel_requested=True,
             state=case((waits, "cancelled"), else_=jobs.c.state),
@@ -334,4 +407,7 @@ def cancel(connection: Connection, id_: str) -> Job:
     job = find(connection, id_)
     if job.state in ("done", "failed"):
         raise ConflictError(f"job {id_} is {job.state} already; there is nothing to call off")
+    if changed.rowcount:
+        outcome = "cancelled" if job.ended else "requested"
+        audit.add(connection, caller, "job.cancel", f"job/{id_}", outcome)
     return job

@@ -10,7 +10,7 @@ from typing import Self
 
 from sqlalchemy import Connection, select
 
-from iojoule.api.state import idempotency, jobs, retention, tables
+from iojoule.api.state import audit, idempotency, jobs, quotas, retention, tables
 from iojoule.api.state.database import Database
 from iojoule.api.state.files import ContentStore, telling
 from iojoule.api.state.ids import is_id
@@ -114,29 +114,33 @@ class State:
         """Where a job keeps what it has computed so far; gone once it has ended."""
         return self.place.folder / "work" / job_id
 
-    def sweep(self, keep_seconds: float | None = None) -> int:
+    def sweep(self, keep_seconds: float | None = None, audit_seconds: float | None = None) -> int:
         """Delete what nothing names any more, unless somebody is just keeping a file.
 
         Args:
             keep_seconds: How old jobs that have ended and unused datasets may become
                 (`retention.forget`); None: they stay.
+            audit_seconds: How old lines of the audit log may become; None: they stay.
 
         Returns:
             How many files and folders went.
         """
         try:
-            self._forget(keep_seconds)
+            self._forget(keep_seconds, audit_seconds)
         finally:  # a database without room to delete a row gets it by the files that go
             swept = self._sweep_work()
             with self.files.sweeping() as alone:
                 swept += self.files.sweep(self._named()) if alone else 0
         return swept
 
-    def _forget(self, keep_seconds: float | None) -> None:
+    def _forget(self, keep_seconds: float | None, audit_seconds: float | None) -> None:
         if keep_seconds is not None:
             retention.forget(self.database, keep_seconds)
         with self.database.write() as connection:
             idempotency.forget_old(connection)
+            quotas.forget_old(connection)
+            if audit_seconds is not None:
+                audit.forget(connection, audit_seconds)
 
     def _sweep_work(self) -> int:
         """Delete what jobs had computed whose worker was killed after it had ended them."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, RowMapping, func, insert, select, update
 
+from iojoule.api.state import audit
+from iojoule.api.state.callers import SERVICE, Caller
 from iojoule.api.state.database import insert_new, now
 from iojoule.api.state.errors import ChangedError, NotFoundError
 from iojoule.api.state.pages import Page, page_of
@@ -78,6 +80,7 @@ def publish(
     ).mappings()
     version = _version(made.one())
     _show(connection, device, number, shown)
+    audit.add(connection, SERVICE, "profile.publish", f"profile/{device}/{number}", job=job_id)
     return version
 
 
@@ -110,7 +113,13 @@ def shown(connection: Connection, device: str) -> Current:
     return Current(None, 0) if row is None else Current(*row)
 
 
-def show(connection: Connection, device: str, number: int | None, revision: int) -> Current:
+def show(
+    connection: Connection,
+    device: str,
+    number: int | None,
+    revision: int,
+    caller: Caller = SERVICE,
+) -> Current:
     """Let a version answer from now on.
 
     Args:
@@ -118,6 +127,7 @@ def show(connection: Connection, device: str, number: int | None, revision: int)
         device: Its id.
         number: The version; None: the profile that iojoule itself brings.
         revision: What `shown` said when this was decided.
+        caller: Who decided.
 
     Raises:
         NotFoundError: There is no such version.
@@ -130,6 +140,7 @@ def show(connection: Connection, device: str, number: int | None, revision: int)
         raise ChangedError(
             f"{device}: another version has become current since; GET it, then decide again"
         )
+    audit.add(connection, caller, "profile.use", f"profile/{device}/{number or 0}")
     return _show(connection, device, number, before)
 
 

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import inspect
 
-from iojoule.api.state import snapshots, tables
+from iojoule.api.state import audit, snapshots, tables
 from iojoule.api.state.archive import SQLITE, Archive, Manifest, opened, table_member
 from iojoule.api.state.database import Database
 from iojoule.api.state.errors import ConflictError, DamagedError, UnavailableError
@@ -121,6 +122,8 @@ def _put_sqlite(
         staged = Database(f"sqlite:///{new}")
         try:
             staged.migrate()
+            with staged.write() as connection:
+                audit.add_restore(connection, _recorded(target), archive.path.name)
         finally:
             staged.close()
         snapshots.alone(new)
@@ -132,6 +135,20 @@ def _put_sqlite(
             made.in_place = True
             new.replace(target)
             sync_folder(target.parent)
+
+
+def _recorded(old: Path) -> list[dict[str, Any]]:
+    """The audit log of a database that is replaced; none of one that is damaged."""
+    if not old.exists():
+        return []
+    database = Database(f"sqlite:///{old}")
+    try:
+        with database.read() as connection:
+            return audit.kept(connection)
+    except UnavailableError:
+        return []
+    finally:
+        database.close()
 
 
 def _let_go(old: Path) -> None:
@@ -160,7 +177,9 @@ def _put_postgresql(
         (place.folder / IDENTITY).unlink(missing_ok=True)
     rows = {table: archive.pieces(table_member(table)) for table in manifest.columns}
     try:
-        snapshots.load_postgresql(database, manifest.revision, manifest.columns, rows)
+        snapshots.load_postgresql(
+            database, manifest.revision, manifest.columns, rows, archive.path.name
+        )
     except UnavailableError:  # nobody knows whether its last word was heard
         made.in_place = True
         raise

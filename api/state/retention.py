@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, delete, exists, select
 
-from iojoule.api.state import idempotency
+from iojoule.api.state import audit, idempotency
 from iojoule.api.state.database import Database, now
 from iojoule.api.state.jobs import ENDED
 from iojoule.api.state.tables import datasets, jobs, profile_versions
@@ -40,11 +40,11 @@ def forget(database: Database, after_seconds: float) -> int:
     # jobs first: a dataset that only they named is free then
     gone = _forget(database, jobs, ended, lambda connection: set())
     return gone + _forget(
-        database, datasets, datasets.c.created_at < now() - after_seconds, _rested_on
+        database, datasets, datasets.c.created_at < now() - after_seconds, named_by_calibrations
     )
 
 
-def _rested_on(connection: Connection) -> set[str]:
+def named_by_calibrations(connection: Connection) -> set[str]:
     """Datasets that a calibration names, one that waits or one whose profile is kept."""
     asked = connection.scalars(select(jobs.c.request).where(jobs.c.kind == "calibration"))
     return {id_ for request in asked for id_ in request["datasets"]}
@@ -69,4 +69,6 @@ def _forget(
             free = sorted(set(locked) - spared(connection))
             idempotency.forget(connection, free)
             connection.execute(delete(table).where(table.c.id.in_(free)))
+            kind = table.name.removesuffix("s")
+            audit.add_all(connection, f"{kind}.forget", [f"{kind}/{id_}" for id_ in free])
             gone, after = gone + len(free), locked[-1]

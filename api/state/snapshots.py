@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, inspect
 
+from iojoule.api.state import audit
 from iojoule.api.state.database import MIGRATION_LOCK, Database, upgrade
 from iojoule.api.state.errors import (
     ConflictError,
@@ -143,6 +144,7 @@ def load_postgresql(
     revision: str,
     tables: Mapping[str, Sequence[str]],
     rows: Mapping[str, Iterable[bytes]],
+    file: str,
 ) -> None:
     """Put these rows in the place of all that is in our tables: all of it or, if it fails, nothing.
 
@@ -151,6 +153,7 @@ def load_postgresql(
         revision: Of the tables that the rows were in; they are brought up to date.
         tables: Names of the columns of each, in the order of loading.
         rows: What `copied_out` gave of each.
+        file: Name of the backup, for the audit log.
 
     Raises:
         ConflictError: A service uses the database.
@@ -161,6 +164,7 @@ def load_postgresql(
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
         refuse_used(connection)
+        recorded = audit.kept(connection)
         metadata.drop_all(connection)
         connection.exec_driver_sql("DROP TABLE IF EXISTS alembic_version")
         upgrade(connection, revision)
@@ -172,6 +176,7 @@ def load_postgresql(
                 for piece in rows[table]:
                     copy.write(piece)
         upgrade(connection)
+        audit.add_restore(connection, recorded, file)
 
 
 def refuse_used(connection: Connection) -> None:

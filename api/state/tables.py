@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
     Boolean,
     CheckConstraint,
     Column,
@@ -16,9 +17,10 @@ from sqlalchemy import (
     String,
     Table,
     text,
+    true,
 )
 
-REVISION = "0003"
+REVISION = "0004"
 """The newest migration; all of them together make exactly these tables."""
 
 metadata = MetaData(
@@ -30,6 +32,17 @@ metadata = MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
+
+OWNER_CHARACTERS = 100
+
+
+def _owned() -> tuple[Column[str], Column[bool]]:
+    """Whose a row is, and whether others may read it; what has no owner is always shared."""
+    return (
+        Column("owner", String(OWNER_CHARACTERS)),
+        Column("shared", Boolean, nullable=False, server_default=true()),
+    )
+
 
 identity = Table("identity", metadata, Column("id", String(32), primary_key=True))
 """One row, made with the tables: the files of a folder belong to the database of this id."""
@@ -57,11 +70,18 @@ jobs = Table(
     Column("finished_at", Float),
     # Counts the changes that anybody can see: the entity tag, and the id of an event.
     Column("revision", Integer, nullable=False),
+    *_owned(),
+    # Compute seconds a day of the key that asked for it: the job waits while they are used up.
+    Column("compute_seconds_max", Float),
+    # Until when the time of this attempt has been added to `compute_use`.
+    Column("charged_at", Float),
+    Column("result_bytes", BigInteger),
     CheckConstraint("state IN ('queued','running','done','failed','cancelled')", name="state"),
     CheckConstraint("(state = 'running') = (lease_until IS NOT NULL)", name="lease"),
     CheckConstraint("(state = 'done') = (result_sha256 IS NOT NULL)", name="result"),
     CheckConstraint("(state = 'failed') = (error IS NOT NULL)", name="error"),
     Index("ix_jobs_state", "state", "id"),
+    Index("ix_jobs_owner", "owner", "state"),
     Index(
         "uq_jobs_exclusive",
         "exclusive",
@@ -85,6 +105,10 @@ datasets = Table(
     Column("data_sha256", String(64), nullable=False),
     Column("sidecar_sha256", String(64), nullable=False),
     Column("created_at", Float, nullable=False),
+    *_owned(),
+    # Of both files; 0 where it was uploaded before bytes were counted.
+    Column("bytes", BigInteger, nullable=False, server_default="0"),
+    Index("ix_datasets_owner", "owner"),
 )
 
 profile_versions = Table(
@@ -133,5 +157,46 @@ api_keys = Table(
     Column("secret_sha256", String(64), nullable=False),
     Column("created_at", Float, nullable=False),
     Column("revoked_at", Float),
+    # Who answers for it. What is made with the key belongs to this name, and outlives the key.
+    Column("owner", String(OWNER_CHARACTERS), nullable=False, server_default=""),
+    Column("expires_at", Float),
+    Column("last_used_at", Float),
+    # Limits; none: there is none.
+    Column("requests_per_second", Float),
+    Column("burst", Integer),
+    Column("jobs_waiting_max", Integer),
+    Column("stored_bytes_max", BigInteger),
+    Column("compute_seconds_max", Float),
     CheckConstraint("scope IN ('read','write','admin')", name="scope"),
 )
+
+compute_use = Table(
+    "compute_use",
+    metadata,
+    Column("owner", String(OWNER_CHARACTERS), primary_key=True),
+    # Whole days since 1970, UTC.
+    Column("day", Integer, primary_key=True, autoincrement=False),
+    Column("seconds", Float, nullable=False),
+)
+"""How long workers have run the jobs of an owner, by day."""
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("at", Float, nullable=False),
+    # key: with an API key; open: of a service that asks for none; local: at the command line;
+    # service: the service by itself.
+    Column("origin", String(10), nullable=False),
+    Column("key_id", String(12)),
+    Column("owner", String(OWNER_CHARACTERS)),
+    Column("os_user", String(100)),
+    Column("action", String(40), nullable=False),
+    Column("object", String(300), nullable=False),
+    Column("outcome", String(20), nullable=False),
+    Column("details", JSON, nullable=False),
+    Column("request_id", String(128)),
+    Column("remote_address", String(64)),
+    Index("ix_audit_at", "at"),
+)
+"""Who changed what and when: rows are added in the transaction of the change, never changed."""

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Body, Response
 
 from iojoule.api.http.calibrations import service
 from iojoule.api.http.devices.endpoints import DeviceId
+from iojoule.api.http.gate import Asking
 from iojoule.api.http.jobs.schemas import JobList, JobStatus
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.stored import Cursor, Idempotency, Limit, Store, off_loop
@@ -34,23 +35,25 @@ CalibrationBody = Annotated[
 @router.get("", summary="Which calibrations of a device are there?")
 async def list_calibrations(
     store: Store,
+    asking: Asking,
     id: DeviceId,  # noqa: A002 - the name in the path
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> JobList:
     """List the calibrations of a device, the newest first."""
-    return JobList.of(await off_loop(service.page, store, id, limit, cursor))
+    return JobList.of(await off_loop(service.page, store, asking, id, limit, cursor))
 
 
 @router.post("", summary="Calibrate a device's profile", status_code=202)
 async def calibrate(
     store: Store,
+    asking: Asking,
     id: DeviceId,  # noqa: A002
     request: CalibrationBody,
     named: Idempotency,
     response: Response,
 ) -> JobStatus:
     """Fit a profile to datasets and let it answer; those of one device run one after the other."""
-    job = await off_loop(service.submit, store, id, request, named)
+    job = await off_loop(service.submit, store, asking, id, request, named)
     response.headers["Location"] = f"/jobs/{job.id}"
     return JobStatus.of(job)

@@ -9,8 +9,17 @@ from fastapi.responses import FileResponse
 
 from iojoule.api.http.datasets import service
 from iojoule.api.http.datasets.schemas import FORMATS, UPLOAD, DatasetList, DatasetSummary
+from iojoule.api.http.gate import Asking
 from iojoule.api.http.problems import RESPONSES
-from iojoule.api.http.stored import Cursor, Idempotency, Limit, Store, off_loop, tag
+from iojoule.api.http.stored import (
+    Cursor,
+    Idempotency,
+    Limit,
+    SharingBody,
+    Store,
+    off_loop,
+    tag,
+)
 from iojoule.api.http.strict_json import refuse_unread
 from iojoule.api.state import datasets
 from iojoule.api.state.errors import UnsupportedKindError
@@ -42,14 +51,17 @@ Columns = Annotated[
 
 
 @router.get("", summary="Which datasets are there?")
-async def list_datasets(store: Store, limit: Limit = 50, cursor: Cursor = None) -> DatasetList:
-    """List datasets, the newest first."""
-    return DatasetList.of(await off_loop(service.page, store, limit, cursor))
+async def list_datasets(
+    store: Store, asking: Asking, limit: Limit = 50, cursor: Cursor = None
+) -> DatasetList:
+    """List your datasets and those that are shared, the newest first."""
+    return DatasetList.of(await off_loop(service.page, store, asking, limit, cursor))
 
 
 @router.post("", summary="Upload measurements", status_code=201, openapi_extra=UPLOAD)
 async def upload_dataset(
     store: Store,
+    asking: Asking,
     request: Request,
     named: Idempotency,
     response: Response,
@@ -64,21 +76,40 @@ async def upload_dataset(
             f"send the file as it is, with Content-Type {' or '.join(FORMATS)}",
             field="Content-Type",
         )
-    kept = await service.upload(store, request.stream(), FORMATS[kind], device, columns, named)
+    kept = await service.upload(
+        store, asking, request.stream(), FORMATS[kind], device, columns, named
+    )
     response.headers["Location"] = f"/datasets/{kept.id}"
     return DatasetSummary.of(kept)
 
 
 @router.get("/{id}", summary="What does a dataset hold?")
-async def show_dataset(store: Store, id: DatasetId) -> DatasetSummary:  # noqa: A002
+async def show_dataset(store: Store, asking: Asking, id: DatasetId) -> DatasetSummary:  # noqa: A002
     """Show what is known of a dataset."""
-    return DatasetSummary.of(await off_loop(service.dataset, store, id))
+    return DatasetSummary.of(await off_loop(service.dataset, store, asking, id))
+
+
+@router.patch("/{id}", summary="Share a dataset, or take that back")
+async def share_dataset(
+    store: Store,
+    asking: Asking,
+    id: DatasetId,  # noqa: A002
+    wanted: SharingBody,
+) -> DatasetSummary:
+    """Let everybody with a key read a dataset, or its owner alone."""
+    return DatasetSummary.of(await off_loop(service.share, store, asking, id, wanted.shared))
+
+
+@router.delete("/{id}", summary="Delete a dataset", status_code=204)
+async def delete_dataset(store: Store, asking: Asking, id: DatasetId) -> None:  # noqa: A002
+    """Delete a dataset; 409 where a calibration names it."""
+    await off_loop(service.delete, store, asking, id)
 
 
 @router.get("/{id}/data", summary="The measurements", response_class=FileResponse)
-async def download_data(store: Store, id: DatasetId) -> FileResponse:  # noqa: A002
+async def download_data(store: Store, asking: Asking, id: DatasetId) -> FileResponse:  # noqa: A002
     """Give the measurements as Parquet."""
-    kept = await off_loop(service.dataset, store, id)
+    kept = await off_loop(service.dataset, store, asking, id)
     path = await off_loop(datasets.data_file, store, kept)
     return FileResponse(
         path,
@@ -89,9 +120,9 @@ async def download_data(store: Store, id: DatasetId) -> FileResponse:  # noqa: A
 
 
 @router.get("/{id}/sidecar", summary="Where the measurements come from")
-async def download_sidecar(store: Store, id: DatasetId) -> dict[str, object]:  # noqa: A002
+async def download_sidecar(store: Store, asking: Asking, id: DatasetId) -> dict[str, object]:  # noqa: A002
     """Give the provenance: sources, doubts, and what was left out."""
-    kept = await off_loop(service.dataset, store, id)
+    kept = await off_loop(service.dataset, store, asking, id)
     content = await off_loop(datasets.sidecar, store, kept)
     headers = {"ETag": tag(kept.sidecar_sha256)}
     return Response(content, media_type="application/json", headers=headers)  # type: ignore[return-value]

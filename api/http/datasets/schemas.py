@@ -67,6 +67,8 @@ class DatasetSummary(BaseModel):
         warnings: How many doubts there were; the side-car at `sidecar_url` says which.
         upload_sha256: Hash of the file as it was sent.
         data_sha256: Hash of the dataset's Parquet file.
+        owner: Whose it is; null: nobody's.
+        shared: Whether others may read it.
     """
 
     id: str
@@ -81,6 +83,8 @@ class DatasetSummary(BaseModel):
     url: str
     data_url: str
     sidecar_url: str
+    owner: str | None
+    shared: bool
 
     @classmethod
     def of(cls, kept: StoredDataset) -> Self:
@@ -90,7 +94,7 @@ class DatasetSummary(BaseModel):
             id=kept.id, format=kept.format, device=kept.device, rows=kept.rows, fields=kept.fields,
             warnings=kept.warnings, upload_sha256=kept.upload_sha256, data_sha256=kept.data_sha256,
             created_at=moment(kept.created_at), url=url, data_url=f"{url}/data",
-            sidecar_url=f"{url}/sidecar",
+            sidecar_url=f"{url}/sidecar", owner=kept.owner, shared=kept.shared,
         )  # fmt: skip
 
 

@@ -10,7 +10,8 @@ import anyio
 from fastapi import HTTPException
 
 from iojoule.api.http.stored import CHECKS, Named, off_loop, off_loop_within
-from iojoule.api.state import datasets
+from iojoule.api.state import datasets, ownership
+from iojoule.api.state.callers import Caller
 from iojoule.api.state.datasets import StoredDataset
 from iojoule.api.state.errors import TooLargeError
 from iojoule.api.state.files import telling
@@ -31,6 +32,7 @@ _WRITE_BYTES = 1 << 20
 
 async def upload(
     store: State,
+    asking: Caller,
     body: AsyncIterator[bytes],
     form: str,
     device: str | None,
@@ -42,6 +44,7 @@ async def upload(
     Raises:
         InputError: It is none, or of another drive; says where.
         TooLargeError: It is larger than UPLOAD_BYTES_MAX.
+        StorageQuotaError: The caller's limits do not allow it.
         HTTPException: 408 where it does not arrive.
     """
     device_id = load_catalogue().get(device).id if device is not None else None
@@ -56,7 +59,7 @@ async def upload(
             digest.update(f"\0{word}".encode())
         key = named.of_hash(digest)
         checked = await off_loop_within(CHECKS, check, path, form, device_id, columns)
-        return await off_loop(_keep, store, checked, key)
+        return await off_loop(_keep, store, asking, checked, key)
     finally:
         with anyio.CancelScope(shield=True):
             await off_loop(folders.__exit__, None, None, None)
@@ -88,22 +91,36 @@ async def _receive(body: AsyncIterator[bytes], path: Path) -> hashlib._Hash:
             raise HTTPException(408, "the upload did not arrive in time; send it again") from None
 
 
-def _keep(store: State, checked: datasets.Checked, key: Key | None) -> StoredDataset:
+def _keep(
+    store: State, asking: Caller, checked: datasets.Checked, key: Key | None
+) -> StoredDataset:
     with store.files.keeping(), store.database.write() as connection:
         id_ = new_id()
         made = first_time(connection, key, id_)
         if made is None:
-            datasets.add(connection, store, id_, checked)
-        return datasets.find(connection, made or id_)
+            datasets.add(connection, store, id_, checked, asking)
+        return datasets.find(connection, made or id_, asking)
 
 
-def page(store: State, limit: int, cursor: str | None) -> Page[StoredDataset]:
-    """Datasets, the newest first."""
+def page(store: State, asking: Caller, limit: int, cursor: str | None) -> Page[StoredDataset]:
+    """Datasets that the caller may read, the newest first."""
     with store.database.read() as connection:
-        return datasets.listed(connection, limit, cursor)
+        return datasets.listed(connection, limit, cursor, asking)
 
 
-def dataset(store: State, id_: str) -> StoredDataset:
+def dataset(store: State, asking: Caller, id_: str) -> StoredDataset:
     """One dataset; raises NotFoundError."""
     with store.database.read() as connection:
-        return datasets.find(connection, id_)
+        return datasets.find(connection, id_, asking)
+
+
+def share(store: State, asking: Caller, id_: str, shared: bool) -> StoredDataset:
+    """Let everybody read a dataset, or only its owner; raises as `ownership.share_dataset`."""
+    with store.database.write() as connection:
+        return ownership.share_dataset(connection, id_, shared, asking)
+
+
+def delete(store: State, asking: Caller, id_: str) -> None:
+    """Delete a dataset; raises as `ownership.delete_dataset`."""
+    with store.database.write() as connection:
+        ownership.delete_dataset(connection, id_, asking)

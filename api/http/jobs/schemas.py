@@ -35,6 +35,8 @@ class JobStatus(BaseModel):
         attempt: How often it was begun; an interrupted job is begun again.
         cancel_requested: Somebody called it off; its worker stops soon.
         result_url: Where the result is, once it is done.
+        owner: Whose it is; null: nobody's.
+        shared: Whether others may read it.
     """
 
     id: str
@@ -52,6 +54,8 @@ class JobStatus(BaseModel):
     url: str
     events_url: str
     result_url: str | None
+    owner: str | None
+    shared: bool
 
     @classmethod
     def of(cls, job: Job) -> Self:
@@ -67,6 +71,7 @@ class JobStatus(BaseModel):
             finished_at=None if job.finished_at is None else moment(job.finished_at),
             url=url, events_url=f"{url}/events",
             result_url=f"{url}/result" if job.result_sha256 else None,
+            owner=job.owner, shared=job.shared,
         )  # fmt: skip
 
 

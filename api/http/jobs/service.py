@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 
 import anyio
@@ -13,8 +13,9 @@ from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.http.stored import off_loop
 from iojoule.api.jobs.running import KINDS
 from iojoule.api.reports import what_if
-from iojoule.api.state import jobs
-from iojoule.api.state.errors import ConflictError, UnavailableError
+from iojoule.api.state import jobs, ownership
+from iojoule.api.state.callers import Caller
+from iojoule.api.state.errors import ConflictError, NotFoundError, UnavailableError
 from iojoule.api.state.jobs import Job
 from iojoule.api.state.pages import Page
 from iojoule.api.state.place import State
@@ -26,9 +27,14 @@ FOLLOW_SECONDS = 0.25
 
 
 def page(
-    store: State, limit: int, cursor: str | None, kind: str | None, state: str | None
+    store: State,
+    asking: Caller,
+    limit: int,
+    cursor: str | None,
+    kind: str | None,
+    state: str | None,
 ) -> Page[Job]:
-    """Jobs, the newest first.
+    """Jobs that the caller may read, the newest first.
 
     Raises:
         InputError: There is no such kind.
@@ -36,22 +42,34 @@ def page(
     if kind is not None and kind not in KINDS:
         raise InputError(f"kind: no {kind!r}; there are {', '.join(KINDS)}", field="kind")
     with store.database.read() as connection:
-        return jobs.listed(connection, limit, cursor, kind=kind, state=state)
+        return jobs.listed(connection, limit, cursor, asking, kind=kind, state=state)
 
 
-def job(store: State, id_: str) -> Job:
+def job(store: State, asking: Caller, id_: str) -> Job:
     """One job; raises NotFoundError."""
     with store.database.read() as connection:
-        return jobs.find(connection, id_)
+        return jobs.find(connection, id_, asking)
 
 
-def cancel(store: State, id_: str) -> Job:
+def cancel(store: State, asking: Caller, id_: str) -> Job:
     """Call a job off; raises NotFoundError, and ConflictError where it has ended."""
     with store.database.write() as connection:
-        return jobs.cancel(connection, id_)
+        return jobs.cancel(connection, id_, asking)
 
 
-def result(store: State, id_: str) -> tuple[Job, str, bytes]:
+def share(store: State, asking: Caller, id_: str, shared: bool) -> Job:
+    """Let everybody read a job, or only its owner; raises as `ownership.share_job`."""
+    with store.database.write() as connection:
+        return ownership.share_job(connection, id_, shared, asking)
+
+
+def delete(store: State, asking: Caller, id_: str) -> None:
+    """Delete a job; raises as `ownership.delete_job`."""
+    with store.database.write() as connection:
+        ownership.delete_job(connection, id_, asking)
+
+
+def result(store: State, asking: Caller, id_: str) -> tuple[Job, str, bytes]:
     """A job with the hash and the bytes of what it gave.
 
     Raises:
@@ -59,7 +77,7 @@ def result(store: State, id_: str) -> tuple[Job, str, bytes]:
         ConflictError: It has not given anything.
         DamagedError: What it gave is not what was kept.
     """
-    found = job(store, id_)
+    found = job(store, asking, id_)
     if found.result_sha256 is None:
         raise ConflictError(f"job {id_} is {found.state}; there is a result once it is done")
     content = store.files.read(found.result_sha256, f"the result of job {id_}")
@@ -79,15 +97,19 @@ def report(profiles: ServedProfiles, found: Job, content: bytes) -> bytes:
     return to_html(what_if.report(WhatIfAnswer.model_validate_json(content), asked)).encode()
 
 
-async def follow(store: State, found: Job, known: int) -> AsyncIterator[Job]:
-    """A job each time it has changed, until it has ended.
+async def follow(
+    store: State, asking: Caller, going_on: Callable[[], bool], found: Job, known: int
+) -> AsyncIterator[Job]:
+    """A job each time it has changed, until it has ended or is not the caller's to read any more.
 
     Args:
         store: Where it is kept.
+        asking: Who follows it.
+        going_on: Whether they may go on.
         found: As it is now.
         known: The last revision that the follower has seen; it is not told again.
     """
-    while True:
+    while going_on():
         if found.revision > known:
             known = found.revision
             yield found
@@ -95,6 +117,8 @@ async def follow(store: State, found: Job, known: int) -> AsyncIterator[Job]:
             return
         await anyio.sleep(FOLLOW_SECONDS)
         try:
-            found = await off_loop(job, store, found.id)
+            found = await off_loop(job, store, asking, found.id)
+        except NotFoundError:
+            return
         except UnavailableError:
             await anyio.sleep(1.0)  # it may come back; the follower need not know

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Path, Response
 
 from iojoule.api.http.devices.endpoints import DeviceId
+from iojoule.api.http.gate import Asking
 from iojoule.api.http.predictors import Profiles
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.profiles import service
@@ -42,12 +43,13 @@ Version = Annotated[
 @router.get("", summary="Which versions of a profile are there?")
 async def list_profiles(
     store: Store,
+    asking: Asking,
     id: DeviceId,  # noqa: A002 - the name in the path
     limit: Limit = 50,
     cursor: NumberCursor = None,
 ) -> ProfileList:
     """List versions of a device's profile, the newest first."""
-    return await off_loop(service.page, store, id, limit, number_of(cursor))
+    return await off_loop(service.page, store, asking, id, limit, number_of(cursor))
 
 
 @router.get("/current", summary="Which version answers?")
@@ -61,6 +63,7 @@ async def show_current(store: Store, id: DeviceId, response: Response) -> Curren
 @router.put("/current", summary="Let another version answer")
 async def put_current(
     store: Store,
+    asking: Asking,
     served: Profiles,
     id: DeviceId,  # noqa: A002
     wanted: Annotated[
@@ -73,7 +76,9 @@ async def put_current(
 ) -> CurrentProfile:  # fmt: skip
     """Roll back, or forward again; the version that answered before is kept."""
     revision = revision_of(decided_on)
-    device, found = await off_loop(service.show, store, served, id, wanted.version, revision)
+    device, found = await off_loop(
+        service.show, store, asking, served, id, wanted.version, revision
+    )
     response.headers["ETag"] = tag(found.revision)
     return CurrentProfile(device=device, version=found.number or BROUGHT)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
@@ -26,7 +27,7 @@ class KeptProfile(BaseModel):
         version: Its number; 0 is the profile that iojoule itself brings.
         profile_version: What answers name it.
         sha256: Hash of its file; null for version 0, which changes with iojoule.
-        job_id: The calibration that made it.
+        job_id: The calibration that made it; null where it is not yours to read.
         current: Whether it answers.
     """
 
@@ -40,11 +41,12 @@ class KeptProfile(BaseModel):
     url: str
 
     @classmethod
-    def of(cls, kept: ProfileVersion, current: int) -> Self:
+    def of(cls, kept: ProfileVersion, current: int, readable: Collection[str]) -> Self:
         """What is said of a version that is kept."""
         return cls(
             version=kept.number, profile_version=kept.profile_version, origin="calibration",
-            sha256=kept.sha256, job_id=kept.job_id, created_at=moment(kept.created_at),
+            sha256=kept.sha256, created_at=moment(kept.created_at),
+            job_id=kept.job_id if kept.job_id in readable else None,
             current=kept.number == current, url=f"/devices/{kept.device}/profiles/{kept.number}",
         )  # fmt: skip
 

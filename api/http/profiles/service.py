@@ -7,7 +7,8 @@ import orjson
 from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.http.profiles.schemas import BROUGHT, KeptProfile, ProfileList
 from iojoule.api.profiles import profile_of
-from iojoule.api.state import profiles
+from iojoule.api.state import jobs, profiles
+from iojoule.api.state.callers import Caller
 from iojoule.api.state.errors import NotFoundError
 from iojoule.api.state.place import State
 from iojoule.api.state.profiles import Current
@@ -15,7 +16,7 @@ from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import NoProfileError
 
 
-def page(store: State, device: str, limit: int, after: int | None) -> ProfileList:
+def page(store: State, asking: Caller, device: str, limit: int, after: int | None) -> ProfileList:
     """Versions of a device's profile; that which iojoule brings is the oldest.
 
     Raises:
@@ -25,7 +26,9 @@ def page(store: State, device: str, limit: int, after: int | None) -> ProfileLis
     with store.database.read() as connection:
         current = profiles.shown(connection, id_).number or BROUGHT
         found = profiles.listed(connection, id_, limit, after)
-    listed = [KeptProfile.of(one, current) for one in found.items]
+        made_by = [one.job_id for one in found.items if one.job_id is not None]
+        readable = jobs.readable(connection, made_by, asking)
+    listed = [KeptProfile.of(one, current, readable) for one in found.items]
     if found.next_cursor is None:
         listed += _brought(id_, current)
     return ProfileList(device=id_, current=current, profiles=listed, next_cursor=found.next_cursor)
@@ -62,7 +65,12 @@ def current(store: State, device: str) -> tuple[str, Current]:
 
 
 def show(
-    store: State, served: ServedProfiles, device: str, version: int, revision: int
+    store: State,
+    asking: Caller,
+    served: ServedProfiles,
+    device: str,
+    version: int,
+    revision: int,
 ) -> tuple[str, Current]:
     """Let a version answer from now on, in this process at once.
 
@@ -75,6 +83,6 @@ def show(
     if version == BROUGHT and not _brought(id_, BROUGHT):
         raise NotFoundError(f"iojoule brings no profile for {id_}", field="version")
     with store.database.write() as connection:
-        shown = profiles.show(connection, id_, version or None, revision)
+        shown = profiles.show(connection, id_, version or None, revision, asking)
     served.refresh(store)
     return id_, shown

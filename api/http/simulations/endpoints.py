@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Response
 
 from iojoule.api.http.computing import Computed
+from iojoule.api.http.gate import Asking
 from iojoule.api.http.jobs.schemas import JobStatus
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.simulations import service
@@ -37,6 +38,7 @@ async def list_drives() -> SimulatedDrives:
 @router.post("", summary="What would a drive do?", status_code=202)
 async def simulate(
     store: Store,
+    asking: Asking,
     computed: Computed,
     request: SimulationBody,
     named: Idempotency,
@@ -44,6 +46,6 @@ async def simulate(
 ) -> JobStatus:
     """Put a simulation into the queue; the answer is the job to follow."""
     await computed(service.refuse_impossible, request)
-    job = await off_loop(service.submit, store, request, named)
+    job = await off_loop(service.submit, store, asking, request, named)
     response.headers["Location"] = f"/jobs/{job.id}"
     return JobStatus.of(job)

@@ -7,6 +7,7 @@ from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.http.simulations.schemas import SimulatedDrives, SimulationRequest
 from iojoule.api.http.stored import Named
 from iojoule.api.state import jobs
+from iojoule.api.state.callers import Caller
 from iojoule.api.state.jobs import Job
 from iojoule.api.state.place import State
 from iojoule.sim.presets import preset_names
@@ -29,8 +30,8 @@ def refuse_impossible(_: ServedProfiles, request: SimulationRequest) -> bytes:
     return b""
 
 
-def submit(store: State, request: SimulationRequest, named: Named) -> Job:
+def submit(store: State, asking: Caller, request: SimulationRequest, named: Named) -> Job:
     """Put a simulation that can be run (`refuse_impossible`) into the queue."""
     asked = request.model_dump(mode="json", exclude_unset=True)
     with store.database.write() as connection:
-        return jobs.submit(connection, "simulation", asked, key=named.of(asked))
+        return jobs.submit(connection, "simulation", asked, key=named.of(asked), caller=asking)

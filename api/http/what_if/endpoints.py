@@ -8,7 +8,7 @@ from fastapi import APIRouter, Body, Request, Response
 
 from iojoule.api.http import reports
 from iojoule.api.http.computing import Computed
-from iojoule.api.http.gate import demand
+from iojoule.api.http.gate import Asking, demand
 from iojoule.api.http.jobs.schemas import JobStatus
 from iojoule.api.http.predictors import Profiles
 from iojoule.api.http.problems import RESPONSES
@@ -54,6 +54,7 @@ WhatIfBody = Annotated[
 async def what_if(
     http: Request,
     store: Store,
+    asking: Asking,
     profiles: Profiles,
     computed: Computed,
     request: WhatIfBody,
@@ -62,7 +63,7 @@ async def what_if(
     """Put the answer to a changed question beside the answer as things are."""
     if service.simulated(request):
         demand(http, Scope.WRITE)
-        job = await off_loop(service.submit, store, profiles, request, named)
+        job = await off_loop(service.submit, store, asking, profiles, request, named)
         told = JobStatus.of(job).model_dump_json()
         return Response(told, 202, {"Location": f"/jobs/{job.id}"}, "application/json")
     return await reports.either(

@@ -7,6 +7,7 @@ from iojoule.api.http.stored import Named
 from iojoule.api.http.what_if.schemas import WhatIfAnswer, WhatIfRequest
 from iojoule.api.jobs.what_if_request import of_change
 from iojoule.api.state import jobs
+from iojoule.api.state.callers import Caller
 from iojoule.api.state.jobs import Job
 from iojoule.api.state.place import State
 from iojoule.api.what_ifs import what_if
@@ -28,7 +29,13 @@ def ask(profiles: ServedProfiles, request: WhatIfRequest) -> WhatIfAnswer:
     return what_if(request.situation(profiles.profile_of), request.changes, profiles.profile_of)
 
 
-def submit(store: State, profiles: ServedProfiles, request: WhatIfRequest, named: Named) -> Job:
+def submit(
+    store: State,
+    asking: Caller,
+    profiles: ServedProfiles,
+    request: WhatIfRequest,
+    named: Named,
+) -> Job:
     """Put a what-if that simulates into the queue, once it is known that it can be asked.
 
     Raises:
@@ -40,4 +47,4 @@ def submit(store: State, profiles: ServedProfiles, request: WhatIfRequest, named
     refuse_impossible(request, profiles.profile_of)
     asked = request.model_dump(mode="json", exclude_unset=True)
     with store.database.write() as connection:
-        return jobs.submit(connection, "what-if", asked, key=named.of(asked))
+        return jobs.submit(connection, "what-if", asked, key=named.of(asked), caller=asking)

@@ -25,6 +25,13 @@ def test_a_backup_goes_into_a_file_and_comes_back(iojoule: Iojoule, tmp_path: Pa
     assert iojoule("restore", file, "--state", other).code == ConflictError.exit_code
     assert iojoule("restore", file, "--state", other, "--replace").code == 0
 
+    def recorded(place: Path) -> list[str]:
+        lines = iojoule("audit", "--state", place).out.splitlines()
+        return [json.loads(line)["action"] for line in lines]
+
+    assert recorded(state) == ["key.create", "backup.make"]
+    assert recorded(other) == ["key.create", "backup.restore", "backup.restore"]
+
 
 def test_a_damaged_backup_changes_nothing(iojoule: Iojoule, tmp_path: Path) -> None:
     file, state = tmp_path / "one.iojoule", tmp_path / "state"

@@ -81,6 +81,13 @@ def test_every_operation_has_a_method(
         ("GET", "/jobs/{id}/result"): lambda: client.result(simulated),
         ("GET", "/jobs/{id}/events"): lambda: list(client.follow(simulated)),
         ("POST", "/jobs/{id}/cancel"): lambda: client.cancel(client.simulate(LONG)),
+        ("PATCH", "/jobs/{id}"): lambda: client.share_job(simulated),
+        ("DELETE", "/jobs/{id}"): lambda: client.delete_job(client.wait(client.simulate(SIMULATE))),
+        ("PATCH", "/datasets/{id}"): lambda: client.share_dataset(dataset),
+        ("DELETE", "/datasets/{id}"): lambda: client.delete_dataset(
+            client.upload(TABLE, form="csv").id
+        ),
+        ("GET", "/audit"): lambda: list(client.audit()),
         ("GET", "/healthz"): client.health,
         ("GET", "/readyz"): client.readiness,
         ("GET", "/metrics"): client.metrics,

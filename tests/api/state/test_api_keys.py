@@ -44,6 +44,25 @@ def test_scopes_include_those_before() -> None:
     assert not includes[Scope.WRITE, Scope.ADMIN]
 
 
+def test_the_last_use_is_the_latest_that_anybody_recorded(state: State) -> None:
+    with state.database.write() as connection:
+        made, _ = api_keys.create(connection, "grid", Scope.READ)
+        at = []
+        for seconds_ago in (10.0, 100.0, 1.0):  # replicas record in any order
+            api_keys.record_use(connection, {made.id: seconds_ago, "0" * 12: 0.0})
+            at.append(api_keys.find(connection, made.id).last_used_at or 0.0)
+    assert at[0] == at[1]
+    assert at[2] - at[0] == pytest.approx(9.0, abs=1.0)
+
+
+def test_a_key_expires_at_its_time(state: State) -> None:
+    with state.database.write() as connection:
+        made, _ = api_keys.create(connection, "grid", Scope.READ, expires_at=100.0)
+        never, _ = api_keys.create(connection, "grid", Scope.READ)
+    assert [made.expired(at) for at in (99.9, 100.0, 100.1)] == [False, True, True]
+    assert not never.expired(1e12)
+
+
 def test_an_unknown_key_cannot_be_revoked(state: State) -> None:
     with state.database.write() as connection, pytest.raises(NotFoundError, match="key list"):
         api_keys.revoke(connection, "0" * 12)

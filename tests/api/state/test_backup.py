@@ -71,11 +71,12 @@ def opened(place: Place) -> Iterator[State]:
 
 
 def everything(state: State) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """All rows, and the content of all files that they name."""
+    """All rows but those of the audit log, and the content of all files that they name."""
     with state.database.snapshot() as connection:
         rows = {
             name: sorted(map(repr, connection.execute(select(table)).mappings()))
             for name, table in tables.metadata.tables.items()
+            if name != "audit"
         }
         named = named_files(connection)
     return rows, {digest: state.files.read(digest) for digest in named}

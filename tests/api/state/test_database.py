@@ -7,7 +7,8 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import insert, inspect, select
 
-from iojoule.api.state import jobs, tables
+from iojoule.api.state import api_keys, datasets, jobs, tables
+from iojoule.api.state.callers import Caller, Limits, Origin
 from iojoule.api.state.database import Database, now, upgrade
 from iojoule.api.state.errors import NotFoundError, StorageFullError, UnavailableError
 from iojoule.api.state.place import Place, State
@@ -42,6 +43,39 @@ def test_keys_of_requests_outlive_the_migration_that_gives_them_owners(place: Pl
         "owner": "", "operation": "POST /x", "key": "mine", "request_sha256": "hash",
         "resource": "job", "created_at": 1.0,
     }  # fmt: skip
+    database.close()
+
+
+def test_what_was_kept_before_there_were_owners_stays_everybodys(place: Place) -> None:
+    database = Database(place.database)
+    place.folder.mkdir()
+    with database.write() as connection:
+        upgrade(connection, "0003")
+        connection.exec_driver_sql(
+            "INSERT INTO api_keys (id, name, scope, secret_sha256, created_at) "
+            "VALUES ('0123456789ab', 'grid', 'write', 'hash', 1.0)"
+        )
+        connection.exec_driver_sql(
+            "INSERT INTO jobs (id, kind, request, state, progress, attempt, cancel_requested, "
+            "created_at, revision) VALUES ('019c1d2e3f405a6b7c8d9e0f1a2b', 'simulation', '{}', "
+            "'queued', 0.0, 0, false, 1.0, 1)"
+        )
+        connection.exec_driver_sql(
+            "INSERT INTO datasets (id, format, rows, fields, warnings, upload_sha256, "
+            "data_sha256, sidecar_sha256, created_at) VALUES ('019c1d2e3f405a6b7c8d9e0f1a2c', "
+            "'csv', 1, '[]', 0, 'a', 'b', 'c', 1.0)"
+        )
+    database.migrate()
+    anybody = Caller(Origin.KEY, "somebody", "b" * 12, sees_all=False)
+    with database.write() as connection:
+        (key,) = api_keys.listed(connection)
+        assert (key.owner, key.expires_at, key.last_used_at) == ("grid", None, None)
+        assert key.limits == Limits()
+        assert list(api_keys.valid(connection)) == [key.id]
+        (job,) = jobs.listed(connection, 10, None, anybody).items
+        (dataset,) = datasets.listed(connection, 10, None, anybody).items
+        assert (job.owner, job.shared) == (dataset.owner, dataset.shared) == (None, True)
+    assert jobs.take(database, "one", ["simulation"]) is not None
     database.close()
 
 

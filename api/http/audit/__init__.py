@@ -1,0 +1,1 @@
+"""GET /audit: who changed what and when."""
