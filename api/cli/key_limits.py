@@ -71,11 +71,20 @@ def stated(
         ("stored_bytes_max", "--bytes", bytes_, _bytes),
         ("compute_seconds_max", "--compute-seconds", compute_seconds, _number),
     )
-    return {
+    values = {
         column: None if text == NONE else read(option, text)
         for column, option, text, read in given
         if text is not None
     }
+    if "requests_per_second" in values and values["requests_per_second"] is None:
+        values.setdefault("burst", None)
+    return values
+
+
+def refuse_burst_alone(rate: float | None, burst: int | None) -> None:
+    """Return where a burst goes with a rate; raises BadParameter."""
+    if burst is not None and rate is None:
+        raise typer.BadParameter("--burst limits nothing without --rate; state both")
 
 
 def _number(option: str, text: str) -> float:
@@ -100,7 +109,7 @@ def _bytes(option: str, text: str) -> int:
 
 def _moment(option: str, text: str) -> float:
     at = datetime.now(UTC)
-    form = re.fullmatch(r"([1-9]\d{0,5})([hdw])", text)
+    form = re.fullmatch(r"([1-9]\d{0,3})([hdw])", text)
     if form:
         return at.timestamp() + int(form[1]) * _SECONDS[form[2]]
     try:

@@ -19,6 +19,7 @@ from iojoule.api.cli.key_limits import (
     JobsWaitingOption,
     RateOption,
     limits_shown,
+    refuse_burst_alone,
     stated,
 )
 from iojoule.api.cli.serve import DatabaseOption, StateOption
@@ -86,6 +87,7 @@ def create(
     from iojoule.api.state import api_keys
     from iojoule.api.state.callers import Caller, Limits
 
+    refuse_burst_alone(values.get("requests_per_second"), values.get("burst"))
     with opened(state, database) as store, store.database.write() as connection:
         made, text = api_keys.create(
             connection, name, api_keys.Scope(scope.value), owner=values.pop("owner", None),
@@ -142,6 +144,7 @@ def change(
 
     with opened(state, database) as store, store.database.write() as connection:
         changed = api_keys.change(connection, id_, values, Caller.local())
+        refuse_burst_alone(changed.limits.requests_per_second, changed.limits.burst)
         row = _row(connection, changed, output)
     console.emit_records([row], output, _TITLES)
 

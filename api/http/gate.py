@@ -91,7 +91,7 @@ class Access:
         try:
             with state.database.write() as connection:
                 at = time.monotonic()
-                ago = {id_: at - seconds for id_, seconds in used.items()}
+                ago = {id_: at - seconds for id_, seconds in used.copy().items()}
                 api_keys.record_use(connection, ago)
         except IojouleError:
             self.used = used | self.used

@@ -6,6 +6,8 @@ rows leave only by `forget`, and a backup holds them.
 
 from __future__ import annotations
 
+import secrets
+import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +16,6 @@ from sqlalchemy import Connection, RowMapping, delete, insert, inspect, select
 
 from iojoule.api.state.callers import SERVICE, Caller
 from iojoule.api.state.database import insert_new, now
-from iojoule.api.state.ids import new_id
 from iojoule.api.state.pages import Page, page_of
 from iojoule.api.state.tables import audit
 
@@ -52,11 +53,16 @@ def _insert(connection: Connection, rows: list[dict[str, Any]]) -> None:
         connection.execute(insert(audit).values(at=now()), rows)
 
 
+def _id() -> str:
+    """Orders the lines that a process adds, also those of one transaction: nanoseconds first."""
+    return f"{time.time_ns():016x}{secrets.token_hex(6)}"
+
+
 def _row(
     caller: Caller, action: str, object_: str, outcome: str, details: dict[str, Any]
 ) -> dict[str, Any]:
     return {
-        "id": new_id(), "origin": caller.origin.value, "key_id": caller.key_id,
+        "id": _id(), "origin": caller.origin.value, "key_id": caller.key_id,
         "owner": caller.owner, "os_user": caller.os_user, "action": action, "object": object_,
         "outcome": outcome, "details": details, "request_id": caller.request_id,
         "remote_address": caller.remote_address,

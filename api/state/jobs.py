@@ -232,7 +232,9 @@ def _has_compute_seconds() -> Any:
         .scalar_subquery()
     )
     return or_(
-        jobs.c.compute_seconds_max.is_(None), func.coalesce(used, 0.0) < jobs.c.compute_seconds_max
+        jobs.c.compute_seconds_max.is_(None),
+        jobs.c.cancel_requested,  # to be ended, and not run
+        func.coalesce(used, 0.0) < jobs.c.compute_seconds_max,
     )
 
 

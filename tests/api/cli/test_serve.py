@@ -63,8 +63,12 @@ def test_owner_expiry_and_limits_are_stated_shown_changed_and_lifted(
     after = listed()
     assert (after["expires_at"], after["stored_bytes_max"], after["burst"]) == (None, None, 10)
     assert "never" in iojoule("key", "list", *place).out
+    iojoule("key", "change", one["id"], "--rate", "none", *place)
+    assert (listed()["requests_per_second"], listed()["burst"]) == (None, None)
+    assert iojoule("key", "change", one["id"], "--burst", "3", *place).code == 2
+    assert listed()["burst"] is None
     lines = [json.loads(line) for line in iojoule("audit", *place).out.splitlines()]
-    assert [line["action"] for line in lines] == ["key.create", "key.change"]
+    assert [line["action"] for line in lines] == ["key.create", "key.change", "key.change"]
     assert iojoule("audit", "--last", "1", *place).out.count("\n") == 1
     assert iojoule("audit", "--since", "2999-01-01", *place).out == ""
 
@@ -73,7 +77,8 @@ def test_owner_expiry_and_limits_are_stated_shown_changed_and_lifted(
     ("option", "value"),
     [
         ("--expires", "yesterday"), ("--expires", "2020-01-01"), ("--expires", "0d"),
-        ("--rate", "0"), ("--rate", "nan"), ("--burst", "1.5"), ("--jobs-waiting", "-1"),
+        ("--rate", "0"), ("--rate", "nan"), ("--burst", "1.5"), ("--burst", "3"),
+        ("--jobs-waiting", "-1"),
         ("--bytes", "5MB"), ("--bytes", "9999999999TiB"), ("--compute-seconds", "1h"),
         ("--owner", ""), ("--owner", "a\tb"),
     ],

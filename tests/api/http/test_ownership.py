@@ -230,6 +230,26 @@ def test_what_is_shared_is_read_by_all_and_changed_by_its_owner(
     assert rows_of(kept, owned) == []
 
 
+def test_admins_read_who_changed_what_over_http(
+    locked: httpx.Client, kept: State, keys: Keys
+) -> None:
+    headers = {**keys.of(keys.ann), "X-Request-Id": "who-asked"}
+    job = locked.post("/simulations", json=asked(2000), headers=headers).json()
+    locked.post(f"{job['url']}/cancel", headers=headers)
+    for key in (keys.ann, keys.reader):
+        problem(locked.get("/audit", headers=keys.of(key)), 403)
+    found = locked.get("/audit?limit=2", headers=keys.of(keys.admin)).json()
+    assert [one["action"] for one in found["entries"]] == ["job.cancel", "job.submit"]
+    assert found["next_cursor"]
+    for one in found["entries"]:
+        assert (one["object"], one["owner"], one["key_id"]) == (
+            f"job/{job['id']}",
+            ANN,
+            keys.ann.id,
+        )
+        assert (one["request_id"], one["remote_address"]) == ("who-asked", "127.0.0.1")
+
+
 def test_a_profile_keeps_what_it_rests_on(locked: httpx.Client, kept: State, keys: Keys) -> None:
     owned = made_by(locked, keys.of(keys.ann), kept, 2002)
     headers = keys.of(keys.admin)

@@ -154,6 +154,23 @@ def test_compute_seconds_are_what_workers_ran_today(state: State) -> None:
     assert job.id in waits
 
 
+def test_a_job_that_lost_its_worker_is_ended_when_it_is_called_off_without_compute_seconds(
+    state: State,
+) -> None:
+    caller = ann(compute_seconds_max=10.0)
+    id_ = submitted(state, caller)
+    assert jobs.take(state.database, "one", ["simulation"]) is not None
+    with state.database.write() as connection:
+        quotas.charge(connection, "ann", 20.0)
+    jobs.abandon(state.database, "one")
+    assert jobs.take(state.database, "two", ["simulation"]) is None
+    with state.database.write() as connection:
+        jobs.cancel(connection, id_, caller)
+    assert jobs.take(state.database, "two", ["simulation"]) is None
+    with state.database.read() as connection:
+        assert jobs.find(connection, id_).state == "cancelled"
+
+
 def test_use_of_days_that_are_over_goes(state: State) -> None:
     with state.database.write() as connection:
         quotas.charge(connection, "ann", 1.0)
