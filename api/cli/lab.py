@@ -168,13 +168,16 @@ def _percent(error: float | None) -> str | None:
 def fault(
     part: Annotated[str, typer.Argument(help="disk, controller, powersensor3 or rapl.")],
     kind: Annotated[str, typer.Argument(help="What it does; none ends it.")],
-    value: Annotated[float | None, typer.Argument(help="How many, or how many seconds.")] = None,
+    value: Annotated[
+        float | None, typer.Argument(help="How many, how many seconds, or watts.")
+    ] = None,
     directory: FolderOption = None,
 ) -> None:
     """Let a part fail.
 
     disk: eio N, stall SECONDS, vanish. controller: refuse, ignore, vanish, serial. powersensor3:
-    disconnect, stall, silent, garbage N, only-garbage, drop N (of 100). rapl: unreadable, missing.
+    disconnect, stall, silent, garbage N, only-garbage, drop N (of 100), gap SECONDS, clip SECONDS,
+    drift WATTS. rapl: unreadable, missing.
     """
     from iojoule.measure.lab.client import LabClient
 

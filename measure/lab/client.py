@@ -86,7 +86,8 @@ class LabClient:
             part: One of `FAULTS`.
             kind: One of the part's.
             value: How many requests fail (disk eio), for how many seconds nothing is answered
-                (disk stall), how many bytes or frames of 100 are lost (powersensor3).
+                (disk stall), how many bytes or frames of 100 are lost, for how many seconds frames
+                are lost or at full scale, by how many watts the zero moves (powersensor3).
 
         Raises:
             LabError: There is no such fault, or the lab does not answer.

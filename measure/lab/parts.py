@@ -22,7 +22,8 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "disk": ("none", "eio", "stall", "vanish"),
     "controller": tuple(ControllerFault),
     "powersensor3": (
-        "none", "disconnect", "stall", "silent", "garbage", "only-garbage", "drop",
+        "none", "disconnect", "stall", "silent", "garbage", "only-garbage", "drop", "gap", "clip",
+        "drift",
     ),
     "rapl": ("none", "unreadable", "missing"),
 }  # fmt: skip
@@ -78,7 +79,8 @@ class Parts:
 
     def _sensor_fault(self, kind: str, value: float | None) -> None:
         sensor = self.sensor
-        amount = 1 if value is None else int(value)
+        exact = 1.0 if value is None else value
+        amount = int(exact)
         plays: dict[str, Callable[[], Any]] = {
             "disconnect": sensor.disconnect,
             "stall": sensor.stall,
@@ -86,6 +88,9 @@ class Parts:
             "garbage": lambda: sensor.garbage(amount),
             "only-garbage": sensor.only_garbage,
             "drop": lambda: sensor.drop_frames(amount, out_of=100),
+            "gap": lambda: sensor.lose_frames(exact),
+            "clip": lambda: sensor.clip(exact),
+            "drift": lambda: sensor.drift(exact),
         }
         if kind == "none":
             sensor.heal()

@@ -197,6 +197,18 @@ class EmulatedPowerSensor3:
         """Fault: lose the first `count` of every `out_of` frames; until `heal`."""
         self._faults = Faults(drop=count, drop_of=out_of)
 
+    def lose_frames(self, seconds: float) -> None:
+        """Fault: lose every frame for so long; until then or `heal`."""
+        self._faults = Faults(silent_until_ns=time.monotonic_ns() + int(seconds * 1e9))
+
+    def clip(self, seconds: float) -> None:
+        """Fault: the first current sensor is at its full scale for so long, or until `heal`."""
+        self._faults = Faults(full_scale_until_ns=time.monotonic_ns() + int(seconds * 1e9))
+
+    def drift(self, watts: float) -> None:
+        """Fault: the zero of the first rail moves by so much; until `heal`."""
+        self._faults = Faults(drift_watts=watts)
+
     def heal(self) -> None:
         """End every fault but a disconnection."""
         self._faults = Faults()
@@ -263,16 +275,18 @@ class EmulatedPowerSensor3:
             rows = np.broadcast_to(self._shown, (count, len(self._shown)))
         self.frames_sent += count
         self._counter += SENSORS * count
-        sent = self._faults.survivors(numbers)
-        if self._faults.stalled:
+        faults = self._faults
+        sent = faults.survivors(numbers, times)
+        if faults.stalled:
             return
         markers = np.zeros(count, dtype=np.bool_)
         markers[: self._markers] = True
         self._markers = max(self._markers - count, 0)
-        data = encode_frames(times[sent] // 1000, self._levels(rows[sent]), markers[sent])
+        levels = faults.clip(self._levels(faults.mistaken(rows[sent])), times[sent])
+        data = encode_frames(times[sent] // 1000, levels, markers[sent])
         room = max(TRANSMIT_BYTES - len(self._outbox), 0) // 18 * 18
         self.frames_dropped += count - len(sent) + max(len(data) - room, 0) // 18
-        self._outbox += self._faults.spoil(data[:room], self._random)
+        self._outbox += faults.spoil(data[:room], self._random)
 
     def _levels(self, watts: NDArray[np.float64]) -> NDArray[np.uint16]:
         """What the converters read, shape (n, 8)."""
