@@ -62,6 +62,7 @@ from iojoule.datasets.profile import (
 )
 from iojoule.datasets.schema import Measurement, Section, to_row, validation_error
 from iojoule.datasets.store import read_dataset
+from iojoule.datasets.verdict import Usable, usable
 from iojoule.measure.campaign.folder import CampaignFolder
 from iojoule.measure.campaign.record import Status
 from iojoule.measure.campaign.run_samples import instruments, measured_records, run_samples
@@ -90,6 +91,7 @@ class Source:
         failed_runs: Runs that failed.
         campaign: Whether it is a campaign's folder.
         secrets: Serial numbers that must not get out.
+        notes: What was left out.
     """
 
     measurements: list[Measurement]
@@ -100,6 +102,7 @@ class Source:
     failed_runs: int
     campaign: bool
     secrets: tuple[str, ...]
+    notes: list[str]
 
 
 @dataclass(frozen=True)
@@ -166,6 +169,7 @@ def contribute(
     }
     _refuse_identities(files, contributor, source.secrets)
     write_folder(folder, files)
+    notes += source.notes
     if about.left_out:
         notes.append(f"left out, because they may name somebody: {', '.join(about.left_out)}")
     return Contributing(about, checks, profile, compared, notes)
@@ -227,18 +231,24 @@ def _source(path: Path, identify: Path | None) -> Source:
     told = read_identify(identify) if identify is not None else measured_drive([path])
     campaign = CampaignFolder(path)
     if not campaign.exists:
-        measurements = [
-            one for file in dataset_paths([path]) for one in read_dataset(file).measurements()
-        ]
-        if not measurements:
+        found = [one for file in dataset_paths([path]) for one in read_dataset(file).measurements()]
+        if not found:
             raise InputError(f"{path}: holds no measurement")
-        return Source(measurements, [], told, characteristics([path]), [], 0, False, ())
+        good = usable(found)
+        _require_any(path, good)
+        return Source(
+            good.measurements, [], told, characteristics([path]), [], 0, False, (), good.notes
+        )
     records = campaign.records()
     done = measured_records(records)
     if not done:
         raise InputError(f"{path}: no run is done yet; go on with `iojoule measure resume {path}`")
+    good = usable([one.measurement for one in done if one.measurement is not None])
+    _require_any(path, good)
+    kept = {id(one) for one in good.measurements}
+    done = [one for one in done if id(one.measurement) in kept]
     return Source(
-        measurements=[one.measurement for one in done if one.measurement is not None],
+        measurements=good.measurements,
         runs=run_samples(campaign, done),
         told=told,
         found=characteristics([path]),
@@ -246,7 +256,13 @@ def _source(path: Path, identify: Path | None) -> Source:
         failed_runs=sum(one.status is Status.FAILED for one in records),
         campaign=True,
         secrets=(campaign.options().serial,),
+        notes=good.notes,
     )
+
+
+def _require_any(path: Path, good: Usable) -> None:
+    if not good.measurements:
+        raise DataQualityError(f"{path}: no run is good: {'; '.join(good.notes)}", field="verdicts")
 
 
 def _key(name: str) -> str:

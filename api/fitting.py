@@ -136,12 +136,15 @@ def fit_recipe(name: str, data: Path, contributed: Sequence[Contributed] = ()) -
     return completed_with_facts(profile, known_facts(recipe.device, None))
 
 
-def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
+def fit_datasets(
+    paths: Sequence[Path], device: str | None, *, with_doubtful: bool = False
+) -> Fitted:
     """Fit a profile from users' datasets.
 
     Args:
         paths: Datasets, or folders whose datasets are put together.
         device: The drive that was measured; None takes the one that the measurements name.
+        with_doubtful: Whether to take runs that their campaign calls doubtful.
 
     Raises:
         InputError: A dataset cannot be read, several drives are named, or too little was
@@ -156,6 +159,7 @@ def fit_datasets(paths: Sequence[Path], device: str | None) -> Fitted:
         [_source(*one) for one in named],
         measured_drive(paths),
         characteristics(paths),
+        with_doubtful=with_doubtful,
     )
 
 
@@ -165,6 +169,8 @@ def fit_measured(
     sources: list[SourceRecord],
     measured: MeasuredDrive | None,
     found: Characteristics | None,
+    *,
+    with_doubtful: bool = False,
 ) -> Fitted:
     """Fit a profile from measurements of one drive alone.
 
@@ -174,13 +180,14 @@ def fit_measured(
         sources: Where they come from.
         measured: What the drive says of itself.
         found: What `iojoule measure characterise` found of it.
+        with_doubtful: Whether to take runs that their campaign calls doubtful.
 
     Raises:
         InputError: Too little was measured; says what to do.
         DataQualityError: The measurements contradict themselves (`model.fitting.gates`).
     """
     recipe, notes = _recipe(name, measured)
-    selected = select(measurements)
+    selected = select(measurements, with_doubtful=with_doubtful)
     rows, notes = selected.measurements, notes + selected.notes
     recipe = recipe.model_copy(update={"host": _host(recipe.host, rows)})
     if found is not None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from iojoule.datasets.schema import Measurement
+from iojoule.datasets.verdict import ReasonCode
 
 SECRET_LETTERS = 5
 """Names shorter than this occur by chance in other words."""
@@ -142,6 +143,11 @@ def without_identities(
                         },
                     }
                 ),
+                "judgement": one.judgement.model_copy(
+                    update={
+                        "verdict_reasons": kept("verdict_reasons", one.judgement.verdict_reasons)
+                    }
+                ),
             }
         )
 
@@ -170,12 +176,17 @@ def _mounted(value: str) -> str | None:
     return ",".join(word for word in value.split(",") if word in _MOUNT) or None
 
 
+def _codes(value: str) -> str | None:
+    return ",".join(word for word in value.split(",") if word in set(ReasonCode)) or None
+
+
 _FORMS: dict[str, Callable[[str], str | None]] = {
     **{field: _among(words) for field, words in _WORDS.items()},
     "mount_options": _mounted,
     "firmware": _matching(FIRMWARE),
     "cpu_model": _matching(_CPU),
     "kernel_version": _release,
+    "verdict_reasons": _codes,
 }
 
 TEXT_FIELDS = ("device_model", *_LABELS, *_FORMS)

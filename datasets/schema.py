@@ -1,8 +1,9 @@
-"""The schema of a measurement: five kinds of fields, never mixed.
+"""The schema of a measurement: six kinds of fields, never mixed.
 
 workload (what the application does), configuration (what the host may set; the only kind the
 recommender may choose), state (follows from what was done to the drive), conditions (of the
-run; null = unknown) and observations. Units are in the names. In files and tables all fields
+run; null = unknown), observations, and judgement (whether the run may be believed; null = nobody
+judged it). Units are in the names. In files and tables all fields
 stand side by side under the same names, so every name is unique across the kinds.
 """
 
@@ -32,11 +33,13 @@ from iojoule.datasets.vocabulary import (
     Operation,
     Pattern,
     Scheduler,
+    Verdict,
     impossible,
 )
 
-SCHEMA_VERSION = 1
-"""Version of the stored form of measurements; a reader refuses anything newer."""
+SCHEMA_VERSION = 2
+"""Version of the stored form of measurements; a reader refuses anything newer. Version 2 added the
+judgement, so rows of version 1 are not judged."""
 
 DIGITS_MAX = 19
 """Of a whole number that somebody writes, which keeps to 64 bits: beyond 308 digits a number is no
@@ -286,6 +289,16 @@ class Observations(Section):
         return self
 
 
+class Judgement(Section):
+    """Whether the run may be believed; None = nobody judged it.
+
+    `verdict_reasons` are codes of `datasets.verdict.ReasonCode`, with commas between them.
+    """
+
+    verdict: Verdict | None = None
+    verdict_reasons: Annotated[str, Field(pattern=r"^[a-z_]+(,[a-z_]+)*$")] | None = None
+
+
 class Measurement(Section):
     """One configuration under one workload, and what was observed."""
 
@@ -294,6 +307,7 @@ class Measurement(Section):
     state: State = State()
     conditions: Conditions = Conditions()
     observations: Observations
+    judgement: Judgement = Judgement()
 
     def concurrency(self) -> int:
         """Requests in flight, queue depth times jobs."""
@@ -324,8 +338,9 @@ SECTIONS: dict[str, type[Section]] = {
     "state": State,
     "conditions": Conditions,
     "observations": Observations,
+    "judgement": Judgement,
 }
-"""The five kinds in the order of their columns."""
+"""The six kinds in the order of their columns."""
 
 COLUMNS: dict[str, str] = {
     name: section for section, kind in SECTIONS.items() for name in kind.model_fields

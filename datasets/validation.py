@@ -128,7 +128,7 @@ def _suspects(table: pa.Table, rows: int) -> NDArray[np.bool_]:
         names = [name for name in table.column_names if COLUMNS[name] == kind]
         if kind == "observations":
             bad |= _percentiles_cross(table, names)
-        elif kind in ("workload", "configuration") and names:
+        elif kind in ("workload", "configuration", "judgement") and names:
             indexed = table.select(names).append_column("", pa.array(np.arange(rows)))
             for group in indexed.group_by(names).aggregate([("", "min")]).to_pylist():
                 first = group.pop("_min")

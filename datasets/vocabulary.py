@@ -86,6 +86,14 @@ class DeviceState(StrEnum):
     COLLECTING = "collecting"
 
 
+class Verdict(StrEnum):
+    """Whether a run may be believed; `datasets.verdict` says why."""
+
+    GOOD = "good"
+    DOUBTFUL = "doubtful"
+    FAILED = "failed"
+
+
 class Evidence(StrEnum):
     """What a prediction rests on, strongest first; `assumed`: on nothing that could be cited."""
 

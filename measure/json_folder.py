@@ -58,7 +58,9 @@ class JsonFolder:
             data = json.loads(path.read_text())
         except (OSError, ValueError) as error:
             raise CampaignError(f"{path}: cannot be read ({error})") from None
-        if isinstance(data, dict) and data.get("schema_version", 1) != 1:
+        field = kind.model_fields.get("schema_version")
+        newest = field.default if field is not None else 1
+        if isinstance(data, dict) and not 1 <= data.get("schema_version", 1) <= newest:
             raise CampaignError(f"{path}: was written by a newer iojoule; upgrade")
         try:
             return kind.model_validate(data)

@@ -259,7 +259,7 @@ def verification(
     records: Sequence[RunRecord], answer: Answer, trial: Trial, work: Work
 ) -> Verification:
     """What the runs of a campaign say."""
-    done = [one for one in records if counts(one)]
+    done = [one for one in records if one.is_good]
     pairs = pairs_of(done, work)
     found = trial.saving(pairs)
     after = [one.measurement for one in done if one.sweep == AFTER and one.measurement]
@@ -278,8 +278,8 @@ def verification(
 
 
 def pairs_of(records: Sequence[RunRecord], work: Work) -> list[Pair]:
-    """The pairs of which both runs count, in order of time."""
-    known = {(one.sweep, one.repeat): one for one in records if counts(one)}
+    """The pairs of which both runs are good, in order of time."""
+    known = {(one.sweep, one.repeat): one for one in records if one.is_good}
     found = []
     for (name, repeat), before in known.items():
         after = known.get((AFTER, repeat))
@@ -300,7 +300,7 @@ def _conduct(
     work: Work,
 ) -> Summary:
     known = {run.number: record for run in runs if (record := folder.record(run)) is not None}
-    conductor = Conductor(plan, folder, bench, observer, known)
+    conductor = Conductor(plan, folder, bench, observer, known, len(runs))
     each = plan.run.seconds + plan.run.ramp_seconds + plan.settle.seconds
     by_place = {(run.sweep, run.repeat): run for run in runs}
     stopped: str | None = None
@@ -309,11 +309,14 @@ def _conduct(
     try:
         for repeat, after_first in enumerate(trial.orders(plan.seed)):
             names = (AFTER, BEFORE) if after_first else (BEFORE, AFTER)
-            for run in (by_place[name, repeat] for name in names):
+            both = [by_place[name, repeat] for name in names]
+            for run in both:
                 stopped = stopped or conductor.must_stop()
                 if stopped is None and not counts(known.get(run.number)):
                     conductor.make(run, len(runs), each * (len(runs) - made))
                 made += 1
+            made_now = [run for run in both if run.number in known]
+            conductor.repeat([run for run in made_now if conductor.ended(run)], len(runs))
             pairs = pairs_of(list(known.values()), work)
             saving = trial.saving(pairs) if repeat + 1 in trial.looks else None
             if stopped or (saving is not None and saving.is_clear):

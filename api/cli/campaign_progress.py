@@ -1,4 +1,4 @@
-"""Shows how a campaign gets on: a bar with the time left, and a line for every failed run."""
+"""Shows how a campaign gets on: a bar with the time left, and a line for a run that is not good."""
 
 from __future__ import annotations
 
@@ -68,5 +68,7 @@ class CampaignProgress:
         """A run is over."""
         if record.reason is not None:
             self.say(f"run {run.name} failed: {record.reason}")
+        elif record.verdict is not None and not record.is_good:
+            self.say(f"run {run.name} is {record.verdict.verdict}: {record.verdict.text}")
         if self._bar is not None and self._task is not None:
             self._bar.advance(self._task)

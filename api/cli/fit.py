@@ -48,6 +48,10 @@ def fit(
         Path | None,
         typer.Option(metavar="DIR", help="Public measurements; default $IOJOULE_DATA."),
     ] = None,
+    with_doubtful: Annotated[
+        bool,
+        typer.Option("--with-doubtful", help="Take runs too that their campaign calls doubtful."),
+    ] = False,
 ) -> None:
     """Fit a device profile from datasets, from a recipe, or all that ship."""
     ways = [bool(datasets), shipped, recipe is not None, report, in_part]
@@ -57,6 +61,8 @@ def fit(
         )
     if device is not None and not datasets:
         raise typer.BadParameter("--device goes with DATASET...")
+    if with_doubtful and not datasets:
+        raise typer.BadParameter("--with-doubtful goes with DATASET...")
     if data is not None and datasets:
         raise typer.BadParameter("--data goes with --shipped, --recipe, --report or --in-part")
     if report:
@@ -74,7 +80,7 @@ def fit(
     elif recipe is not None:
         _one_recipe(recipe, data, profile_file(output))
     else:
-        _datasets(datasets or [], device, profile_file(output))
+        _datasets(datasets or [], device, profile_file(output), with_doubtful=with_doubtful)
 
 
 def profile_file(output: Path | None) -> Path:
@@ -110,10 +116,10 @@ def _one_recipe(name: str, data: Path | None, output: Path) -> None:
     write(fit_recipe(name, data_folder(data)), output)
 
 
-def _datasets(paths: list[Path], device: str | None, output: Path) -> None:
+def _datasets(paths: list[Path], device: str | None, output: Path, *, with_doubtful: bool) -> None:
     from iojoule.api.fitting import fit_datasets
 
-    fitted = fit_datasets(paths, device)
+    fitted = fit_datasets(paths, device, with_doubtful=with_doubtful)
     for said in fitted.notes:
         console.note(said)
     write(fitted.profile, output)

@@ -33,6 +33,8 @@ from iojoule.api.cli.drive_options import (
 from iojoule.api.cli.measure_report import app as report_app
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from iojoule.measure.campaign.session import Opened
 
 app = typer.Typer(help="Measure a drive: plan, run, resume, check.", no_args_is_help=True)
@@ -128,7 +130,7 @@ def resume(
     rapl_root: RaplOption = None,
     adaptive: MoreHoursOption = None,
 ) -> None:
-    """Go on with a campaign at the run that was interrupted; failed runs are made again.
+    """Go on with a campaign at the run that was interrupted; failed and doubtful runs are repeated.
 
     An adaptive one goes on with what it had chosen, for the hours that are left.
     """
@@ -152,22 +154,34 @@ def check(
     out: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the campaign.")],
     output: console.FormatOption = console.Format.TABLE,
 ) -> None:
-    """Say which points are unstable, why, and what to run next."""
+    """Say which runs are good, doubtful or failed, which points are unstable, and what to do.
+
+    Exit code 26: a run failed.
+    """
     from dataclasses import asdict
 
     from iojoule.measure.campaign.check import check as check_records
+    from iojoule.measure.campaign.check import verdicts
     from iojoule.measure.campaign.folder import CampaignFolder
+    from iojoule.measure.campaign.record import Status
+    from iojoule.measure.errors import RunsFailedError
 
     folder = CampaignFolder(out)
     folder.options()
-    found = [asdict(one) for one in check_records(folder.records(), folder.state())]
-    for one in found:
-        one["runs"] = ", ".join(map(str, one["runs"]))
-    if not found and output is console.Format.TABLE:
-        console.emit("nothing doubtful was found\n")
-        return
-    titles = {"runs": "runs", "what": "what", "why": "why", "advice": "what to do"}
+    records = folder.records()
+    listed = [*verdicts(records), *check_records(records, folder.state())]
+    found = [asdict(one) | {"runs": _numbers(one.runs)} for one in listed]
+    titles = {
+        "runs": "runs", "verdict": "verdict", "code": "reason", "what": "what", "why": "why",
+        "advice": "what to do",
+    }  # fmt: skip
     console.emit_records(found, output, titles)
+    failed = [one for one in records if one.status is Status.FAILED]
+    if failed:
+        raise RunsFailedError(
+            f"{out}: {len(failed)} of {len(records)} runs failed; mend the cause, then `iojoule "
+            f"measure resume {out}`"
+        )
 
 
 @app.command()
@@ -201,8 +215,21 @@ def _conduct(
             way=way_of(options),
         )
     console.emit(f"{folder.path}: {summary.done} runs are done\n")
+    for line in summary.lines:
+        console.emit(f"{line}\n")
     if summary.told:
         console.emit(f"{summary.told}\n")
+
+
+def _numbers(runs: Sequence[int]) -> str:
+    """Numbers of runs, stretches of them as 3-9."""
+    stretches: list[list[int]] = []
+    for number in runs:
+        if stretches and number == stretches[-1][1] + 1:
+            stretches[-1][1] = number
+        else:
+            stretches.append([number, number])
+    return ", ".join(f"{a}-{b}" if b > a else str(a) for a, b in stretches)
 
 
 def _show(opened: Opened) -> None:
@@ -213,6 +240,12 @@ def _show(opened: Opened) -> None:
     for reason, count in opened.expansion.impossible.items():
         table.add_row("left out", f"{count} x {reason}")
     table.add_row("time", f"about {_duration(price.seconds)}")
+    if price.repeats_max:
+        table.add_row(
+            "repeats",
+            f"at most {price.repeats_max} of runs that are doubtful or failed, up to "
+            f"{_duration(price.repeats_seconds_max)} more (repeats_of_doubtful_max)",
+        )
     if price.bytes_written_max:
         table.add_row(
             "written",

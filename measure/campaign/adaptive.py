@@ -170,7 +170,7 @@ class _Adaptive:
         known = {
             run.number: record for run in self._chosen if (record := folder.record(run)) is not None
         }
-        self._conductor = Conductor(plan, folder, bench, observer, known)
+        self._conductor = Conductor(plan, folder, bench, observer, known, len(runs))
         states = {run.point.configuration.power_state for run in runs}
         self._last_seconds = len(states) * plan.settle.baseline_seconds
 
@@ -206,6 +206,10 @@ class _Adaptive:
                 total = len(self._conductor.known) + self._runs_left(run)
                 self._conductor.make(run, total, self._seconds_left())
                 self._store()
+            for run in left:
+                if self._used_up([run]) is None and self._conductor.ended(run):
+                    self._conductor.repeat([run], len(self._conductor.known))
+                    self._store()
             told = self._ended()
             if told is not None:
                 return None, told
@@ -268,9 +272,12 @@ class _Adaptive:
         return Dataset.from_measurements(self._conductor.measured(), Provenance(importer="measure"))
 
     def _failed(self) -> list[Point]:
-        """Points none of whose runs ever counted."""
+        """Points none of whose runs was ever good."""
+        known = self._conductor.known
         done = {
-            run.point.key for run in self._chosen if counts(self._conductor.known.get(run.number))
+            run.point.key
+            for run in self._chosen
+            if run.number in known and known[run.number].is_good
         }
         tried = {
             run.point.key: run.point for run in self._chosen if run.number in self._conductor.known

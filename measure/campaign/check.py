@@ -1,6 +1,7 @@
-"""Which points of a campaign are unstable, why, and what to run next.
+"""The verdict on each run of a campaign, which points are unstable, why, and what to run next.
 
-After pyperf's `check`: warnings with a number and an advice each, not a verdict.
+After pyperf's `check`: warnings with a number and an advice each. Verdicts are those that the
+campaign stored.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
-from iojoule.datasets.littles_law import WARN_ABOVE
 from iojoule.datasets.schema import Measurement
+from iojoule.datasets.verdict import IDLE_DRIFT_SHARE
+from iojoule.datasets.vocabulary import Verdict
 from iojoule.measure.campaign.folder import CampaignState
 from iojoule.measure.campaign.record import RunRecord, Status
 
@@ -27,7 +29,6 @@ _CHECKED = {
     "device_power_watts": "drive power",
 }
 _FEW_REQUESTS_FOR_P99 = 1000
-_DRIFT_SHARE = 0.03
 _LOST_SHARE = 0.001
 
 
@@ -40,21 +41,25 @@ class Finding:
         what: What was found, with its number.
         why: The most likely reason, as far as the data tell.
         advice: What to do or run next.
+        verdict: On these runs; empty where it is about something else.
+        code: Of the reason for the verdict; empty without one.
     """
 
     runs: tuple[int, ...]
     what: str
     why: str
     advice: str
+    verdict: str = ""
+    code: str = ""
 
 
 def check(records: Sequence[RunRecord], state: CampaignState) -> list[Finding]:
-    """Everything doubtful about a campaign, the worst first."""
+    """What is unstable about a campaign, beside the verdicts on its runs."""
     done = [one for one in records if one.status is Status.DONE and one.measurement is not None]
     by_point: dict[str, list[RunRecord]] = {}
     for one in done:
         by_point.setdefault(f"{one.sweep}/{one.point}", []).append(one)
-    found = list(_failures(records))
+    found: list[Finding] = []
     for group in by_point.values():
         found += _scatter(group)
     for one in done:
@@ -63,18 +68,32 @@ def check(records: Sequence[RunRecord], state: CampaignState) -> list[Finding]:
     return found
 
 
-def _failures(records: Sequence[RunRecord]) -> Iterator[Finding]:
-    reasons: dict[str, list[int]] = {}
+def verdicts(records: Sequence[RunRecord]) -> list[Finding]:
+    """The verdict on every run: one line a reason of what is not good, one for all that is."""
+    found = []
     for one in records:
-        if one.status is Status.FAILED:
-            reasons.setdefault(one.reason or "unknown", []).append(one.number)
-    for reason, numbers in reasons.items():
-        yield Finding(
-            tuple(numbers),
-            f"{len(numbers)} failed",
-            reason,
-            "mend the cause, then `iojoule measure resume`",
+        name = _name(one) if one.measurement else one.sweep
+        if one.verdict is not None:
+            word = one.verdict.verdict.value
+            found += [
+                Finding((one.number,), name, each.said, each.remedy, word, each.code.value)
+                for each in one.verdict.reasons
+            ]
+        elif one.status is Status.FAILED:  # of an older iojoule
+            advice = "mend the cause, then `iojoule measure resume`"
+            found.append(
+                Finding((one.number,), name, one.reason or "unknown", advice, Verdict.FAILED.value)
+            )
+    found.sort(key=lambda one: one.verdict != Verdict.FAILED)
+    good = tuple(one.number for one in records if one.is_good and one.verdict is not None)
+    unjudged = tuple(one.number for one in records if one.is_good and one.verdict is None)
+    if good:
+        found.append(Finding(good, f"{len(good)} runs", "", "", Verdict.GOOD.value))
+    if unjudged:
+        found.append(
+            Finding(unjudged, f"{len(unjudged)} runs", "made by an older iojoule", "", "not judged")
         )
+    return found
 
 
 def _scatter(group: Sequence[RunRecord]) -> Iterator[Finding]:
@@ -162,13 +181,6 @@ def _after_writes(measured: Sequence[Measurement]) -> str | None:
 def _single(one: RunRecord) -> Iterator[Finding]:
     assert one.measurement is not None
     number = (one.number,)
-    if one.littles_ratio is not None and abs(one.littles_ratio - 1) > WARN_ABOVE:
-        yield Finding(
-            number,
-            f"{_name(one)}: throughput x latency / concurrency = {one.littles_ratio:.3f}",
-            "the depth asked for was not always in flight",
-            "fewer jobs than cores, or a longer run",
-        )
     requests = (one.measurement.observations.iops or 0) * (
         ((one.end_monotonic_ns or 0) - (one.begin_monotonic_ns or 0)) / 1e9
     )
@@ -196,7 +208,7 @@ def _drift(state: CampaignState) -> Iterator[Finding]:
         if len(levels) < 2 or not levels[0]:
             continue
         change = levels[-1] / levels[0] - 1
-        if abs(change) > _DRIFT_SHARE:
+        if abs(change) > IDLE_DRIFT_SHARE:
             yield Finding(
                 (),
                 f"idle power in state {number} changed by {change:+.1%} over the campaign",

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from iojoule.datasets.schema import Measurement
+from iojoule.datasets.verdict import (
+    IdleLevel,
+    ReasonCode,
+    RunVerdict,
+    idle_drift,
+    usable,
+    verdict_of,
+    with_idle_drift,
+)
 from iojoule.measure.campaign.bench import Bench
+from iojoule.measure.campaign.estimate import run_seconds
 from iojoule.measure.campaign.folder import STATE_FILE, CampaignFolder, CampaignState
-from iojoule.measure.campaign.plan import Plan
+from iojoule.measure.campaign.plan import REPEATS_OF_ONE_MAX, Plan
 from iojoule.measure.campaign.points import Run
 from iojoule.measure.campaign.record import RunRecord, Status
 from iojoule.measure.errors import RunsFailedError
@@ -29,6 +40,21 @@ class Observer(Protocol):
 
 
 @dataclass(frozen=True)
+class Repeat:
+    """A run that was made again.
+
+    Attributes:
+        number: Of the run.
+        why: The verdict on it before, with its reasons.
+        verdict: The verdict on it now.
+    """
+
+    number: int
+    why: RunVerdict
+    verdict: RunVerdict
+
+
+@dataclass(frozen=True)
 class Summary:
     """How a campaign ended.
 
@@ -37,12 +63,31 @@ class Summary:
         failed: Runs that do not.
         stopped: Why it ended before its last run; None = it did not.
         told: What else is to be said of its end.
+        repeats: Runs that were made again, in order.
+        doubtful: Numbers of the runs that are doubtful nevertheless.
     """
 
     done: int
     failed: int
     stopped: str | None
     told: str = ""
+    repeats: tuple[Repeat, ...] = ()
+    doubtful: tuple[int, ...] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        """What was repeated and why, and what is doubtful nevertheless."""
+        found = [
+            f"run {one.number} was repeated, it was {one.why.verdict} ({one.why.text}): now it is "
+            f"{one.verdict.verdict}"
+            for one in self.repeats
+        ]
+        if self.doubtful:
+            found.append(
+                f"doubtful, and not fitted unless asked for: runs "
+                f"{', '.join(map(str, self.doubtful))} (`iojoule measure check`)"
+            )
+        return found
 
 
 class Conduct(Protocol):
@@ -68,6 +113,7 @@ class Conductor:
         bench: Makes the runs.
         observer: Is told.
         known: Records that are there already, by number of the run.
+        runs: How many the campaign has, by which doubtful ones may be repeated.
     """
 
     def __init__(
@@ -77,6 +123,7 @@ class Conductor:
         bench: Bench,
         observer: Observer,
         known: dict[int, RunRecord],
+        runs: int,
     ) -> None:
         self.known = known
         self.state = folder.state()
@@ -85,8 +132,12 @@ class Conductor:
         self._bench = bench
         self._observer = observer
         self._in_a_row = 0
+        self._last_failed = False
         self._reason: str | None = None
         self._dataset_at = time.monotonic()
+        self.repeats_left = plan.repeats_of_doubtful(runs)
+        self._repeats: list[Repeat] = []
+        self._repeated: Counter[int] = Counter()
 
     def prepare(self) -> None:
         """Bring the drive into the state in which the runs begin."""
@@ -97,23 +148,87 @@ class Conductor:
 
         What failed a run would fail the last look at idle power too, and hide the reason.
         """
-        if self._in_a_row == 0:
+        if not self._last_failed:
             self._bench.finish(self.state, self._store)
+            self._judge_idle()
+
+    def _judge_idle(self) -> None:
+        """Judge the runs by idle power that was measured on both sides of them."""
+        for number, record in self.known.items():
+            levels = self._idle(record)
+            if record.verdict is None or not 0 < record.idle_bracket < len(levels):
+                continue
+            around = [levels[0], *levels[record.idle_bracket - 1 : record.idle_bracket + 1]]
+            verdict = with_idle_drift(record.verdict, around, _watts(record))
+            if verdict != record.verdict:
+                self.known[number] = record.judged(verdict)
+                self._folder.keep(self.known[number])
+
+    def _idle(self, record: RunRecord) -> list[IdleLevel]:
+        """Idle power in the power state of a run, in order of time; empty where none counts."""
+        if record.measurement is None:
+            return []
+        levels = self.state.idle_in(record.measurement.configuration.power_state)
+        return [IdleLevel(one.mean_watts, one.standard_error_watts) for one in levels]
+
+    def _helps(self, record: RunRecord) -> bool:
+        """Whether to make a run again: not while idle power is where it makes it doubtful."""
+        codes = {one.code for one in _verdict(record).reasons}
+        if codes != {ReasonCode.IDLE_DRIFT}:
+            return True
+        levels = self._idle(record)
+        return idle_drift([levels[0], levels[-1]], _watts(record)) is None
 
     def make(self, run: Run, total: int, seconds_left: float) -> RunRecord:
         """Make one run; `total` and `seconds_left` are for the observer."""
         self._bench.before(run, self.state, self._store)
         self._observer.begin(run, len(self.known), total, seconds_left)
-        record = self._bench.perform(run, self._folder.run_folder(run), self.state)
-        self._folder.keep(run, record)
+        folder = self._folder.run_folder(run)
+        attempt = self._folder.attempts(run) + 1
+        record = self._bench.perform(run, folder, self.state)
+        record = record.model_copy(update={"attempt": attempt})
+        self._folder.keep(record)
         self._store(self.state)
         self.known[run.number] = record
         self._observer.end(run, record)
-        self._in_a_row = 0 if counts(record) else self._in_a_row + 1
+        self._last_failed = not counts(record)
+        self._in_a_row = self._in_a_row + 1 if self._last_failed else 0
         self._reason = record.reason
         if time.monotonic() - self._dataset_at >= _DATASET_EVERY_SECONDS:
             self.write_measurements()
         return record
+
+    def repeat(self, runs: Sequence[Run], total: int) -> None:
+        """Make doubtful and failed runs among some again, as often as the plan allows.
+
+        Args:
+            runs: The runs; those without a record are left alone.
+            total: For the observer.
+        """
+        in_a_row = self._in_a_row
+        self._repeat(runs, total)
+        # what fails again and again says nothing of the runs that are still to come
+        self._in_a_row = min(in_a_row, self._in_a_row)
+
+    def _repeat(self, runs: Sequence[Run], total: int) -> None:
+        for _ in range(REPEATS_OF_ONE_MAX):
+            for run in runs:
+                record = self.known.get(run.number)
+                spent = self._repeated[run.number] >= REPEATS_OF_ONE_MAX
+                if record is None or record.is_good or spent or not self._helps(record):
+                    continue
+                if not self.repeats_left or self.must_stop() is not None:
+                    return
+                self.repeats_left -= 1
+                self._repeated[run.number] += 1
+                now = self.make(run, total, run_seconds(self._plan, run))
+                self._repeats.append(Repeat(run.number, _verdict(record), _verdict(now)))
+
+    def ended(self, run: Run) -> bool:
+        """Whether a run came to its end, so that its evidence was judged."""
+        verdict = self.known[run.number].verdict
+        codes = {one.code for one in verdict.reasons} if verdict else {ReasonCode.RUN_ERROR}
+        return ReasonCode.RUN_ERROR not in codes
 
     def must_stop(self) -> str | None:
         """Why no further run may be made; None = it may."""
@@ -125,9 +240,9 @@ class Conductor:
         return None
 
     def measured(self) -> list[Measurement]:
-        """What was measured so far, in the order of the runs."""
+        """What was measured so far and is good, in the order of the runs."""
         found = [one.measurement for one in self._records()]
-        return [one for one in found if one is not None]
+        return usable([one for one in found if one is not None]).measurements
 
     def write_measurements(self) -> None:
         """Make the dataset of all runs so far."""
@@ -152,7 +267,8 @@ class Conductor:
         done = len(self.known) - len(failed)
         if failed and not all_needed:
             told = f"{told}. {len(failed)} runs failed ({_reasons(failed)})"
-        summary = Summary(done, len(failed), stopped, told)
+        doubtful = [one.number for one in self._records() if counts(one) and not one.is_good]
+        summary = Summary(done, len(failed), stopped, told, tuple(self._repeats), tuple(doubtful))
         if (failed and (all_needed or not done)) or stopped:
             raise RunsFailedError(_story(self._folder, summary, failed, total))
         return summary
@@ -171,7 +287,7 @@ def conduct(
     bench: Bench,
     observer: Observer,
 ) -> Summary:
-    """Make every run that has no result yet; failed ones are made again.
+    """Make every run that has no result yet; failed and doubtful ones are made again.
 
     Raises:
         RunsFailedError: Some runs failed; the others are stored.
@@ -180,27 +296,74 @@ def conduct(
     """
     known = {run.number: record for run in runs if (record := folder.record(run)) is not None}
     left = [run for run in runs if not counts(known.get(run.number))]
-    conductor = Conductor(plan, folder, bench, observer, known)
+    complete = not left and all(known[run.number].is_good for run in runs)
+    conductor = Conductor(plan, folder, bench, observer, known, len(runs))
     clock = _Clock(left)
     stopped: str | None = None
     try:
-        if left:
+        if not complete:
             conductor.prepare()
-        for run in left:
-            stopped = conductor.must_stop()
+        wanted = {run.number for run in left}
+        for block in _blocks(plan, runs):
+            for run in (one for one in block if one.number in wanted):
+                stopped = conductor.must_stop()
+                if stopped is not None:
+                    break
+                clock.made(conductor.make(run, len(runs), clock.seconds_left()))
             if stopped is not None:
                 break
-            clock.made(conductor.make(run, len(runs), clock.seconds_left()))
-        if left:
+            conductor.repeat(block, len(runs))
+        if not complete:
             conductor.finish()
+            if stopped is None:
+                _repeat_after_drift(conductor, runs)
     finally:
         conductor.write_measurements()
     return conductor.summary(stopped, len(runs))
 
 
+def _blocks(plan: Plan, runs: Sequence[Run]) -> list[list[Run]]:
+    """Runs that find the drive in one state; doubtful ones are repeated at the end of theirs.
+
+    By then what disturbed them is over, and the drive is not yet preconditioned for others.
+    """
+    if not plan.precondition.until_steady:
+        return [list(runs)]
+    patterns = dict.fromkeys(run.point.workload.pattern for run in runs)
+    return [[run for run in runs if run.point.workload.pattern is one] for one in patterns]
+
+
+def _repeat_after_drift(conductor: Conductor, runs: Sequence[Run]) -> None:
+    """Repeat what only the idle power after the last run made doubtful.
+
+    Idle power is measured again before, to see whether it is back, and after.
+    """
+    drifted = [
+        run
+        for run in runs
+        if (record := conductor.known.get(run.number)) is not None
+        and any(one.code is ReasonCode.IDLE_DRIFT for one in _verdict(record).reasons)
+    ]
+    if not drifted or not conductor.repeats_left:
+        return
+    conductor.finish()
+    before = conductor.repeats_left
+    conductor.repeat(drifted, len(runs))
+    if conductor.repeats_left < before:
+        conductor.finish()
+
+
 def counts(record: RunRecord | None) -> bool:
     """Whether a run has a result."""
     return record is not None and record.status is Status.DONE
+
+
+def _watts(record: RunRecord) -> float | None:
+    return record.measurement.observations.device_power_watts if record.measurement else None
+
+
+def _verdict(record: RunRecord) -> RunVerdict:
+    return record.verdict or verdict_of([])
 
 
 def _reasons(failed: Sequence[RunRecord]) -> str:
@@ -218,6 +381,8 @@ def _story(
     folder: CampaignFolder, summary: Summary, failed: Sequence[RunRecord], total: int
 ) -> str:
     stopped = f" It stopped early: {summary.stopped}." if summary.stopped else ""
+    if summary.repeats:
+        stopped = f" {len(summary.repeats)} repeats of doubtful or failed runs were made.{stopped}"
     return (
         f"{folder.path}: {summary.done} of {total} runs are done and stored, {summary.failed} "
         f"failed ({_reasons(failed)}).{stopped} Mend the cause and make what is missing with "

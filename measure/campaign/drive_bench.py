@@ -63,9 +63,9 @@ class DriveBench:
         ):
             rig.state.set(change, value)
         self._preconditioner.fill(state, store)
-        if not state.idle:
-            self._baselines(state)
-            store(state)
+        # also when a campaign goes on: since then the drive or the sensor may have changed
+        self._baselines(state)
+        store(state)
 
     def before(self, run: Run, state: CampaignState, store: Store) -> None:
         """Precondition for the pattern of the run."""
@@ -86,7 +86,7 @@ class DriveBench:
             self._require_drive()
             if isinstance(error, CampaignError):
                 raise
-            record = failed_record(watched, error.message)
+            record = failed_record(watched, error)
         except OSError as error:
             raise CampaignError(
                 f"{folder}: cannot be written ({error.strerror}); nothing measured so far is lost: "

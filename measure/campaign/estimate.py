@@ -9,7 +9,7 @@ from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import UnknownDeviceError
 from iojoule.datasets.steady_state import WINDOW_ROUNDS
 from iojoule.datasets.vocabulary import Operation
-from iojoule.measure.campaign.plan import Plan, Purge
+from iojoule.measure.campaign.plan import REPEATS_OF_ONE_MAX, Plan, Purge
 from iojoule.measure.campaign.points import Run
 
 OVERHEAD_SECONDS = 1.5
@@ -36,6 +36,9 @@ class Cost:
         write_bytes_per_second: The rate that was taken.
         rate_source: Where it comes from.
         endurance_bytes: What the drive is rated for; None = unknown.
+        repeats_max: So often at the most doubtful and failed runs are made again.
+        repeats_seconds_max: So much longer it then takes at the most; not part of `seconds`. What
+            they write is part of `bytes_written_max`.
     """
 
     runs: int
@@ -46,6 +49,8 @@ class Cost:
     write_bytes_per_second: float
     rate_source: str
     endurance_bytes: float | None
+    repeats_max: int = 0
+    repeats_seconds_max: float = 0.0
 
     @property
     def endurance_share(self) -> float | None:
@@ -64,12 +69,15 @@ def cost(plan: Plan, runs: Sequence[Run], model: str, target_bytes: int, states:
         states: Number of power states whose idle power is measured.
     """
     rate, source, endurance = _drive(model)
-    written = sum(_written(run, rate) for run in runs)
+    repeats = plan.repeats_of_doubtful(len(runs))
+    each = [_written(run, rate) for run in runs]
+    written = sum(each) + sum(_dearest(each, repeats))
+    times = [run_seconds(plan, run) for run in runs]
     asked = plan.precondition
     patterns = {run.point.workload.pattern for run in runs}
     preparation = _preparation(plan, len(patterns), target_bytes / rate)
     baselines = states * plan.settle.baseline_seconds
-    seconds = sum(run_seconds(plan, run) for run in runs) + preparation + 2 * baselines
+    seconds = sum(times) + preparation + 2 * baselines
     if asked.fill_passes:
         written += asked.fill_passes * target_bytes
     if asked.until_steady:
@@ -85,7 +93,15 @@ def cost(plan: Plan, runs: Sequence[Run], model: str, target_bytes: int, states:
         write_bytes_per_second=rate,
         rate_source=source,
         endurance_bytes=endurance,
+        repeats_max=repeats,
+        # idle power is measured once more after what it made doubtful
+        repeats_seconds_max=sum(_dearest(times, repeats)) + (baselines if repeats else 0.0),
     )
+
+
+def _dearest(costs: Sequence[float], repeats: int) -> list[float]:
+    """The highest costs that so many repeats can have."""
+    return sorted([*costs] * REPEATS_OF_ONE_MAX, reverse=True)[:repeats]
 
 
 def run_seconds(plan: Plan, run: Run) -> float:

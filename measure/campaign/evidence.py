@@ -1,102 +1,151 @@
-"""What a run must be to count: power seen, within the meter's range, at the time that fio says.
-
-A run that is not fails by name, is kept with its raw series, and is made again by `resume`. What
-only makes a run less certain is told by `check`.
-"""
+"""Gathers what was recorded about a run into the evidence that `datasets.verdict` judges."""
 
 from __future__ import annotations
 
-from iojoule.measure.errors import FioError, SensorError
+import mmap
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from iojoule.datasets.verdict import DeviceEvidence, PowerEvidence, RunEvidence
+from iojoule.datasets.vocabulary import BYPASSING_ENGINES
+from iojoule.measure.campaign.watched_run import Watched
+from iojoule.measure.drive.block_device import BlockDevice
+from iojoule.measure.fio.outcome import Outcome
 from iojoule.measure.recording import PowerStatistics, Recording
-from iojoule.measure.recording.quality import clipped_seconds
-from iojoule.measure.recording.statistics import Sampled
+from iojoule.measure.sensors.diskstats import INTERVAL_SECONDS
 from iojoule.measure.sensors.protocol import Scope
 
-COVERAGE_FAILED = 0.5
-"""Share of the measured part that samples must stand for; below, most of the run was not seen."""
-
-CLOCK_STEP_NS = 100_000_000
-"""Clocks of one host drift by some 10 us a second; what moved more within a run was set."""
-
-CLOCKS_APART_NS = 500_000_000
-"""So far fio's times may lie outside the time in which fio ran: it ends up to 25 ms late, and
-starts its processes before and after."""
-
-
-def require_seen(power: PowerStatistics) -> None:
-    """Refuse power of which little was seen, or of which the mean says nothing.
-
-    Raises:
-        SensorError: Names what is missing and the remedy.
-    """
-    if power.mean_watts is None:
-        return
-    if power.coverage < COVERAGE_FAILED:
-        raise SensorError(
-            f"{power.sensor}: samples stand for {power.coverage:.1%} of the measured part only, "
-            f"{COVERAGE_FAILED:.0%} are needed; keep cores free of fio's jobs (host.cpus), look at "
-            "the cable, or use another port"
-        )
-    error = power.standard_error_watts
-    if error is not None and error > abs(power.mean_watts):
-        raise SensorError(
-            f"{power.sensor}: {power.mean_watts:.3g} W with a standard error of {error:.3g} W says "
-            "nothing; measure longer, or look for a bad contact"
-        )
+_MOVED = ("disk-read-bytes", "disk-write-bytes")
+_COMMANDS = ("disk-reads", "disk-writes")
+_MERGED = ("disk-reads-merged", "disk-writes-merged")
+_IN_FLIGHT = "disk-in-flight"
+_COUNTED_BY_BLOCK_LAYER: dict[str, tuple[str, ...]] = {
+    "device_commands_per_second": _COMMANDS,
+    "merged_requests_per_second": _MERGED,
+}
+_COUNTED_BY_CPU: dict[str, tuple[str, ...]] = {"interrupts_per_second": ("cpu-interrupts",)}
 
 
-def require_in_range(recording: Recording, power: PowerStatistics, begin: int, end: int) -> None:
-    """Refuse power of the drive that reached the full scale of its meter.
-
-    Raises:
-        SensorError: Names the time at full scale and the remedy.
-    """
-    sampled = recording.samples(Scope.DEVICE, begin, end)
-    if sampled is None or len(sampled[0].times_ns) < 2:
-        return
-    window, rails = sampled
-    samples = Sampled(window.times_ns, window.values.sum(axis=1), window.flags)
-    seconds = clipped_seconds(window.values, [rail.full_scale for rail in rails], samples.period_ns)
-    if seconds:
-        raise SensorError(
-            f"{power.sensor}: was at its full scale for {seconds * 1e3:.3g} ms, where it says "
-            "nothing of the power; take a sensor of more range, or look for a bad contact"
-        )
-
-
-def require_clocks(offset_before_ns: int, offset_after_ns: int) -> None:
-    """Refuse a run in which the host's clock was set.
+def clock_evidence(watched: Watched, outcome: Outcome, begin: int, end: int) -> RunEvidence:
+    """What the clocks say, and what fio does; samples are not looked at.
 
     Args:
-        offset_before_ns: Wall clock less monotonic clock before fio began.
-        offset_after_ns: Likewise after it ended.
-
-    Raises:
-        FioError: Names the step and the remedy.
-    """
-    step = offset_after_ns - offset_before_ns
-    if abs(step) > CLOCK_STEP_NS:
-        raise FioError(
-            f"the host's clock was set by {step * 1e-9:+.3f} s in the run, so nobody knows which "
-            "samples belong to it; let the clock be adjusted slowly (chrony, adjtime)"
-        )
-
-
-def require_inside(begin: int, end: int, fio_began: int, fio_ended: int) -> None:
-    """Refuse a measured part that lies outside the time in which fio ran.
-
-    Args:
-        begin: Of the measured part, by fio, monotonic ns.
+        watched: The run.
+        outcome: What fio says.
+        begin: Of the measured part, monotonic ns.
         end: Likewise.
-        fio_began: When fio was started, monotonic ns.
-        fio_ended: When it ended.
-
-    Raises:
-        FioError: Names the distance and the remedy.
     """
-    outside = max(fio_began - begin, end - fio_ended)
-    if outside > CLOCKS_APART_NS:
-        raise FioError(
-            f"fio says that it measured {outside * 1e-9:.3f} s outside the time in which it ran; "
-            "its clock is another one than this host's"
-        )
+    seen, point = outcome.observations, watched.run.point
+    before, after = watched.clocks_before, watched.clocks_after
+    return RunEvidence(
+        workload=point.workload,
+        configuration=point.configuration,
+        measured_seconds=(end - begin) * 1e-9,
+        iops=seen["iops"],
+        bytes_per_second=seen["throughput_bytes_per_second"],
+        latency_mean_ns=seen.get("latency_mean_ns"),
+        usual_p999_ns=outcome.usual_p999_ns,
+        wall_step_seconds=(after.wall_ns - before.wall_ns) * 1e-9,
+        suspended_seconds=(after.boot_ns - before.boot_ns) * 1e-9,
+        outside_seconds=max(watched.fio_began_ns - begin, end - watched.fio_ended_ns) * 1e-9,
+        verify_littles_law=watched.plan.run.verify_littles_law,
+    )
+
+
+def sampled_evidence(
+    clocks: RunEvidence,
+    watched: Watched,
+    outcome: Outcome,
+    power: Mapping[Scope, PowerStatistics],
+    begin: int,
+    end: int,
+) -> RunEvidence:
+    """The same with what the sensors and the block layer recorded."""
+    recording = watched.recording
+    if recording is None:
+        return clocks
+    first, last = (unix - watched.clocks_after.wall_ns for unix in outcome.pause_unix_ns)
+    counted = _IN_FLIGHT in _rails(recording)
+    in_flight = None
+    if counted and _own_are_counted(watched) and last > first:
+        in_flight = recording.gauge(_IN_FLIGHT, first, last)
+    return replace(
+        clocks,
+        pause_seconds=(last - first) * 1e-9,
+        in_flight_in_pause=in_flight.mean if in_flight is not None else None,
+        unread_seconds=(
+            recording.longest_pause_seconds(_IN_FLIGHT, begin, end) if counted else None
+        ),
+        power=tuple(_power(recording, scope, one, begin, end) for scope, one in power.items()),
+        device=_device(watched, recording, begin, end),
+    )
+
+
+def counted_rates(watched: Watched, begin: int, end: int) -> dict[str, float]:
+    """What the block layer and the CPU counted in the measured part, as observations."""
+    recording = watched.recording
+    if recording is None:
+        return {}
+    wanted = _COUNTED_BY_CPU | (_COUNTED_BY_BLOCK_LAYER if _own_are_counted(watched) else {})
+    found = {name: _rate(recording, rails, begin, end) for name, rails in wanted.items()}
+    return {name: rate for name, rate in found.items() if rate is not None}
+
+
+def _power(
+    recording: Recording, scope: Scope, power: PowerStatistics, begin: int, end: int
+) -> PowerEvidence:
+    sampled = recording.sampled(scope, begin, end) if scope is Scope.DEVICE else None
+    return PowerEvidence(
+        sensor=power.sensor,
+        mean_watts=power.mean_watts,
+        standard_error_watts=power.standard_error_watts,
+        coverage=power.coverage,
+        full_scale_seconds=sampled[1] if sampled is not None else None,
+    )
+
+
+def _device(watched: Watched, recording: Recording, begin: int, end: int) -> DeviceEvidence | None:
+    moved, done, merged = (
+        _rate(recording, rails, begin, end) for rails in (_MOVED, _COMMANDS, _MERGED)
+    )
+    if moved is None or done is None or merged is None:
+        return None
+    return DeviceEvidence(
+        bytes_per_second=moved,
+        commands_per_second=done,
+        merged_per_second=merged,
+        interval_seconds=INTERVAL_SECONDS,
+        holds_own=_own_are_counted(watched),
+        largest_command_bytes=_largest_command_bytes(watched.rig.drive.device),
+    )
+
+
+def _own_are_counted(watched: Watched) -> bool:
+    """Whether the block layer counts the run's own requests.
+
+    Those that bypass it are counted only where Linux is told to (`iostats_passthrough`,
+    Documentation/ABI/stable/sysfs-block).
+    """
+    if watched.run.point.configuration.engine not in BYPASSING_ENGINES:
+        return True
+    return watched.rig.drive.device.queue_attribute("iostats_passthrough") == "1"
+
+
+def _largest_command_bytes(device: BlockDevice) -> int | None:
+    """A request that is larger is split: by the queue's limit, or as each page is a segment."""
+    kilobytes, segments = map(device.queue_attribute, ("max_sectors_kb", "max_segments"))
+    limits = [int(kilobytes) << 10] if kilobytes else []
+    limits += [int(segments) * mmap.PAGESIZE] if segments else []
+    return min(limits, default=None)
+
+
+def _rails(recording: Recording) -> set[str]:
+    return {rail.name for sensor in recording.sensors for rail in recording.rails(sensor)}
+
+
+def _rate(recording: Recording, rails: Sequence[str], begin: int, end: int) -> float | None:
+    """Sum of some counters' rates; None where one of them was not recorded."""
+    recorded = _rails(recording)
+    deltas = [recording.counter(rail, begin, end) for rail in rails if rail in recorded]
+    known = [one.per_second for one in deltas if one is not None and one.per_second is not None]
+    return sum(known) if len(known) == len(rails) else None

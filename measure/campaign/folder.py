@@ -6,6 +6,7 @@
     adaptive.json        what was chosen to run, and why, where the campaign decides as it goes
     state.json           idle baselines and preconditioning, as far as they are done
     runs/00001-NAME/     job.fio, fio.json, run.json, and the raw series of every sensor
+    attempts/00001-NAME.1/  the same of a run that was made again, as it was before
     measurements.parquet the dataset of all runs that are done (and its side-car)
 
 A run counts when its run.json is there; it is written last and atomically, so an interrupted run
@@ -26,7 +27,7 @@ from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile
 from iojoule.datasets.schema import NonNegative, Positive, Section
 from iojoule.datasets.store import Dataset, write_dataset
 from iojoule.measure.campaign.points import Run
-from iojoule.measure.campaign.record import RunRecord, Status
+from iojoule.measure.campaign.record import RunRecord, Status, folder_name
 from iojoule.measure.errors import CampaignError
 from iojoule.measure.json_folder import JsonFolder
 
@@ -106,6 +107,10 @@ class CampaignState(Section):
     bytes_written_at_purge: int | None = None
     bytes_written: int = 0
 
+    def idle_in(self, power_state: int | None) -> list[IdleBaseline]:
+        """Idle power in a power state, in order of time; None = the drive's only one."""
+        return self.idle.get(str(power_state or 0), [])
+
 
 class CampaignFolder(JsonFolder):
     """The folder of one campaign.
@@ -166,12 +171,30 @@ class CampaignFolder(JsonFolder):
     def run_folder(self, run: Run) -> Path:
         """The folder of a run that is about to be made, empty.
 
-        What an interrupted attempt left is removed: it holds no result.
+        An earlier attempt that has a record is kept among the attempts; what an interrupted one
+        left is removed: it holds no result.
+
+        Raises:
+            CampaignError: The folder cannot be written.
         """
         folder = self.path / "runs" / run.name
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        try:
+            if (folder / RUN_FILE).is_file():
+                kept = self.path / "attempts" / f"{run.name}.{self.attempts(run)}"
+                kept.parent.mkdir(exist_ok=True)
+                folder.replace(kept)
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise CampaignError(
+                f"{folder}: cannot be made ({error.strerror}); make room and resume the campaign"
+            ) from None
         return folder
+
+    def attempts(self, run: Run) -> int:
+        """How often a run was made, the attempts that were not good included."""
+        before = len(list(self.path.glob(f"attempts/{run.name}.*")))
+        return before + (self.path / "runs" / run.name / RUN_FILE).is_file()
 
     def record(self, run: Run) -> RunRecord | None:
         """The record of a run; None where it is still to be made."""
@@ -187,9 +210,9 @@ class CampaignFolder(JsonFolder):
             for path in sorted(self.path.glob(f"runs/*/{RUN_FILE}"))
         ]
 
-    def keep(self, run: Run, record: RunRecord) -> None:
+    def keep(self, record: RunRecord) -> None:
         """Store a record: from now on the run counts."""
-        self.write(f"runs/{run.name}/{RUN_FILE}", record)
+        self.write(f"runs/{folder_name(record.number, record.sweep)}/{RUN_FILE}", record)
 
     def write_measurements(self, records: Sequence[RunRecord], plan_name: str) -> Path | None:
         """Make the dataset of all runs that are done; None where there is none."""

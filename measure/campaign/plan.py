@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from enum import StrEnum
 from importlib import resources
@@ -27,6 +28,13 @@ from iojoule.measure.errors import CampaignError
 from iojoule.measure.host.host_files import SETTABLE
 
 PLAN_SCHEMA_VERSION = 1
+
+REPEATS_SHARE, REPEATS_LEAST = 0.2, 3
+"""Repeats of doubtful runs where the plan does not say: a campaign of which more is doubtful has a
+cause that repeating does not mend."""
+
+REPEATS_OF_ONE_MAX = 2
+"""A run that is doubtful three times is so for a reason that stays."""
 
 
 class Order(StrEnum):
@@ -52,7 +60,7 @@ class RunPlan(Section):
         ramp_seconds: Time before it that is not measured.
         io_bytes: Ends a run earlier once so much was transferred; None = only time ends it.
         fsync_at_end: Whether writes are flushed when the run ends.
-        verify_littles_law: Whether a run that contradicts Little's law fails.
+        verify_littles_law: Whether Little's law judges runs.
         data: What is written: `random` (incompressible), or `zero`.
         offload: Whether a thread of its own sends what is demanded, so that latency counts from
             the intended start; engines of io_uring do without.
@@ -226,6 +234,8 @@ class Plan(Section):
         failures_in_a_row_max: So many failed runs one after the other end the campaign; 1 = the
             first does.
         bytes_written_max: The campaign ends before it has written more; None = no bound.
+        repeats_of_doubtful_max: So many times in all a command makes runs again that are doubtful
+            or failed, each at most twice; None = a fifth of the runs, at least 3.
     """
 
     schema_version: Literal[1]
@@ -236,6 +246,7 @@ class Plan(Section):
     order: Order = Order.RANDOM
     failures_in_a_row_max: PositiveInt = 5
     bytes_written_max: PositiveInt | None = None
+    repeats_of_doubtful_max: Count | None = None
     run: RunPlan = RunPlan()
     target: Target = Target()
     settle: Settle = Settle()
@@ -258,6 +269,12 @@ class Plan(Section):
         return self.precondition.writes or any(
             value != "read" for one in self.sweep for value in one.knobs["operation"].values
         )
+
+    def repeats_of_doubtful(self, runs: int) -> int:
+        """How often a command makes doubtful or failed runs again, in a campaign of `runs`."""
+        if self.repeats_of_doubtful_max is not None:
+            return self.repeats_of_doubtful_max
+        return max(REPEATS_LEAST, math.ceil(REPEATS_SHARE * runs))
 
 
 def load_plan(name: str) -> tuple[Plan, str]:

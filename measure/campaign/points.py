@@ -24,6 +24,7 @@ from iojoule.measure.campaign.knobs import (
     read_size,
 )
 from iojoule.measure.campaign.plan import Order, Plan, Sweep
+from iojoule.measure.campaign.record import folder_name
 from iojoule.measure.errors import CampaignError
 from iojoule.measure.point import Point
 
@@ -102,7 +103,7 @@ class Run:
     @property
     def name(self) -> str:
         """Name of its folder."""
-        return f"{self.number:05d}-{self.sweep}"
+        return folder_name(self.number, self.sweep)
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ class Preconditioner:
             (folder / JOB_FILE).write_text(fill_job(self._plan, self._target))
             run_fio(self._fio, folder, self._target.size_bytes / _SLOWEST_BYTES_PER_SECOND)
             point = _writes(Pattern.SEQUENTIAL, self._asked.fill_request_bytes)
-            read_outcome(folder, point, verify_littles_law=False)
+            read_outcome(folder, point)
 
     def _round(self, pattern: Pattern) -> tuple[float, float | None]:
         """Throughput and device power of one round."""
@@ -164,7 +164,7 @@ class Preconditioner:
             if failed is not None:
                 raise SensorError(failed)
             point = _writes(pattern, _round_bytes(self._plan, pattern))
-            outcome = read_outcome(folder, point, verify_littles_law=False)
+            outcome = read_outcome(folder, point)
             power = recording.power(Scope.DEVICE, begin, end)
         watts = power.mean_watts if power is not None else None
         return outcome.observations["throughput_bytes_per_second"], watts

@@ -9,8 +9,11 @@ from typing import Literal
 from pydantic import Field
 
 from iojoule.datasets.schema import Measurement, Section
+from iojoule.datasets.verdict import RunVerdict
+from iojoule.datasets.vocabulary import Verdict
 
-RECORD_SCHEMA_VERSION = 1
+RECORD_SCHEMA_VERSION: Literal[2] = 2
+"""Version 2 added verdict, attempt and idle bracket; records of version 1 are not judged."""
 
 
 class Status(StrEnum):
@@ -18,6 +21,11 @@ class Status(StrEnum):
 
     DONE = "done"
     FAILED = "failed"
+
+
+def folder_name(number: int, sweep: str) -> str:
+    """Name of a run's folder."""
+    return f"{number:05d}-{sweep}"
 
 
 class WindowRecord(Section):
@@ -77,6 +85,9 @@ class RunRecord(Section):
     Attributes:
         status: Whether its measurement counts.
         reason: Why it failed.
+        verdict: Whether it may be believed; None = nobody judged it.
+        attempt: From 1; the folders of earlier attempts are kept.
+        idle_bracket: How often idle power of its power state had been measured before it.
         started_utc: When it began.
         wall_seconds: From the first setting to the last wait.
         fio_seconds: Of these in fio.
@@ -90,13 +101,16 @@ class RunRecord(Section):
         notes: What is to be known of it.
     """
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = RECORD_SCHEMA_VERSION
     number: int
     sweep: str
     repeat: int
     point: str
     status: Status
     reason: str | None = None
+    verdict: RunVerdict | None = None
+    attempt: int = 1
+    idle_bracket: int = 0
     started_utc: datetime
     wall_seconds: float
     fio_seconds: float = 0.0
@@ -108,3 +122,16 @@ class RunRecord(Section):
     power: dict[str, PowerRecord] = Field(default_factory=dict)
     sensors: dict[str, SensorRecord] = Field(default_factory=dict)
     notes: list[str] = Field(default_factory=list)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing speaks for making it again; what nobody judged counts."""
+        judged = self.verdict is not None and self.verdict.verdict is not Verdict.GOOD
+        return self.status is Status.DONE and not judged
+
+    def judged(self, verdict: RunVerdict) -> RunRecord:
+        """The same run under another verdict, which its row bears too."""
+        measurement = self.measurement
+        if measurement is not None:
+            measurement = measurement.model_copy(update={"judgement": verdict.judgement})
+        return self.model_copy(update={"verdict": verdict, "measurement": measurement})

@@ -1,15 +1,17 @@
-"""The record of a run: what fio, the sensors and the drive said, put together and doubted."""
+"""The record of a run: what fio, the sensors and the drive said, put together and judged."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from iojoule.datasets.errors import IojouleError
 from iojoule.datasets.schema import from_row
-from iojoule.datasets.vocabulary import BYPASSING_ENGINES, Engine
-from iojoule.measure.campaign import believable
+from iojoule.datasets.verdict import Reason, ReasonCode, RunVerdict, judge, verdict_of
+from iojoule.datasets.vocabulary import Engine, Verdict
 from iojoule.measure.campaign.conditions import conditions
+from iojoule.measure.campaign.evidence import clock_evidence, counted_rates, sampled_evidence
 from iojoule.measure.campaign.folder import IdleBaseline
 from iojoule.measure.campaign.record import (
     PowerRecord,
@@ -19,45 +21,41 @@ from iojoule.measure.campaign.record import (
     WindowRecord,
 )
 from iojoule.measure.campaign.watched_run import Watched
-from iojoule.measure.errors import DriveError, SensorError
-from iojoule.measure.fio.outcome import Outcome, read_outcome
+from iojoule.measure.errors import SensorError
+from iojoule.measure.fio.outcome import read_outcome
 from iojoule.measure.recording import IdlePower, PowerStatistics, WindowPower
 from iojoule.measure.sensors.protocol import POWER_FIELDS, Kind, Scope
 
-_FOREIGN_SHARE = 0.05
 _DISAGREE_SHARE = 0.1
-_COUNTED_BY_BLOCK_LAYER = {
-    "device_commands_per_second": ("disk-reads", "disk-writes"),
-    "merged_requests_per_second": ("disk-reads-merged", "disk-writes-merged"),
-}
-_COUNTED_BY_CPU = {"interrupts_per_second": ("cpu-interrupts",)}
 
 
 def finished_record(watched: Watched) -> RunRecord:
-    """The record of a run that came to its end.
+    """The record of a run that came to its end, with the verdict on it.
 
     Raises:
-        FioError: fio's result says that the run does not count.
-        SensorError: The power meter does not cover the measured part, or was out of its range.
+        FioError: fio's result says that the run failed.
+        SensorError: The power meter delivered nothing.
     """
     run = watched.run
-    outcome = read_outcome(
-        watched.folder, run.point, verify_littles_law=watched.plan.run.verify_littles_law
-    )
-    believable.require_clocks(watched.clock_before_ns, watched.clock_after_ns)
+    outcome = read_outcome(watched.folder, run.point)
     begin, end = (
-        unix - watched.clock_after_ns for unix in (outcome.begin_unix_ns, outcome.end_unix_ns)
+        unix - watched.clocks_after.wall_ns for unix in (outcome.begin_unix_ns, outcome.end_unix_ns)
     )
-    believable.require_inside(begin, end, watched.fio_began_ns, watched.fio_ended_ns)
-    _require_alone(watched, outcome, begin, end)
+    clocks = clock_evidence(watched, outcome, begin, end)
+    verdict = judge(clocks)
+    if verdict.verdict is Verdict.FAILED:
+        return _judged_failed(watched, verdict)
     power = _power(watched, begin, end)
+    verdict = judge(sampled_evidence(clocks, watched, outcome, power, begin, end))
+    if verdict.verdict is Verdict.FAILED:
+        return _judged_failed(watched, verdict)
     row = {
         **run.point.workload.model_dump(mode="json", exclude_none=True),
         **run.point.configuration.model_dump(mode="json", exclude_none=True),
         **_drive_state(watched),
         **_conditions(watched),
         **outcome.observations,
-        **_counted(watched, begin, end),
+        **counted_rates(watched, begin, end),
         **_observed_power(watched, power),
     }
     return RunRecord(
@@ -69,12 +67,29 @@ def finished_record(watched: Watched) -> RunRecord:
         measurement=from_row(row, where=f"run {run.number}"),
         power={scope.value: _power_record(one) for scope, one in power.items()},
         notes=[*outcome.notes, *watched.notes, *_disagreements(watched, power, begin, end)],
+    ).judged(verdict)
+
+
+def failed_record(watched: Watched, error: IojouleError) -> RunRecord:
+    """The record of a run that an error ended."""
+    reason = Reason(
+        code=ReasonCode.RUN_ERROR,
+        verdict=Verdict.FAILED,
+        said=error.message,
+        remedy="mend the cause, then `iojoule measure resume`",
     )
+    failed = _judged_failed(watched, verdict_of([reason]))
+    return failed.model_copy(update={"reason": error.message})
 
 
-def failed_record(watched: Watched, reason: str) -> RunRecord:
-    """The record of a run that failed."""
-    return RunRecord(**_common(watched), status=Status.FAILED, reason=reason, notes=watched.notes)
+def _judged_failed(watched: Watched, verdict: RunVerdict) -> RunRecord:
+    return RunRecord(
+        **_common(watched),
+        status=Status.FAILED,
+        reason=verdict.text,
+        verdict=verdict,
+        notes=watched.notes,
+    )
 
 
 def _common(watched: Watched) -> dict[str, Any]:
@@ -86,6 +101,7 @@ def _common(watched: Watched) -> dict[str, Any]:
         "sweep": run.sweep,
         "repeat": run.repeat,
         "point": run.point.key,
+        "idle_bracket": len(watched.baselines),
         "started_utc": watched.started_utc,
         "wall_seconds": time.monotonic() - watched.started,
         "fio_seconds": watched.fio_seconds,
@@ -103,11 +119,7 @@ def _power(watched: Watched, begin: int, end: int) -> dict[Scope, PowerStatistic
         return {}
     found = {scope: recording.power(scope, begin, end) for scope in POWER_FIELDS}
     known = {scope: one for scope, one in found.items() if one is not None}
-    for power in known.values():
-        believable.require_seen(power)
     device = known.get(Scope.DEVICE)
-    if device is not None:
-        believable.require_in_range(recording, device, begin, end)
     if device is not None and device.mean_watts is None and device.samples == 0:
         raise SensorError(
             "the drive's power meter delivered nothing in the measured part of the run; see the "
@@ -198,61 +210,6 @@ def _background(watched: Watched, baseline: IdleBaseline) -> dict[str, float | N
         "background_energy_joules": found.energy_joules,
         "background_seconds": found.seconds,
     }
-
-
-def _counted(watched: Watched, begin: int, end: int) -> dict[str, float]:
-    """What the block layer and the CPU counted in the measured part."""
-    found: dict[str, float] = {}
-    counted = _COUNTED_BY_CPU | (_COUNTED_BY_BLOCK_LAYER if _own_are_counted(watched) else {})
-    for name, rails in counted.items():
-        rate = _rate(watched, rails, begin, end)
-        if rate is not None:
-            found[name] = rate
-    return found
-
-
-def _own_are_counted(watched: Watched) -> bool:
-    """Whether the block layer counts the run's own requests.
-
-    Those that bypass it are counted only where Linux is told to (`iostats_passthrough`,
-    Documentation/ABI/stable/sysfs-block).
-    """
-    if watched.run.point.configuration.engine not in BYPASSING_ENGINES:
-        return True
-    return watched.rig.drive.device.queue_attribute("iostats_passthrough") == "1"
-
-
-def _rate(watched: Watched, rails: Sequence[str], begin: int, end: int) -> float | None:
-    """Sum of some counters' rates; None where one of them was not recorded."""
-    recording = watched.recording
-    if recording is None:
-        return None
-    recorded = {rail.name for sensor in recording.sensors for rail in recording.rails(sensor)}
-    deltas = [recording.counter(rail, begin, end) for rail in rails if rail in recorded]
-    known = [one.per_second for one in deltas if one is not None and one.per_second is not None]
-    return sum(known) if len(known) == len(rails) else None
-
-
-def _require_alone(watched: Watched, outcome: Outcome, begin: int, end: int) -> None:
-    """Fail a run during which somebody else used the drive too.
-
-    The block layer's counters are read ten times a second, so what is in flight at the ends of the
-    measured part may be counted on either side; that much is no proof of anybody else.
-    """
-    moved = _rate(watched, ("disk-read-bytes", "disk-write-bytes"), begin, end)
-    if moved is None:
-        return
-    fio = outcome.observations["throughput_bytes_per_second"]
-    own = fio if _own_are_counted(watched) else 0.0
-    configuration = watched.run.point.configuration
-    edge = configuration.request_bytes * configuration.queue_depth * configuration.jobs
-    margin = _FOREIGN_SHARE * fio + 2 * edge / ((end - begin) / 1e9)
-    if moved > own + margin:
-        raise DriveError(
-            f"{watched.rig.drive.device.path}: somebody else moved {(moved - own) / 1e6:.2f} MB/s "
-            f"through the drive beside fio's {fio / 1e6:.2f} MB/s; find out who (`lsof`, "
-            "`fatrace`, a scrub) and stop it"
-        )
 
 
 def _drive_state(watched: Watched) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from iojoule.measure.campaign.folder import CampaignFolder
 from iojoule.measure.campaign.record import PowerRecord, RunRecord
 from iojoule.measure.errors import SensorError
 from iojoule.measure.recording import Recording, read_recording
-from iojoule.measure.recording.quality import clipped_seconds, round_means, sample_quality
+from iojoule.measure.recording.quality import round_means, sample_quality
 from iojoule.measure.recording.statistics import Sampled
 from iojoule.measure.sensors.options import parse
 from iojoule.measure.sensors.protocol import Kind, Rail, Scope
@@ -88,14 +88,10 @@ def _of_series(one: RunRecord, path: Path | None) -> dict[str, float]:
             strict=True,
         )
     )
-    sampled = recording.samples(Scope.DEVICE, begin, end)
-    if sampled is not None and len(sampled[0].times_ns) > 1:
-        window, rails = sampled
-        samples = Sampled(window.times_ns, window.values.sum(axis=1), window.flags)
+    sampled = recording.sampled(Scope.DEVICE, begin, end)
+    if sampled is not None:
+        samples, found["clipped_seconds"] = sampled
         found |= _of_samples(samples, begin, end)
-        found["clipped_seconds"] = clipped_seconds(
-            window.values, [rail.full_scale for rail in rails], samples.period_ns
-        )
         found["second_meter_ratio"] = _second_meter(recording, begin, end)
     return _rounded(found)
 

@@ -146,7 +146,7 @@ def commands(opened: Opened, fio: Fio) -> list[str]:
         said.append(change.command(value))
     asked = opened.plan.precondition
     if asked.purge == "format" and controller is not None:
-        named = [drive.device, *erased_besides(opened)]
+        named = [drive.device, *_erased_besides(opened)]
         said.append(f"# erases {', '.join(str(one.path) for one in named)}")
         said.append(controller.format_command())
     elif asked.purge == "trim":
@@ -171,7 +171,7 @@ def commands(opened: Opened, fio: Fio) -> list[str]:
     return said
 
 
-def erased_besides(opened: Opened) -> list[BlockDevice]:
+def _erased_besides(opened: Opened) -> list[BlockDevice]:
     """Other namespaces that the plan's format erases."""
     told = opened.drive.controller
     if opened.plan.precondition.purge != "format" or told is None or not told.format_erases_all:
@@ -236,7 +236,7 @@ def run_campaign(
     if plan.host.spdk_plugin is not None:
         require_safe(plan.host.spdk_plugin, CampaignError)
     require_unused(opened.drive.device, every_namespace=_changes_whole_drive(opened))
-    erased = erased_besides(opened)
+    erased = _erased_besides(opened)
 
     def consented() -> None:
         if plan.writes:

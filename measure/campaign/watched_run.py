@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,9 +25,25 @@ from iojoule.measure.recording import Recorder, Recording
 _LOOK_AT_TEMPERATURE_SECONDS = 5.0
 
 
-def wall_less_monotonic_ns() -> int:
-    """How far the host's wall clock is ahead of its monotonic clock."""
-    return time.time_ns() - time.monotonic_ns()
+@dataclass(frozen=True)
+class Clocks:
+    """How far two clocks of the host are ahead of its monotonic one.
+
+    Attributes:
+        wall_ns: The wall clock, which can be set.
+        boot_ns: The boot-time clock, which goes on while the host is suspended.
+    """
+
+    wall_ns: int
+    boot_ns: int
+
+    @classmethod
+    def now(cls) -> Clocks:
+        """Read all three."""
+        monotonic = time.monotonic_ns()
+        return cls(
+            time.time_ns() - monotonic, time.clock_gettime_ns(time.CLOCK_BOOTTIME) - monotonic
+        )
 
 
 class Watched:
@@ -64,8 +81,7 @@ class Watched:
         self.waited_seconds = 0.0
         self.fio_began_ns = 0
         self.fio_ended_ns = 0
-        self.clock_before_ns = 0
-        self.clock_after_ns = 0
+        self.clocks_before = self.clocks_after = Clocks(0, 0)
         self.idle_is_back: bool | None = None
         self.smart_before: Smart | None = None
         self.smart_after: Smart | None = None
@@ -74,10 +90,14 @@ class Watched:
         self._sectors_before = 0
 
     @property
+    def baselines(self) -> list[IdleBaseline]:
+        """Idle power in the run's power state, in order of time."""
+        return self.state.idle_in(self.run.point.configuration.power_state)
+
+    @property
     def baseline(self) -> IdleBaseline | None:
-        """The latest idle power in the run's power state."""
-        known = self.state.idle.get(str(self.run.point.configuration.power_state or 0))
-        return known[-1] if known else None
+        """The latest of them."""
+        return self.baselines[-1] if self.baselines else None
 
     def cool_down(self) -> None:
         """Wait until the drive is as cool as the plan wants it.
@@ -152,14 +172,14 @@ class Watched:
     @contextmanager
     def timing_fio(self) -> Iterator[None]:
         """Take the time that fio takes."""
-        self.clock_before_ns = wall_less_monotonic_ns()
+        self.clocks_before = Clocks.now()
         self.fio_began_ns = time.monotonic_ns()
         try:
             yield
         finally:
             self.fio_ended_ns = time.monotonic_ns()
             self.fio_seconds = (self.fio_ended_ns - self.fio_began_ns) * 1e-9
-            self.clock_after_ns = wall_less_monotonic_ns()
+            self.clocks_after = Clocks.now()
 
     def wait_for_idle(self, recorder: Recorder) -> None:
         """Wait after a run that wrote until its housekeeping is over."""

@@ -91,7 +91,7 @@ class Workbench:
         run_fio(rig.fio, folder, expected_seconds(job, self._scope), self._recorder.failed)
         self._ended_ns = time.monotonic_ns()
         point = point_of(job, self._scope.area_bytes)
-        outcome = read_outcome(folder, point, verify_littles_law=False)
+        outcome = read_outcome(folder, point)
         to_monotonic = time.monotonic_ns() - time.time_ns()
         values = {
             **_setting(job),

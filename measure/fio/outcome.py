@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.importers.fio_file import FioFile, find_files, load
-from iojoule.datasets.importers.fio_stats import PERCENTILES, Stats, direction_stats, together
-from iojoule.datasets.littles_law import FAIL_ABOVE, littles_message
+from iojoule.datasets.importers.fio_stats import (
+    PERCENTILES,
+    Stats,
+    direction_stats,
+    percentile,
+    together,
+)
 from iojoule.datasets.vocabulary import MixDispatch
 from iojoule.measure.errors import FioError
 from iojoule.measure.fio.job_file import LOG_PREFIX, LOG_STEP_MS
@@ -18,7 +24,6 @@ from iojoule.measure.point import Point
 
 _NS_PER_MS = 1_000_000
 _LATE_NS = 25 * _NS_PER_MS
-_SHORT_SHARE = 0.05
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,10 @@ class Outcome:
         end_unix_ns: When it ended.
         requests: Completed requests.
         littles_ratio: Throughput x mean latency / concurrency; None where it says nothing.
+        usual_p999_ns: 99.9th percentile of latency, without as many of the slowest requests as
+            one stall of the drive holds up; None where fio gave no histogram.
+        pause_unix_ns: Begin and end of the longest time in which no job completed a request, as
+            far as the steps of fio's log tell.
         notes: What fio remarked.
     """
 
@@ -39,15 +48,16 @@ class Outcome:
     end_unix_ns: int
     requests: int
     littles_ratio: float | None
+    usual_p999_ns: float | None
+    pause_unix_ns: tuple[int, int]
     notes: tuple[str, ...]
 
 
-def read_outcome(folder: Path, point: Point, *, verify_littles_law: bool = True) -> Outcome:
+def read_outcome(folder: Path, point: Point) -> Outcome:
     """Read what fio left in a run's folder.
 
     Raises:
-        FioError: A job failed or did nothing, the file is cut off, or the run contradicts
-            Little's law: another depth was in force than the one asked for.
+        FioError: A job failed or did nothing, or the file is cut off.
     """
     try:
         file = load(find_files([folder / RESULT_FILE])[0])
@@ -79,11 +89,18 @@ def read_outcome(folder: Path, point: Point, *, verify_littles_law: bool = True)
         / len(file.run.jobs)
         * _processes(point)
     )
-    begin, end = _window(folder, file, total.runtime_seconds)
-    ratio = _littles_ratio(point, total)
-    if verify_littles_law and ratio is not None and abs(ratio - 1) > FAIL_ABOVE:
-        raise FioError(_contradiction(total, ratio))
-    return Outcome(observations, begin, end, total.requests, ratio, _notes(folder, file))
+    steps = _logged_ns(folder)
+    begin, end = _window(folder, file, total.runtime_seconds, steps)
+    return Outcome(
+        observations,
+        begin,
+        end,
+        total.requests,
+        _littles_ratio(point, total),
+        _usual_p999(point, total),
+        _longest_pause(begin, begin + int(total.runtime_seconds * 1e9), steps),
+        _notes(folder, file),
+    )
 
 
 def _observed(stats: Stats, prefix: str) -> dict[str, float]:
@@ -119,19 +136,44 @@ def _processes(point: Point) -> int:
     return point.configuration.jobs * (2 if separated else 1)
 
 
-def _contradiction(total: Stats, ratio: float) -> str:
-    """What is wrong with a run that contradicts Little's law; a short one has ragged ends."""
-    latency = (total.mean_ns or 0.0) * 1e-9
-    if latency > _SHORT_SHARE * total.runtime_seconds:
-        return (
-            f"a run of {total.runtime_seconds:.1f} s is too short for a mean latency of "
-            f"{latency:.2f} s (throughput x latency / concurrency = {ratio:.3f}); measure at least "
-            f"{latency / _SHORT_SHARE:.0f} s, or at a lower depth"
-        )
-    return littles_message("fio", ratio)
+def _usual_p999(point: Point, total: Stats) -> float | None:
+    if total.bins is None:
+        return None
+    bins = dict(total.bins)
+    left = point.configuration.queue_depth * point.configuration.jobs
+    for latency in sorted(bins, reverse=True):
+        taken = min(left, bins[latency])
+        bins[latency] -= taken
+        left -= taken
+    if not any(bins.values()):
+        return min(bins)
+    return percentile({latency: count for latency, count in bins.items() if count}, 99.9)
 
 
-def _window(folder: Path, file: FioFile, runtime_seconds: float) -> tuple[int, int]:
+def _logged_ns(folder: Path) -> list[int]:
+    """Ends of the steps of fio's log, of all jobs, in order; empty where it kept none.
+
+    A step ends with the first completion after its time, so that a long one is a pause.
+    """
+    try:
+        lines = (folder / f"{LOG_PREFIX}_bw.log").read_text().splitlines()
+        return sorted({int(line.partition(",")[0]) * _NS_PER_MS for line in lines})
+    except (OSError, ValueError):
+        return []  # fewer requests than one step of the log
+
+
+def _longest_pause(begin: int, end: int, steps: Sequence[int]) -> tuple[int, int]:
+    # completions may have filled the step before the pause
+    pauses = [
+        (min(first + LOG_STEP_MS * _NS_PER_MS, last), last)
+        for first, last in pairwise([begin, *steps, max([end, *steps])])
+    ]
+    return max(pauses, key=lambda pause: pause[1] - pause[0])
+
+
+def _window(
+    folder: Path, file: FioFile, runtime_seconds: float, steps: Sequence[int]
+) -> tuple[int, int]:
     """A stretch on CLOCK_REALTIME that lies inside the measured part.
 
     Two times bound when it began from above: the first entry of fio's log, which bears the end of
@@ -141,12 +183,8 @@ def _window(folder: Path, file: FioFile, runtime_seconds: float) -> tuple[int, i
     """
     length = int(runtime_seconds * 1e9)
     begins = [_written_ns(folder, file) - length]
-    try:
-        with (folder / f"{LOG_PREFIX}_bw.log").open() as log:
-            first = int(log.readline().split(",")[0])
-        begins.append((first - LOG_STEP_MS) * _NS_PER_MS)
-    except (OSError, ValueError):
-        pass  # fewer requests than one step of the log
+    if steps:
+        begins.append(steps[0] - LOG_STEP_MS * _NS_PER_MS)
     begin = min(begins)
     return begin, begin + max(length - _LATE_NS, length // 2)
 

@@ -141,7 +141,7 @@ class Bench:
         (folder / JOB_FILE).write_text(text)
         run_fio(self.fio, folder, whole)
         end = time.monotonic_ns() - round(SETTLE_SECONDS * 0.5e9)
-        seen = read_outcome(folder, point, verify_littles_law=False).observations
+        seen = read_outcome(folder, point).observations
         return Done(
             step,
             end - round(seconds * 1e9),

@@ -14,7 +14,9 @@ import numpy as np
 from iojoule.measure.errors import SensorError
 from iojoule.measure.recording.background import Background, IdlePower, background
 from iojoule.measure.recording.power import PowerStatistics, energy_statistics, power_statistics
-from iojoule.measure.recording.series import Series, Window
+from iojoule.measure.recording.quality import clipped_seconds
+from iojoule.measure.recording.series import Series
+from iojoule.measure.recording.statistics import Sampled
 from iojoule.measure.sensors.protocol import Delivery, Flag, Kind, Rail, Scope
 
 
@@ -154,13 +156,15 @@ class Recording:
         window = series.window(begin_ns, end_ns, rails)
         return power_statistics(window, rails, begin_ns, end_ns, about.sensor)
 
-    def samples(
+    def sampled(
         self, scope: Scope, begin_ns: int, end_ns: int
-    ) -> tuple[Window, tuple[Rail, ...]] | None:
-        """The sampled power of a scope within a window: complete samples, and whose they are.
+    ) -> tuple[Sampled, float | None] | None:
+        """The sampled power of a scope within a window, and the time at its sensor's full scale.
 
         Returns:
-            None where no sensor samples the scope's power (a counter of energy does not).
+            Complete samples, the rails added up; None where no sensor samples the scope's power
+            (a counter of energy does not), or fewer than two came. The seconds are None where no
+            rail says where its full scale is.
         """
         series = self._for_scope(scope, None)
         rails = series.counted(scope) if series else ()
@@ -168,9 +172,22 @@ class Recording:
             return None
         window = series.window(begin_ns, end_ns, rails)
         known = np.isfinite(window.values).all(axis=1)
-        if not known.all():
-            window = Window(window.times_ns[known], window.values[known], window.flags[known])
-        return window, rails
+        values = window.values[known]
+        if len(values) < 2:
+            return None
+        samples = Sampled(window.times_ns[known], values.sum(axis=1), window.flags[known])
+        clipped = clipped_seconds(values, [rail.full_scale for rail in rails], samples.period_ns)
+        return samples, clipped
+
+    def longest_pause_seconds(self, rail: str, begin_ns: int, end_ns: int) -> float:
+        """Longest time within a window in which no sample of a rail was taken.
+
+        Raises:
+            SensorError: No such rail was recorded.
+        """
+        series, found = self._rail(rail, None)
+        times = series.window(begin_ns, end_ns, (found,)).times_ns
+        return float(np.diff([begin_ns, *times.tolist(), end_ns]).max()) * 1e-9
 
     def gauge(
         self, rail: str, begin_ns: int, end_ns: int, *, sensor: str | None = None

@@ -21,6 +21,7 @@ from iojoule.datasets.littles_law import FAIL_ABOVE
 from iojoule.datasets.measured_drive import MeasuredDrive
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.steady_state import EXCURSION_MAX, SLOPE_MAX
+from iojoule.datasets.verdict import COVERAGE_DOUBTFUL, FULL_SCALE_SECONDS, usable
 from iojoule.model.fitting import gates
 from iojoule.model.fitting.system_power import LEAST_SLOPE
 
@@ -56,12 +57,6 @@ LOST_SCATTER = 0.1
 LOST_STEPS = 0.2
 """Where the meter's step is known, the scatter must also be below this share of it: a drive that
 fluctuates less than in other runs leaves the noise of the meter, which is about a step."""
-
-CLIPPED_SECONDS = 0.0
-"""A sample at full scale says nothing of the power, and no meter is chosen for so little range."""
-
-COVERAGE_LEAST = 0.9
-"""Share of a run that samples must stand for; its mean is otherwise that of another time."""
 
 CAP_EXCEEDED = 1.25
 """Mean power over the declared cap of its state. A drive keeps the cap on the mean of 10 s (NVM
@@ -114,6 +109,7 @@ def contribution_checks(
         _one_drive(rows),
         _identify(rows, told, known),
         _one_session(rows, runs),
+        _judged(rows),
         _littles_law(rows),
         _repeats(rows),
         _stuck_sensor(runs, instruments),
@@ -291,6 +287,22 @@ def _against_catalogue(told: MeasuredDrive, known: Drive | None) -> Iterator[str
             )
 
 
+def _judged(rows: list[Measurement]) -> Check:
+    """No run that its campaign calls doubtful or failed."""
+    if all(one.judgement.verdict is None for one in rows):
+        return Check(name="verdicts", verdict="not known", said="nobody judged the runs")
+    found = usable(rows)
+    wrong = tuple(number for number, one in enumerate(rows, 1) if not usable([one]).measurements)
+    return Check(
+        name="verdicts",
+        verdict=_verdict(not wrong),
+        value=float(len(wrong)),
+        limit=0.0,
+        runs=wrong,
+        said="; ".join(found.notes) or "every run is good",
+    )
+
+
 def _littles_law(rows: list[Measurement]) -> Check:
     """How many runs are off Little's law by more than what `gates` lets into a fit."""
     ratios = {
@@ -397,7 +409,7 @@ def _stuck_sensor(runs: Sequence[RunSamples], instruments: Sequence[Instrument])
 
 def _clipped_sensor(runs: Sequence[RunSamples]) -> Check:
     check = _of_runs(
-        "clipped_sensor", runs, lambda one: one.clipped_seconds, CLIPPED_SECONDS, "s",
+        "clipped_sensor", runs, lambda one: one.clipped_seconds, FULL_SCALE_SECONDS, "s",
         "the drive's power meter is at its full scale for",
     )  # fmt: skip
     if check.verdict == "not known":
@@ -407,7 +419,7 @@ def _clipped_sensor(runs: Sequence[RunSamples]) -> Check:
 
 def _coverage(runs: Sequence[RunSamples]) -> Check:
     return _of_runs(
-        "coverage", runs, lambda one: one.coverage, COVERAGE_LEAST, "",
+        "coverage", runs, lambda one: one.coverage, COVERAGE_DOUBTFUL, "",
         "share of the run that samples of power stand for:", least=True,
     )  # fmt: skip
 

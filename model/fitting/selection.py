@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from iojoule.datasets.errors import DataQualityError
 from iojoule.datasets.profile import FlushCost
 from iojoule.datasets.schema import Measurement
+from iojoule.datasets.verdict import usable
 from iojoule.model.fitting.flushes import fit_flush, waits_for_flushes
 from iojoule.model.fitting.gates import check
 
@@ -26,14 +28,21 @@ class Selected:
     notes: list[str]
 
 
-def select(measurements: Sequence[Measurement]) -> Selected:
-    """Choose what may be fitted: one size a run, no flushes, a power state that was verified.
+def select(measurements: Sequence[Measurement], *, with_doubtful: bool = False) -> Selected:
+    """Choose what may be fitted: good runs of one size, no flushes, a verified power state.
+
+    Args:
+        measurements: All there are.
+        with_doubtful: Whether to take runs that their campaign calls doubtful.
 
     Raises:
         DataQualityError: They contradict themselves (`gates`).
         InputError: There are too few; says what to measure next.
     """
-    kept, notes = list(measurements), []
+    judged = usable(measurements, with_doubtful=with_doubtful)
+    kept, notes = judged.measurements, list(judged.notes)
+    if measurements and not kept:
+        raise DataQualityError(f"nothing is left to fit: {'; '.join(notes)}", field="verdict")
     sizes = [one for one in kept if one.workload.request_bytes_mix is not None]
     if sizes:
         kept = [one for one in kept if one.workload.request_bytes_mix is None]

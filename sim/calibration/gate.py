@@ -9,6 +9,7 @@ from statistics import median
 
 from iojoule.datasets.littles_law import FAIL_ABOVE
 from iojoule.datasets.schema import Measurement
+from iojoule.datasets.verdict import usable
 from iojoule.datasets.vocabulary import Operation
 from iojoule.sim.against import SECTOR_BYTES
 
@@ -55,6 +56,8 @@ def gate(measurements: Sequence[Measurement]) -> tuple[list[int], list[Excluded]
 def _reason(each: Measurement) -> str | None:
     seen, conditions = each.observations, each.conditions
     ratio = each.littles_ratio()
+    if not usable([each]).measurements:
+        return f"its campaign calls it {each.judgement.verdict}: {each.judgement.verdict_reasons}"
     if UNSTEADY in (conditions.session_id or ""):
         return f"session {conditions.session_id} is labelled unsteady"
     if conditions.thermal_throttle_seconds:

@@ -18,6 +18,7 @@ from iojoule.datasets.profile import read_profile
 from iojoule.datasets.provenance import Provenance
 from iojoule.datasets.schema import from_row
 from iojoule.datasets.store import Dataset, write_dataset
+from iojoule.model.fitting.contribution_checks import contribution_checks
 from tests.contributions import (
     CONDITIONS,
     HOST,
@@ -81,11 +82,30 @@ def test_a_campaign_becomes_one_folder_twice_the_same(iojoule, tmp_path: Path) -
     assert errors["device_power_watts"]["covered"] > 0.9
 
 
+def test_doubtful_runs_are_left_out_and_a_folder_with_one_is_refused(
+    iojoule, tmp_path: Path
+) -> None:
+    made = runs()
+    doubtful = {"verdict": "doubtful", "verdict_reasons": "stall"}
+    campaign = write_campaign(
+        tmp_path / "campaign", [*(changed(one, verdict="good") for one in made[:-1]),
+        changed(made[-1], **doubtful)],
+    )  # fmt: skip
+    done = iojoule("profile", "contribute", campaign, "-o", tmp_path / "one")
+    assert done.code == 0, done.err
+    assert "1 doubtful measurements are left out (1 stall)" in done.err
+    assert read_contribution(tmp_path / "one").about.rows == len(made) - 1
+    rows = [from_row(one.row) for one in (*made[:-1], changed(made[-1], **doubtful))]
+    checks = {one.name: one for one in contribution_checks(rows, [], None, None, [])}
+    assert (checks["verdicts"].verdict, checks["verdicts"].runs) == ("failed", (len(made),))
+
+
 def test_nothing_planted_anywhere_gets_out(
     iojoule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = runs()
-    fields = [name for name in TEXT_FIELDS if name != "device_model"]
+    # the schema itself lets no such text into the reasons of a verdict
+    fields = [name for name in TEXT_FIELDS if name not in ("device_model", "verdict_reasons")]
     here = "rack07a"  # short enough for a firmware revision, and known to be this host's name
     monkeypatch.setattr(platform, "node", lambda: here)
     plants = [*PLANTED.values(), here]

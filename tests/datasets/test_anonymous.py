@@ -42,6 +42,7 @@ def test_every_field_of_free_text_is_judged() -> None:
         ("device_serial_hash", "7a22d69702548104", "drive-0a1b2c3d-1"),
         ("host_id", "db17", "host-0a1b2c3d-1"),
         ("session_id", "jane unsteady", "session-0a1b2c3d-1-unsteady"),
+        ("verdict_reasons", "stall,jane", "stall"),
     ],
 )  # fmt: skip
 def test_what_is_kept(field: str, value: str, kept: str | None) -> None:

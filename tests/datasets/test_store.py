@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from iojoule.datasets.arrow import columns
 from iojoule.datasets.errors import InputError, SchemaVersionError
 from iojoule.datasets.provenance import ExcludedRow, SourceFile
-from iojoule.datasets.schema import COLUMNS, Measurement, from_row
+from iojoule.datasets.schema import COLUMNS, SCHEMA_VERSION, Measurement, from_row
 from iojoule.datasets.store import Dataset, Provenance, concat, read_dataset, write_dataset
 
 PROVENANCE = Provenance(
@@ -251,9 +252,20 @@ def edit(path: Path, **changes: Any) -> None:
 
 def test_a_newer_schema_is_refused_with_the_remedy(tmp_path: Path) -> None:
     _, sidecar_file = write_dataset(some(), tmp_path / "runs")
-    edit(sidecar_file, schema_version=2, provenance={"novel": True})
-    with pytest.raises(SchemaVersionError, match=r"runs\.json: .*version 2.*upgrade iojoule"):
+    edit(sidecar_file, schema_version=SCHEMA_VERSION + 1, provenance={"novel": True})
+    with pytest.raises(SchemaVersionError, match=r"runs\.json: .*version 3.*upgrade iojoule"):
         read_dataset(tmp_path / "runs")
+
+
+def test_a_dataset_of_version_1_is_read_and_not_judged(tmp_path: Path) -> None:
+    data_file, sidecar_file = write_dataset(some(), tmp_path / "runs")
+    table = pq.read_table(data_file).drop_columns(["verdict", "verdict_reasons"])
+    pq.write_table(table, data_file)
+    digest = hashlib.sha256(data_file.read_bytes()).hexdigest()
+    edit(sidecar_file, schema_version=1, data_sha256=digest)
+    rows = read_dataset(tmp_path / "runs").measurements()
+    assert rows == some().measurements()
+    assert {one.judgement.verdict for one in rows} == {None}
 
 
 def test_broken_pairs_are_named_with_the_remedy(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from iojoule.datasets.contribution import Check, Instrument, RunSamples
 from iojoule.datasets.errors import DataQualityError
 from iojoule.datasets.measured_drive import DeclaredState, MeasuredDrive
 from iojoule.datasets.schema import Measurement, from_row
+from iojoule.datasets.verdict import COVERAGE_DOUBTFUL
 from iojoule.model.fitting.contribution_checks import (
     CAP_EXCEEDED,
-    COVERAGE_LEAST,
     METERS_APART,
     UNSTEADY_SHARE,
     contribution_checks,
@@ -143,7 +143,7 @@ def test_runs_of_one_drive_do_not_overlap() -> None:
 @pytest.mark.parametrize(
     ("name", "field", "good", "bad"),
     [
-        ("coverage", "coverage", COVERAGE_LEAST, COVERAGE_LEAST - 0.01),
+        ("coverage", "coverage", COVERAGE_DOUBTFUL, COVERAGE_DOUBTFUL - 0.01),
         ("clipped_sensor", "clipped_seconds", 0.0, 0.5),
         ("second_meter", "second_meter_ratio", 1 + 0.9 * METERS_APART, 1 - 1.1 * METERS_APART),
     ],

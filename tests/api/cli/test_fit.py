@@ -6,7 +6,9 @@ import pytest
 
 from iojoule.datasets.profile import load_shipped_profile, read_profile
 from iojoule.datasets.provenance import Provenance
+from iojoule.datasets.schema import Judgement
 from iojoule.datasets.store import Dataset, write_dataset
+from iojoule.datasets.vocabulary import Verdict
 from iojoule.model.predictor import Predictor
 
 
@@ -32,6 +34,56 @@ def measured(device: str, **changes: Any) -> Dataset:
     asked |= {"host_id": ["bench"] * len(grid), "device_model": [device] * len(grid)}
     asked |= {name: [value] * len(grid) for name, value in changes.items()}
     return Dataset.from_columns(asked, Provenance(importer="test"))
+
+
+def test_doubtful_and_failed_rows_alter_no_profile_unless_doubtful_ones_are_asked_for(
+    iojoule, tmp_path: Path
+) -> None:
+    clean = measured("micron-7450")
+    every = clean.measurements()
+    judged = [
+        one.model_copy(update={"judgement": Judgement(verdict=Verdict.GOOD)}) for one in every
+    ]
+    for place, verdict in ((5, Verdict.DOUBTFUL), (6, Verdict.FAILED)):
+        seen = every[place].observations
+        judged.append(
+            every[place].model_copy(
+                update={
+                    "judgement": Judgement(verdict=verdict, verdict_reasons="stall"),
+                    "observations": seen.model_copy(update={"device_power_watts": 46.3}),
+                }
+            )
+        )
+    write_dataset(clean, tmp_path / "clean")
+    write_dataset(
+        Dataset.from_measurements(judged, Provenance(importer="test")), tmp_path / "judged"
+    )
+
+    def fitted(name: str, *options: str) -> tuple[Any, str]:
+        done = iojoule("fit", tmp_path / name, "-o", tmp_path / "p.json", *options)
+        assert done.code == 0, done.err
+        profile = read_profile(tmp_path / "p.json")
+        return profile.model_dump(exclude={"sources", "generated_utc"}), done.err
+
+    truth, _ = fitted("clean")
+    found, said = fitted("judged")
+    assert found == truth
+    assert "1 doubtful measurements are left out (1 stall)" in said
+    assert "1 failed measurements are left out" in said
+    asked, said = fitted("judged", "--with-doubtful")
+    assert asked != truth
+    assert "1 failed measurements are left out" in said
+    assert "doubtful" not in said
+
+
+def test_nothing_but_doubtful_rows_is_no_profile(iojoule, tmp_path: Path) -> None:
+    doubtful = measured("micron-7450", verdict="doubtful", verdict_reasons="low_coverage")
+    write_dataset(doubtful, tmp_path / "runs")
+    out = tmp_path / "p.json"
+    refused = iojoule("fit", tmp_path / "runs", "-o", out)
+    assert (refused.code, "24 low_coverage" in refused.err) == (8, True)
+    assert not out.exists()
+    assert iojoule("fit", tmp_path / "runs", "-o", out, "--with-doubtful").code == 0
 
 
 def test_a_dataset_becomes_a_profile_that_predicts(iojoule, tmp_path: Path) -> None:

@@ -4,17 +4,26 @@ import io
 import json
 import shutil
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from iojoule.datasets.verdict import Reason, ReasonCode, verdict_of
+from iojoule.datasets.vocabulary import Verdict
+from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
 from iojoule.measure.campaign.plan import shipped_plans
-from iojoule.measure.errors import CampaignError, DriveError, UnsafeDriveError
+from iojoule.measure.campaign.record import RunRecord, Status
+from iojoule.measure.errors import CampaignError, DriveError, RunsFailedError, UnsafeDriveError
 from iojoule.measure.lab.client import LabClient
 from tests.measure.lab.conftest import lab, shared_lab
 
 __all__ = ["lab", "shared_lab"]
 
+STEP = Reason(
+    code=ReasonCode.CLOCK_STEP, verdict=Verdict.FAILED, value=2.0, limit=0.1, unit="s",
+    said="the host's clock was set", remedy="let it be adjusted slowly",
+)  # fmt: skip
 WRITES = """
 schema_version = 1
 name = "writes"
@@ -128,9 +137,27 @@ class TestOnTheLab:
 
 
 def test_findings_of_check_are_json_too(iojoule, tmp_path: Path) -> None:
-    from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
-
     folder = CampaignFolder(tmp_path / "campaign")
     folder.create("", CampaignOptions(drive="/dev/x", serial="S"))
     done = iojoule("measure", "check", folder.path, "-o", "json")
     assert (done.code, json.loads(done.out)) == (0, [])
+
+
+def test_check_lists_verdicts_and_its_exit_code_says_that_a_run_failed(
+    iojoule, tmp_path: Path
+) -> None:
+    folder = CampaignFolder(tmp_path / "campaign")
+    folder.create("", CampaignOptions(drive="/dev/x", serial="S"))
+    verdicts = {1: verdict_of([]), 2: verdict_of([]), 3: verdict_of([STEP])}
+    for number, verdict in verdicts.items():
+        failed = verdict.verdict is Verdict.FAILED
+        record = RunRecord(
+            number=number, sweep="s", repeat=0, point="p", started_utc=datetime.now(UTC),
+            wall_seconds=1.0, status=Status.FAILED if failed else Status.DONE, verdict=verdict,
+        )  # fmt: skip
+        (folder.path / "runs" / f"0000{number}-s").mkdir()
+        folder.keep(record)
+    done = iojoule("measure", "check", folder.path, "-o", "json")
+    assert done.code == RunsFailedError.exit_code
+    listed = [(one["runs"], one["verdict"], one["code"]) for one in json.loads(done.out)]
+    assert listed == [("3", "failed", "clock_step"), ("1-2", "good", "")]
