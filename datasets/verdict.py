@@ -414,13 +414,21 @@ def _pauses(seen: RunEvidence) -> Iterator[Reason]:
                 "look at dmesg and at the drive's temperature; if it does so by itself, fit such "
                 "runs with --with-doubtful",
             )  # fmt: skip
-    if seen.unread_seconds is not None and seen.unread_seconds > SLEEP_SECONDS:
-        yield _doubtful(
-            ReasonCode.IOJOULE_SLEPT, seen.unread_seconds, SLEEP_SECONDS, "s",
-            f"iojoule read no counters for {seen.unread_seconds:.3g} s: it was stopped, or had no "
-            "processor",
-            "keep cores free of fio's jobs (host.cpus), and do not stop it",
-        )  # fmt: skip
+    slept = iojoule_slept(seen.unread_seconds)
+    if slept is not None:
+        yield slept
+
+
+def iojoule_slept(unread_seconds: float | None) -> Reason | None:
+    """The reason that iojoule read no counters for too long; None = it did, or nobody knows."""
+    if unread_seconds is None or unread_seconds <= SLEEP_SECONDS:
+        return None
+    return _doubtful(
+        ReasonCode.IOJOULE_SLEPT, unread_seconds, SLEEP_SECONDS, "s",
+        f"iojoule read no counters for {unread_seconds:.3g} s: it was stopped, or had no "
+        "processor",
+        "keep cores free of fio's jobs (host.cpus), and do not stop it",
+    )  # fmt: skip
 
 
 def _littles_law(seen: RunEvidence) -> Iterator[Reason]:

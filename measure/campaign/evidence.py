@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from iojoule.datasets.verdict import DeviceEvidence, PowerEvidence, RunEvidence
 from iojoule.datasets.vocabulary import BYPASSING_ENGINES
 from iojoule.measure.campaign.watched_run import Watched
-from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.fio.outcome import Outcome
 from iojoule.measure.recording import PowerStatistics, Recording
 from iojoule.measure.sensors.diskstats import INTERVAL_SECONDS
@@ -65,20 +63,25 @@ def sampled_evidence(
     if recording is None:
         return clocks
     first, last = (unix - watched.clocks_after.wall_ns for unix in outcome.pause_unix_ns)
-    counted = _IN_FLIGHT in _rails(recording)
     in_flight = None
-    if counted and _own_are_counted(watched) and last > first:
+    if _IN_FLIGHT in _rails(recording) and _own_are_counted(watched) and last > first:
         in_flight = recording.gauge(_IN_FLIGHT, first, last)
     return replace(
         clocks,
         pause_seconds=(last - first) * 1e-9,
         in_flight_in_pause=in_flight.mean if in_flight is not None else None,
-        unread_seconds=(
-            recording.longest_pause_seconds(_IN_FLIGHT, begin, end) if counted else None
-        ),
+        unread_seconds=unread_seconds(watched, begin, end),
         power=tuple(_power(recording, scope, one, begin, end) for scope, one in power.items()),
         device=_device(watched, recording, begin, end),
     )
+
+
+def unread_seconds(watched: Watched, begin: int, end: int) -> float | None:
+    """Longest time in which iojoule read no counters; None where it recorded none."""
+    recording = watched.recording
+    if recording is None or _IN_FLIGHT not in _rails(recording) or end <= begin:
+        return None
+    return recording.longest_pause_seconds(_IN_FLIGHT, begin, end)
 
 
 def counted_rates(watched: Watched, begin: int, end: int) -> dict[str, float]:
@@ -116,7 +119,7 @@ def _device(watched: Watched, recording: Recording, begin: int, end: int) -> Dev
         merged_per_second=merged,
         interval_seconds=INTERVAL_SECONDS,
         holds_own=_own_are_counted(watched),
-        largest_command_bytes=_largest_command_bytes(watched.rig.drive.device),
+        largest_command_bytes=watched.rig.drive.device.largest_command_bytes("max_sectors_kb"),
     )
 
 
@@ -129,14 +132,6 @@ def _own_are_counted(watched: Watched) -> bool:
     if watched.run.point.configuration.engine not in BYPASSING_ENGINES:
         return True
     return watched.rig.drive.device.queue_attribute("iostats_passthrough") == "1"
-
-
-def _largest_command_bytes(device: BlockDevice) -> int | None:
-    """A request that is larger is split: by the queue's limit, or as each page is a segment."""
-    kilobytes, segments = map(device.queue_attribute, ("max_sectors_kb", "max_segments"))
-    limits = [int(kilobytes) << 10] if kilobytes else []
-    limits += [int(segments) * mmap.PAGESIZE] if segments else []
-    return min(limits, default=None)
 
 
 def _rails(recording: Recording) -> set[str]:

@@ -8,10 +8,22 @@ from typing import Any
 
 from iojoule.datasets.errors import IojouleError
 from iojoule.datasets.schema import from_row
-from iojoule.datasets.verdict import Reason, ReasonCode, RunVerdict, judge, verdict_of
+from iojoule.datasets.verdict import (
+    Reason,
+    ReasonCode,
+    RunVerdict,
+    iojoule_slept,
+    judge,
+    verdict_of,
+)
 from iojoule.datasets.vocabulary import Engine, Verdict
 from iojoule.measure.campaign.conditions import conditions
-from iojoule.measure.campaign.evidence import clock_evidence, counted_rates, sampled_evidence
+from iojoule.measure.campaign.evidence import (
+    clock_evidence,
+    counted_rates,
+    sampled_evidence,
+    unread_seconds,
+)
 from iojoule.measure.campaign.folder import IdleBaseline
 from iojoule.measure.campaign.record import (
     PowerRecord,
@@ -71,15 +83,17 @@ def finished_record(watched: Watched) -> RunRecord:
 
 
 def failed_record(watched: Watched, error: IojouleError) -> RunRecord:
-    """The record of a run that an error ended."""
+    """The record of a run that an error ended; a sensor may have stalled because iojoule did."""
+    slept = iojoule_slept(unread_seconds(watched, watched.fio_began_ns, watched.fio_ended_ns))
     reason = Reason(
         code=ReasonCode.RUN_ERROR,
         verdict=Verdict.FAILED,
         said=error.message,
         remedy="mend the cause, then `iojoule measure resume`",
     )
-    failed = _judged_failed(watched, verdict_of([reason]))
-    return failed.model_copy(update={"reason": error.message})
+    failed = _judged_failed(watched, verdict_of([reason, slept] if slept else [reason]))
+    why = f"{error.message}; {slept.said}" if slept else error.message
+    return failed.model_copy(update={"reason": why})
 
 
 def _judged_failed(watched: Watched, verdict: RunVerdict) -> RunRecord:

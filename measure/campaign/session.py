@@ -6,7 +6,6 @@ before anything destructive; hold the drive; open the instruments; only then cha
 
 from __future__ import annotations
 
-import mmap
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -124,16 +123,8 @@ def _abilities(drive: DriveFacts) -> Abilities:
         schedulers=frozenset(re.findall(r"[\w-]+", offered)) if offered else None,
         numa_nodes=frozenset(nodes) or None,
         passthrough=(node := device.character_node()) is not None and node.exists(),
-        passthrough_bytes_max=_passthrough_bytes_max(device),
+        passthrough_bytes_max=device.largest_command_bytes("max_hw_sectors_kb"),
     )
-
-
-def _passthrough_bytes_max(device: BlockDevice) -> int | None:
-    """What a request of one command may hold: also of pages, each of which may be a segment."""
-    transfer, segments = map(device.queue_attribute, ("max_hw_sectors_kb", "max_segments"))
-    limits = [int(transfer) << 10] if transfer else []
-    limits += [int(segments) * mmap.PAGESIZE] if segments else []
-    return min(limits, default=None)
 
 
 def commands(opened: Opened, fio: Fio) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import mmap
 import os
 import re
 import stat
@@ -73,6 +74,18 @@ class BlockDevice:
     def queue_attribute(self, attribute: str) -> str | None:
         """What it says; None where there is none."""
         return _text(self.queue(attribute))
+
+    def largest_command_bytes(self, limit: str) -> int | None:
+        """What a command may hold by a limit of its queue, also if each page is a segment.
+
+        Args:
+            limit: `max_sectors_kb`, above which the block layer splits requests, or
+                `max_hw_sectors_kb`, above which the drive refuses them.
+        """
+        kilobytes, segments = map(self.queue_attribute, (limit, "max_segments"))
+        limits = [int(kilobytes) << 10] if kilobytes else []
+        limits += [int(segments) * mmap.PAGESIZE] if segments else []
+        return min(limits, default=None)
 
     def poll_queues(self) -> int | None:
         """How many queues are polled; None where the host does not say.
