@@ -41,6 +41,9 @@ missing_packages() {
     command -v fio >/dev/null || echo fio
     [ -x /usr/sbin/nvme ] || command -v nvme >/dev/null || echo nvme-cli
     [ -x /usr/sbin/hdparm ] || command -v hdparm >/dev/null || echo hdparm
+    # Clocks that are set in tests, without setting the machine's.
+    set -- /usr/lib/*/faketime/libfaketimeMT.so.1
+    [ -e "$1" ] || echo libfaketime
     # What the service keeps is tested in PostgreSQL too.
     set -- /usr/lib/postgresql/*/bin/initdb
     [ -x "$1" ] || echo postgresql
