@@ -1,7 +1,8 @@
 #!/bin/sh
 # The whole way on a machine without an NVMe drive: a virtual one is set up, measured with the real
-# fio and nvme-cli and a PowerSensor3's protocol, fitted, asked for a recommendation, and compared
-# with what really happened in it. Leaves nothing behind but its results.
+# fio and nvme-cli and a PowerSensor3's protocol, and what was measured is compared with what really
+# happened in it; a profile is fitted and asked for a recommendation. Leaves nothing behind but its
+# results. (tests/end_to_end/test_lab_demo.py holds the recommendation against the drive's physics.)
 #
 #   lab_demo.sh [FOLDER]    where the results go (default build/lab-demo; made anew)
 set -eu
@@ -27,6 +28,11 @@ IOJOULE_JOURNALS="$(cd "$out" && pwd)/state" "$iojoule" lab run --dir "$lab" -- 
     --drive "$(field drive)" --controller "$(field controller)" \
     --power "powersensor3:$(field powersensor3)" --rapl-root "$(field rapl_root)" \
     --plan quick-lab --out "$out/campaign" --serial "$(field serial)"
+
+step "the verdict on each run: iojoule measure check"
+"$iojoule" measure check "$out/campaign"
+
+step "compare with what really happened: iojoule lab compare"
 "$iojoule" lab compare "$out/campaign" --dir "$lab"
 "$iojoule" lab compare "$out/campaign" --dir "$lab" -o json >"$out/compared.json"
 
