@@ -129,7 +129,7 @@ def serve(
                 store, require_key=asks, hosts=allow_host or (), computing=computing,
                 keep_days=keep_days, audit_days=audit_days,
             ),
-            loop="uvloop", http=GuardedProtocol,
+            loop="uvloop", http=GuardedProtocol, ws="none",
             log_level="warning", log_config=None, access_log=False, server_header=False,
             proxy_headers=bool(proxy), forwarded_allow_ips=proxy or [],
             timeout_graceful_shutdown=GRACE_SECONDS,

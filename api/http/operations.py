@@ -88,7 +88,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/datasets/{id}/data"): _READ,
     ("GET", "/datasets/{id}/sidecar"): _READ,
     ("GET", "/simulations"): _READ,
-    ("POST", "/simulations"): _WRITE,
+    ("POST", "/simulations"): Operation(Scope.WRITE, COMPUTE),  # judged before it is queued
     ("GET", "/jobs"): _READ,
     ("GET", "/jobs/{id}"): _READ,
     ("PATCH", "/jobs/{id}"): _WRITE,

@@ -10,7 +10,6 @@ from iojoule.api.http import reports
 from iojoule.api.http.computing import Computed
 from iojoule.api.http.gate import Asking, demand
 from iojoule.api.http.jobs.schemas import JobStatus
-from iojoule.api.http.predictors import Profiles
 from iojoule.api.http.problems import RESPONSES
 from iojoule.api.http.stored import Idempotency, Store, off_loop
 from iojoule.api.http.strict_json import StrictRoute
@@ -55,7 +54,6 @@ async def what_if(
     http: Request,
     store: Store,
     asking: Asking,
-    profiles: Profiles,
     computed: Computed,
     request: WhatIfBody,
     named: Idempotency,
@@ -63,7 +61,8 @@ async def what_if(
     """Put the answer to a changed question beside the answer as things are."""
     if service.simulated(request):
         demand(http, Scope.WRITE)
-        job = await off_loop(service.submit, store, asking, profiles, request, named)
+        await computed(service.refuse_impossible, request)
+        job = await off_loop(service.submit, store, asking, request, named)
         told = JobStatus.of(job).model_dump_json()
         return Response(told, 202, {"Location": f"/jobs/{job.id}"}, "application/json")
     return await reports.either(

@@ -29,14 +29,8 @@ def ask(profiles: ServedProfiles, request: WhatIfRequest) -> WhatIfAnswer:
     return what_if(request.situation(profiles.profile_of), request.changes, profiles.profile_of)
 
 
-def submit(
-    store: State,
-    asking: Caller,
-    profiles: ServedProfiles,
-    request: WhatIfRequest,
-    named: Named,
-) -> Job:
-    """Put a what-if that simulates into the queue, once it is known that it can be asked.
+def refuse_impossible(profiles: ServedProfiles, request: WhatIfRequest) -> bytes:
+    """Return nothing where it can be asked; for what computes, as a drive is built to see that.
 
     Raises:
         UnknownDeviceError, NoProfileError: Nothing can be predicted for a drive.
@@ -45,6 +39,11 @@ def submit(
     from iojoule.api.jobs.what_if import refuse_impossible
 
     refuse_impossible(request, profiles.profile_of)
+    return b""
+
+
+def submit(store: State, asking: Caller, request: WhatIfRequest, named: Named) -> Job:
+    """Put a what-if that simulates and can be asked (`refuse_impossible`) into the queue."""
     asked = request.model_dump(mode="json", exclude_unset=True)
     with store.database.write() as connection:
         return jobs.submit(connection, "what-if", asked, key=named.of(asked), caller=asking)

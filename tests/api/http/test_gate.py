@@ -247,7 +247,7 @@ def test_what_finds_no_place_is_told_to_come_again() -> None:
     response = anyio.run(ask, "/predict")
     problem(response, 429)
     assert int(response.headers["retry-after"]) > 0
-    assert anyio.run(ask, "/simulations").status_code == 404
+    assert anyio.run(ask, "/jobs/1/cancel").status_code == 404
     assert len({lane.name for lane in LANES}) == len(LANES)
 
 
