@@ -23,7 +23,8 @@ ALONE = (
 """Chromium speaks to the service only, and runs as root in a container too."""
 
 
-@pytest.fixture(scope="session")
+# Of a module: while it lives, a loop of asyncio runs in this thread, and tests begin their own.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Debian's Chromium."""
     path = shutil.which("chromium")

@@ -181,7 +181,7 @@ def test_what_came_before_it_was_held_is_found_and_left_alone(
 def test_also_on_a_namespace_that_a_format_erases(
     bench: Bench, too_late: Callable[[BlockDevice], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "erased_besides", lambda _: [bench.other])
+    monkeypatch.setattr(session, "_erased_besides", lambda _: [bench.other])
     bench.campaign()
     assert bench.begun == ["campaign"]
     too_late(bench.other)
