@@ -138,6 +138,17 @@ def test_littles_law_judges_saturated_runs_above_depth_1(slower: float, verdict:
     assert judge(evidence(8, slower=slower, workload=held)).verdict is GOOD
 
 
+@pytest.mark.parametrize(
+    ("seconds", "slower", "verdict"),
+    [(3.0, 1.06, GOOD), (30.0, 1.06, FAILED), (0.5, 1.06, GOOD), (0.5, 1.15, FAILED)],
+)
+def test_requests_at_the_ends_of_a_short_run_are_allowed_for(
+    seconds: float, slower: float, verdict: Verdict
+) -> None:
+    seen = evidence(64, latency=0.15, seconds=seconds, slower=slower)
+    assert judge(replace(seen, device=None)).verdict is verdict
+
+
 @pytest.mark.parametrize("engine", [Engine.PSYNC, Engine.LIBAIO, Engine.IO_URING, Engine.SPDK])
 def test_at_depth_1_the_gap_between_requests_is_judged_and_not_the_law(engine: Engine) -> None:
     # 0.3 to 1 us of 7 us are more than 3 %, and are what the engine takes
