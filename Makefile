@@ -14,7 +14,7 @@ BIN := .venv/bin
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup core demo lab-demo test test-slow test-long test-lab test-qemu test-fresh image fuzz fuzz-api bench soak lint audit format profiles figures screenshots cards serve lock notices clean
+.PHONY: help setup core demo lab-demo test test-slow test-long test-lab test-qemu test-fresh image fuzz fuzz-api bench soak siege lint audit format profiles figures screenshots cards serve lock notices clean
 
 help: ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -72,6 +72,9 @@ bench: setup ## the time and memory budgets
 
 soak: setup ## the service under mixed load for SOAK_SECONDS (ten minutes)
 	SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -m bench -s tests/bench/test_service_soak.py
+
+siege: setup ## the same load and all known attacks beside it for SOAK_SECONDS
+	SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -m bench -s tests/bench/test_service_siege.py
 
 lint: setup ## linters, types and import layers only
 	@scripts/check.sh lint

@@ -55,7 +55,7 @@ def test_drive_and_cpu_around_a_program(iojoule, tmp_path: Path, powercap: Path)
             "measure", "command", "--power", f"powersensor3:{emulated.path}",
             "--rapl-root", powercap, "--metric", r"tps=tps = (\S+)", "--rate", "tps",
             "--unit", "transaction", "--out", tmp_path / "out", "-o", "json",
-            "--", "sh", "-c", "sleep 0.3; echo tps = 1,000.0",
+            "--", "sh", "-c", "sleep 1; echo tps = 1,000.0",
         )  # fmt: skip
     assert said.code == 0, said.err
     (run,) = json.loads(said.out)["runs"]
