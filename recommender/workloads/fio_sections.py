@@ -7,6 +7,12 @@ from dataclasses import dataclass
 
 from iojoule.datasets.errors import InputError
 
+JOBS_MAX = 4096
+"""As many as fio runs: 3.33 ends with "maximum number of jobs reached"."""
+
+OPTIONS_MAX = 500
+"""Of one section; fio 3.33 knows 217 (`fio --cmdhelp=all`)."""
+
 
 @dataclass(frozen=True)
 class Section:
@@ -36,6 +42,11 @@ def sections(text: str, where: str) -> list[Section]:
             else:
                 options = dict(shared)
                 jobs.append(Section(name, options))
+                if len(jobs) > JOBS_MAX:
+                    raise InputError(
+                        f"{where}: line {number}: more than {JOBS_MAX} jobs, which fio does not "
+                        "run either; split the file"
+                    )
             continue
         if options is None:
             raise InputError(
@@ -48,6 +59,11 @@ def sections(text: str, where: str) -> list[Section]:
             )
         name, _, value = line.partition("=")
         options[name.strip().lower()] = value.strip()
+        if len(options) > OPTIONS_MAX:
+            raise InputError(
+                f"{where}: line {number}: more than {OPTIONS_MAX} options, and fio knows fewer; "
+                "not a fio job file"
+            )
     if not jobs:
         raise InputError(f"{where}: no job section; not a fio job file")
     return jobs

@@ -12,7 +12,7 @@ from hypothesis.strategies import dictionaries, sampled_from, text
 from iojoule.datasets.errors import InputError
 from iojoule.recommender.workload import load_workload
 from iojoule.recommender.workloads.fio_job import each_fio_job, from_fio_job
-from iojoule.recommender.workloads.fio_sections import sections
+from iojoule.recommender.workloads.fio_sections import JOBS_MAX, OPTIONS_MAX, sections
 from iojoule.recommender.workloads.fio_sizes import one_size
 
 JOB = """\
@@ -110,6 +110,19 @@ def test_what_cannot_be_expressed_is_refused_by_name(tmp_path: Path, line: str, 
 def test_other_files_are_not_job_files(tmp_path: Path, written: str) -> None:
     with pytest.raises(InputError, match="not a fio job file"):
         from_fio_job(write(tmp_path, written))
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["".join(f"[job{number}]\nrw=read\n" for number in range(JOBS_MAX + 1)),
+     "[global]\n" + "".join(f"x{number}=1\n" for number in range(OPTIONS_MAX + 1)) + "[job]\n"],
+    ids=["jobs", "options"],
+)  # fmt: skip
+def test_more_than_fio_runs_is_refused_before_it_is_read(tmp_path: Path, written: str) -> None:
+    path = tmp_path / "job.fio"
+    path.write_text(written)
+    with pytest.raises(InputError, match="more than"):
+        from_fio_job(path)
 
 
 def test_mixed_sizes_become_their_mean_and_their_distribution(tmp_path: Path) -> None:
