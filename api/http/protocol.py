@@ -88,7 +88,7 @@ class GuardedProtocol(HttpToolsProtocol):
         """Wait for the head."""
         super().on_message_begin()
         self._in_request, self._in_body = True, False
-        self._around = self._fields = 0
+        self._fields = 0
         self._stop_waiting()
         self._wait()
 
@@ -130,6 +130,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """Wait for nothing more of this request."""
         self._in_request = False
+        # not where the next begins: its head may come in the piece that was counted a moment ago
+        self._around = 0
         self._progress()
         if not self.transport.is_closing():
             super().on_message_complete()
