@@ -261,12 +261,15 @@ class Predictor:
             frame.queue_depth, frame.request_bytes, self.profile.max_transfer_bytes, sequential
         )
         collecting = self.performance.state.collecting(frame)
+        cleared_most = write_balance.cleared_most(self.profile, frame)
         x = device_power.regressors(
             iops * fraction * frame.request_bytes,
             commands * fraction,
             iops * (1 - fraction) * frame.request_bytes,
             device_power.write_operations(commands * (1 - fraction), sequential),
-            self._background(frame, points, iops * (1 - fraction), collecting, writes),
+            self._background(
+                frame, points, iops * (1 - fraction), collecting, writes, cleared_most
+            ),
         )
         factor, factor_sd = self.power.beside_the_law(frame, points, code, x)
         return Activity(
@@ -276,7 +279,7 @@ class Predictor:
             costs=costs,
             write_share=writes,
             collecting=collecting,
-            cleared_most=write_balance.cleared_most(self.profile, frame),
+            cleared_most=cleared_most,
             own_work=self._own_work(frame, x),
             buffer_requests=self._buffer_requests(frame),
             watts_factor=factor,
@@ -291,13 +294,15 @@ class Predictor:
         writes_per_second: Floats,
         collecting: Floats,
         writes: Floats,
+        cleared_most: Floats,
     ) -> Floats:
         """Share of the time in which the flash works on the drive's own behalf.
 
         A drive that collects does so as much as is written: a queue too short to fill it costs no
-        more for what it writes.
+        more for what it writes, and no less than where gaps just let the drive keep up.
         """
-        if self.profile.device_power is None or not writes_per_second.any():
+        power = self.profile.device_power
+        if power is None or not writes_per_second.any():
             return np.zeros(len(frame))
         least = self.performance.log_least_write_ns(frame, points)
         found = device_power.folding(load(writes_per_second, least))
@@ -305,7 +310,12 @@ class Predictor:
             rate, _ = self.performance.state.collecting_rate(frame)
             each = np.log(frame.request_bytes) - np.log(rate * 1e-9)
             collects = load(writes_per_second, np.maximum(least, each))
-            found = np.maximum(found, collecting * np.minimum(writes, collects))
+            joules, _ = self.performance.state.joules_per_byte(frame)
+            kept_up = joules * np.minimum(writes_per_second * frame.request_bytes, cleared_most)
+            one = device_power.background_watts(power, np.ones((1, 6)), frame.power_state)
+            least_share = np.divide(kept_up, one, out=np.zeros(len(frame)), where=one > 0.0)
+            own = np.maximum(np.minimum(writes, collects), least_share)
+            found = np.maximum(found, collecting * own)
         return found
 
     def _own_work(self, frame: Frame, x: Floats) -> Floats:
