@@ -284,22 +284,43 @@ class Planner:
                 f"serves {'; '.join(missing)}. Add drives or watts, or give a class an importance "
                 "and plan with --aim most_demand"
             )
-        without = Program(fleet, self.modes, self.rests, None)
-        # without a plan before there are fewer variables
-        free = np.zeros(len(without.upper))
-        least = without.solve(without.all_terms, free, gap=GAP)
-        floor = without.all_constant + (least.objective if least is not None else 0.0)
-        named = [
-            f"{domain.name} {domain.limit_watts:g} W"
-            for domain in fleet.domains
-            if domain.limit_watts is not None
-        ]
-        limits = f" or a limit ({', '.join(named)})" if named else ""
-        stated = "" if program.budget_watts is None else f" of {program.budget_watts:g} W"
         return InfeasibleError(
-            f"even serving nothing the fleet needs {floor:.4g} W in all, bases included: the "
-            f"budget{stated}{limits} is below what its drives draw; raise it"
+            f"even serving nothing, {'; '.join(self._above_rest(program.budget_watts))}; raise "
+            "the limit, or take drives out"
         )
+
+    def _above_rest(self, budget_watts: float | None) -> list[str]:
+        """Limits below what drives draw at rest, with what they draw."""
+        domains = tuple(
+            domain.model_copy(update={"limit_watts": None}) for domain in self.fleet.domains
+        )
+        free = self.fleet.model_copy(update={"domains": domains})
+        # without a plan before, which has more variables
+        program = Program(free, self.modes, self.rests, None)
+
+        def rest(terms: Mapping[int, float], constant: float) -> float:
+            least = program.solve(terms, np.zeros(len(program.upper)), gap=GAP)
+            return constant if least is None else constant + least.objective
+
+        limits = [
+            ("the fleet", budget_watts, program.all_terms, program.all_constant),
+            *(
+                (f"domain {each.name}", each.limit_watts, program.domain_terms[each.name],
+                 program.domain_constant[each.name])
+                for each in self.fleet.domains
+            ),
+        ]  # fmt: skip
+        needs = [
+            (name, limit, rest(terms, constant))
+            for name, limit, terms, constant in limits
+            if limit is not None
+        ]
+        above = [each for each in needs if each[2] > each[1]]
+        # limits that only a plan before makes too low are all told
+        return [
+            f"{name} may need {watts:.4g} W, bases included, and has {limit:g} W"
+            for name, limit, watts in above or needs
+        ]
 
     def _described(
         self,

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
+from iojoule.datasets.errors import InfeasibleError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Configuration, Measurement
 from iojoule.measure.lab.client import LabClient
@@ -166,7 +167,11 @@ def test_a_rack_of_lab_drives_exceeds_its_limit_no_longer_than_stated(
         for share in (0.8, 1.0):
             limit = share * whole.domains[0].percentile_watts
             asked = fleet_of(WORK, limit_watts=limit * (1 + 1e-6), **more)
-            plan = Planner(asked, {DEVICE: profile}).plans("most_demand")[0]
+            try:
+                plan = Planner(asked, {DEVICE: profile}).plans("most_demand")[0]
+            except InfeasibleError:  # drives at rest may draw more
+                assert share < 1.0
+                continue
             runs = [replayed(plan, "rack-1", seed, drive.traces) for seed in (1, 2, 3)]
             spread = np.concatenate([run.spread for run in runs])
             over = [float(np.mean(watts > limit)) for watts in (spread, runs[0].aligned)]

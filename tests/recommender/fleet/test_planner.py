@@ -78,8 +78,29 @@ def test_what_no_drive_serves_is_said_with_its_amount(profile: DeviceProfile) ->
 
 
 def test_a_budget_below_rest_says_what_rest_needs(profile: DeviceProfile) -> None:
-    with pytest.raises(InfeasibleError, match="even serving nothing the fleet needs"):
+    with pytest.raises(InfeasibleError, match=r"the fleet may need (\S+) W") as refused:
         plan(stated(), profile, budgets=[Budget(watts=101.0)])
+    needed = float(refused.value.args[0].split("may need ")[1].split()[0])
+    elastic = stated()
+    elastic["classes"][0]["importance"] = 1.0
+    (none,) = Planner(Fleet.model_validate(elastic), {DEVICE: profile}).plans(
+        "most_demand", budgets=[Budget(watts=needed * 1.001)]
+    )
+    assert none.percentile_watts <= needed * 1.001
+
+
+def test_a_limit_below_rest_names_its_domain_and_what_rest_needs(profile: DeviceProfile) -> None:
+    def limited(watts: float) -> dict[str, Any]:
+        data = stated(domains=[{"name": "rack", "base_watts": 100.0, "limit_watts": watts}])
+        data["classes"][0]["importance"] = 1.0
+        return data
+
+    with pytest.raises(InfeasibleError, match=r"domain rack may need (\S+) W") as refused:
+        plan(limited(101.0), profile, aim="most_demand")
+    needed = float(refused.value.args[0].split("may need ")[1].split()[0])
+    assert needed > 101.0
+    found = plan(limited(needed * 1.001), profile, aim="most_demand")
+    assert found.domains[0].percentile_watts <= needed * 1.001
 
 
 def test_a_limit_of_a_domain_is_as_good_as_a_budget(profile: DeviceProfile) -> None:
