@@ -17,7 +17,7 @@ from iojoule.datasets.profile import load_shipped_profile
 from iojoule.datasets.schema import from_row
 from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
 from iojoule.measure.campaign.record import PowerRecord, RunRecord, Status
-from iojoule.measure.recording.spool import Spool
+from iojoule.measure.recording.series import Spool
 from iojoule.measure.sensors.protocol import Chunk, Delivery, Kind, Probe, Rail, Scope
 from iojoule.model.predictor import Predictor
 

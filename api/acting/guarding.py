@@ -19,7 +19,7 @@ from iojoule.api.words.quantities import quantity
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.errors import SensorError
 from iojoule.measure.host.block_watch import BlockWindow, Direction, between, read_counters
-from iojoule.measure.recording.recent import Recent
+from iojoule.measure.recording.recorder import Recent
 from iojoule.measure.sensors import open_sensor
 from iojoule.measure.sensors.protocol import Scope, Sensor
 from iojoule.recommender.sla import LATENCY_MAXIMA, MINIMA, POWER_MAXIMA

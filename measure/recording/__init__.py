@@ -1,16 +1,13 @@
 """Records sensors side by side, keeps every sample, and says what a window of time holds."""
 
-from iojoule.measure.recording.background import Background, IdlePower
-from iojoule.measure.recording.power import PowerStatistics
-from iojoule.measure.recording.recent import RecentPower
-from iojoule.measure.recording.recorder import Recorder
+from iojoule.measure.recording.recorder import RecentPower, Recorder
 from iojoule.measure.recording.recording import (
     CounterDelta,
     GaugeStatistics,
     Recording,
     read_recording,
 )
-from iojoule.measure.recording.statistics import WindowPower
+from iojoule.measure.recording.statistics import Background, IdlePower, PowerStatistics, WindowPower
 
 __all__ = [
     "Background",

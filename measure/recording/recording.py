@@ -12,11 +12,17 @@ from pathlib import Path
 import numpy as np
 
 from iojoule.measure.errors import SensorError
-from iojoule.measure.recording.background import Background, IdlePower, background
-from iojoule.measure.recording.power import PowerStatistics, energy_statistics, power_statistics
-from iojoule.measure.recording.quality import clipped_seconds
 from iojoule.measure.recording.series import Series
-from iojoule.measure.recording.statistics import Sampled
+from iojoule.measure.recording.statistics import (
+    Background,
+    IdlePower,
+    PowerStatistics,
+    Sampled,
+    background,
+    clipped_seconds,
+    energy_statistics,
+    power_statistics,
+)
 from iojoule.measure.sensors.protocol import Delivery, Flag, Kind, Rail, Scope
 
 

@@ -10,10 +10,9 @@ import os
 import re
 
 from iojoule.measure.errors import SensorError
-from iojoule.measure.sensors.commands import ask
-from iojoule.measure.sensors.options import Options
-from iojoule.measure.sensors.polled import PolledSensor
+from iojoule.measure.sensors.polled import PolledSensor, ask
 from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
+from iojoule.measure.sensors.registry import Options
 
 INTERVAL_SECONDS = 1.0
 TIMEOUT_SECONDS = 10.0

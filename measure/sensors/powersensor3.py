@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.measure.errors import SensorError
-from iojoule.measure.sensors.options import Options
 from iojoule.measure.sensors.powersensor3_protocol import (
     FRAME_BYTES,
     MAXIMUM_LEVEL,
@@ -39,6 +38,7 @@ from iojoule.measure.sensors.protocol import (
     Scope,
     empty_chunk,
 )
+from iojoule.measure.sensors.registry import Options
 from iojoule.measure.sensors.serial_port import SerialPort
 
 REPLY_SECONDS = 1.0

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from iojoule.measure.recording.background import IdlePower, background
+from iojoule.measure.recording.statistics import IdlePower, background
 
 SECOND = 10**9
 TIMES = np.arange(0, 60 * SECOND, 10_000_000, dtype=np.int64)

@@ -1,8 +1,12 @@
 import numpy as np
 import pytest
 
-from iojoule.measure.recording.quality import clipped_seconds, round_means, sample_quality
-from iojoule.measure.recording.statistics import Sampled
+from iojoule.measure.recording.statistics import (
+    Sampled,
+    clipped_seconds,
+    round_means,
+    sample_quality,
+)
 
 STEP_NS = 50_000
 

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iojoule.measure.recording.power import energy_statistics, power_statistics
 from iojoule.measure.recording.series import Window
 from iojoule.measure.recording.statistics import (
     Sampled,
     batch_standard_error,
+    energy_statistics,
     integrate,
     over_windows,
+    power_statistics,
 )
 from iojoule.measure.sensors.protocol import Flag, Kind, Rail, Scope
 

@@ -2,7 +2,7 @@ import pytest
 
 from iojoule.measure.errors import SensorError
 from iojoule.measure.sensors import KNOWN, open_sensor
-from iojoule.measure.sensors.options import parse
+from iojoule.measure.sensors.registry import parse
 
 
 def test_name_address_and_options_are_told_apart() -> None:

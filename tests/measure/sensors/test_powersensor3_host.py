@@ -32,7 +32,7 @@ def psrun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.chmod(0o755)
     monkeypatch.setenv("IOJOULE_PSRUN", str(path))
     # the stand-in has no helper that lives on
-    monkeypatch.setattr("iojoule.measure.sensors.psrun.RELEASE_SECONDS", 0.0)
+    monkeypatch.setattr("iojoule.measure.sensors.powersensor3_host.RELEASE_SECONDS", 0.0)
     return path
 
 
@@ -65,8 +65,8 @@ def test_its_exits_and_hangs_stay_in_the_child(
     device: EmulatedPowerSensor3, monkeypatch: pytest.MonkeyPatch, mode: str, words: str
 ) -> None:
     monkeypatch.setenv("STAND_IN", mode)
-    monkeypatch.setattr("iojoule.measure.sensors.psrun.STALL_SECONDS", 0.4)
-    monkeypatch.setattr("iojoule.measure.sensors.psrun.END_SECONDS", 0.2)
+    monkeypatch.setattr("iojoule.measure.sensors.powersensor3_host.STALL_SECONDS", 0.4)
+    monkeypatch.setattr("iojoule.measure.sensors.powersensor3_host.END_SECONDS", 0.2)
     sensor, readings = started(device)
     device.disconnect()
     with pytest.raises(SensorError, match=words):
