@@ -17,8 +17,8 @@ from iojoule.api.acting.answer_file import Answer
 from iojoule.api.acting.errors import SlaBreachedError
 from iojoule.api.words.quantities import quantity
 from iojoule.measure.drive.block_device import BlockDevice
+from iojoule.measure.drive.block_io import BlockWindow, Direction, between, read_counters
 from iojoule.measure.errors import SensorError
-from iojoule.measure.host.block_watch import BlockWindow, Direction, between, read_counters
 from iojoule.measure.recording.recorder import Recent
 from iojoule.measure.sensors import open_sensor
 from iojoule.measure.sensors.protocol import Scope, Sensor

@@ -12,9 +12,8 @@ from pathlib import Path
 from iojoule import __version__
 from iojoule.api.acting.proposal import Left, Proposal, Step
 from iojoule.datasets.programs import optional_program
-from iojoule.measure.host.changes import NvmeFeature, SysfsValue
+from iojoule.measure.host.changes import NvmeFeature, SysfsValue, TextFile
 from iojoule.measure.host.host_files import TMPFILE, UDEV_RULE
-from iojoule.measure.host.text_file import TextFile
 
 ETC = Path("/etc")
 

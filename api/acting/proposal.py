@@ -15,10 +15,16 @@ from iojoule.datasets.vocabulary import BYPASSING_ENGINES, Completion, Scheduler
 from iojoule.measure.campaign.conditions import DriveFacts
 from iojoule.measure.campaign.settings import power_state, transitions, wake
 from iojoule.measure.drive.block_device import BlockDevice
-from iojoule.measure.drive.nvme_cli import NvmeController
+from iojoule.measure.drive.nvme import NvmeController
 from iojoule.measure.errors import UnsafeDriveError
-from iojoule.measure.host.changes import Change, StandbyTimer, SysfsValue
-from iojoule.measure.host.mounts import CHOICES, MountOption, mounts
+from iojoule.measure.host.changes import (
+    CHOICES,
+    Change,
+    MountOption,
+    StandbyTimer,
+    SysfsValue,
+    mounts,
+)
 from iojoule.measure.host_calibration.settings import HostControls
 from iojoule.recommender.power_cut import DurabilityAnswer
 

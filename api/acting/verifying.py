@@ -29,7 +29,7 @@ from iojoule.measure.campaign.plan import Plan
 from iojoule.measure.campaign.points import Run
 from iojoule.measure.campaign.record import RunRecord
 from iojoule.measure.campaign.settings import power_state, wake
-from iojoule.measure.drive.nvme_cli import NvmeController
+from iojoule.measure.drive.nvme import NvmeController
 from iojoule.measure.errors import SensorError
 from iojoule.measure.sensors import open_sensor
 from iojoule.measure.sensors.protocol import POWER_FIELDS, Kind

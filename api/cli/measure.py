@@ -89,7 +89,7 @@ def run(
     from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
     from iojoule.measure.campaign.plan import load_plan
     from iojoule.measure.campaign.session import commands, look
-    from iojoule.measure.fio.program import find_fio
+    from iojoule.measure.fio import find_fio
 
     loaded, text = load_plan(plan)
     asked = adaptive_options_of(adaptive, workload, regret)

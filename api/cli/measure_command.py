@@ -69,8 +69,7 @@ def command(
     """Run a program and say what its work costs in joules: drive, CPU, and both."""
     from iojoule.api.cli.command_table import show
     from iojoule.datasets.errors import InputError
-    from iojoule.measure.command.metrics import parse_metric
-    from iojoule.measure.command.request import Request
+    from iojoule.measure.command.request import Request, parse_metric
     from iojoule.measure.command.session import measure_command
 
     if work is not None and rate is not None:

@@ -10,7 +10,7 @@ import typer
 from iojoule.api.cli import console
 
 if TYPE_CHECKING:
-    from iojoule.measure.report.emerald import Metric
+    from iojoule.measure.emerald import Metric
 
 app = typer.Typer(help="What a finished campaign means in others' terms.", no_args_is_help=True)
 
@@ -35,7 +35,7 @@ def emerald(
     from dataclasses import asdict
 
     from iojoule.measure.campaign.folder import CampaignFolder
-    from iojoule.measure.report.emerald import emerald as make
+    from iojoule.measure.emerald import emerald as make
 
     found = make(CampaignFolder(out), response_time / 1e3)
     if output is console.Format.JSON:

@@ -83,7 +83,7 @@ def verify(
     from iojoule.measure.campaign.plan import parse_plan
     from iojoule.measure.campaign.session import commands, look, look_at, run_campaign
     from iojoule.measure.errors import CampaignError
-    from iojoule.measure.fio.program import find_fio
+    from iojoule.measure.fio import find_fio
     from iojoule.recommender.workload import Scope, load_workload
 
     answer, question = read_answer(recommendation), load_workload(workload, job=job)

@@ -153,7 +153,7 @@ def observe(
     Ctrl-C ends it early; what was seen until then is kept.
     """
     from iojoule.api.workloads import Kept, observe_traced
-    from iojoule.measure.observe.session import Request, observe
+    from iojoule.measure.observe import Request, observe
 
     if blktrace and repeat > 1:
         raise typer.BadParameter("--blktrace traces once: leave --repeat out")

@@ -8,7 +8,7 @@ from typing import Any
 
 from iojoule.datasets.measured_drive import DeclaredState, MeasuredDrive
 from iojoule.measure.drive.block_device import BlockDevice
-from iojoule.measure.drive.identify import Controller, Namespace, Smart
+from iojoule.measure.drive.nvme import Controller, Namespace, Smart
 from iojoule.measure.host.facts import HostFacts
 
 

@@ -21,8 +21,7 @@ from iojoule.measure.campaign.run_record import failed_record, finished_record
 from iojoule.measure.campaign.watched_run import Watched
 from iojoule.measure.drive.hdparm import SataDrive, SpinState
 from iojoule.measure.errors import CampaignError, DriveError, SensorError
-from iojoule.measure.fio.job_file import JobHost, JobTarget, JobTiming, job_file
-from iojoule.measure.fio.program import JOB_FILE, run_fio
+from iojoule.measure.fio import JOB_FILE, JobHost, JobTarget, JobTiming, fio_job, run_fio
 from iojoule.measure.point import Point
 from iojoule.measure.recording import Recorder
 
@@ -231,7 +230,7 @@ def job_of(run: Run, plan: Plan, drive: DriveFacts) -> str:
     """The job file of a run."""
     configuration = run.point.configuration
     host = plan.host
-    return job_file(
+    return fio_job(
         run.point.workload,
         configuration,
         target_of(plan, drive, configuration.engine or Engine.IO_URING),

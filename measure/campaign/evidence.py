@@ -8,7 +8,7 @@ from dataclasses import replace
 from iojoule.datasets.verdict import DeviceEvidence, PowerEvidence, RunEvidence
 from iojoule.datasets.vocabulary import BYPASSING_ENGINES
 from iojoule.measure.campaign.watched_run import Watched
-from iojoule.measure.fio.outcome import Outcome
+from iojoule.measure.fio import Outcome
 from iojoule.measure.recording import PowerStatistics, Recording
 from iojoule.measure.sensors.diskstats import INTERVAL_SECONDS
 from iojoule.measure.sensors.protocol import Scope

@@ -20,11 +20,18 @@ from iojoule.measure.campaign.folder import CampaignState
 from iojoule.measure.campaign.idle import RecorderOf
 from iojoule.measure.campaign.plan import Plan, Purge
 from iojoule.measure.drive.block_device import BlockDevice
-from iojoule.measure.drive.nvme_cli import NvmeController
+from iojoule.measure.drive.nvme import NvmeController
 from iojoule.measure.errors import DriveError, HostStateError, SensorError
-from iojoule.measure.fio.job_file import JobHost, JobTarget, JobTiming, job_file
-from iojoule.measure.fio.outcome import read_outcome
-from iojoule.measure.fio.program import JOB_FILE, Fio, run_fio
+from iojoule.measure.fio import (
+    JOB_FILE,
+    Fio,
+    JobHost,
+    JobTarget,
+    JobTiming,
+    fio_job,
+    read_outcome,
+    run_fio,
+)
 from iojoule.measure.point import Point
 from iojoule.measure.sensors.protocol import Scope
 
@@ -184,7 +191,7 @@ def round_job(plan: Plan, target: JobTarget, pattern: Pattern) -> str:
 
 def _job(plan: Plan, target: JobTarget, point: Point, timing: JobTiming) -> str:
     host = JobHost(cpus=plan.host.cpus, data=plan.run.data)
-    return job_file(point.workload, point.configuration, target, timing, host)
+    return fio_job(point.workload, point.configuration, target, timing, host)
 
 
 def _round_bytes(plan: Plan, pattern: Pattern) -> int:

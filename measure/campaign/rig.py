@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from iojoule.measure.campaign.bench import Say
 from iojoule.measure.campaign.conditions import DriveFacts
-from iojoule.measure.drive.nvme_cli import NvmeController
-from iojoule.measure.fio.program import Fio
+from iojoule.measure.drive.nvme import NvmeController
+from iojoule.measure.fio import Fio
 from iojoule.measure.host.facts import HostFacts
 from iojoule.measure.host.journal import HostState
 from iojoule.measure.sensors.protocol import Sensor

@@ -34,7 +34,7 @@ from iojoule.measure.campaign.record import (
 )
 from iojoule.measure.campaign.watched_run import Watched
 from iojoule.measure.errors import SensorError
-from iojoule.measure.fio.outcome import read_outcome
+from iojoule.measure.fio import read_outcome
 from iojoule.measure.recording import IdlePower, PowerStatistics, WindowPower
 from iojoule.measure.sensors.protocol import POWER_FIELDS, Kind, Scope
 

@@ -26,11 +26,10 @@ from iojoule.measure.campaign.precondition import fill_job, round_job
 from iojoule.measure.campaign.rig import Rig
 from iojoule.measure.campaign.settings import of_campaign, of_run
 from iojoule.measure.drive.block_device import BlockDevice, open_block_device
-from iojoule.measure.drive.identify import Namespace
-from iojoule.measure.drive.nvme_cli import NvmeController
+from iojoule.measure.drive.nvme import Namespace, NvmeController
 from iojoule.measure.drive.safety import held, require_consent, require_unused
 from iojoule.measure.errors import CampaignError, DriveError, UnsafeDriveError
-from iojoule.measure.fio.program import JOB_FILE, OLDEST_FOR_URING_CMD, Fio, find_fio
+from iojoule.measure.fio import JOB_FILE, OLDEST_FOR_URING_CMD, Fio, find_fio
 from iojoule.measure.host.changes import NvmeFeature, NvmeTransitions
 from iojoule.measure.host.facts import host_facts
 from iojoule.measure.host.guard import guarded

@@ -11,7 +11,7 @@ from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import BYPASSING_ENGINES
 from iojoule.measure.campaign.plan import Plan
 from iojoule.measure.drive.block_device import BlockDevice
-from iojoule.measure.drive.nvme_cli import (
+from iojoule.measure.drive.nvme import (
     POWER_MANAGEMENT,
     VOLATILE_WRITE_CACHE,
     NvmeController,

@@ -17,8 +17,7 @@ from iojoule.measure.campaign.points import Run
 from iojoule.measure.campaign.rig import Rig
 from iojoule.measure.campaign.settings import power_state
 from iojoule.measure.drive.block_device import SECTOR_BYTES
-from iojoule.measure.drive.identify import Smart
-from iojoule.measure.drive.nvme_cli import POWER_STATE_MASK, VOLATILE_WRITE_CACHE
+from iojoule.measure.drive.nvme import POWER_STATE_MASK, VOLATILE_WRITE_CACHE, Smart
 from iojoule.measure.errors import DriveError
 from iojoule.measure.recording import Recorder, Recording
 

@@ -8,8 +8,7 @@ from iojoule.datasets.schema import Configuration, Workload
 from iojoule.datasets.vocabulary import Completion, Engine, Operation
 from iojoule.measure.characterise.question import Job
 from iojoule.measure.characterise.scope import Scope
-from iojoule.measure.fio.job_file import JobHost, JobTarget, JobTiming, job_file
-from iojoule.measure.fio.program import JOB_FILE
+from iojoule.measure.fio import JOB_FILE, JobHost, JobTarget, JobTiming, fio_job
 from iojoule.measure.point import Point
 
 ORDER_FILE = "order.log"
@@ -55,7 +54,7 @@ def job_text(job: Job, device: Path, scope: Scope, seed: int) -> str:
         if timed
         else JobTiming(0, 0, job.bytes_total, time_based=False)
     )
-    text = job_file(
+    text = fio_job(
         point_of(job, scope.area_bytes).workload,
         point_of(job, scope.area_bytes).configuration,
         JobTarget(str(device), job.offset_bytes, size),

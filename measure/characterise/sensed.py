@@ -14,7 +14,7 @@ from iojoule.measure.campaign.conditions import conditions
 from iojoule.measure.campaign.rig import Rig
 from iojoule.measure.characterise.question import Job
 from iojoule.measure.errors import DriveError, SensorError
-from iojoule.measure.fio.outcome import Outcome
+from iojoule.measure.fio import Outcome
 from iojoule.measure.point import Point
 from iojoule.measure.recording import Recording
 from iojoule.measure.sensors.protocol import POWER_FIELDS

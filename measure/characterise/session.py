@@ -44,10 +44,10 @@ from iojoule.measure.characterise.rehearsal import Step, fills_first, rehearse
 from iojoule.measure.characterise.report import report
 from iojoule.measure.characterise.scope import ScaleName, Scope, scope_of
 from iojoule.measure.characterise.workbench import Workbench
-from iojoule.measure.drive.nvme_cli import NvmeController
+from iojoule.measure.drive.nvme import NvmeController
 from iojoule.measure.drive.safety import require_consent, require_unused
 from iojoule.measure.errors import CampaignError, DriveError, RunsFailedError, SensorError
-from iojoule.measure.fio.program import find_fio
+from iojoule.measure.fio import find_fio
 from iojoule.measure.host.facts import host_facts
 from iojoule.measure.host.guard import guarded
 from iojoule.measure.host.journal import HostState, restore_abandoned

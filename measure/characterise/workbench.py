@@ -17,8 +17,7 @@ from iojoule.measure.characterise.question import Job
 from iojoule.measure.characterise.scope import Scope
 from iojoule.measure.characterise.sensed import Observed, sensed
 from iojoule.measure.errors import HostStateError, SensorError
-from iojoule.measure.fio.outcome import Outcome, read_outcome
-from iojoule.measure.fio.program import RESULT_FILE, run_fio
+from iojoule.measure.fio import RESULT_FILE, Outcome, read_outcome, run_fio
 from iojoule.measure.recording import Recorder, Recording
 from iojoule.measure.sensors.protocol import Scope as PowerScope
 

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
 
 from iojoule import __version__
 from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import InputError, IojouleError
-from iojoule.measure.command import energy, program
-from iojoule.measure.command.block_io import (
+from iojoule.measure.command.record import (
+    COVERAGE_MIN,
+    RESULT,
+    CommandResult,
+    CommandRun,
+    IdleRecord,
+    energies,
+    joules_per_unit,
+    shares,
+    summary,
+)
+from iojoule.measure.command.request import Metric, Request, read_output, sensors_for
+from iojoule.measure.drive.block_io import (
     Counters,
     Disk,
     DriveIo,
@@ -23,12 +39,140 @@ from iojoule.measure.command.block_io import (
     lies_on,
     unwritten_bytes,
 )
-from iojoule.measure.command.metrics import Metric, read_output
-from iojoule.measure.command.record import RESULT, CommandResult, CommandRun, IdleRecord
-from iojoule.measure.command.request import Request, sensors_for
 from iojoule.measure.errors import DriveError, SensorError
 from iojoule.measure.recording import Recorder, Recording
 from iojoule.measure.sensors import open_sensor
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STDOUT, STDERR = "stdout.txt", "stderr.txt"
+_LOOK_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a program ended.
+
+    Attributes:
+        begin_ns: CLOCK_MONOTONIC before it was started.
+        end_ns: After it was gone.
+        exit_status: What it returned; None where a signal ended it.
+        killed_by: Name of the signal that ended it.
+        cpu_seconds: User and system time of it and of the children it waited for.
+    """
+
+    begin_ns: int
+    end_ns: int
+    exit_status: int | None
+    killed_by: str | None
+    cpu_seconds: float
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it returned 0."""
+        return self.exit_status == 0
+
+    @property
+    def seconds(self) -> float:
+        """Its run time."""
+        return (self.end_ns - self.begin_ns) * 1e-9
+
+
+class Signals:
+    """The signals that arrived, and the program they are passed on to."""
+
+    def __init__(self) -> None:
+        self.received: list[int] = []
+        self._group: int | None = None
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """The handler of the signals."""
+        self.received.append(number)
+        self._pass_on()
+
+    def attach(self, group: int | None) -> None:
+        """Pass signals to this process group from now on; one that came before, too."""
+        self._group = group
+        if group is not None and self.received:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        if self._group is None:
+            return
+        first, *more = self.received
+        number = first if not more else signal.SIGTERM if len(more) == 1 else signal.SIGKILL
+        try:
+            os.killpg(self._group, number)
+        except ProcessLookupError:
+            return
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep; whether no signal came."""
+        until = time.monotonic() + seconds
+        while not self.received and (left := until - time.monotonic()) > 0:
+            time.sleep(min(_LOOK_SECONDS, left))
+        return not self.received
+
+
+@contextmanager
+def signals() -> Iterator[Signals]:
+    """Handle the signals inside; must be entered in the main thread."""
+    one = Signals()
+    before = {number: signal.signal(number, one.handle) for number in SIGNALS}
+    try:
+        yield one
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def find_command(command: Sequence[str]) -> str:
+    """Where the program is: the user's own, so it is looked for as a shell would, also for root.
+
+    Raises:
+        InputError: There is none of that name that may be run.
+    """
+    found = shutil.which(command[0])
+    if found is None:
+        raise InputError(
+            f"{command[0]}: no such program; name one on the PATH or with its folder, and put what "
+            "a shell must understand into sh -c '...'"
+        )
+    return found
+
+
+def run(command: Sequence[str], folder: Path, arrived: Signals) -> Ended:
+    """Run a program to its end; stdout.txt and stderr.txt in the folder hold what it prints.
+
+    Raises:
+        InputError: The system does not run it.
+    """
+    terminal = sys.stdin is not None and sys.stdin.isatty()
+    with (folder / STDOUT).open("wb") as out, (folder / STDERR).open("wb") as err:
+        begin = time.monotonic_ns()
+        try:
+            # a program in the background may not read from the terminal: it would be stopped
+            process = subprocess.Popen(
+                command, stdout=out, stderr=err, process_group=0,
+                stdin=subprocess.DEVNULL if terminal else None,
+            )  # fmt: skip
+        except OSError as error:
+            raise InputError(f"{command[0]}: cannot be run ({error.strerror})") from None
+        arrived.attach(process.pid)
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        finally:
+            arrived.attach(None)
+        end = time.monotonic_ns()
+    code = os.waitstatus_to_exitcode(status)
+    process.returncode = code  # so that nothing waits for it again
+    return Ended(
+        begin_ns=begin,
+        end_ns=end,
+        exit_status=code if code >= 0 else None,
+        killed_by=signal.Signals(-code).name if code < 0 else None,
+        cpu_seconds=usage.ru_utime + usage.ru_stime,
+    )
+
 
 LEAD_SECONDS = 0.3
 """Sensors run so long before the program."""
@@ -51,7 +195,7 @@ class _Session:
     sensors: list[str]
     result: CommandResult
     say: Callable[[str], None]
-    arrived: program.Signals
+    arrived: Signals
     tail_seconds: float = field(default=LEAD_SECONDS)
 
     def keep(self, **changed: object) -> None:
@@ -116,7 +260,7 @@ def measure_command(
         UnsafeDriveError: What is named is no whole drive.
     """
     request.checked()
-    program.find_program(request.command)
+    find_command(request.command)
     disk = find_disk(request.drive) if request.drive else None
     sensors, notes = sensors_for(request, disk)
     request.folder.mkdir(parents=True, exist_ok=True)
@@ -135,7 +279,7 @@ def measure_command(
         sensors=sensors,
         notes=notes,
     )
-    with program.signals() as arrived:
+    with signals() as arrived:
         session = _Session(request, disk, sensors, result, say, arrived)
         _conduct(session)
     return session.result
@@ -157,7 +301,7 @@ def _conduct(session: _Session) -> None:
             session.say(f"run {number} of {request.repeats}: {' '.join(request.command)[:60]}")
             run = _run(session, number)
             runs = [*session.result.runs, run]
-            session.keep(runs=runs, summary=energy.summary(runs))
+            session.keep(runs=runs, summary=summary(runs))
             if not run.whole:
                 break
     except IojouleError as error:
@@ -178,7 +322,7 @@ def _idle(session: _Session) -> IdleRecord:
         recording, failures = session.stop(recorder)
     return IdleRecord(
         seconds=(end - begin) * 1e-9,
-        power=energy.energies(recording, begin, end) if recording else {},
+        power=energies(recording, begin, end) if recording else {},
         drive_io=after.since(before) if after and before else None,
         failures=failures,
     )
@@ -206,7 +350,7 @@ def _run(session: _Session, number: int) -> CommandRun:
     with session.recording(folder) as recorder:
         cached, before = unwritten_bytes(), session.counters()
         recorder.mark()
-        ended = program.run(request.command, folder, session.arrived)
+        ended = run(request.command, folder, session.arrived)
         if request.sync:
             os.sync()
         end_ns = time.monotonic_ns() if request.sync else ended.end_ns
@@ -218,7 +362,7 @@ def _run(session: _Session, number: int) -> CommandRun:
     work = _work(request, metrics, ended.seconds)
     seconds = (end_ns - ended.begin_ns) * 1e-9
     resting = session.result.idle.power if session.result.idle else None
-    power = energy.energies(recording, ended.begin_ns, end_ns, resting) if recording else {}
+    power = energies(recording, ended.begin_ns, end_ns, resting) if recording else {}
     notes += [f"no figure of {scope}: {one.reason}" for scope, one in power.items() if one.reason]
     drive_io = after.since(before) if after and before else None
     if session.disk is not None and drive_io is None:
@@ -237,8 +381,8 @@ def _run(session: _Session, number: int) -> CommandRun:
         metrics=metrics,
         work=work,
         power=power,
-        joules_per_unit=energy.joules_per_unit(power, seconds, work),
-        shares=energy.shares(power),
+        joules_per_unit=joules_per_unit(power, seconds, work),
+        shares=shares(power),
         drive_io=drive_io,
         unwritten_bytes=left,
         program_cpu_seconds=ended.cpu_seconds,
@@ -250,7 +394,7 @@ def _run(session: _Session, number: int) -> CommandRun:
 
 def _find(metrics: Sequence[Metric], folder: Path, notes: list[str]) -> dict[str, float | None]:
     """The metrics in what the program printed."""
-    outputs = [read_output(folder / name) for name in (program.STDOUT, program.STDERR)]
+    outputs = [read_output(folder / name) for name in (STDOUT, STDERR)]
     found: dict[str, float | None] = {}
     for metric in metrics:
         try:
@@ -282,7 +426,7 @@ def _host_cpu_seconds(recording: Recording | None, begin_ns: int, end_ns: int) -
         busy = recording.counter("cpu-busy-seconds", begin_ns, end_ns, sensor="cpu")
     except SensorError:
         return None
-    return busy.delta if busy is not None and busy.coverage >= energy.COVERAGE_MIN else None
+    return busy.delta if busy is not None and busy.coverage >= COVERAGE_MIN else None
 
 
 def _cache_notes(left: int | None, drive_io: DriveIo | None) -> list[str]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from iojoule.datasets.programs import find_program, program_environment
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.errors import HostStateError, UnsafeDriveError
-from iojoule.measure.host.mounts import mounts
+from iojoule.measure.host.changes import mounts
 
 PROC = Path("/proc")
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -14,8 +16,10 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from iojoule.datasets.atomic import write_text_atomically
+from iojoule.datasets.programs import find_program, program_environment
 from iojoule.measure.drive.hdparm import SataDrive, timer_code
-from iojoule.measure.drive.nvme_cli import (
+from iojoule.measure.drive.nvme import (
     AUTONOMOUS_TRANSITIONS,
     POWER_MANAGEMENT,
     POWER_STATE_MASK,
@@ -23,8 +27,186 @@ from iojoule.measure.drive.nvme_cli import (
 )
 from iojoule.measure.errors import CampaignError, DriveError, HostStateError
 from iojoule.measure.host import host_files
-from iojoule.measure.host.mounts import MountOption
-from iojoule.measure.host.text_file import TextFile
+
+PROC = Path("/proc")
+
+CHOICES = {
+    "access times": ("noatime", "relatime", "strictatime"),
+    "discard": ("nodiscard", "discard"),
+}
+"""The choices among options that say nothing about what a power cut may take (mount(8), ext4(5),
+xfs(5)): what is written about reads, and whether freed blocks are told to the drive."""
+
+_UNNAMED = {"access times": "strictatime", "discard": "nodiscard"}
+"""What is in force where the kernel names none of a choice."""
+
+_TIMEOUT_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A line of /proc/self/mountinfo (proc(5)).
+
+    Attributes:
+        number: Major and minor number of the device.
+        point: Where it is mounted.
+        options: Of this mount.
+        kind: File system.
+        source: Device node.
+        file_system_options: Of the file system, whoever mounted it.
+    """
+
+    number: str
+    point: str
+    options: tuple[str, ...]
+    kind: str
+    source: str
+    file_system_options: tuple[str, ...]
+
+
+def mounts(numbers: Collection[str], *, proc: Path = PROC) -> list[Mount]:
+    """Everything that is mounted from devices of these numbers (`259:0`)."""
+    try:
+        lines = (proc / "self" / "mountinfo").read_text().splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        words, rest = before.split(), after.split()
+        if len(words) > 5 and words[2] in numbers:
+            point = words[4].encode().decode("unicode_escape")
+            kind = rest[0] if rest else ""
+            source = rest[1] if len(rest) > 1 else words[2]
+            options = tuple(words[5].split(","))
+            own = tuple(rest[2].split(",")) if len(rest) > 2 else ()
+            found.append(Mount(words[2], point, options, kind, source, own))
+    return found
+
+
+@dataclass(frozen=True)
+class MountOption:
+    """One of `CHOICES` of a mounted file system.
+
+    Attributes:
+        point: Where it is mounted.
+        number: Number of its device.
+        choice: Name of the choice.
+    """
+
+    point: str
+    number: str
+    choice: str
+    kind: ClassVar[str] = "mount-option"
+
+    def is_there(self) -> bool:
+        """Whether it is still mounted there."""
+        return self._found() is not None
+
+    def get(self) -> str:
+        """The option that is in force."""
+        mount = self._mount()
+        named = {*mount.options, *mount.file_system_options}
+        return next((one for one in CHOICES[self.choice] if one in named), _UNNAMED[self.choice])
+
+    def set(self, value: str) -> None:
+        """Remount with it; reads it back."""
+        name, *words = self._words(value)
+        done = subprocess.run(
+            [find_program(name, "apt-get install mount", HostStateError), *words],
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_SECONDS,
+            check=False,
+            start_new_session=True,
+            env=program_environment(),
+        )
+        if done.returncode != 0:
+            raise HostStateError(
+                f"{self.point}: cannot be remounted with {value} ({done.stderr.strip()}); it needs "
+                "root, and a file system that knows the option"
+            )
+        now = self.get()
+        if now != value:
+            raise HostStateError(f"{self.point}: was remounted with {value} but has {now}")
+
+    def command(self, value: str) -> str:
+        """The command of mount."""
+        return " ".join(self._words(value))
+
+    def disturbs(self) -> tuple[Change, ...]:
+        """Nothing."""
+        return ()
+
+    def _words(self, value: str) -> list[str]:
+        """With device and place, so that fstab is not read, and with all options of the mount.
+
+        mount(8), remount: where both are named, the options of the mount are replaced.
+        """
+        mount = self._mount()
+        kept = [one for one in mount.options if one not in CHOICES[self.choice]]
+        return ["mount", "-o", ",".join(["remount", *kept, value]), mount.source, self.point]
+
+    def _mount(self) -> Mount:
+        found = self._found()
+        if found is None:
+            raise HostStateError(f"{self.point}: is not mounted (any more)")
+        return found
+
+    def _found(self) -> Mount | None:
+        # of several on one place the last one is on top
+        here = [one for one in mounts({self.number}) if one.point == self.point]
+        return here[-1] if here else None
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A text file; its value is its content, empty where there is none."""
+
+    path: str
+    kind: ClassVar[str] = "text-file"
+
+    def is_settable(self) -> bool:
+        """Whether it is a file of iojoule's own, and neither it nor a folder above it is a link."""
+        path = Path(self.path)
+        return any(one.hold(path) for one in host_files.OWN) and path.resolve() == path
+
+    def is_there(self) -> bool:
+        """Whether the folder is there in which it is or could be."""
+        return Path(self.path).parent.is_dir()
+
+    def get(self) -> str:
+        """What is in it."""
+        try:
+            return Path(self.path).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise HostStateError(f"{self.path}: cannot be read ({error})") from None
+
+    def set(self, value: str) -> None:
+        """Write it whole, or remove it where the value is empty."""
+        path = Path(self.path)
+        try:
+            if value:
+                write_text_atomically(path, value)
+            else:
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise HostStateError(
+                f"{self.path}: cannot be written ({error.strerror}); run as root"
+            ) from None
+
+    def command(self, value: str) -> str:
+        """Shell lines."""
+        if not value:
+            return f"rm -f {self.path}"
+        return f"cat > {self.path} <<'END'\n{value}END"
+
+    def disturbs(self) -> tuple[Change, ...]:
+        """Nothing."""
+        return ()
+
 
 _CHOICE = re.compile(r"\[([^\]]+)\]")
 

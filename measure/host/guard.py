@@ -2,14 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from types import FrameType
 from typing import TypeVar
 
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.drive.safety import held
 from iojoule.measure.host.journal import HostState
-from iojoule.measure.host.signals import Interrupted, gate
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal asked the campaign to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+class Gate:
+    """Whether a signal may still interrupt."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._open = True
+        self._note = note
+
+    def close(self) -> None:
+        """From now on signals are noted and wait until everything is restored."""
+        self._open = False
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """The handler of the signals."""
+        if self._open:
+            self._open = False
+            raise Interrupted(number)
+        self._note("restoring drive and host; this takes a moment and cannot be interrupted")
+
+
+@contextmanager
+def gate(note: Callable[[str], None]) -> Iterator[Gate]:
+    """Handle the signals inside; must be entered in the main thread."""
+    one = Gate(note)
+    before = {number: signal.signal(number, one.handle) for number in SIGNALS}
+    try:
+        yield one
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from iojoule.datasets.errors import IojouleError
 from iojoule.measure.errors import CampaignError, HostStateError
 from iojoule.measure.host.changes import Change, Record, to_record
-from iojoule.measure.host.trusted_file import read_trusted, write_trusted
+from iojoule.measure.host.journal import read_trusted, write_trusted
 
 
 class _Content(BaseModel):

@@ -15,9 +15,16 @@ from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import Configuration, Workload
 from iojoule.datasets.vocabulary import Completion, Operation, Pattern
 from iojoule.measure.errors import HostStateError
-from iojoule.measure.fio.job_file import JobHost, JobTarget, JobTiming, job_file
-from iojoule.measure.fio.outcome import read_outcome
-from iojoule.measure.fio.program import JOB_FILE, Fio, run_fio
+from iojoule.measure.fio import (
+    JOB_FILE,
+    Fio,
+    JobHost,
+    JobTarget,
+    JobTiming,
+    fio_job,
+    read_outcome,
+    run_fio,
+)
 from iojoule.measure.host_calibration.plan import SETTLE_SECONDS, Step
 from iojoule.measure.point import Point
 
@@ -135,7 +142,7 @@ class Bench:
         else:
             target = JobTarget(str(self.target), 0, TARGET_BYTES)
             timing = JobTiming(whole, 0.0)
-            text = job_file(
+            text = fio_job(
                 point.workload, point.configuration, target, timing, JobHost(cpus=str(cpu))
             )
         (folder / JOB_FILE).write_text(text)

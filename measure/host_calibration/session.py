@@ -14,11 +14,11 @@ from pathlib import Path
 
 from iojoule.datasets.profile import HostProfile
 from iojoule.measure.errors import HostStateError, SensorError
-from iojoule.measure.fio.program import find_fio
+from iojoule.measure.fio import find_fio
 from iojoule.measure.host.changes import Change
 from iojoule.measure.host.facts import PROC, host_facts
+from iojoule.measure.host.guard import gate
 from iojoule.measure.host.journal import HostState, restore_abandoned
-from iojoule.measure.host.signals import gate
 from iojoule.measure.host_calibration.findings import Findings, host_profile
 from iojoule.measure.host_calibration.plan import Plan, plan
 from iojoule.measure.host_calibration.readings import Reading

@@ -10,7 +10,7 @@ from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import read_dataset
 from iojoule.datasets.vocabulary import Completion, Engine, Operation, Scheduler
 from iojoule.measure.campaign.record import RunRecord, Status
-from iojoule.measure.fio.program import JOB_FILE, RESULT_FILE
+from iojoule.measure.fio import JOB_FILE, RESULT_FILE
 from tests.qemu.guest.admin import WATTS
 from tests.qemu.guest.fio import COUNT_FILE
 from tests.qemu.machine import TARGET_MDTS, Exit

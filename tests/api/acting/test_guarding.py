@@ -9,7 +9,7 @@ from iojoule.api.acting import guarding
 from iojoule.api.acting.errors import SlaBreachedError
 from iojoule.api.acting.guarding import Guard, Seen, watch
 from iojoule.measure.drive.block_device import BlockDevice
-from iojoule.measure.host.block_watch import BlockWindow, Reading, Served
+from iojoule.measure.drive.block_io import BlockWindow, Reading, Served
 from iojoule.measure.sensors.protocol import Scope
 from tests.api.acting.answers import answer
 

@@ -14,7 +14,7 @@ from iojoule.datasets.schema import Configuration
 from iojoule.measure.campaign.plan import HostPlan, Plan
 from iojoule.measure.campaign.settings import of_campaign, of_run
 from iojoule.measure.host import host_files
-from iojoule.measure.host.changes import Change, SysfsValue, to_record
+from iojoule.measure.host.changes import Change, SysfsValue, TextFile, to_record
 from iojoule.measure.host.host_files import (
     FREQUENCY_MAX,
     OF_KNOBS,
@@ -24,7 +24,6 @@ from iojoule.measure.host.host_files import (
     SETTABLE,
     HostFiles,
 )
-from iojoule.measure.host.text_file import TextFile
 from iojoule.measure.host_calibration.settings import HostControls
 from tests.api.acting.answers import answer
 from tests.api.acting.hosts import host

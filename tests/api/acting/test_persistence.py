@@ -4,8 +4,7 @@ from pathlib import Path
 
 from iojoule.api.acting.persistence import persistent
 from iojoule.api.acting.proposal import Proposal, Step, propose
-from iojoule.measure.host.changes import NvmeFeature
-from iojoule.measure.host.mounts import MountOption
+from iojoule.measure.host.changes import MountOption, NvmeFeature
 from tests.api.acting.answers import answer
 from tests.api.acting.hosts import SERIAL, host
 

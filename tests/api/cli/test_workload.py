@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from iojoule.datasets.io_summary import IoSource, IoSummary, IoWindow, parse_summary
-from iojoule.measure.command.block_io import Disk
-from iojoule.measure.observe import session
+from iojoule.measure import observe as session
+from iojoule.measure.drive.block_io import Disk
 from tests.measure.observe.test_window import readings
 
 IOLOG = """\

@@ -15,7 +15,7 @@ from iojoule.measure.campaign.folder import CampaignState
 from iojoule.measure.campaign.plan import RunPlan
 from iojoule.measure.campaign.watched_run import Clocks, Watched
 from iojoule.measure.drive.block_device import BlockDevice
-from iojoule.measure.fio.outcome import Outcome
+from iojoule.measure.fio import Outcome
 from iojoule.measure.point import Point
 from iojoule.measure.recording import PowerStatistics
 from iojoule.measure.sensors.protocol import Scope

@@ -27,7 +27,7 @@ from iojoule.measure.characterise.scope import ScaleName, scope_of
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.drive.safety import held
 from iojoule.measure.errors import CampaignError, UnsafeDriveError
-from iojoule.measure.fio.program import Fio
+from iojoule.measure.fio import Fio
 from iojoule.measure.host import guard
 
 PLAN = """

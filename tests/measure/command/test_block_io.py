@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from iojoule.measure.command.block_io import (
+from iojoule.measure.drive.block_io import (
     Counters,
     Disk,
     counters,

@@ -6,8 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from iojoule.measure.command.energy import joules_per_unit, shares, summary
-from iojoule.measure.command.record import CommandRun, EnergyRecord
+from iojoule.measure.command.record import (
+    CommandRun,
+    EnergyRecord,
+    joules_per_unit,
+    shares,
+    summary,
+)
 
 T19 = 1.7291328115214  # Student's t, 95 %, 19 degrees of freedom
 T2 = 2.9199855803537

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from iojoule.datasets.errors import InputError
-from iojoule.measure.command import metrics
-from iojoule.measure.command.metrics import parse_metric, read_number, read_output
+from iojoule.measure.command import request as metrics
+from iojoule.measure.command.request import parse_metric, read_number, read_output
 
 
 @pytest.mark.parametrize(

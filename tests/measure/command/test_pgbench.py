@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from iojoule.measure.command.metrics import parse_metric
-from iojoule.measure.command.request import Request
+from iojoule.measure.command.request import Request, parse_metric
 from iojoule.measure.command.session import measure_command
 
 pytestmark = pytest.mark.slow

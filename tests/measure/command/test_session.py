@@ -17,9 +17,8 @@ import pytest
 from iojoule.datasets.errors import InputError
 from iojoule.measure.command import request as request_module
 from iojoule.measure.command import session as session_module
-from iojoule.measure.command.metrics import parse_metric
 from iojoule.measure.command.record import CommandResult
-from iojoule.measure.command.request import Request
+from iojoule.measure.command.request import Request, parse_metric
 from iojoule.measure.command.session import measure_command
 from iojoule.measure.errors import SensorError
 from iojoule.measure.recording import read_recording

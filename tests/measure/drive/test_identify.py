@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from iojoule.measure.drive.identify import parse_controller, parse_namespace, parse_smart
+from iojoule.measure.drive.nvme import parse_controller, parse_namespace, parse_smart
 from iojoule.measure.errors import DriveError
 
 

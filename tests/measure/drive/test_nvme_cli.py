@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from iojoule.measure.drive.nvme_cli import POWER_MANAGEMENT, NvmeController
+from iojoule.measure.drive.nvme import POWER_MANAGEMENT, NvmeController
 from iojoule.measure.errors import DriveError, HostStateError
 from tests.stand_ins import SYSTEM, look_in
 

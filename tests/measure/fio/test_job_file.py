@@ -7,7 +7,7 @@ import pytest
 
 from iojoule.datasets.schema import Configuration, Workload
 from iojoule.measure.errors import CampaignError
-from iojoule.measure.fio.job_file import JobHost, JobTarget, JobTiming, job_file
+from iojoule.measure.fio import JobHost, JobTarget, JobTiming, fio_job
 
 TARGET = JobTarget("/dev/nvme0n1", 0, 1 << 30)
 TIMING = JobTiming(10.0, 0.5)
@@ -18,7 +18,7 @@ def options(
     configuration: dict[str, Any] | None = None,
     host: JobHost | None = None,
 ) -> dict[str, dict[str, str]]:
-    text = job_file(
+    text = fio_job(
         Workload.model_validate(workload),
         Configuration.model_validate({"request_bytes": 4096, **(configuration or {})}),
         TARGET,

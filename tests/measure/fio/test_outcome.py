@@ -7,7 +7,7 @@ import pytest
 
 from iojoule.datasets.schema import Configuration, Workload
 from iojoule.datasets.vocabulary import Operation
-from iojoule.measure.fio.outcome import Outcome, read_outcome
+from iojoule.measure.fio import Outcome, read_outcome
 from iojoule.measure.point import Point
 
 BEGIN_MS = 1_700_000_000_000

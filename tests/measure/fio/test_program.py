@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from iojoule.measure import fio as program
 from iojoule.measure.errors import FioError
-from iojoule.measure.fio import program
-from iojoule.measure.fio.program import Fio, find_fio, run_fio
+from iojoule.measure.fio import Fio, find_fio, run_fio
 from tests.stand_ins import look_in
 
 HANGS = """#!/bin/sh

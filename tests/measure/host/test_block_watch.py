@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from iojoule.measure.drive.block_device import BlockDevice
+from iojoule.measure.drive.block_io import Reading, Served, between, read_counters
 from iojoule.measure.errors import DriveError
-from iojoule.measure.host.block_watch import Reading, Served, between, read_counters
 
 SECOND = 10**9
 

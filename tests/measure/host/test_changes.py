@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iojoule.measure.drive.nvme_cli import POWER_MANAGEMENT, VOLATILE_WRITE_CACHE, NvmeController
+from iojoule.measure.drive.nvme import POWER_MANAGEMENT, VOLATILE_WRITE_CACHE, NvmeController
 from iojoule.measure.errors import DriveError
 from iojoule.measure.host.changes import NvmeFeature
 

@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from iojoule.datasets.errors import IojouleError
-from iojoule.measure.host.changes import NvmeFeature, SysfsValue
+from iojoule.measure.host.changes import MountOption, NvmeFeature, SysfsValue, TextFile
 from iojoule.measure.host.journal import HostState, restore_abandoned
-from iojoule.measure.host.mounts import MountOption
-from iojoule.measure.host.text_file import TextFile
 from iojoule.measure.host.undo_file import Entry, UndoFile, read_undo_file
 
 INPUTS = int(os.environ.get("IOJOULE_FUZZ_INPUTS", "20000"))

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from iojoule.measure.errors import HostStateError
-from iojoule.measure.host.changes import to_record
+from iojoule.measure.host.changes import Mount, MountOption, mounts, to_record
 from iojoule.measure.host.journal import HostState
-from iojoule.measure.host.mounts import Mount, MountOption, mounts
 
 LINE = "42 30 259:1 / /srv/a\\040b rw,nosuid,noatime shared:1 - ext4 /dev/nvme0n1p1 rw,discard\n"
 

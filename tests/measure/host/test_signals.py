@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from iojoule.measure.host.signals import SIGNALS, Interrupted, gate
+from iojoule.measure.host.guard import SIGNALS, Interrupted, gate
 
 
 @pytest.mark.parametrize("number", SIGNALS)

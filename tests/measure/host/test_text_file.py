@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from iojoule.measure.errors import HostStateError
+from iojoule.measure.host.changes import TextFile
 from iojoule.measure.host.journal import HostState
-from iojoule.measure.host.text_file import TextFile
 
 
 def test_it_is_written_and_taken_away_again(tmp_path: Path) -> None:

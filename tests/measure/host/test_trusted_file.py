@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from iojoule.measure.errors import CampaignError
-from iojoule.measure.host.changes import Record, SysfsValue, to_record
-from iojoule.measure.host.journal import journals_folder, restore_abandoned
-from iojoule.measure.host.text_file import TextFile
-from iojoule.measure.host.trusted_file import read_trusted, write_trusted
+from iojoule.measure.host.changes import Record, SysfsValue, TextFile, to_record
+from iojoule.measure.host.journal import (
+    journals_folder,
+    read_trusted,
+    restore_abandoned,
+    write_trusted,
+)
 from iojoule.measure.host.undo_file import read_undo_file
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")

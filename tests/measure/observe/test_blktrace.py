@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from iojoule.measure.command.block_io import Disk
+from iojoule.measure.drive.block_io import Disk
 from iojoule.measure.errors import HostStateError
-from iojoule.measure.observe.blktrace import capture
+from iojoule.measure.observe import capture
 from tests.stand_ins import SYSTEM, look_in
 
 DISK = Disk(Path("/dev/x"), Path("/sys/block/x"))

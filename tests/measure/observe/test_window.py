@@ -13,11 +13,9 @@ from hypothesis.strategies import floats, integers, lists, tuples
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.io_summary import IoWindow
-from iojoule.measure.command.block_io import Disk
+from iojoule.measure.drive.block_io import Disk
 from iojoule.measure.errors import DriveError
-from iojoule.measure.observe.samples import COUNTERS, Samples, sample
-from iojoule.measure.observe.session import Request
-from iojoule.measure.observe.window import Watch
+from iojoule.measure.observe import COUNTERS, Request, Samples, Watch, sample
 
 INTERVAL = 0.001
 WRITE = (Samples.WRITES, Samples.WRITE_SECTORS)

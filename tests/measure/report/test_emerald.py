@@ -21,9 +21,9 @@ from iojoule.measure.campaign.folder import (
 )
 from iojoule.measure.campaign.plan import load_plan
 from iojoule.measure.campaign.record import PowerRecord, RunRecord, Status
+from iojoule.measure.emerald import emerald
 from iojoule.measure.errors import CampaignError
 from iojoule.measure.recording import Recorder
-from iojoule.measure.report.emerald import emerald
 from iojoule.measure.sensors.protocol import Kind, Rail, Scope
 from tests.measure.fakes import FakeSensor
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iojoule.measure.report.stability import stability
+from iojoule.measure.emerald import stability
 
 
 @given(value=st.floats(0.01, 1e6), count=st.integers(5, 60))

@@ -127,7 +127,7 @@ def test_a_fault_is_named(
     words: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("iojoule.measure.sensors.powersensor3_stream.STALL_SECONDS", 0.3)
+    monkeypatch.setattr("iojoule.measure.sensors.powersensor3.STALL_SECONDS", 0.3)
     sensor, readings = started(device)
     fault(device)
     with pytest.raises(SensorError, match=words):

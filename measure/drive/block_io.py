@@ -10,13 +10,37 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
+import time
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import Literal
 
 from iojoule.datasets.schema import Section
-from iojoule.measure.drive.block_counters import numbers
-from iojoule.measure.drive.block_device import SECTOR_BYTES, SYSFS
+from iojoule.measure.drive.block_device import SECTOR_BYTES, SYSFS, BlockDevice
 from iojoule.measure.errors import DriveError, UnsafeDriveError
+
+LEAST = 11
+"""Numbers that every kernel shows."""
+
+
+def numbers(line: str | bytes, path: str) -> tuple[int, ...]:
+    """The numbers of a line, in the kernel's order.
+
+    Args:
+        line: What was read; empty where nothing could be.
+        path: The drive's node, for the message.
+
+    Raises:
+        DriveError: These are no counters.
+    """
+    try:
+        values = tuple(int(field) for field in line.split())
+    except ValueError:
+        values = ()
+    if len(values) < LEAST:
+        raise DriveError(f"{path}: the kernel has no statistics of it; is it still there?")
+    return values
+
 
 PROC = Path("/proc")
 
@@ -158,3 +182,104 @@ def lies_on(folder: Path, disk: Disk, *, sysfs: Path = SYSFS) -> bool:
     except OSError:
         return False
     return below.is_relative_to(disk.folder)
+
+
+@dataclass(frozen=True)
+class BlockWindow:
+    """What was served in a window.
+
+    Attributes:
+        seconds: Its length.
+        requests: Those that were completed.
+        bytes: Of them.
+        latency_mean_ns: Of them; where none was completed although some were waiting, the length
+            of the window, below which it cannot be; None where there was nothing to serve.
+        busy_share: Share of the time with at least one request in flight.
+    """
+
+    seconds: float
+    requests: int
+    bytes: int
+    latency_mean_ns: float | None
+    busy_share: float
+
+    @property
+    def throughput_bytes_per_second(self) -> float:
+        """Bytes a second."""
+        return self.bytes / self.seconds
+
+    @property
+    def iops(self) -> float:
+        """Requests a second."""
+        return self.requests / self.seconds
+
+
+@dataclass(frozen=True)
+class Served:
+    """Requests that were completed so far, their bytes, and the milliseconds that they took."""
+
+    requests: int
+    bytes: int
+    waited_ms: int
+
+
+Direction = Literal["read", "write"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The counters at a moment (CLOCK_MONOTONIC, ns)."""
+
+    at_ns: int
+    read: Served
+    write: Served
+    busy_ms: int
+    in_flight: int
+
+    def served(self, direction: Direction | None) -> Served:
+        """Of one direction, or of both together."""
+        if direction is not None:
+            return self.read if direction == "read" else self.write
+        pairs = zip(astuple(self.read), astuple(self.write), strict=True)
+        return Served(*(one + other for one, other in pairs))
+
+
+def read_counters(device: BlockDevice) -> Reading:
+    """The counters of a drive now.
+
+    Raises:
+        DriveError: It has vanished.
+    """
+    path = Path(device.sysfs) / "class" / "block" / device.carrier / "stat"
+    try:
+        line = path.read_text()
+    except OSError:
+        line = ""
+    at_ns = time.monotonic_ns()
+    fields = numbers(line, str(device.path))
+    return Reading(
+        at_ns=at_ns,
+        read=Served(fields[0], fields[2] * SECTOR_BYTES, fields[3]),
+        write=Served(fields[4], fields[6] * SECTOR_BYTES, fields[7]),
+        in_flight=fields[8],
+        busy_ms=fields[9],
+    )
+
+
+def between(first: Reading, last: Reading, direction: Direction | None = None) -> BlockWindow:
+    """What was served between two readings, in one direction or in both together."""
+    seconds = (last.at_ns - first.at_ns) * 1e-9
+    before, after = first.served(direction), last.served(direction)
+    requests = after.requests - before.requests
+    latency: float | None = None
+    if requests:
+        latency = (after.waited_ms - before.waited_ms) * 1e6 / requests
+    elif last.in_flight and first.served(None).requests == last.served(None).requests:
+        latency = seconds * 1e9
+    return BlockWindow(
+        seconds=seconds,
+        requests=requests,
+        bytes=after.bytes - before.bytes,
+        latency_mean_ns=latency,
+        busy_share=min(1.0, (last.busy_ms - first.busy_ms) * 1e-3 / seconds),
+    )

@@ -21,8 +21,43 @@ from iojoule.measure.campaign.record import RunRecord, Status
 from iojoule.measure.errors import CampaignError
 from iojoule.measure.recording import Recording, read_recording
 from iojoule.measure.recording.statistics import batch_standard_error
-from iojoule.measure.report.stability import DEVIATION_MAX, Stability, stability
 from iojoule.measure.sensors.protocol import Scope
+
+SMOOTHING = 0.25
+DEVIATION_MAX = 0.05
+FEWEST_PERIODS = 5
+
+
+@dataclass(frozen=True)
+class Stability:
+    """The verdict.
+
+    Attributes:
+        stable: Whether the smoothed metric stays within the bound; None = too few periods to say.
+        deviation: Its largest distance from the mean, as a fraction of the mean.
+        periods: How many there were.
+    """
+
+    stable: bool | None
+    deviation: float | None
+    periods: int
+
+
+def stability(values: Sequence[float]) -> Stability:
+    """Judge the metric of consecutive periods.
+
+    Smoothed is s_i = 0.25 x_i + 0.75 s_(i-1), from the mean of all on, so that the first period
+    weighs no more than any other.
+    """
+    if len(values) < FEWEST_PERIODS or np.mean(values) == 0:
+        return Stability(None, None, len(values))
+    mean = smoothed = float(np.mean(values))
+    worst = 0.0
+    for value in values:
+        smoothed = SMOOTHING * value + (1 - SMOOTHING) * smoothed
+        worst = max(worst, abs(smoothed / mean - 1))
+    return Stability(worst <= DEVIATION_MAX, worst, len(values))
+
 
 SCHEMA_VERSION = 1
 RESPONSE_TIME_SECONDS_MAX = 0.020

@@ -1,1 +1,0 @@
-"""A live drive, watched without touching it."""

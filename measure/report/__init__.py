@@ -1,1 +1,0 @@
-"""Reports on finished campaigns: one module per report."""
