@@ -12,12 +12,10 @@ from iojoule.datasets.schema import Configuration, Workload
 from iojoule.datasets.store import Dataset
 from iojoule.datasets.vocabulary import Operation
 from iojoule.measure.campaign.adaptive import Advice, Budget, conduct_adaptively
-from iojoule.measure.campaign.bench import Bench
-from iojoule.measure.campaign.conduct import Conduct, Observer, Summary
-from iojoule.measure.campaign.estimate import run_seconds
+from iojoule.measure.campaign.conduct import Bench, Conduct, Observer, Summary
 from iojoule.measure.campaign.folder import AdaptiveOptions, CampaignFolder
 from iojoule.measure.campaign.plan import Plan
-from iojoule.measure.campaign.points import Run
+from iojoule.measure.campaign.runs import Run, run_seconds
 from iojoule.measure.point import Point
 from iojoule.recommender.adaptive.advisor import CandidateAdvisor
 from iojoule.recommender.adaptive.aims import Candidate

@@ -63,8 +63,7 @@ from iojoule.datasets.profile import (
 from iojoule.datasets.schema import Measurement, Section, to_row, validation_error
 from iojoule.datasets.store import read_dataset
 from iojoule.datasets.verdict import Usable, usable
-from iojoule.measure.campaign.folder import CampaignFolder
-from iojoule.measure.campaign.record import Status
+from iojoule.measure.campaign.folder import CampaignFolder, Status
 from iojoule.measure.campaign.run_samples import instruments, measured_records, run_samples
 from iojoule.model.fitting.agreement import Agreement, agreement
 from iojoule.model.fitting.build import Contributed, contributed_rows

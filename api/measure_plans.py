@@ -8,7 +8,7 @@ import tomlkit
 
 from iojoule.api.adaptive_campaign import at_demand
 from iojoule.datasets.schema import Configuration
-from iojoule.measure.campaign.knobs import KNOBS
+from iojoule.measure.campaign.plan import KNOBS
 from iojoule.measure.point import Point
 from iojoule.recommender.reasons import MeasureNext
 from iojoule.recommender.workload import WorkloadProfile

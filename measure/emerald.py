@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from iojoule.datasets import measured_drive
-from iojoule.measure.campaign.folder import CampaignFolder
+from iojoule.measure.campaign.folder import CampaignFolder, RunRecord, Status
 from iojoule.measure.campaign.plan import parse_plan
-from iojoule.measure.campaign.record import RunRecord, Status
 from iojoule.measure.errors import CampaignError
 from iojoule.measure.recording import Recording, read_recording
 from iojoule.measure.recording.statistics import batch_standard_error

@@ -15,8 +15,13 @@ from numpy.typing import NDArray
 from iojoule.datasets.measured_drive import MeasuredDrive
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.datasets.schema import from_row
-from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
-from iojoule.measure.campaign.record import PowerRecord, RunRecord, Status
+from iojoule.measure.campaign.folder import (
+    CampaignFolder,
+    CampaignOptions,
+    PowerRecord,
+    RunRecord,
+    Status,
+)
 from iojoule.measure.recording.series import Spool
 from iojoule.measure.sensors.protocol import Chunk, Delivery, Kind, Probe, Rail, Scope
 from iojoule.model.predictor import Predictor

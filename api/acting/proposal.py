@@ -12,7 +12,7 @@ from iojoule.datasets.errors import UnknownDeviceError
 from iojoule.datasets.programs import optional_program
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import BYPASSING_ENGINES, Completion, Scheduler
-from iojoule.measure.campaign.conditions import DriveFacts
+from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.campaign.settings import power_state, transitions, wake
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.drive.nvme import NvmeController

@@ -20,14 +20,11 @@ from iojoule.api.acting.paired_saving import Pair, Trial, Verdict
 from iojoule.api.measure_plans import sweep_of
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import Configuration, Measurement, Section
-from iojoule.measure.campaign.bench import Bench
-from iojoule.measure.campaign.conditions import DriveFacts
-from iojoule.measure.campaign.conduct import Conduct, Conductor, Observer, Summary, counts
-from iojoule.measure.campaign.folder import CampaignFolder
-from iojoule.measure.campaign.knobs import KNOBS
-from iojoule.measure.campaign.plan import Plan
-from iojoule.measure.campaign.points import Run
-from iojoule.measure.campaign.record import RunRecord
+from iojoule.measure.campaign.conduct import Bench, Conduct, Conductor, Observer, Summary, counts
+from iojoule.measure.campaign.folder import CampaignFolder, RunRecord
+from iojoule.measure.campaign.plan import KNOBS, Plan
+from iojoule.measure.campaign.rig import DriveFacts
+from iojoule.measure.campaign.runs import Run
 from iojoule.measure.campaign.settings import power_state, wake
 from iojoule.measure.drive.nvme import NvmeController
 from iojoule.measure.errors import SensorError

@@ -78,7 +78,7 @@ def show_adaptive(opened: Opened, options: AdaptiveOptions) -> None:
             first run.
     """
     from iojoule.api.adaptive_campaign import PlanAdvisor, candidates_of
-    from iojoule.measure.campaign.estimate import run_seconds
+    from iojoule.measure.campaign.runs import run_seconds
     from iojoule.recommender.workload import parse_workload
 
     question = parse_workload(options.question)

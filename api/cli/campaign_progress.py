@@ -11,8 +11,8 @@ from iojoule.api.cli import console
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from iojoule.measure.campaign.points import Run
-    from iojoule.measure.campaign.record import RunRecord
+    from iojoule.measure.campaign.folder import RunRecord
+    from iojoule.measure.campaign.runs import Run
 
 
 class CampaignProgress:

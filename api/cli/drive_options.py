@@ -11,7 +11,7 @@ import typer
 from iojoule.api.cli import console
 
 if TYPE_CHECKING:
-    from iojoule.measure.campaign.conditions import DriveFacts
+    from iojoule.measure.campaign.rig import DriveFacts
 
 DriveOption = Annotated[
     Path,

@@ -162,8 +162,7 @@ def check(
 
     from iojoule.measure.campaign.check import check as check_records
     from iojoule.measure.campaign.check import verdicts
-    from iojoule.measure.campaign.folder import CampaignFolder
-    from iojoule.measure.campaign.record import Status
+    from iojoule.measure.campaign.folder import CampaignFolder, Status
     from iojoule.measure.errors import RunsFailedError
 
     folder = CampaignFolder(out)

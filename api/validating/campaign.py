@@ -24,7 +24,7 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.provenance import Provenance
 from iojoule.datasets.schema import Conditions, Configuration, Measurement, Observations, Workload
 from iojoule.datasets.store import Dataset, write_dataset
-from iojoule.measure.campaign.space_filling import space_filling
+from iojoule.measure.campaign.runs import space_filling
 from iojoule.measure.point import Point
 from iojoule.model.validity import under
 

@@ -18,13 +18,10 @@ from pydantic import ConfigDict, Field
 from iojoule.datasets.provenance import Provenance
 from iojoule.datasets.schema import Section
 from iojoule.datasets.store import Dataset
-from iojoule.measure.campaign.bench import Bench
-from iojoule.measure.campaign.conduct import Conductor, Observer, Summary, counts
-from iojoule.measure.campaign.estimate import run_seconds
+from iojoule.measure.campaign.conduct import Bench, Conductor, Observer, Summary, counts
 from iojoule.measure.campaign.folder import CampaignFolder
 from iojoule.measure.campaign.plan import Plan
-from iojoule.measure.campaign.points import Run
-from iojoule.measure.campaign.space_filling import space_filling
+from iojoule.measure.campaign.runs import Run, run_seconds, space_filling
 from iojoule.measure.errors import CampaignError
 from iojoule.measure.point import Point
 from iojoule.model.coordinates import coordinates

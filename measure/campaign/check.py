@@ -16,8 +16,7 @@ from scipy.stats import t as student
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.verdict import IDLE_DRIFT_SHARE
 from iojoule.datasets.vocabulary import Verdict
-from iojoule.measure.campaign.folder import CampaignState
-from iojoule.measure.campaign.record import RunRecord, Status
+from iojoule.measure.campaign.folder import CampaignState, RunRecord, Status
 
 CONFIDENCE = 0.90
 GOAL = 0.05

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from iojoule.datasets.schema import Measurement
@@ -18,13 +19,46 @@ from iojoule.datasets.verdict import (
     verdict_of,
     with_idle_drift,
 )
-from iojoule.measure.campaign.bench import Bench
-from iojoule.measure.campaign.estimate import run_seconds
-from iojoule.measure.campaign.folder import STATE_FILE, CampaignFolder, CampaignState
+from iojoule.measure.campaign.folder import (
+    STATE_FILE,
+    CampaignFolder,
+    CampaignState,
+    RunRecord,
+    Status,
+)
 from iojoule.measure.campaign.plan import REPEATS_OF_ONE_MAX, Plan
-from iojoule.measure.campaign.points import Run
-from iojoule.measure.campaign.record import RunRecord, Status
+from iojoule.measure.campaign.runs import Run, run_seconds
 from iojoule.measure.errors import RunsFailedError
+
+Store = Callable[[CampaignState], None]
+"""Keeps what was done to the drive."""
+
+
+class Bench(Protocol):
+    """Makes runs."""
+
+    def prepare(self, state: CampaignState, store: Store) -> None:
+        """Bring the drive into the state in which the runs begin, as far as that is not done.
+
+        Args:
+            state: What was done already; changed in place.
+            store: Keeps it whenever a step is done.
+        """
+
+    def before(self, run: Run, state: CampaignState, store: Store) -> None:
+        """What this run needs done to the drive that earlier ones did not."""
+
+    def perform(self, run: Run, folder: Path, state: CampaignState) -> RunRecord:
+        """Make one run; a failed one is a record too.
+
+        Raises:
+            DriveError: The drive has vanished: no further run is possible.
+            CampaignError: The folder cannot be written.
+        """
+
+    def finish(self, state: CampaignState, store: Store) -> None:
+        """What is measured after the last run."""
+
 
 _DATASET_EVERY_SECONDS = 30.0
 

@@ -15,21 +15,201 @@ is simply made again.
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from iojoule.datasets.atomic import write_text_atomically
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile
-from iojoule.datasets.schema import NonNegative, Positive, Section
+from iojoule.datasets.schema import Measurement, NonNegative, Positive, Section, validation_error
 from iojoule.datasets.store import Dataset, write_dataset
-from iojoule.measure.campaign.points import Run
-from iojoule.measure.campaign.record import RunRecord, Status, folder_name
+from iojoule.datasets.verdict import RunVerdict
+from iojoule.datasets.vocabulary import Verdict
+from iojoule.measure.campaign.runs import Run, folder_name
 from iojoule.measure.errors import CampaignError
-from iojoule.measure.json_folder import JsonFolder
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class JsonFolder:
+    """The files of one campaign or characterisation.
+
+    Args:
+        path: Where it is or will be.
+        go_on: How people go on once what kept a file from being written is mended.
+    """
+
+    def __init__(self, path: Path, go_on: str) -> None:
+        self.path = path
+        self._go_on = go_on
+
+    def write(self, name: str, content: BaseModel | dict[str, Any]) -> None:
+        """Write a JSON file atomically; raises as `write_text`."""
+        data = content.model_dump(mode="json") if isinstance(content, BaseModel) else content
+        self.write_text(name, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a text file atomically.
+
+        Raises:
+            CampaignError: The disk is full or the folder cannot be written.
+        """
+        path = self.path / name
+        try:
+            write_text_atomically(path, text)
+        except OSError as error:
+            raise CampaignError(
+                f"{path}: cannot be written ({error.strerror}); nothing measured so far is lost: "
+                f"make room and {self._go_on}"
+            ) from None
+
+    def read(self, name: str, kind: type[M]) -> M:
+        """Read a JSON file of the folder.
+
+        Raises:
+            CampaignError: It is missing, damaged or of a newer version.
+        """
+        path = self.path / name
+        try:
+            data = json.loads(path.read_text())
+        except (OSError, ValueError) as error:
+            raise CampaignError(f"{path}: cannot be read ({error})") from None
+        field = kind.model_fields.get("schema_version")
+        newest = field.default if field is not None else 1
+        if isinstance(data, dict) and not 1 <= data.get("schema_version", 1) <= newest:
+            raise CampaignError(f"{path}: was written by a newer iojoule; upgrade")
+        try:
+            return kind.model_validate(data)
+        except ValidationError as error:
+            raise CampaignError(validation_error(error, str(path)).message) from None
+
+
+RECORD_SCHEMA_VERSION: Literal[2] = 2
+"""Version 2 added verdict, attempt and idle bracket; records of version 1 are not judged."""
+
+
+class Status(StrEnum):
+    """How a run ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+
+
+class WindowRecord(Section):
+    """Power averaged over windows of one width, in watts."""
+
+    p50_watts: float
+    p99_watts: float
+    maximum_watts: float
+
+
+class PowerRecord(Section):
+    """Power of one scope over the measured part of a run.
+
+    Attributes:
+        sensor: Whose samples these are.
+        rails: Which of its rails were added up.
+        mean_watts: None where the sensor is too slow to say, with the `reason`.
+        standard_error_watts: Of the mean, from batch means.
+        calibration_uncertainty_watts: Which averaging does not remove; None = unknown.
+        energy_joules: Over the measured part.
+        over_1_ms: Averages over windows of 1 ms; None where the sensor is too slow.
+        over_10_ms: Likewise.
+        over_10_s: Likewise; None in a shorter run too.
+        samples: Received in the measured part.
+        lost: Samples lost in it.
+        coverage: Share of the time that samples cover.
+        gaps: Stretches without samples, monotonic ns.
+    """
+
+    sensor: str
+    rails: list[str]
+    mean_watts: float | None
+    standard_error_watts: float | None
+    calibration_uncertainty_watts: float | None
+    energy_joules: float | None
+    over_1_ms: WindowRecord | None
+    over_10_ms: WindowRecord | None
+    over_10_s: WindowRecord | None
+    samples: int
+    lost: int
+    coverage: float
+    gaps: list[tuple[int, int]]
+    reason: str | None
+
+
+class SensorRecord(Section):
+    """What one sensor delivered from its start to its stop."""
+
+    samples: int
+    lost: int
+    errors: list[str] = Field(default_factory=list)
+
+
+class RunRecord(Section):
+    """One run.
+
+    Attributes:
+        status: Whether its measurement counts.
+        reason: Why it failed.
+        verdict: Whether it may be believed; None = nobody judged it.
+        attempt: From 1; the folders of earlier attempts are kept.
+        idle_bracket: How often idle power of its power state had been measured before it.
+        started_utc: When it began.
+        wall_seconds: From the first setting to the last wait.
+        fio_seconds: Of these in fio.
+        waited_seconds: Of these in waiting for idle power or temperature.
+        begin_monotonic_ns: Of the measured part.
+        end_monotonic_ns: Of the measured part.
+        littles_ratio: Throughput x mean latency / concurrency; None where it says nothing.
+        measurement: What was observed.
+        power: By scope.
+        sensors: By name.
+        notes: What is to be known of it.
+    """
+
+    schema_version: Literal[1, 2] = RECORD_SCHEMA_VERSION
+    number: int
+    sweep: str
+    repeat: int
+    point: str
+    status: Status
+    reason: str | None = None
+    verdict: RunVerdict | None = None
+    attempt: int = 1
+    idle_bracket: int = 0
+    started_utc: datetime
+    wall_seconds: float
+    fio_seconds: float = 0.0
+    waited_seconds: float = 0.0
+    begin_monotonic_ns: int | None = None
+    end_monotonic_ns: int | None = None
+    littles_ratio: float | None = None
+    measurement: Measurement | None = None
+    power: dict[str, PowerRecord] = Field(default_factory=dict)
+    sensors: dict[str, SensorRecord] = Field(default_factory=dict)
+    notes: list[str] = Field(default_factory=list)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing speaks for making it again; what nobody judged counts."""
+        judged = self.verdict is not None and self.verdict.verdict is not Verdict.GOOD
+        return self.status is Status.DONE and not judged
+
+    def judged(self, verdict: RunVerdict) -> RunRecord:
+        """The same run under another verdict, which its row bears too."""
+        measurement = self.measurement
+        if measurement is not None:
+            measurement = measurement.model_copy(update={"judgement": verdict.judgement})
+        return self.model_copy(update={"verdict": verdict, "measurement": measurement})
+
 
 PLAN_FILE = "plan.toml"
 CAMPAIGN_FILE = "campaign.json"

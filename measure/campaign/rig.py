@@ -2,16 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from iojoule.measure.campaign.bench import Say
-from iojoule.measure.campaign.conditions import DriveFacts
-from iojoule.measure.drive.nvme import NvmeController
+from iojoule.datasets.measured_drive import DeclaredState, MeasuredDrive
+from iojoule.measure.drive.block_device import BlockDevice
+from iojoule.measure.drive.nvme import Controller, Namespace, NvmeController, Smart
 from iojoule.measure.fio import Fio
 from iojoule.measure.host.facts import HostFacts
 from iojoule.measure.host.journal import HostState
 from iojoule.measure.sensors.protocol import Sensor
+
+Say = Callable[[str], None]
+"""Reports progress, one line at a time."""
+
+
+@dataclass(frozen=True)
+class DriveFacts:
+    """What a drive says of itself at the start of a campaign; None without a controller.
+
+    Attributes:
+        device: The block device.
+        controller: Identify Controller.
+        namespace: Identify Namespace.
+    """
+
+    device: BlockDevice
+    controller: Controller | None
+    namespace: Namespace | None
+
+    @property
+    def serial(self) -> str:
+        """What the user types out to allow overwriting: the serial number, else the path."""
+        if self.controller is not None and self.controller.serial:
+            return self.controller.serial
+        return self.device.attribute("device/serial") or str(self.device.path)
+
+    @property
+    def model(self) -> str:
+        """Model number; of a drive without one the kernel's name."""
+        if self.controller is not None and self.controller.model:
+            return self.controller.model
+        return self.device.attribute("device/model") or self.device.name
+
+    def record(self) -> MeasuredDrive:
+        """What is stored beside the measurements, for whoever fits a profile."""
+        told = self.controller
+        return MeasuredDrive(
+            model=self.model,
+            firmware=told.firmware if told else None,
+            capacity_bytes=self.device.size_bytes,
+            block_bytes=self.device.block_bytes,
+            max_transfer_bytes=told.max_transfer_bytes if told else None,
+            volatile_write_cache=told.volatile_write_cache if told else None,
+            power_states=tuple(
+                DeclaredState.model_validate(asdict(state)) for state in told.power_states
+            )
+            if told
+            else (),
+        )
+
+
+def conditions(
+    drive: DriveFacts, host: HostFacts, before: Smart | None, after: Smart | None
+) -> dict[str, Any]:
+    """The fields of the schema that drive and host determine."""
+    link = drive.device.link()
+    identity = hashlib.sha256(f"iojoule {drive.serial}".encode()).hexdigest()[:16]
+    found: dict[str, Any] = {
+        "device_model": drive.model,
+        "device_serial_hash": identity,
+        "pcie_generation": link.generation,
+        "pcie_lanes": link.lanes,
+        "aspm_policy": host.aspm_policy,
+        "host_id": host.host_id,
+        "cpu_model": host.cpu_model,
+        "cpu_cores_available": host.cpu_cores,
+        "kernel_version": host.kernel_version,
+        "turbo_enabled": host.turbo_enabled,
+        "smt_enabled": host.smt_enabled,
+        "device_numa_node": drive.device.numa_node(),
+        "poll_queues": drive.device.poll_queues(),
+    }
+    if drive.controller is not None:
+        found |= {
+            "firmware": drive.controller.firmware,
+            "max_transfer_bytes": drive.controller.max_transfer_bytes,
+            "volatile_write_cache": drive.controller.volatile_write_cache,
+        }
+    if before is not None and after is not None:
+        found |= _health(before, after)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _health(before: Smart, after: Smart) -> dict[str, Any]:
+    temperatures = [
+        one.temperature_celsius for one in (before, after) if one.temperature_celsius is not None
+    ]
+    found: dict[str, Any] = {
+        "percentage_used": after.percentage_used,
+        "thermal_throttle_seconds": max(0, after.throttle_seconds - before.throttle_seconds),
+    }
+    if temperatures:
+        found |= {
+            "temperature_celsius_start": temperatures[0],
+            "temperature_celsius_mean": sum(temperatures) / len(temperatures),
+            "temperature_celsius_max": max(temperatures),
+        }
+    return found
 
 
 @dataclass(frozen=True)

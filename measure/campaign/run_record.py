@@ -3,40 +3,365 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from iojoule.datasets.errors import IojouleError
 from iojoule.datasets.schema import from_row
 from iojoule.datasets.verdict import (
+    DeviceEvidence,
+    PowerEvidence,
     Reason,
     ReasonCode,
+    RunEvidence,
     RunVerdict,
     iojoule_slept,
     judge,
     verdict_of,
 )
-from iojoule.datasets.vocabulary import Engine, Verdict
-from iojoule.measure.campaign.conditions import conditions
-from iojoule.measure.campaign.evidence import (
-    clock_evidence,
-    counted_rates,
-    sampled_evidence,
-    unread_seconds,
-)
-from iojoule.measure.campaign.folder import IdleBaseline
-from iojoule.measure.campaign.record import (
+from iojoule.datasets.vocabulary import BYPASSING_ENGINES, Engine, Verdict
+from iojoule.measure.campaign import idle
+from iojoule.measure.campaign.folder import (
+    CampaignState,
+    IdleBaseline,
     PowerRecord,
     RunRecord,
     SensorRecord,
     Status,
     WindowRecord,
 )
-from iojoule.measure.campaign.watched_run import Watched
-from iojoule.measure.errors import SensorError
-from iojoule.measure.fio import read_outcome
-from iojoule.measure.recording import IdlePower, PowerStatistics, WindowPower
+from iojoule.measure.campaign.plan import Plan
+from iojoule.measure.campaign.rig import Rig, conditions
+from iojoule.measure.campaign.runs import Run
+from iojoule.measure.campaign.settings import power_state
+from iojoule.measure.drive.block_device import SECTOR_BYTES
+from iojoule.measure.drive.nvme import POWER_STATE_MASK, VOLATILE_WRITE_CACHE, Smart
+from iojoule.measure.errors import DriveError, SensorError
+from iojoule.measure.fio import Outcome, read_outcome
+from iojoule.measure.recording import IdlePower, PowerStatistics, Recorder, Recording, WindowPower
+from iojoule.measure.sensors.diskstats import INTERVAL_SECONDS
 from iojoule.measure.sensors.protocol import POWER_FIELDS, Kind, Scope
+
+_LOOK_AT_TEMPERATURE_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """How far two clocks of the host are ahead of its monotonic one.
+
+    Attributes:
+        wall_ns: The wall clock, which can be set.
+        boot_ns: The boot-time clock, which goes on while the host is suspended.
+    """
+
+    wall_ns: int
+    boot_ns: int
+
+    @classmethod
+    def now(cls) -> Clocks:
+        """Read all three."""
+        monotonic = time.monotonic_ns()
+        return cls(
+            time.time_ns() - monotonic, time.clock_gettime_ns(time.CLOCK_BOOTTIME) - monotonic
+        )
+
+
+class Watched:
+    """Gathers everything about one run while it is made.
+
+    Args:
+        run: The run.
+        folder: Its folder.
+        rig: What it works with.
+        plan: The plan.
+        state: What was done to the drive.
+        last_write: When this process last wrote to it, monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        folder: Path,
+        rig: Rig,
+        plan: Plan,
+        state: CampaignState,
+        last_write: float | None,
+    ) -> None:
+        self.run = run
+        self.folder = folder
+        self.rig = rig
+        self.plan = plan
+        self.state = state
+        self.last_write = last_write
+        self.recording: Recording | None = None
+        self.notes: list[str] = []
+        self.started_utc = datetime.now(UTC)
+        self.started = time.monotonic()
+        self.fio_seconds = 0.0
+        self.waited_seconds = 0.0
+        self.fio_began_ns = 0
+        self.fio_ended_ns = 0
+        self.clocks_before = self.clocks_after = Clocks(0, 0)
+        self.idle_is_back: bool | None = None
+        self.smart_before: Smart | None = None
+        self.smart_after: Smart | None = None
+        self.state_held: bool | None = None
+        self.write_cache_enabled: bool | None = None
+        self._sectors_before = 0
+
+    @property
+    def baselines(self) -> list[IdleBaseline]:
+        """Idle power in the run's power state, in order of time."""
+        return self.state.idle_in(self.run.point.configuration.power_state)
+
+    @property
+    def baseline(self) -> IdleBaseline | None:
+        """The latest of them."""
+        return self.baselines[-1] if self.baselines else None
+
+    def cool_down(self) -> None:
+        """Wait until the drive is as cool as the plan wants it.
+
+        Raises:
+            DriveError: It stays too hot.
+        """
+        limit = self.plan.settle.temperature_celsius_max
+        if limit is None or self.rig.controller is None:
+            return
+        began = time.monotonic()
+        while True:
+            health = self._smart()
+            now = health.temperature_celsius if health is not None else None
+            if now is None or now <= limit:
+                break
+            if time.monotonic() - began > self.plan.settle.temperature_seconds_max:
+                raise DriveError(
+                    f"{self.rig.drive.device.path}: stays at {now:g} degrees Celsius, above the "
+                    f"plan's {limit:g}; improve the cooling or raise temperature_celsius_max"
+                )
+            time.sleep(_LOOK_AT_TEMPERATURE_SECONDS)
+        self.waited_seconds += time.monotonic() - began
+
+    def look_before(self) -> None:
+        """Look at the drive's health and counters before the run."""
+        self.smart_before = self._smart()
+        if self.rig.controller is not None:
+            self.write_cache_enabled = self._write_cache_enabled()
+        self._sectors_before = self.rig.drive.device.sectors_written()
+
+    def look_after(self) -> None:
+        """Look again, and whether the power state is still the one that was set."""
+        self.smart_after = self._smart()
+        self.state.bytes_written += self._written()
+        if self.rig.controller is None:
+            return
+        wanted = self.run.point.configuration.power_state
+        if wanted is not None:
+            change = power_state(self.rig.controller)
+            now = int(change.get()) & POWER_STATE_MASK
+            self.state_held = now == wanted
+            if not self.state_held:
+                self.rig.state.forget(change)
+                raise DriveError(
+                    f"{self.rig.controller.node}: was set to power state {wanted} but was in "
+                    f"{now} after the run; the drive or somebody else changed it"
+                )
+
+    def _write_cache_enabled(self) -> bool | None:
+        """Whether the drive's cache is on; None where it does not say."""
+        told = self.rig.drive.controller
+        if self.rig.controller is None or told is None or not told.volatile_write_cache:
+            return None
+        try:
+            return bool(self.rig.controller.feature(VOLATILE_WRITE_CACHE) & 1)
+        except DriveError:
+            return None
+
+    def _written(self) -> int:
+        """Bytes written during the run; what bypasses the block layer only the drive counts."""
+        sectors = self.rig.drive.device.sectors_written() - self._sectors_before
+        if (
+            self.run.point.configuration.engine in BYPASSING_ENGINES
+            and self.smart_before is not None
+            and self.smart_after is not None
+        ):
+            counted = self.smart_after.host_bytes_written - self.smart_before.host_bytes_written
+            return max(SECTOR_BYTES * sectors, counted)
+        return SECTOR_BYTES * sectors
+
+    @contextmanager
+    def timing_fio(self) -> Iterator[None]:
+        """Take the time that fio takes."""
+        self.clocks_before = Clocks.now()
+        self.fio_began_ns = time.monotonic_ns()
+        try:
+            yield
+        finally:
+            self.fio_ended_ns = time.monotonic_ns()
+            self.fio_seconds = (self.fio_ended_ns - self.fio_began_ns) * 1e-9
+            self.clocks_after = Clocks.now()
+
+    def wait_for_idle(self, recorder: Recorder) -> None:
+        """Wait after a run that wrote until its housekeeping is over."""
+        longest = self.plan.settle.after_writes_seconds_max
+        waited = idle.wait_until_back(recorder, self.baseline, self.plan.settle, longest)
+        self.waited_seconds += waited.seconds
+        self.idle_is_back = waited.is_back
+        if not waited.is_back:
+            self.notes.append(
+                f"idle power was not back {waited.seconds:.0f} s after the run: background energy "
+                "and duration are lower bounds, and the next run may suffer"
+            )
+
+    def _smart(self) -> Smart | None:
+        """The SMART log; None, with a note, where the drive does not give it."""
+        if self.rig.controller is None:
+            return None
+        try:
+            return self.rig.controller.smart()
+        except DriveError as error:
+            self.notes.append(f"temperature and wear are unknown: {error.message}")
+            return None
+
+
+_MOVED = ("disk-read-bytes", "disk-write-bytes")
+_COMMANDS = ("disk-reads", "disk-writes")
+_MERGED = ("disk-reads-merged", "disk-writes-merged")
+_IN_FLIGHT = "disk-in-flight"
+_COUNTED_BY_BLOCK_LAYER: dict[str, tuple[str, ...]] = {
+    "device_commands_per_second": _COMMANDS,
+    "merged_requests_per_second": _MERGED,
+}
+_COUNTED_BY_CPU: dict[str, tuple[str, ...]] = {"interrupts_per_second": ("cpu-interrupts",)}
+
+
+def clock_evidence(watched: Watched, outcome: Outcome, begin: int, end: int) -> RunEvidence:
+    """What the clocks say, and what fio does; samples are not looked at.
+
+    Args:
+        watched: The run.
+        outcome: What fio says.
+        begin: Of the measured part, monotonic ns.
+        end: Likewise.
+    """
+    seen, point = outcome.observations, watched.run.point
+    before, after = watched.clocks_before, watched.clocks_after
+    return RunEvidence(
+        workload=point.workload,
+        configuration=point.configuration,
+        measured_seconds=(end - begin) * 1e-9,
+        iops=seen["iops"],
+        bytes_per_second=seen["throughput_bytes_per_second"],
+        latency_mean_ns=seen.get("latency_mean_ns"),
+        usual_p999_ns=outcome.usual_p999_ns,
+        wall_step_seconds=(after.wall_ns - before.wall_ns) * 1e-9,
+        suspended_seconds=(after.boot_ns - before.boot_ns) * 1e-9,
+        outside_seconds=max(watched.fio_began_ns - begin, end - watched.fio_ended_ns) * 1e-9,
+        verify_littles_law=watched.plan.run.verify_littles_law,
+    )
+
+
+def sampled_evidence(
+    clocks: RunEvidence,
+    watched: Watched,
+    outcome: Outcome,
+    power: Mapping[Scope, PowerStatistics],
+    begin: int,
+    end: int,
+) -> RunEvidence:
+    """The same with what the sensors and the block layer recorded."""
+    recording = watched.recording
+    if recording is None:
+        return clocks
+    first, last = (unix - watched.clocks_after.wall_ns for unix in outcome.pause_unix_ns)
+    in_flight = None
+    if _IN_FLIGHT in _rails(recording) and _own_are_counted(watched) and last > first:
+        in_flight = recording.gauge(_IN_FLIGHT, first, last)
+    return replace(
+        clocks,
+        pause_seconds=(last - first) * 1e-9,
+        in_flight_in_pause=in_flight.mean if in_flight is not None else None,
+        unread_seconds=unread_seconds(watched, begin, end),
+        power=tuple(
+            _power_evidence(recording, scope, one, begin, end) for scope, one in power.items()
+        ),
+        device=_device(watched, recording, begin, end),
+    )
+
+
+def unread_seconds(watched: Watched, begin: int, end: int) -> float | None:
+    """Longest time in which iojoule read no counters; None where it recorded none."""
+    recording = watched.recording
+    if recording is None or _IN_FLIGHT not in _rails(recording) or end <= begin:
+        return None
+    return recording.longest_pause_seconds(_IN_FLIGHT, begin, end)
+
+
+def counted_rates(watched: Watched, begin: int, end: int) -> dict[str, float]:
+    """What the block layer and the CPU counted in the measured part, as observations."""
+    recording = watched.recording
+    if recording is None:
+        return {}
+    wanted = _COUNTED_BY_CPU | (_COUNTED_BY_BLOCK_LAYER if _own_are_counted(watched) else {})
+    found = {name: _rate(recording, rails, begin, end) for name, rails in wanted.items()}
+    return {name: rate for name, rate in found.items() if rate is not None}
+
+
+def _power_evidence(
+    recording: Recording, scope: Scope, power: PowerStatistics, begin: int, end: int
+) -> PowerEvidence:
+    sampled = recording.sampled(scope, begin, end) if scope is Scope.DEVICE else None
+    return PowerEvidence(
+        sensor=power.sensor,
+        mean_watts=power.mean_watts,
+        standard_error_watts=power.standard_error_watts,
+        coverage=power.coverage,
+        full_scale_seconds=sampled[1] if sampled is not None else None,
+    )
+
+
+def _device(watched: Watched, recording: Recording, begin: int, end: int) -> DeviceEvidence | None:
+    moved, done, merged = (
+        _rate(recording, rails, begin, end) for rails in (_MOVED, _COMMANDS, _MERGED)
+    )
+    if moved is None or done is None or merged is None:
+        return None
+    return DeviceEvidence(
+        bytes_per_second=moved,
+        commands_per_second=done,
+        merged_per_second=merged,
+        interval_seconds=INTERVAL_SECONDS,
+        holds_own=_own_are_counted(watched),
+        largest_command_bytes=watched.rig.drive.device.largest_command_bytes("max_sectors_kb"),
+    )
+
+
+def _own_are_counted(watched: Watched) -> bool:
+    """Whether the block layer counts the run's own requests.
+
+    Those that bypass it are counted only where Linux is told to (`iostats_passthrough`,
+    Documentation/ABI/stable/sysfs-block).
+    """
+    if watched.run.point.configuration.engine not in BYPASSING_ENGINES:
+        return True
+    return watched.rig.drive.device.queue_attribute("iostats_passthrough") == "1"
+
+
+def _rails(recording: Recording) -> set[str]:
+    return {rail.name for sensor in recording.sensors for rail in recording.rails(sensor)}
+
+
+def _rate(recording: Recording, rails: Sequence[str], begin: int, end: int) -> float | None:
+    """Sum of some counters' rates; None where one of them was not recorded."""
+    recorded = _rails(recording)
+    deltas = [recording.counter(rail, begin, end) for rail in rails if rail in recorded]
+    known = [one.per_second for one in deltas if one is not None and one.per_second is not None]
+    return sum(known) if len(known) == len(rails) else None
+
 
 _DISAGREE_SHARE = 0.1
 

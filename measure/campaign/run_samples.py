@@ -8,8 +8,7 @@ from pathlib import Path
 
 from iojoule.datasets.contribution import Channel, Instrument, RunSamples
 from iojoule.datasets.steady_state import WINDOW_ROUNDS, Steadiness, steadiness
-from iojoule.measure.campaign.folder import CampaignFolder
-from iojoule.measure.campaign.record import PowerRecord, RunRecord
+from iojoule.measure.campaign.folder import CampaignFolder, PowerRecord, RunRecord
 from iojoule.measure.errors import SensorError
 from iojoule.measure.recording import Recording, read_recording
 from iojoule.measure.recording.statistics import Sampled, round_means, sample_quality

@@ -14,16 +14,12 @@ from pathlib import Path
 
 from iojoule.datasets import measured_drive
 from iojoule.datasets.programs import require_safe
-from iojoule.measure.campaign.bench import Say
-from iojoule.measure.campaign.conditions import DriveFacts
 from iojoule.measure.campaign.conduct import Conduct, Observer, Summary, conduct
-from iojoule.measure.campaign.drive_bench import DriveBench, job_of, target_of
-from iojoule.measure.campaign.estimate import Cost, cost
+from iojoule.measure.campaign.drive_bench import DriveBench, fill_job, job_of, round_job, target_of
 from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
 from iojoule.measure.campaign.plan import Plan, parse_plan
-from iojoule.measure.campaign.points import Abilities, Expansion, expand
-from iojoule.measure.campaign.precondition import fill_job, round_job
-from iojoule.measure.campaign.rig import Rig
+from iojoule.measure.campaign.rig import DriveFacts, Rig, Say
+from iojoule.measure.campaign.runs import Abilities, Cost, Expansion, cost, expand
 from iojoule.measure.campaign.settings import of_campaign, of_run
 from iojoule.measure.drive.block_device import BlockDevice, open_block_device
 from iojoule.measure.drive.nvme import Namespace, NvmeController

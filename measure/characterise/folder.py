@@ -18,9 +18,9 @@ from pydantic import Field
 
 from iojoule.datasets.characteristics import Answer, Status
 from iojoule.datasets.schema import Measurement, Section
+from iojoule.measure.campaign.folder import JsonFolder
 from iojoule.measure.characterise.scope import ScaleName
 from iojoule.measure.errors import CampaignError
-from iojoule.measure.json_folder import JsonFolder
 
 OPTIONS_FILE = "characterise.json"
 ANSWER_FILE = "answer.json"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iojoule.datasets.characteristics import Row
-from iojoule.measure.campaign.conditions import DriveFacts
-from iojoule.measure.campaign.estimate import OVERHEAD_SECONDS, UNKNOWN_WRITE_BYTES_PER_SECOND
+from iojoule.measure.campaign.rig import DriveFacts
+from iojoule.measure.campaign.runs import OVERHEAD_SECONDS, UNKNOWN_WRITE_BYTES_PER_SECOND
 from iojoule.measure.characterise.jobs import job_text
 from iojoule.measure.characterise.question import Job, Question
 from iojoule.measure.characterise.scope import Scope

@@ -10,8 +10,7 @@ from iojoule.datasets.characteristics import Evidence, Row
 from iojoule.datasets.littles_law import FAIL_ABOVE
 from iojoule.datasets.schema import Measurement, from_row
 from iojoule.datasets.vocabulary import Operation
-from iojoule.measure.campaign.conditions import conditions
-from iojoule.measure.campaign.rig import Rig
+from iojoule.measure.campaign.rig import Rig, conditions
 from iojoule.measure.characterise.question import Job
 from iojoule.measure.errors import DriveError, SensorError
 from iojoule.measure.fio import Outcome

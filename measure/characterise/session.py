@@ -30,10 +30,8 @@ from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset, write_dataset
 from iojoule.datasets.vocabulary import Operation, Pattern
 from iojoule.measure.campaign import idle, settings
-from iojoule.measure.campaign.bench import Say
-from iojoule.measure.campaign.conditions import DriveFacts
 from iojoule.measure.campaign.plan import Settle
-from iojoule.measure.campaign.rig import Rig
+from iojoule.measure.campaign.rig import DriveFacts, Rig, Say
 from iojoule.measure.campaign.session import look_at, open_sensors
 from iojoule.measure.characterise.folder import OPTIONS_FILE, CharacteriseFolder, Options
 from iojoule.measure.characterise.pictures import draw

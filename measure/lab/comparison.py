@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from iojoule.datasets.vocabulary import Operation
-from iojoule.measure.campaign.record import RunRecord
+from iojoule.measure.campaign.folder import RunRecord
 from iojoule.measure.lab.client import LabClient
 
 QUANTITIES = (

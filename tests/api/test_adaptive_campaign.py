@@ -11,10 +11,9 @@ import pytest
 
 from iojoule.api.adaptive_campaign import adaptive_conduct, adaptive_options, candidates_of
 from iojoule.datasets.errors import InputError
-from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
+from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions, RunRecord, Status
 from iojoule.measure.campaign.plan import parse_plan
-from iojoule.measure.campaign.points import Abilities, Run, expand
-from iojoule.measure.campaign.record import RunRecord, Status
+from iojoule.measure.campaign.runs import Abilities, Run, expand
 from iojoule.recommender.adaptive.aims import Candidate
 from iojoule.recommender.workload import parse_workload
 from tests.recommender.adaptive.analytic import measured

@@ -23,11 +23,8 @@ from iojoule.datasets.provenance import Provenance
 from iojoule.datasets.schema import Configuration, Measurement
 from iojoule.datasets.store import Dataset, write_dataset
 from iojoule.measure.campaign.adaptive import FIRST_BESIDES, FIRST_PER_KNOB
-from iojoule.measure.campaign.estimate import OVERHEAD_SECONDS, run_seconds
-from iojoule.measure.campaign.folder import CampaignState
-from iojoule.measure.campaign.points import Run
-from iojoule.measure.campaign.record import RunRecord
-from iojoule.measure.campaign.space_filling import space_filling
+from iojoule.measure.campaign.folder import CampaignState, RunRecord
+from iojoule.measure.campaign.runs import OVERHEAD_SECONDS, Run, run_seconds, space_filling
 from iojoule.model.coordinates import coordinates
 from iojoule.model.predictor import NORMAL_90, Predictor
 from iojoule.recommender.adaptive.advisor import CandidateAdvisor

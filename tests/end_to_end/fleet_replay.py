@@ -21,7 +21,7 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.provenance import Provenance
 from iojoule.datasets.schema import Configuration, Measurement
 from iojoule.datasets.store import Dataset, write_dataset
-from iojoule.measure.campaign.space_filling import space_filling
+from iojoule.measure.campaign.runs import space_filling
 from iojoule.recommender.fleet.document import Fleet
 from iojoule.recommender.fleet.plan import Assignment, Plan
 from iojoule.recommender.fleet.planner import Planner

@@ -20,12 +20,15 @@ from iojoule.datasets.schema import Measurement, Observations
 from iojoule.datasets.steady_state import WINDOW_ROUNDS
 from iojoule.datasets.store import Dataset
 from iojoule.measure.campaign.adaptive import ADAPTIVE_FILE, Budget, Progress, conduct_adaptively
-from iojoule.measure.campaign.bench import Store
-from iojoule.measure.campaign.estimate import OVERHEAD_SECONDS, run_seconds
-from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions, CampaignState
-from iojoule.measure.campaign.points import Run
-from iojoule.measure.campaign.record import RunRecord, Status
-from iojoule.measure.campaign.space_filling import space_filling
+from iojoule.measure.campaign.conduct import Store
+from iojoule.measure.campaign.folder import (
+    CampaignFolder,
+    CampaignOptions,
+    CampaignState,
+    RunRecord,
+    Status,
+)
+from iojoule.measure.campaign.runs import OVERHEAD_SECONDS, Run, run_seconds, space_filling
 from iojoule.measure.point import Point
 from iojoule.recommender.adaptive.advisor import CandidateAdvisor
 from iojoule.recommender.adaptive.aims import Candidate

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.schema import Configuration, Workload
 from iojoule.measure.campaign.plan import Plan, parse_plan
-from iojoule.measure.campaign.points import Abilities, expand
+from iojoule.measure.campaign.runs import Abilities, expand
 from iojoule.measure.point import Point
 from iojoule.recommender.workload import Scope, WorkloadProfile, parse_workload
 from iojoule.sim import _core

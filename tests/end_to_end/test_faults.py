@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 
 from iojoule.api.fitting import fit_datasets
-from iojoule.measure.campaign.folder import CampaignFolder
-from iojoule.measure.campaign.record import RunRecord, Status
+from iojoule.measure.campaign.folder import CampaignFolder, RunRecord, Status
 from iojoule.measure.lab import life
 from iojoule.measure.lab.client import LabClient
 from iojoule.measure.lab.comparison import compare

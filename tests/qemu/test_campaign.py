@@ -9,7 +9,7 @@ import pytest
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import read_dataset
 from iojoule.datasets.vocabulary import Completion, Engine, Operation, Scheduler
-from iojoule.measure.campaign.record import RunRecord, Status
+from iojoule.measure.campaign.folder import RunRecord, Status
 from iojoule.measure.fio import JOB_FILE, RESULT_FILE
 from tests.qemu.guest.admin import WATTS
 from tests.qemu.guest.fio import COUNT_FILE

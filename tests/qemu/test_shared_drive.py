@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from iojoule.measure.campaign.record import RunRecord
+from iojoule.measure.campaign.folder import RunRecord
 from tests.qemu.machine import Exit
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from iojoule.measure.campaign.conditions import DriveFacts
+from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.drive.block_device import BlockDevice
 
 SERIAL = "S5GX 1"

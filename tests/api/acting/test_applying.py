@@ -12,7 +12,7 @@ from iojoule.api.acting.applying import apply, require_consent, take_back_file
 from iojoule.api.acting.errors import SlaBreachedError
 from iojoule.api.acting.proposal import Proposal, propose
 from iojoule.datasets.errors import InputError
-from iojoule.measure.campaign.conditions import DriveFacts
+from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.errors import HostStateError, UnsafeDriveError
 from tests.api.acting.answers import answer
 from tests.api.acting.hosts import SERIAL, host, values, write

@@ -21,10 +21,9 @@ from iojoule.api.acting.verifying import (
 )
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import Measurement, Observations
-from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
+from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions, RunRecord, Status
 from iojoule.measure.campaign.plan import Plan, parse_plan
-from iojoule.measure.campaign.points import Abilities, Run, expand
-from iojoule.measure.campaign.record import RunRecord, Status
+from iojoule.measure.campaign.runs import Abilities, Run, expand
 from iojoule.measure.errors import RunsFailedError, SensorError
 from iojoule.recommender.workload import Scope, WorkloadProfile, parse_workload
 from tests.api.acting.answers import answer

@@ -11,9 +11,8 @@ import pytest
 
 from iojoule.datasets.verdict import Reason, ReasonCode, verdict_of
 from iojoule.datasets.vocabulary import Verdict
-from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
+from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions, RunRecord, Status
 from iojoule.measure.campaign.plan import shipped_plans
-from iojoule.measure.campaign.record import RunRecord, Status
 from iojoule.measure.errors import CampaignError, DriveError, RunsFailedError, UnsafeDriveError
 from iojoule.measure.lab.client import LabClient
 from tests.measure.lab.conftest import lab, shared_lab

@@ -17,12 +17,15 @@ from iojoule.measure.campaign.adaptive import (
     Progress,
     conduct_adaptively,
 )
-from iojoule.measure.campaign.estimate import run_seconds
-from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions, CampaignState
+from iojoule.measure.campaign.folder import (
+    CampaignFolder,
+    CampaignOptions,
+    CampaignState,
+    RunRecord,
+    Status,
+)
 from iojoule.measure.campaign.plan import Plan, parse_plan
-from iojoule.measure.campaign.points import Abilities, Run, expand
-from iojoule.measure.campaign.record import RunRecord, Status
-from iojoule.measure.campaign.space_filling import space_filling
+from iojoule.measure.campaign.runs import Abilities, Run, expand, run_seconds, space_filling
 from iojoule.measure.errors import CampaignError, RunsFailedError
 from iojoule.measure.point import Point
 

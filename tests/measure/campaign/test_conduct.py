@@ -13,16 +13,22 @@ from iojoule.datasets.verdict import Reason, ReasonCode, verdict_of
 from iojoule.datasets.vocabulary import Verdict
 from iojoule.measure.campaign.check import check, verdicts
 from iojoule.measure.campaign.conduct import conduct
-from iojoule.measure.campaign.estimate import UNKNOWN_WRITE_BYTES_PER_SECOND, cost
 from iojoule.measure.campaign.folder import (
     CampaignFolder,
     CampaignOptions,
     CampaignState,
     IdleBaseline,
+    RunRecord,
+    Status,
 )
 from iojoule.measure.campaign.plan import Plan, parse_plan
-from iojoule.measure.campaign.points import Abilities, Run, expand
-from iojoule.measure.campaign.record import RunRecord, Status
+from iojoule.measure.campaign.runs import (
+    UNKNOWN_WRITE_BYTES_PER_SECOND,
+    Abilities,
+    Run,
+    cost,
+    expand,
+)
 from iojoule.measure.errors import CampaignError, RunsFailedError
 
 PLAN = """

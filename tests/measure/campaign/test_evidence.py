@@ -10,10 +10,15 @@ import pytest
 from iojoule.datasets.schema import Configuration, Workload
 from iojoule.datasets.verdict import judge
 from iojoule.datasets.vocabulary import Completion, Engine, Operation
-from iojoule.measure.campaign.evidence import clock_evidence, counted_rates, sampled_evidence
 from iojoule.measure.campaign.folder import CampaignState
 from iojoule.measure.campaign.plan import RunPlan
-from iojoule.measure.campaign.watched_run import Clocks, Watched
+from iojoule.measure.campaign.run_record import (
+    Clocks,
+    Watched,
+    clock_evidence,
+    counted_rates,
+    sampled_evidence,
+)
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.fio import Outcome
 from iojoule.measure.point import Point

@@ -13,11 +13,10 @@ import pytest
 
 from iojoule.datasets import programs
 from iojoule.measure.campaign import session
-from iojoule.measure.campaign.conditions import DriveFacts
-from iojoule.measure.campaign.estimate import Cost
 from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
 from iojoule.measure.campaign.plan import parse_plan
-from iojoule.measure.campaign.points import Abilities, expand
+from iojoule.measure.campaign.rig import DriveFacts
+from iojoule.measure.campaign.runs import Abilities, Cost, expand
 from iojoule.measure.campaign.session import Opened, run_campaign
 from iojoule.measure.characterise import session as characterising
 from iojoule.measure.characterise.folder import CharacteriseFolder

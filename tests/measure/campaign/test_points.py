@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iojoule.datasets.schema import Configuration, Workload
-from iojoule.measure.campaign.knobs import KNOBS, read_size, read_values
 from iojoule.measure.campaign.plan import (
+    KNOBS,
     HostPlan,
     Plan,
     Precondition,
@@ -20,9 +20,11 @@ from iojoule.measure.campaign.plan import (
     Target,
     load_plan,
     parse_plan,
+    read_size,
+    read_values,
     shipped_plans,
 )
-from iojoule.measure.campaign.points import Abilities, expand
+from iojoule.measure.campaign.runs import Abilities, expand
 from iojoule.measure.errors import CampaignError
 
 HEAD = 'schema_version = 1\nname = "p"\n'

@@ -9,7 +9,7 @@ import pytest
 from iojoule.datasets.schema import Configuration, Workload
 from iojoule.datasets.vocabulary import Completion, Engine, Operation
 from iojoule.measure.campaign.folder import CampaignState
-from iojoule.measure.campaign.watched_run import Watched
+from iojoule.measure.campaign.run_record import Watched
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.point import Point
 

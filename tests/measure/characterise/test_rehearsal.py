@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from iojoule.datasets.vocabulary import Operation
-from iojoule.measure.campaign.conditions import DriveFacts
+from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.characterise.jobs import job_text, order_text
 from iojoule.measure.characterise.question import Job
 from iojoule.measure.characterise.registry import QUESTIONS, chosen

@@ -18,9 +18,11 @@ from iojoule.measure.campaign.folder import (
     CampaignOptions,
     CampaignState,
     IdleBaseline,
+    PowerRecord,
+    RunRecord,
+    Status,
 )
 from iojoule.measure.campaign.plan import load_plan
-from iojoule.measure.campaign.record import PowerRecord, RunRecord, Status
 from iojoule.measure.emerald import emerald
 from iojoule.measure.errors import CampaignError
 from iojoule.measure.recording import Recorder
