@@ -18,7 +18,7 @@ from iojoule.api.cli.drive_options import (
     ask_serial,
     sensors_of,
 )
-from iojoule.measure.characterise.scope import ScaleName
+from iojoule.measure.characterise.experiment import ScaleName
 
 if TYPE_CHECKING:
     from iojoule.datasets.characteristics import Characteristics
@@ -54,11 +54,10 @@ def characterise(
     ] = False,
 ) -> None:
     """Ask a drive what no data sheet says: cache, units, saturation, idle and background watts."""
+    from iojoule.measure.characterise.experiments import QUESTIONS, chosen
     from iojoule.measure.characterise.folder import CharacteriseFolder
     from iojoule.measure.characterise.preset import DEFAULT_BASE
-    from iojoule.measure.characterise.registry import QUESTIONS, chosen
-    from iojoule.measure.characterise.rehearsal import commands
-    from iojoule.measure.characterise.session import Asked, consider
+    from iojoule.measure.characterise.session import Asked, commands, consider
     from iojoule.measure.characterise.session import characterise as ask
 
     asked = chosen([one.strip() for one in only.split(",")] if only else [])
@@ -82,7 +81,7 @@ def characterise(
 
 def questions() -> None:
     """List the questions that `measure characterise` asks."""
-    from iojoule.measure.characterise.registry import QUESTIONS
+    from iojoule.measure.characterise.experiments import QUESTIONS
 
     table = console.new_table(["question", "what it asks", "what it is good for"])
     for one in QUESTIONS:

@@ -19,7 +19,7 @@ from pydantic import Field
 from iojoule.datasets.characteristics import Answer, Status
 from iojoule.datasets.schema import Measurement, Section
 from iojoule.measure.campaign.folder import JsonFolder
-from iojoule.measure.characterise.scope import ScaleName
+from iojoule.measure.characterise.experiment import ScaleName
 from iojoule.measure.errors import CampaignError
 
 OPTIONS_FILE = "characterise.json"

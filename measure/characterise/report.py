@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from iojoule.datasets.characteristics import Characteristics, Estimate, Status
+from pathlib import Path
+from typing import Any
+
+from iojoule.datasets.atomic import write_atomically
+from iojoule.datasets.characteristics import Answer, Characteristics, Estimate, Status
+from iojoule.measure.characterise.experiment import Question
+from iojoule.measure.errors import CampaignError
 
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
 _BINARY = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -64,3 +70,32 @@ def report(found: Characteristics) -> str:
         if answer.plot is not None:
             lines += [f"![{answer.title}]({answer.plot})", ""]
     return "\n".join(lines)
+
+
+def draw(question: Question, answer: Answer, path: Path) -> None:
+    """Draw an answer.
+
+    Raises:
+        CampaignError: The file cannot be written; nothing half written stays.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    style: Any = {
+        "svg.hashsalt": "iojoule",
+        "svg.fonttype": "path",
+        "font.size": 10,
+        "axes.spines.top": False,
+    }
+    with mpl.rc_context(style):
+        figure = Figure(figsize=(7.0, 4.2), layout="constrained")
+        axes = figure.add_subplot()
+        question.draw(axes, answer.evidence, answer.estimates)
+        axes.set_title(question.title, loc="left")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # dates and versions would make two pictures of the same answer differ
+            metadata = {"Date": None, "Creator": "iojoule"}
+            write_atomically(path, lambda at: figure.savefig(at, format="svg", metadata=metadata))
+        except OSError as error:
+            raise CampaignError(f"{path}: cannot be written ({error.strerror})") from None

@@ -32,16 +32,14 @@ from iojoule.datasets.vocabulary import Operation, Pattern
 from iojoule.measure.campaign import idle, settings
 from iojoule.measure.campaign.plan import Settle
 from iojoule.measure.campaign.rig import DriveFacts, Rig, Say
+from iojoule.measure.campaign.runs import OVERHEAD_SECONDS, UNKNOWN_WRITE_BYTES_PER_SECOND
 from iojoule.measure.campaign.session import look_at, open_sensors
+from iojoule.measure.characterise.experiment import Job, Question, ScaleName, Scope, scope_of
+from iojoule.measure.characterise.experiments import QUESTIONS
 from iojoule.measure.characterise.folder import OPTIONS_FILE, CharacteriseFolder, Options
-from iojoule.measure.characterise.pictures import draw
 from iojoule.measure.characterise.preset import preset_text
-from iojoule.measure.characterise.question import Job, Question
-from iojoule.measure.characterise.registry import QUESTIONS
-from iojoule.measure.characterise.rehearsal import Step, fills_first, rehearse
-from iojoule.measure.characterise.report import report
-from iojoule.measure.characterise.scope import ScaleName, Scope, scope_of
-from iojoule.measure.characterise.workbench import Workbench
+from iojoule.measure.characterise.report import draw, report
+from iojoule.measure.characterise.workbench import Workbench, job_text
 from iojoule.measure.drive.nvme import NvmeController
 from iojoule.measure.drive.safety import require_consent, require_unused
 from iojoule.measure.errors import CampaignError, DriveError, RunsFailedError, SensorError
@@ -50,6 +48,119 @@ from iojoule.measure.host.facts import host_facts
 from iojoule.measure.host.guard import guarded
 from iojoule.measure.host.journal import HostState, restore_abandoned
 from iojoule.measure.recording import Recorder
+
+_NOMINAL_IOPS = 1000.0
+
+
+class Rehearsal:
+    """A `Bench` that does nothing: every row is nominal.
+
+    Args:
+        scope: Times and sizes.
+        power_states: That the drive declares.
+    """
+
+    def __init__(self, scope: Scope, power_states: Sequence[int]) -> None:
+        self._scope = scope
+        self._states = tuple(power_states)
+        self.jobs: list[Job] = []
+        self.seconds = 0.0
+
+    @property
+    def power_states(self) -> tuple[int, ...]:
+        """As given."""
+        return self._states
+
+    def run(self, job: Job) -> Row:
+        """Note a job."""
+        self.jobs.append(job)
+        moved = job.bytes_total or len(job.order or ()) * job.request_bytes
+        timed = job.seconds + self._scope.ramp_seconds if not moved else 0.0
+        self.seconds += timed + moved / UNKNOWN_WRITE_BYTES_PER_SECOND + OVERHEAD_SECONDS
+        return Row(label=job.label, values={"iops": _NOMINAL_IOPS})
+
+    def rest(self, label: str, seconds: float) -> Row:
+        """Note a rest."""
+        self.seconds += seconds
+        return Row(label=label)
+
+    def quiet(self, label: str) -> Row:
+        """Note a wait."""
+        self.seconds += self._scope.quiet_seconds
+        return Row(label=label, values={"quiet": 1.0})
+
+    def power_state(self, number: int) -> None:
+        """Note a power state."""
+        self.seconds += self._scope.settle_seconds
+
+    def wake(self, label: str) -> Row:
+        """Note a read of one block."""
+        return Row(label=label, values={"latency_ns": 0.0})
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one question would do.
+
+    Attributes:
+        question: The question.
+        jobs: Its runs of fio.
+        bytes_written: By these.
+        seconds: It takes at least.
+        obstacle: Why it cannot be asked; None = it can.
+    """
+
+    question: Question
+    jobs: tuple[Job, ...]
+    bytes_written: int
+    seconds: float
+    obstacle: str | None
+
+
+def rehearse(
+    questions: Sequence[Question], scope: Scope, drive: DriveFacts, *, has_power: bool
+) -> list[Step]:
+    """Every question's jobs, bytes and least time."""
+    told = drive.controller
+    states = tuple(one.index for one in told.power_states) if told is not None else ()
+    steps = []
+    for question in questions:
+        obstacle = None
+        if question.needs_controller and not states:
+            obstacle = "the drive has no controller that sets power states; name --controller"
+        elif question.needs_power and not has_power:
+            obstacle = "it needs a power meter of the drive; name one with --power"
+        bench = Rehearsal(scope, states)
+        if obstacle is None:
+            question.measure(bench, scope)
+        written = sum(job.bytes_written for job in bench.jobs)
+        steps.append(Step(question, tuple(bench.jobs), written, bench.seconds, obstacle))
+    return steps
+
+
+def fills_first(steps: Sequence[Step]) -> bool:
+    """Whether the area is written in order before the first question that reads it.
+
+    The question of the write cache does that itself; and where nothing is to be written, what is
+    on the drive is read.
+    """
+    asked = [step for step in steps if step.obstacle is None]
+    writes = any(step.bytes_written for step in asked)
+    return writes and not any(step.question.name == "slc-cache" for step in asked)
+
+
+def commands(steps: Sequence[Step], scope: Scope, device: Path) -> list[str]:
+    """Every job file, for `--dry-run`."""
+    said = []
+    for step in steps:
+        said.append(f"# {step.question.name}: {step.question.title}")
+        if step.obstacle is not None:
+            said.append(f"# left out: {step.obstacle}")
+        for number, job in enumerate(step.jobs, start=1):
+            text = job_text(job, device, scope, number)
+            said.append(f"# run {number}: {job.label}\nfio - <<'JOB'\n{text}JOB")
+    return said
+
 
 REPORT_FILE = "report.md"
 PRESET_FILE = "preset.toml"

@@ -4,22 +4,254 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from iojoule.datasets.characteristics import Evidence, Row
 from iojoule.datasets.importers.fio_file import find_files, load
 from iojoule.datasets.importers.fio_stats import Stats, direction_stats
-from iojoule.datasets.schema import Measurement
+from iojoule.datasets.littles_law import FAIL_ABOVE
+from iojoule.datasets.schema import Configuration, Measurement, Workload, from_row
+from iojoule.datasets.vocabulary import Completion, Engine, Operation
 from iojoule.measure.campaign import idle, settings
-from iojoule.measure.campaign.rig import Rig
-from iojoule.measure.characterise.jobs import expected_seconds, point_of, write_job
-from iojoule.measure.characterise.question import Job
-from iojoule.measure.characterise.scope import Scope
-from iojoule.measure.characterise.sensed import Observed, sensed
-from iojoule.measure.errors import HostStateError, SensorError
-from iojoule.measure.fio import RESULT_FILE, Outcome, read_outcome, run_fio
+from iojoule.measure.campaign.rig import Rig, conditions
+from iojoule.measure.characterise.experiment import Job, Scope
+from iojoule.measure.errors import DriveError, HostStateError, SensorError
+from iojoule.measure.fio import (
+    JOB_FILE,
+    RESULT_FILE,
+    JobHost,
+    JobTarget,
+    JobTiming,
+    Outcome,
+    fio_job,
+    read_outcome,
+    run_fio,
+)
+from iojoule.measure.point import Point
 from iojoule.measure.recording import Recorder, Recording
+from iojoule.measure.sensors.protocol import POWER_FIELDS
 from iojoule.measure.sensors.protocol import Scope as PowerScope
+
+ORDER_FILE = "order.log"
+SLOWEST_BYTES_PER_SECOND = 1e5
+"""A run that ends by bytes may be so slow before it counts as hanging (002, 5.9: 876 KB/s)."""
+
+
+def point_of(job: Job, area_bytes: int) -> Point:
+    """What the job measures, in the words of the schema."""
+    window = job.window_bytes or area_bytes - job.offset_bytes
+    return Point(
+        Workload(
+            operation=job.operation,
+            pattern=job.pattern,
+            working_set_bytes=window,
+            demand_operations_per_second=job.operations_per_second,
+        ),
+        Configuration(
+            request_bytes=job.request_bytes,
+            queue_depth=job.queue_depth,
+            engine=Engine.LIBAIO,
+            completion=Completion.INTERRUPT,
+        ),
+    )
+
+
+def expected_seconds(job: Job, scope: Scope) -> float:
+    """How long it may take at the most before it hangs."""
+    if job.bytes_total is None and job.order is None:
+        return job.seconds + scope.ramp_seconds
+    size = len(job.order) * job.request_bytes if job.order is not None else job.bytes_total or 0
+    return size / SLOWEST_BYTES_PER_SECOND
+
+
+def job_text(job: Job, device: Path, scope: Scope, seed: int) -> str:
+    """The text of the job file."""
+    window = job.window_bytes or scope.area_bytes - job.offset_bytes
+    size = window // job.request_bytes * job.request_bytes
+    timed = job.bytes_total is None and job.order is None
+    # what matters is power over rate, not latency; fio's offloaded submission may hang
+    timing = (
+        JobTiming(job.seconds, scope.ramp_seconds, offload=False)
+        if timed
+        else JobTiming(0, 0, job.bytes_total, time_based=False)
+    )
+    text = fio_job(
+        point_of(job, scope.area_bytes).workload,
+        point_of(job, scope.area_bytes).configuration,
+        JobTarget(str(device), job.offset_bytes, size),
+        timing,
+        JobHost(seed=seed),
+    )
+    if job.order is not None:
+        text += f"read_iolog={ORDER_FILE}\nreplay_no_stall=1\n"
+    return text
+
+
+def order_text(job: Job, device: Path) -> str:
+    """The requests one by one, as fio replays them (iolog version 2)."""
+    assert job.order is not None
+    verb = "read" if job.operation is Operation.READ else "write"
+    lines = [
+        f"{device} {verb} {job.offset_bytes + place * job.request_bytes} {job.request_bytes}"
+        for place in job.order
+    ]
+    return "\n".join(
+        ["fio version 2 iolog", f"{device} add", f"{device} open", *lines, f"{device} close", ""]
+    )
+
+
+def write_job(job: Job, device: Path, scope: Scope, seed: int, folder: Path) -> None:
+    """Put the job's files into a folder."""
+    folder.mkdir(parents=True)
+    (folder / JOB_FILE).write_text(job_text(job, device, scope, seed))
+    if job.order is not None:
+        (folder / ORDER_FILE).write_text(order_text(job, device))
+
+
+TRACE_STEP_SECONDS = 0.1
+TRACE_BINS_MAX = 400
+_FOREIGN_SHARE = 0.08
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A row and, of a run, where it came from."""
+
+    row: Row
+    job: Job | None = None
+    point: Point | None = None
+    outcome: Outcome | None = None
+
+
+def sensed(
+    observed: Sequence[Observed], recording: Recording, rig: Rig, idle: Row | None
+) -> tuple[Evidence, list[Measurement]]:
+    """The evidence with watts, and what of it fits the schema of measurements.
+
+    Raises:
+        SensorError: The power meter did not deliver.
+        DriveError: Somebody else used the drive meanwhile.
+    """
+    for one in observed:
+        one.row.values.update(_power(one.row, recording))
+        if one.job is not None:
+            _require_alone(one, recording, rig)
+    rows = [one.row for one in observed]
+    series: dict[str, tuple[float, ...]] = {}
+    for place, one in enumerate(observed):
+        if one.job is not None and one.job.trace:
+            after = rows[place + 1] if place + 1 < len(rows) else one.row
+            series |= _trace(one, after, recording)
+    measurements = [
+        _measurement(one, recording, rig, idle) for one in observed if _fits_the_schema(one)
+    ]
+    first = (idle.model_copy(update={"label": "idle"}),) if idle is not None else ()
+    return Evidence(rows=(*first, *rows), series=series), measurements
+
+
+def _power(row: Row, recording: Recording) -> dict[str, float]:
+    """Watts over the measured part, joules over the whole span."""
+    power = recording.power(PowerScope.DEVICE, int(row["begin_ns"]), int(row["end_ns"]))
+    if power is None:
+        return {}
+    if power.samples == 0:
+        raise SensorError(
+            f"{row.label}: the drive's power meter delivered nothing; see the raw series"
+        )
+    found: dict[str, float] = {}
+    if power.mean_watts is not None:
+        found["power_watts"] = power.mean_watts
+        found["power_error_watts"] = power.standard_error_watts or 0.0
+        if power.calibration_uncertainty_watts is not None:
+            found["power_calibration_watts"] = power.calibration_uncertainty_watts
+    span = int(row["span_begin_ns"]), int(row["span_end_ns"])
+    whole = recording.power(PowerScope.DEVICE, *span)
+    if whole is not None and whole.energy_joules is not None:
+        found["span_joules"] = whole.energy_joules
+        found["span_seconds"] = (span[1] - span[0]) * 1e-9
+    return found
+
+
+def _require_alone(one: Observed, recording: Recording, rig: Rig) -> None:
+    """Fail where more went through the drive than fio moved, as a campaign's runs do."""
+    row, job = one.row, one.job
+    assert job is not None
+    begin, end = int(row["begin_ns"]), int(row["end_ns"])
+    moved = 0.0
+    for rail in ("disk-read-bytes", "disk-write-bytes"):
+        counted = recording.counter(rail, begin, end)
+        moved += counted.per_second if counted is not None else 0.0
+    own = row["throughput_bytes_per_second"]
+    # at 10 Hz the counters lag by up to a reading at either end
+    edge = 2 * job.request_bytes * job.queue_depth / ((end - begin) * 1e-9)
+    lag = 2 * 0.1 * own / ((end - begin) * 1e-9)
+    if moved > own * (1 + _FOREIGN_SHARE) + edge + lag:
+        raise DriveError(
+            f"{rig.drive.device.path}: during {row.label} {moved / 1e6:.2f} MB/s went through the "
+            f"drive, of which {own / 1e6:.2f} MB/s were fio's; find out who uses it and stop it"
+        )
+
+
+def _trace(one: Observed, after: Row, recording: Recording) -> dict[str, tuple[float, ...]]:
+    """Bytes and watts over time, from the begin of a run to the end of the row after it."""
+    assert one.job is not None
+    begin, end = int(one.row["span_begin_ns"]), int(after["span_end_ns"])
+    step = int(max(TRACE_STEP_SECONDS, (end - begin) * 1e-9 / TRACE_BINS_MAX) * 1e9)
+    verb = "write" if one.job.operation is Operation.WRITE else "read"
+    times: list[float] = []
+    moved: list[float] = []
+    watts: list[float] = []
+    for left in range(begin, end - step + 1, step):
+        power = recording.power(PowerScope.DEVICE, left, left + step)
+        counted = recording.counter(f"disk-{verb}-bytes", left, left + step)
+        times.append((left + step - begin) * 1e-9)
+        moved.append(counted.delta if counted is not None else 0.0)
+        if power is not None and power.mean_watts is not None:
+            watts.append(power.mean_watts)
+    name = one.row.label
+    found = {f"{name} seconds": tuple(times), f"{name} bytes": tuple(moved)}
+    if len(watts) == len(times):  # a slow meter has no series
+        found[f"{name} watts"] = tuple(watts)
+    return found
+
+
+def _fits_the_schema(one: Observed) -> bool:
+    """Whether a reader of the dataset would see all that mattered in the run's fields."""
+    if one.job is None or one.outcome is None or one.job.effects or one.job.order is not None:
+        return False
+    if one.job.offset_bytes or one.job.window_bytes is not None:
+        return False
+    ratio = one.outcome.littles_ratio
+    return ratio is None or abs(ratio - 1) <= FAIL_ABOVE
+
+
+def _measurement(one: Observed, recording: Recording, rig: Rig, idle: Row | None) -> Measurement:
+    assert one.point is not None
+    assert one.outcome is not None
+    begin, end = int(one.row["begin_ns"]), int(one.row["end_ns"])
+    power: dict[str, Any] = {}
+    for scope, name in POWER_FIELDS.items():
+        told = recording.power(scope, begin, end)
+        if told is not None and told.mean_watts is not None:
+            power[name] = max(0.0, told.mean_watts)
+    if idle is not None and "power_watts" in idle.values:
+        power["idle_power_watts"] = idle["power_watts"]
+    workload = one.point.workload.model_dump(mode="json", exclude_none=True)
+    return from_row(
+        {
+            **workload,
+            **one.point.configuration.model_dump(mode="json", exclude_none=True),
+            **conditions(rig.drive, rig.host, None, None),
+            "series_id": f"characterise/{one.row.label}",
+            **one.outcome.observations,
+            **power,
+        },
+        where=one.row.label,
+    )
+
 
 _LOOK_SECONDS = 0.1
 _MARGIN = 0.03

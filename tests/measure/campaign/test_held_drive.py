@@ -19,10 +19,10 @@ from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.campaign.runs import Abilities, Cost, expand
 from iojoule.measure.campaign.session import Opened, run_campaign
 from iojoule.measure.characterise import session as characterising
+from iojoule.measure.characterise.experiment import ScaleName, scope_of
+from iojoule.measure.characterise.experiments import QUESTIONS
 from iojoule.measure.characterise.folder import CharacteriseFolder
-from iojoule.measure.characterise.registry import QUESTIONS
-from iojoule.measure.characterise.rehearsal import fills_first, rehearse
-from iojoule.measure.characterise.scope import ScaleName, scope_of
+from iojoule.measure.characterise.session import fills_first, rehearse
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.drive.safety import held
 from iojoule.measure.errors import CampaignError, UnsafeDriveError

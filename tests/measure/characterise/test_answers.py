@@ -4,15 +4,18 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
-from iojoule.measure.characterise.questions.asymmetry import Asymmetry
-from iojoule.measure.characterise.questions.background import Background
-from iojoule.measure.characterise.questions.idle_states import IdleStates
-from iojoule.measure.characterise.questions.locality import Locality, permuted, windows
-from iojoule.measure.characterise.questions.proportionality import EnergyProportionality
-from iojoule.measure.characterise.questions.saturation import SaturationDepth
-from iojoule.measure.characterise.questions.slc_cache import SlcCache
-from iojoule.measure.characterise.questions.write_pattern import WritePattern
-from iojoule.measure.characterise.registry import QUESTIONS
+from iojoule.measure.characterise.experiments import QUESTIONS
+from iojoule.measure.characterise.experiments.asymmetry import Asymmetry
+from iojoule.measure.characterise.experiments.idle_states import IdleStates
+from iojoule.measure.characterise.experiments.locality import (
+    Locality,
+    WritePattern,
+    permuted,
+    windows,
+)
+from iojoule.measure.characterise.experiments.proportionality import EnergyProportionality
+from iojoule.measure.characterise.experiments.saturation import SaturationDepth
+from iojoule.measure.characterise.experiments.slc_cache import Background, SlcCache
 
 IDLE = Row(label="idle", values={"power_watts": 1.6, "power_error_watts": 0.001})
 STEP = 0.1

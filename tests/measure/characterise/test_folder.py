@@ -10,9 +10,9 @@ from iojoule.datasets.characteristics import (
     read_characteristics,
 )
 from iojoule.datasets.errors import InputError, SchemaVersionError
+from iojoule.measure.characterise.experiment import ScaleName
 from iojoule.measure.characterise.folder import CharacteriseFolder, Options
 from iojoule.measure.characterise.report import interval, report
-from iojoule.measure.characterise.scope import ScaleName
 from iojoule.measure.errors import CampaignError
 from tests.measure.characterise.found import answer, characteristics, estimate
 

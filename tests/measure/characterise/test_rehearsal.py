@@ -7,11 +7,10 @@ import pytest
 
 from iojoule.datasets.vocabulary import Operation
 from iojoule.measure.campaign.rig import DriveFacts
-from iojoule.measure.characterise.jobs import job_text, order_text
-from iojoule.measure.characterise.question import Job
-from iojoule.measure.characterise.registry import QUESTIONS, chosen
-from iojoule.measure.characterise.rehearsal import Rehearsal, commands, fills_first, rehearse
-from iojoule.measure.characterise.scope import ScaleName, scope_of
+from iojoule.measure.characterise.experiment import Job, ScaleName, scope_of
+from iojoule.measure.characterise.experiments import QUESTIONS, chosen
+from iojoule.measure.characterise.session import Rehearsal, commands, fills_first, rehearse
+from iojoule.measure.characterise.workbench import job_text, order_text
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.errors import CampaignError
 

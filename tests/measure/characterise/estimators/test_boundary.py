@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iojoule.measure.characterise.estimators.boundary import Shifted, find_unit
+from iojoule.measure.characterise.experiments.alignment import Shifted, find_unit
 
 REQUEST = 32768
 OFFSETS = (0, 512, 1024, 2048, 4096, 8192, 16384)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iojoule.measure.characterise.estimators.change_point import find_drop
+from iojoule.measure.characterise.experiments.slc_cache import find_drop
 
 
 def written(

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iojoule.measure.characterise.estimators.housekeeping import fit_line, housekeeping
+from iojoule.measure.characterise.experiments.slc_cache import fit_line, housekeeping
 
 IDLE = 1.6
 STEP = 0.1

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iojoule.measure.characterise.estimators.proportionality import proportionality
+from iojoule.measure.characterise.experiments.proportionality import proportionality
 
 SHARES = np.linspace(0, 1, 9)
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iojoule.measure.characterise.estimators.saturation import fit_saturation
+from iojoule.measure.characterise.experiments.saturation import fit_saturation
 
 DEPTHS = np.array([1.0, 2, 4, 8, 16, 32, 64, 128])
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation
-from iojoule.measure.characterise.estimators.intervals import found, missing, ratio
-from iojoule.measure.characterise.question import Bench, Estimates, Job
-from iojoule.measure.characterise.scope import Scope
+from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Scope
+from iojoule.measure.characterise.intervals import found, missing, ratio
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

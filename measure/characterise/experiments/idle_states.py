@@ -8,9 +8,8 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
-from iojoule.measure.characterise.estimators.intervals import Z, between, found, missing
-from iojoule.measure.characterise.question import Bench, Estimates
-from iojoule.measure.characterise.scope import Scope
+from iojoule.measure.characterise.experiment import Bench, Estimates, Scope
+from iojoule.measure.characterise.intervals import Z, between, found, missing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

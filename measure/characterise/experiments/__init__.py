@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iojoule.measure.characterise.question import Question
-from iojoule.measure.characterise.questions.alignment import Alignment
-from iojoule.measure.characterise.questions.asymmetry import Asymmetry
-from iojoule.measure.characterise.questions.background import Background
-from iojoule.measure.characterise.questions.idle_states import IdleStates
-from iojoule.measure.characterise.questions.locality import Locality
-from iojoule.measure.characterise.questions.proportionality import EnergyProportionality
-from iojoule.measure.characterise.questions.saturation import SaturationDepth
-from iojoule.measure.characterise.questions.slc_cache import SlcCache
-from iojoule.measure.characterise.questions.write_pattern import WritePattern
+from iojoule.measure.characterise.experiment import Question
+from iojoule.measure.characterise.experiments.alignment import Alignment
+from iojoule.measure.characterise.experiments.asymmetry import Asymmetry
+from iojoule.measure.characterise.experiments.idle_states import IdleStates
+from iojoule.measure.characterise.experiments.locality import Locality, WritePattern
+from iojoule.measure.characterise.experiments.proportionality import EnergyProportionality
+from iojoule.measure.characterise.experiments.saturation import SaturationDepth
+from iojoule.measure.characterise.experiments.slc_cache import Background, SlcCache
 from iojoule.measure.errors import CampaignError
 
 QUESTIONS: tuple[Question, ...] = (

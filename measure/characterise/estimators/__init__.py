@@ -1,1 +1,0 @@
-"""From observations to numbers with intervals; pure functions, known answers in the tests."""

@@ -1,1 +1,0 @@
-"""The questions: one module each, listed in `registry.py` of the package above."""
