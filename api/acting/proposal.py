@@ -25,7 +25,7 @@ from iojoule.measure.host.changes import (
     SysfsValue,
     mounts,
 )
-from iojoule.measure.host_calibration.settings import HostControls
+from iojoule.measure.host.facts import HostControls
 from iojoule.recommender.power_cut import DurabilityAnswer
 
 _DEFAULT_REQUESTS = 128

@@ -26,7 +26,7 @@ FolderOption = Annotated[
 
 
 def _folder(given: Path | None) -> Path:
-    from iojoule.measure.lab.places import default_folder
+    from iojoule.measure.lab.paths import default_folder
 
     return given or default_folder()
 

@@ -36,7 +36,7 @@ from iojoule.measure.fio import (
     run_fio,
 )
 from iojoule.measure.point import Point
-from iojoule.measure.recording import Recorder
+from iojoule.measure.recording.recorder import Recorder
 from iojoule.measure.sensors.protocol import Scope
 
 _FILL_DEPTH = 32

@@ -12,7 +12,8 @@ from typing import Protocol
 from iojoule.measure.campaign.folder import IdleBaseline
 from iojoule.measure.campaign.plan import Settle
 from iojoule.measure.errors import SensorError
-from iojoule.measure.recording import Recorder, Recording
+from iojoule.measure.recording import Recording
+from iojoule.measure.recording.recorder import Recorder
 from iojoule.measure.sensors.protocol import Scope
 
 _LOOK_SECONDS = 0.1

@@ -42,7 +42,9 @@ from iojoule.measure.drive.block_device import SECTOR_BYTES
 from iojoule.measure.drive.nvme import POWER_STATE_MASK, VOLATILE_WRITE_CACHE, Smart
 from iojoule.measure.errors import DriveError, SensorError
 from iojoule.measure.fio import Outcome, read_outcome
-from iojoule.measure.recording import IdlePower, PowerStatistics, Recorder, Recording, WindowPower
+from iojoule.measure.recording import Recording
+from iojoule.measure.recording.recorder import Recorder
+from iojoule.measure.recording.statistics import IdlePower, PowerStatistics, WindowPower
 from iojoule.measure.sensors.diskstats import INTERVAL_SECONDS
 from iojoule.measure.sensors.protocol import POWER_FIELDS, Kind, Scope
 

@@ -12,8 +12,8 @@ from iojoule.measure.campaign.folder import CampaignFolder, PowerRecord, RunReco
 from iojoule.measure.errors import SensorError
 from iojoule.measure.recording import Recording, read_recording
 from iojoule.measure.recording.statistics import Sampled, round_means, sample_quality
+from iojoule.measure.sensors import parse
 from iojoule.measure.sensors.protocol import Kind, Rail, Scope
-from iojoule.measure.sensors.registry import parse
 
 _BYTES = ("disk-read-bytes", "disk-write-bytes")
 _CHANNEL = re.compile(r"vref (\S+) V, sensitivity (\S+)")

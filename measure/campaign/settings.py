@@ -25,8 +25,8 @@ from iojoule.measure.host.changes import (
     StandbyTimer,
     SysfsValue,
 )
+from iojoule.measure.host.facts import HostControls
 from iojoule.measure.host.host_files import FREQUENCY_MAX, GOVERNOR, HostFiles
-from iojoule.measure.host_calibration.settings import HostControls
 from iojoule.measure.point import Point
 
 Setting = tuple[Change, str]

@@ -47,7 +47,7 @@ from iojoule.measure.fio import find_fio
 from iojoule.measure.host.facts import host_facts
 from iojoule.measure.host.guard import guarded
 from iojoule.measure.host.journal import HostState, restore_abandoned
-from iojoule.measure.recording import Recorder
+from iojoule.measure.recording.recorder import Recorder
 
 _NOMINAL_IOPS = 1000.0
 

@@ -31,7 +31,8 @@ from iojoule.measure.fio import (
     run_fio,
 )
 from iojoule.measure.point import Point
-from iojoule.measure.recording import Recorder, Recording
+from iojoule.measure.recording import Recording
+from iojoule.measure.recording.recorder import Recorder
 from iojoule.measure.sensors.protocol import POWER_FIELDS
 from iojoule.measure.sensors.protocol import Scope as PowerScope
 

@@ -40,7 +40,8 @@ from iojoule.measure.drive.block_io import (
     unwritten_bytes,
 )
 from iojoule.measure.errors import DriveError, SensorError
-from iojoule.measure.recording import Recorder, Recording
+from iojoule.measure.recording import Recording
+from iojoule.measure.recording.recorder import Recorder
 from iojoule.measure.sensors import open_sensor
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from iojoule.measure.host.changes import SysfsValue
+from iojoule.measure.host.host_files import FREQUENCY_MAX, GOVERNOR, SLEEP_DISABLE
 
 SYSFS = Path("/sys")
 PROC = Path("/proc")
@@ -84,3 +88,107 @@ def _chosen(text: str | None) -> str | None:
     if text is None or "[" not in text:
         return text
     return text.partition("[")[2].partition("]")[0]
+
+
+Setting = tuple[SysfsValue, str]
+
+
+@dataclass(frozen=True)
+class SleepState:
+    """A state of cpuidle as the kernel describes it."""
+
+    name: str
+    exit_latency_ns: float
+    residency_ns: float
+
+
+@dataclass(frozen=True)
+class HostControls:
+    """The files below /sys that set the processors.
+
+    Attributes:
+        sysfs: `/sys`, or a tree like it.
+    """
+
+    sysfs: Path = SYSFS
+
+    @property
+    def _cpus(self) -> Path:
+        return self.sysfs / "devices/system/cpu"
+
+    def frequency_range_hertz(self) -> tuple[float, float] | None:
+        """Lowest and highest frequency; None without cpufreq."""
+        low, high = (
+            _number(self._cpus / f"cpu0/cpufreq/cpuinfo_{end}_freq") for end in ("min", "max")
+        )
+        return None if low is None or high is None else (low * 1e3, high * 1e3)
+
+    def base_hertz(self) -> float | None:
+        """The highest frequency without turbo, where the driver tells."""
+        base = _number(self._cpus / "cpu0/cpufreq/base_frequency")
+        return None if base is None else base * 1e3
+
+    def driver(self) -> str | None:
+        """Name of the cpufreq driver."""
+        return _text(self._cpus / "cpu0/cpufreq/scaling_driver")
+
+    def may_set_frequency(self) -> bool:
+        """Whether frequencies can be set by this user."""
+        return _writable(FREQUENCY_MAX.find(self.sysfs))
+
+    def may_set_sleep(self) -> bool:
+        """Whether sleep states can be switched off by this user."""
+        return _writable(SLEEP_DISABLE.find(self.sysfs))
+
+    def governor(self, name: str) -> Iterator[Setting]:
+        """Every CPU under a governor that it offers, where this user may set it."""
+        if not self.may_set_frequency():
+            return
+        for file in GOVERNOR.find(self.sysfs):
+            offered = _text(file.with_name("scaling_available_governors")) or ""
+            if name in offered.split():
+                yield SysfsValue(str(file)), name
+
+    def frequency(self, hertz: float) -> Iterator[Setting]:
+        """Every CPU held at or below a frequency."""
+        for file in FREQUENCY_MAX.find(self.sysfs):
+            yield SysfsValue(str(file)), str(round(hertz / 1e3))
+
+    def sleep_states(self) -> list[SleepState]:
+        """Sleep states, shallowest first; empty without cpuidle."""
+        folders = self._cpus.glob("cpu0/cpuidle/state[0-9]*")
+        return [
+            SleepState(
+                _text(folder / "name") or folder.name,
+                (_number(folder / "latency") or 0.0) * 1e3,
+                (_number(folder / "residency") or 0.0) * 1e3,
+            )
+            for folder in sorted(folders, key=_place)
+        ]
+
+    def sleep_limit(self, limit: int) -> Iterator[Setting]:
+        """Every CPU kept from states deeper than a limit."""
+        for file in SLEEP_DISABLE.find(self.sysfs):
+            if _place(file.parent) > limit:
+                yield SysfsValue(str(file)), "1"
+
+    def sleep_states_up_to(self, limit: int) -> Iterator[Setting]:
+        """Every CPU allowed the states up to a limit and kept from deeper ones."""
+        for file in SLEEP_DISABLE.find(self.sysfs):
+            yield SysfsValue(str(file)), str(int(_place(file.parent) > limit))
+
+
+def _place(folder: Path) -> int:
+    return int(folder.name.removeprefix("state"))
+
+
+def _writable(files: Sequence[Path]) -> bool:
+    return bool(files) and all(os.access(file, os.W_OK) for file in files)
+
+
+def _number(path: Path) -> float | None:
+    text = _text(path)
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return None

@@ -16,15 +16,13 @@ from iojoule.datasets.profile import HostProfile
 from iojoule.measure.errors import HostStateError, SensorError
 from iojoule.measure.fio import find_fio
 from iojoule.measure.host.changes import Change
-from iojoule.measure.host.facts import PROC, host_facts
+from iojoule.measure.host.facts import PROC, HostControls, host_facts
 from iojoule.measure.host.guard import gate
 from iojoule.measure.host.journal import HostState, restore_abandoned
-from iojoule.measure.host_calibration.findings import Findings, host_profile
-from iojoule.measure.host_calibration.plan import Plan, plan
-from iojoule.measure.host_calibration.readings import Reading
-from iojoule.measure.host_calibration.runs import Bench, Done, target_file
-from iojoule.measure.host_calibration.settings import HostControls
-from iojoule.measure.recording import Recorder, Recording
+from iojoule.measure.host_calibration.host_profile import Findings, Reading, host_profile
+from iojoule.measure.host_calibration.runs import Bench, Done, Plan, plan, target_file
+from iojoule.measure.recording import Recording
+from iojoule.measure.recording.recorder import Recorder
 from iojoule.measure.sensors import open_sensor
 from iojoule.measure.sensors.cpu import Cpu
 from iojoule.measure.sensors.protocol import Scope, Sensor

@@ -14,10 +14,10 @@ from typing import Any
 
 from iojoule.datasets.programs import python_command
 from iojoule.measure.errors import LabError
-from iojoule.measure.lab import block, drives, programs
+from iojoule.measure.lab import drives, system
 from iojoule.measure.lab.client import LabClient
 from iojoule.measure.lab.disk_control import DiskControl
-from iojoule.measure.lab.places import Places, Process, open_own
+from iojoule.measure.lab.paths import LabPaths, Process, open_own
 from iojoule.measure.lab.rehearsal import find_profile, rehearsal
 
 START_SECONDS = 40.0
@@ -61,13 +61,13 @@ def up(
     chosen = backend or default_backend()
     if chosen not in BACKENDS:
         raise LabError(f"{chosen} is no backend; there are {', '.join(BACKENDS)}")
-    programs.built(programs.PRELOAD)
-    programs.built(programs.DISK if chosen == "fuse" else programs.NBD_PLUGIN)
+    system.built(system.PRELOAD)
+    system.built(system.DISK if chosen == "fuse" else system.NBD_PLUGIN)
     folder = folder.absolute()
     with contextlib.suppress(FileExistsError):  # what it is then is looked at once it is open
         folder.mkdir(mode=0o700, parents=True)
     with _locked(folder):
-        state = Places(folder).read_state()
+        state = LabPaths(folder).read_state()
         if state is not None and _runs(state, "server"):
             raise LabError(f"there is a lab in {folder} already; end it: iojoule lab down")
         _clear(folder)
@@ -104,15 +104,15 @@ def _place(name: str) -> str:
 
 
 def _start(folder: Path, words: list[str]) -> LabClient:
-    places = Places(folder)
-    with places.log("server").open("wb") as log:
+    paths = LabPaths(folder)
+    with paths.log("server").open("wb") as log:
         server = subprocess.Popen(
             python_command("-m", "iojoule.measure.lab.server", str(folder), *words),
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/",
         )  # fmt: skip
     until = time.monotonic() + START_SECONDS
     while True:
-        state = places.read_state() or {}
+        state = paths.read_state() or {}
         if state.get("status") == "ready":
             # it stays when we go: not ours to wait for
             server.returncode = 0
@@ -123,14 +123,14 @@ def _start(folder: Path, words: list[str]) -> LabClient:
         if server.poll() is not None or time.monotonic() > until:
             server.kill()
             server.wait()
-            said = places.log("server").read_text(errors="replace").strip()
+            said = paths.log("server").read_text(errors="replace").strip()
             raise LabError(f"the lab does not start: {said[-2000:] or 'it said nothing'}")
         time.sleep(0.01)
 
 
-def _answers(places: Places) -> bool:
+def _answers(paths: LabPaths) -> bool:
     """Whether the disk answers, also all that was kept waiting by a fault."""
-    control = DiskControl(places.socket("disk"), timeout_seconds=2.0)
+    control = DiskControl(paths.socket("disk"), timeout_seconds=2.0)
     try:
         control.ask("fault", "none")
     except LabError:
@@ -147,26 +147,26 @@ def _runs(state: dict[str, Any], name: str) -> bool:
 
 def _clear(folder: Path) -> bool:
     """Take away all that a lab has in the folder, and the folder if nothing else is in it."""
-    places = Places(folder)
-    state = places.read_state()
+    paths = LabPaths(folder)
+    state = paths.read_state()
     processes = {} if state is None else state.get("processes", {})
-    found = state is not None or block.mounted(places.mount)
-    if "disk" in processes and not _answers(places):
+    found = state is not None or system.mounted(paths.mount)
+    if "disk" in processes and not _answers(paths):
         # as long as it lives, whoever touches its block device waits where no signal reaches him
         Process(**processes["disk"]).end(patience_seconds=1.0)
-    block.detach(places)
+    system.detach(paths)
     for name in ("disk", "server"):  # the server is there to reap the disk
         if name in processes:
             Process(**processes[name]).end()
-    block.detach(places)  # what the disk kept waiting
-    block.unmount(places)
+    system.detach(paths)  # what the disk kept waiting
+    system.unmount(paths)
     for name in (*_OWN_FILES, ".powersensor3.part"):
         (folder / name).unlink(missing_ok=True)
     for path in [*folder.glob("*.sock"), *folder.glob("*.log")]:
         path.unlink(missing_ok=True)
     for name in _OWN_FOLDERS:
         shutil.rmtree(folder / name, ignore_errors=True)
-    for empty in (places.mount, folder):
+    for empty in (paths.mount, folder):
         with contextlib.suppress(OSError):
             empty.rmdir()
     return found

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from iojoule.measure.errors import LabError
-from iojoule.measure.lab.controller import Controller, ControllerFault
-from iojoule.measure.lab.controller_socket import ControllerSocket
+from iojoule.measure.lab.controller import Controller, ControllerFault, ControllerSocket
 from iojoule.measure.lab.disk_control import DiskControl, DiskPower
 from iojoule.measure.lab.host_power import RaplTree
 from iojoule.measure.lab.nvme_bytes import Identity
-from iojoule.measure.lab.places import Places
+from iojoule.measure.lab.paths import LabPaths
 from iojoule.measure.lab.powersensor3 import EmulatedPair, EmulatedPowerSensor3
 from iojoule.sim.physical_options import PowerOptions
 
@@ -33,18 +32,18 @@ FAULTS: dict[str, tuple[str, ...]] = {
 class Parts:
     """Everything beside the disk, started at once; `close` ends it."""
 
-    def __init__(self, places: Places, power: PowerOptions, identity: Identity) -> None:
-        control = DiskControl(places.socket("disk"))
+    def __init__(self, paths: LabPaths, power: PowerOptions, identity: Identity) -> None:
+        control = DiskControl(paths.socket("disk"))
         self._control = control
         self.controller = Controller(power, control, identity)
-        self._socket = ControllerSocket(places.socket("controller"), self.controller)
-        self.rapl = RaplTree(places.rapl, DiskControl(places.socket("disk")))
+        self._socket = ControllerSocket(paths.socket("controller"), self.controller)
+        self.rapl = RaplTree(paths.rapl, DiskControl(paths.socket("disk")))
         self.rapl.start()
         self.sensor = EmulatedPowerSensor3(
-            places.folder,
-            DiskPower(DiskControl(places.socket("disk"))),
+            paths.folder,
+            DiskPower(DiskControl(paths.socket("disk"))),
             pairs=M2_PAIRS,
-            name=places.power_sensor.name,
+            name=paths.power_sensor.name,
         )
         self.sensor.start()
 

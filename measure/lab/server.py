@@ -26,14 +26,13 @@ from typing import Any
 from iojoule.datasets.errors import IojouleError
 from iojoule.datasets.programs import program_environment
 from iojoule.measure.errors import LabError
-from iojoule.measure.lab import block
+from iojoule.measure.lab import system
 from iojoule.measure.lab.disk_control import DiskControl
 from iojoule.measure.lab.nvme_bytes import Identity
 from iojoule.measure.lab.parts import Parts
-from iojoule.measure.lab.places import Places, Process
-from iojoule.measure.lab.programs import DISK, NBD_PLUGIN, PRELOAD, built, program
-from iojoule.measure.lab.rehearsal import find_profile, rehearsal
-from iojoule.measure.lab.served import ServedDrive, simulated
+from iojoule.measure.lab.paths import LabPaths, Process
+from iojoule.measure.lab.rehearsal import ServedDrive, find_profile, rehearsal, simulated
+from iojoule.measure.lab.system import DISK, NBD_PLUGIN, PRELOAD, built, program
 
 FIRMWARE = "LAB1.0"
 START_SECONDS = 15.0
@@ -42,8 +41,8 @@ START_SECONDS = 15.0
 class Lab:
     """One lab while it is being served."""
 
-    def __init__(self, places: Places, backend: str, drive: ServedDrive) -> None:
-        self.places = places
+    def __init__(self, paths: LabPaths, backend: str, drive: ServedDrive) -> None:
+        self.paths = paths
         self.backend = backend
         self.drive = drive
         self.parts: Parts | None = None
@@ -61,22 +60,22 @@ class Lab:
         Raises:
             IojouleError: It does not start; the message says why.
         """
-        self.places.write_state(self.state)
+        self.paths.write_state(self.state)
         preload = built(PRELOAD)
-        self.places.drive_text.write_text(self.drive.text, encoding="utf-8")
+        self.paths.drive_text.write_text(self.drive.text, encoding="utf-8")
         self._start_disk()
-        self._status = self._wait_for(DiskControl(self.places.socket("disk")))
+        self._status = self._wait_for(DiskControl(self.paths.socket("disk")))
         self._identity = self._identify(int(self._status["capacity_bytes"]))
         self._describe(preload)
 
     def start_parts(self) -> None:
         """Start everything else, in threads of this process."""
-        self.parts = Parts(self.places, self.drive.power, self._identity)
-        for stand_in in (self.places.controller, self.places.namespace):
+        self.parts = Parts(self.paths, self.drive.power, self._identity)
+        for stand_in in (self.paths.controller, self.paths.namespace):
             stand_in.touch(mode=0o600)
-        self._faults = _FaultServer(self.places.socket("server"), self.parts)
+        self._faults = _FaultServer(self.paths.socket("server"), self.parts)
         self.state |= {"status": "ready", "began_ns": self._status["now_ns"]}
-        self.places.write_state(self.state)
+        self.paths.write_state(self.state)
 
     def close(self) -> None:
         """End the threads; processes and mounts are `life.down`'s business."""
@@ -86,25 +85,25 @@ class Lab:
             self.parts.close()
 
     def _start_disk(self) -> None:
-        places = self.places
-        arguments = [str(places.drive_text), str(places.mount), str(places.socket("disk"))]
+        paths = self.paths
+        arguments = [str(paths.drive_text), str(paths.mount), str(paths.socket("disk"))]
         if self.backend == "fuse":
-            places.mount.mkdir(exist_ok=True)
+            paths.mount.mkdir(exist_ok=True)
             words = [str(built(DISK)), *arguments]
         else:
             words = [
                 program("nbdkit"), "--foreground", "--threads", "256",
-                "--unix", str(places.socket("nbd")), str(built(NBD_PLUGIN)),
+                "--unix", str(paths.socket("nbd")), str(built(NBD_PLUGIN)),
                 f"drive={arguments[0]}", f"control={arguments[2]}",
             ]  # fmt: skip
-        with places.log("disk").open("wb") as log:
+        with paths.log("disk").open("wb") as log:
             started = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                 env=program_environment(),
             )  # fmt: skip
         self._disk = started
         self.state["processes"]["disk"] = Process.of(started.pid).as_json()
-        self.places.write_state(self.state)
+        self.paths.write_state(self.state)
 
     def _wait_for(self, control: DiskControl) -> dict[str, Any]:
         until = time.monotonic() + START_SECONDS
@@ -114,13 +113,13 @@ class Lab:
                 control.close()
                 return status
             if self._disk.poll() is not None or time.monotonic() > until:
-                said = self.places.log("disk").read_text(errors="replace").strip()
+                said = self.paths.log("disk").read_text(errors="replace").strip()
                 hint = "" if self.backend == "nbdkit" else " (without FUSE: --backend nbdkit)"
                 raise LabError(f"the lab's disk does not start: {said or 'it said nothing'}{hint}")
             time.sleep(0.01)
 
     def _identify(self, capacity_bytes: int) -> Identity:
-        place = hashlib.sha256(str(self.places.folder).encode()).hexdigest()
+        place = hashlib.sha256(str(self.paths.folder).encode()).hexdigest()
         return Identity(
             serial=f"LAB{place[:12].upper()}",
             model=self.drive.model,
@@ -131,23 +130,23 @@ class Lab:
 
     def _describe(self, preload: Path) -> None:
         """Everything that others need to know, into the state."""
-        places, identity = self.places, self._identity
+        paths, identity = self.paths, self._identity
         if self.backend == "fuse" and os.getuid() == 0:
-            path = block.attach(places.image, identity.max_transfer_bytes)
+            path = system.attach(paths.image, identity.max_transfer_bytes)
         elif self.backend == "fuse":
-            path = str(places.image)  # a file: fio takes it, guards for block devices will not
+            path = str(paths.image)  # a file: fio takes it, guards for block devices will not
         else:
-            path = f"nbd+unix:///?socket={places.socket('nbd')}"
-        nodes = [str(places.controller), str(places.namespace)]
+            path = f"nbd+unix:///?socket={paths.socket('nbd')}"
+        nodes = [str(paths.controller), str(paths.namespace)]
         if path.startswith("/dev/"):
             nodes.append(path)
         self.state |= {
             "drive": path,
-            "controller": str(places.controller),
-            "namespace": str(places.namespace),
-            "powersensor3": str(places.power_sensor),
+            "controller": str(paths.controller),
+            "namespace": str(paths.namespace),
+            "powersensor3": str(paths.power_sensor),
             "powersensor3_pairs": ["m2-3v3"],
-            "rapl_root": str(places.rapl),
+            "rapl_root": str(paths.rapl),
             "serial": identity.serial,
             "model": identity.model,
             "firmware": identity.firmware,
@@ -156,12 +155,12 @@ class Lab:
             "power_states": len(self.drive.power.states),
             "environment": {
                 "LD_PRELOAD": str(preload),
-                "IOJOULE_LAB": str(places.folder),
+                "IOJOULE_LAB": str(paths.folder),
                 "IOJOULE_LAB_NODES": ":".join(nodes),
-                "IOJOULE_LAB_CONTROLLER": str(places.socket("controller")),
+                "IOJOULE_LAB_CONTROLLER": str(paths.socket("controller")),
             },
         }
-        self.places.write_state(self.state)
+        self.paths.write_state(self.state)
 
 
 class _FaultServer:
@@ -200,7 +199,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         drive = rehearsal(find_profile(name), name, *map(float, slow_down))
     else:
         drive = simulated(name)
-    lab = Lab(Places(Path(folder)), backend, drive)
+    lab = Lab(LabPaths(Path(folder)), backend, drive)
     signals = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
     signal.signal(signal.SIGCHLD, lambda *_: None)
     try:
@@ -214,7 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except (IojouleError, OSError) as error:
         sys.stderr.write(traceback.format_exc())
-        lab.places.write_state({**lab.state, "status": "failed", "reason": str(error)})
+        lab.paths.write_state({**lab.state, "status": "failed", "reason": str(error)})
         return 1
     finally:
         lab.close()

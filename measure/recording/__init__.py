@@ -1,23 +1,290 @@
-"""Records sensors side by side, keeps every sample, and says what a window of time holds."""
+"""What was recorded, and what it says about a window of time.
 
-from iojoule.measure.recording.recorder import RecentPower, Recorder
-from iojoule.measure.recording.recording import (
-    CounterDelta,
-    GaugeStatistics,
-    Recording,
-    read_recording,
+Scopes are never added: `device`, `cpu`, `dram` and `system` each have their own numbers (the
+package's counter contains no drive, a client machine's psys may).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from iojoule.measure.errors import SensorError
+from iojoule.measure.recording.series import Series
+from iojoule.measure.recording.statistics import (
+    Background,
+    IdlePower,
+    PowerStatistics,
+    Sampled,
+    background,
+    clipped_seconds,
+    energy_statistics,
+    power_statistics,
 )
-from iojoule.measure.recording.statistics import Background, IdlePower, PowerStatistics, WindowPower
+from iojoule.measure.sensors.protocol import Delivery, Flag, Kind, Rail, Scope
 
-__all__ = [
-    "Background",
-    "CounterDelta",
-    "GaugeStatistics",
-    "IdlePower",
-    "PowerStatistics",
-    "RecentPower",
-    "Recorder",
-    "Recording",
-    "WindowPower",
-    "read_recording",
-]
+
+@dataclass(frozen=True)
+class GaugeStatistics:
+    """What a gauge showed: a temperature, a frequency, a load.
+
+    Attributes:
+        mean: Of the samples.
+        minimum: The lowest.
+        maximum: The highest.
+        last: The newest.
+        samples: How many.
+    """
+
+    mean: float
+    minimum: float
+    maximum: float
+    last: float
+    samples: int
+
+
+@dataclass(frozen=True)
+class CounterDelta:
+    """How far a counter came.
+
+    Attributes:
+        delta: From begin to end, interpolated at both.
+        per_second: Divided by the time.
+        coverage: Share of the window between the counter's first and last sample.
+    """
+
+    delta: float
+    per_second: float
+    coverage: float
+
+
+class Recording:
+    """The files of one recording.
+
+    Args:
+        series: In the order in which the sensors were given.
+    """
+
+    def __init__(self, series: list[Series]) -> None:
+        self._series = series
+
+    @property
+    def sensors(self) -> tuple[str, ...]:
+        """Names of the sensors, in the order they were given."""
+        return tuple(series.about.sensor for series in self._series)
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Why sensors failed, by their name."""
+        return {
+            each.about.sensor: each.about.failure for each in self._series if each.about.failure
+        }
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The Parquet files."""
+        return tuple(series.path for series in self._series)
+
+    def delivery(self, sensor: str) -> Delivery:
+        """What a sensor delivered in all.
+
+        Raises:
+            SensorError: No such sensor was recorded.
+        """
+        return self._named(sensor).about.delivery
+
+    def rails(self, sensor: str) -> tuple[Rail, ...]:
+        """A sensor's rails.
+
+        Raises:
+            SensorError: No such sensor was recorded.
+        """
+        return self._named(sensor).rails
+
+    def identity(self, sensor: str) -> dict[str, str]:
+        """Version and configuration of a sensor.
+
+        Raises:
+            SensorError: No such sensor was recorded.
+        """
+        return self._named(sensor).about.probe.identity
+
+    def nominal_hertz(self, sensor: str) -> float:
+        """Samples a second that a sensor delivers when all is well.
+
+        Raises:
+            SensorError: No such sensor was recorded.
+        """
+        return self._named(sensor).about.probe.nominal_hertz
+
+    def markers_ns(self, sensor: str) -> list[int]:
+        """When (CLOCK_MONOTONIC) a sensor saw the markers that `Recorder.mark` sent.
+
+        Raises:
+            SensorError: No such sensor was recorded.
+        """
+        times: list[int] = self._named(sensor).markers_ns().tolist()
+        return times
+
+    def scopes(self) -> tuple[Scope, ...]:
+        """The scopes whose power was recorded."""
+        return tuple(scope for scope in Scope if self._for_scope(scope, None))
+
+    def power(
+        self, scope: Scope, begin_ns: int, end_ns: int, *, sensor: str | None = None
+    ) -> PowerStatistics | None:
+        """Power and energy of a scope within a window.
+
+        Args:
+            scope: Whose.
+            begin_ns: CLOCK_MONOTONIC.
+            end_ns: CLOCK_MONOTONIC, later than `begin_ns`.
+            sensor: By this sensor; None = the first recorded one that measures the scope.
+
+        Returns:
+            None where no sensor measures the scope.
+
+        Raises:
+            SensorError: No such sensor was recorded, or the window is empty.
+        """
+        if end_ns <= begin_ns:
+            raise SensorError(f"an empty window: {begin_ns} to {end_ns} ns")
+        series = self._for_scope(scope, sensor)
+        if series is None:
+            return None
+        rails = series.counted(scope)
+        about = series.about
+        if rails[0].kind is Kind.ENERGY:
+            window = series.window(begin_ns, end_ns, rails, around=True)
+            return energy_statistics(window, rails, begin_ns, end_ns, about.sensor)
+        window = series.window(begin_ns, end_ns, rails)
+        return power_statistics(window, rails, begin_ns, end_ns, about.sensor)
+
+    def sampled(
+        self, scope: Scope, begin_ns: int, end_ns: int
+    ) -> tuple[Sampled, float | None] | None:
+        """The sampled power of a scope within a window, and the time at its sensor's full scale.
+
+        Returns:
+            Complete samples, the rails added up; None where no sensor samples the scope's power
+            (a counter of energy does not), or fewer than two came. The seconds are None where no
+            rail says where its full scale is.
+        """
+        series = self._for_scope(scope, None)
+        rails = series.counted(scope) if series else ()
+        if series is None or rails[0].kind is not Kind.POWER:
+            return None
+        window = series.window(begin_ns, end_ns, rails)
+        known = np.isfinite(window.values).all(axis=1)
+        values = window.values[known]
+        if len(values) < 2:
+            return None
+        samples = Sampled(window.times_ns[known], values.sum(axis=1), window.flags[known])
+        clipped = clipped_seconds(values, [rail.full_scale for rail in rails], samples.period_ns)
+        return samples, clipped
+
+    def longest_pause_seconds(self, rail: str, begin_ns: int, end_ns: int) -> float:
+        """Longest time within a window in which no sample of a rail was taken.
+
+        Raises:
+            SensorError: No such rail was recorded.
+        """
+        series, found = self._rail(rail, None)
+        times = series.window(begin_ns, end_ns, (found,)).times_ns
+        return float(np.diff([begin_ns, *times.tolist(), end_ns]).max()) * 1e-9
+
+    def gauge(
+        self, rail: str, begin_ns: int, end_ns: int, *, sensor: str | None = None
+    ) -> GaugeStatistics | None:
+        """What a rail showed within a window; None without a fresh sample in it.
+
+        Raises:
+            SensorError: No such rail was recorded.
+        """
+        series, found = self._rail(rail, sensor)
+        window = series.window(begin_ns, end_ns, (found,))
+        values = window.values[(window.flags & Flag.STALE) == 0, 0]
+        values = values[np.isfinite(values)]
+        if not len(values):
+            return None
+        return GaugeStatistics(
+            float(values.mean()), float(values.min()), float(values.max()), float(values[-1]),
+            len(values),
+        )  # fmt: skip
+
+    def counter(
+        self, rail: str, begin_ns: int, end_ns: int, *, sensor: str | None = None
+    ) -> CounterDelta | None:
+        """How far a counting rail came within a window; None with fewer than two samples.
+
+        Raises:
+            SensorError: No such rail was recorded.
+        """
+        series, found = self._rail(rail, sensor)
+        window = series.window(begin_ns, end_ns, (found,), around=True)
+        times, values = window.times_ns, window.values[:, 0]
+        use = np.isfinite(values)
+        times, values = times[use], values[use]
+        if len(times) < 2:
+            return None
+        begin, end = max(begin_ns, int(times[0])), min(end_ns, int(times[-1]))
+        if end <= begin:
+            return None
+        first, last = np.interp((begin, end), times, values)
+        delta, seconds = float(last - first), (end - begin) * 1e-9
+        return CounterDelta(delta, delta / seconds, (end - begin) / (end_ns - begin_ns))
+
+    def background(
+        self, scope: Scope, after_ns: int, idle: IdlePower, *, sensor: str | None = None
+    ) -> Background | None:
+        """Energy above idle after the work is done, and how long until idle power is back.
+
+        Garbage collection goes on for seconds to minutes after writes. The rule is that of
+        `background.background`.
+
+        Returns:
+            None where no sensor measures the scope by sampling its power, or nothing was recorded
+            after that time.
+
+        Raises:
+            SensorError: No such sensor was recorded.
+        """
+        series = self._for_scope(scope, sensor)
+        rails = series.counted(scope) if series else ()
+        if series is None or rails[0].kind is not Kind.POWER:
+            return None
+        window = series.window(after_ns, np.iinfo(np.int64).max, rails)
+        return background(window.times_ns, window.values.sum(axis=1), after_ns, idle)
+
+    def _for_scope(self, scope: Scope, sensor: str | None) -> Series | None:
+        candidates = self._series if sensor is None else [self._named(sensor)]
+        return next((series for series in candidates if series.counted(scope)), None)
+
+    def _named(self, sensor: str) -> Series:
+        for series in self._series:
+            if series.about.sensor == sensor:
+                return series
+        raise SensorError(f"no sensor {sensor!r} was recorded, only {', '.join(self.sensors)}")
+
+    def _rail(self, name: str, sensor: str | None) -> tuple[Series, Rail]:
+        candidates = self._series if sensor is None else [self._named(sensor)]
+        for series in candidates:
+            for rail in series.rails:
+                if rail.name == name:
+                    return series, rail
+        known = ", ".join(rail.name for series in candidates for rail in series.rails)
+        raise SensorError(f"no rail {name!r} was recorded, only {known}")
+
+
+def read_recording(folder: Path) -> Recording:
+    """The recording in a folder.
+
+    Raises:
+        SensorError: There is none, or a file of it cannot be read.
+    """
+    files = sorted(folder.glob("*.parquet"))
+    if not files:
+        raise SensorError(f"{folder} holds no recording (no *.parquet)")
+    return Recording([Series(file) for file in files])

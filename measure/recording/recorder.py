@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.measure.errors import SensorError
-from iojoule.measure.recording.recording import Recording, read_recording
+from iojoule.measure.recording import Recording, read_recording
 from iojoule.measure.recording.series import Spool
 from iojoule.measure.recording.statistics import batch_standard_error
 from iojoule.measure.sensors.protocol import Chunk, Delivery, Flag, Kind, Probe, Scope, Sensor

@@ -1,7 +1,123 @@
-"""Instruments, one file each, behind one protocol (`protocol.Sensor`), by name."""
+"""Which sensors there are, by name. A new one is its file and one line here."""
 
 from __future__ import annotations
 
-from iojoule.measure.sensors.registry import KNOWN, open_sensor
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
 
-__all__ = ["KNOWN", "open_sensor"]
+from iojoule.datasets.validation import close_names
+from iojoule.measure.errors import SensorError
+from iojoule.measure.sensors.protocol import Sensor
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Options:
+    """One sensor as named.
+
+    Attributes:
+        text: As the user wrote it.
+        name: Which instrument.
+        address: What follows the first colon; empty where there is none.
+        values: The keys.
+    """
+
+    text: str
+    name: str
+    address: str
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    def known(self, *keys: str) -> None:
+        """Refuse other keys than these.
+
+        Raises:
+            SensorError: It names what is known.
+        """
+        unknown = sorted(set(self.values) - set(keys))
+        if unknown:
+            can = f"it knows {', '.join(keys)}" if keys else "it takes none"
+            raise SensorError(f"{self.text}: {self.name} has no option {unknown[0]!r}: {can}")
+
+    def needed_address(self, example: str) -> str:
+        """The address.
+
+        Raises:
+            SensorError: There is none.
+        """
+        if not self.address:
+            raise SensorError(f"{self.text}: {self.name} needs an address, such as {example}")
+        return self.address
+
+    def get(self, key: str, convert: Callable[[str], T]) -> T | None:
+        """A key's value; None where it is not given.
+
+        Raises:
+            SensorError: It cannot be converted.
+        """
+        if key not in self.values:
+            return None
+        try:
+            return convert(self.values[key])
+        except ValueError as error:
+            raise SensorError(
+                f"{self.text}: {key}={self.values[key]} is not what it must be ({error})"
+            ) from error
+
+    def many(self, key: str, convert: Callable[[str], T]) -> list[T] | None:
+        """A key's values, `+` between them."""
+        return self.get(key, lambda text: [convert(part) for part in text.split("+")])
+
+
+def parse(text: str) -> Options:
+    """Read what a user wrote.
+
+    Raises:
+        SensorError: It is not of that form.
+    """
+    head, *rest = text.split(",")
+    name, _, address = head.partition(":")
+    values = {}
+    for part in rest:
+        key, equals, value = part.partition("=")
+        if not equals or not key or not value or key in values:
+            raise SensorError(
+                f"{text!r}: {part!r} is not an option of the form key=value, each at most once"
+            )
+        values[key] = value
+    return Options(text, name.strip(), address, values)
+
+
+KNOWN: dict[str, str] = {
+    "powersensor3": "powersensor3",
+    "powersensor3-host": "powersensor3_host",
+    "rapl": "rapl",
+    "netio": "netio",
+    "redfish": "redfish",
+    "ipmi": "ipmi",
+    "drive-power": "drive_power",
+    "diskstats": "diskstats",
+    "cpu": "cpu",
+}
+"""Name -> module of this folder, which has `from_options(options) -> Sensor`."""
+
+
+def open_sensor(text: str) -> Sensor:
+    """The sensor that `NAME[:ADDRESS][,key=value ...]` names; it is not touched yet.
+
+    For instance `powersensor3:/dev/ttyACM0,pairs=0+1`, `rapl`, `netio:pdu.example:80,outlet=1`.
+
+    Raises:
+        SensorError: No such sensor, or options it does not know; the message says what there is.
+    """
+    options = parse(text)
+    if options.name not in KNOWN:
+        raise SensorError(
+            f"no sensor is called {options.name!r}{close_names(options.name, KNOWN)}; known: "
+            f"{', '.join(KNOWN)}"
+        )
+    module = importlib.import_module(f"iojoule.measure.sensors.{KNOWN[options.name]}")
+    sensor: Sensor = module.from_options(options)
+    return sensor

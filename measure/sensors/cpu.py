@@ -11,9 +11,9 @@ import os
 from pathlib import Path
 
 from iojoule.measure.errors import SensorError
+from iojoule.measure.sensors import Options
 from iojoule.measure.sensors.polled import PolledSensor
 from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
-from iojoule.measure.sensors.registry import Options
 
 INTERVAL_SECONDS = 0.1
 _IDLE, _IOWAIT, _FIELDS = 3, 4, 8

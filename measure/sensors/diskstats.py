@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from iojoule.measure.errors import SensorError
+from iojoule.measure.sensors import Options
 from iojoule.measure.sensors.polled import PolledSensor
 from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
-from iojoule.measure.sensors.registry import Options
 
 ROOT = Path("/sys/block")
 INTERVAL_SECONDS = 0.1

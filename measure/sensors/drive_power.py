@@ -12,9 +12,9 @@ Asking keeps a drive from its deepest sleep; do not use it where idle power is t
 from __future__ import annotations
 
 from iojoule.measure.errors import SensorError
+from iojoule.measure.sensors import Options
 from iojoule.measure.sensors.polled import PolledSensor, ask
 from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
-from iojoule.measure.sensors.registry import Options
 
 INTERVAL_SECONDS = 1.0
 TIMEOUT_SECONDS = 10.0

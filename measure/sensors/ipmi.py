@@ -10,9 +10,9 @@ import os
 import re
 
 from iojoule.measure.errors import SensorError
+from iojoule.measure.sensors import Options
 from iojoule.measure.sensors.polled import PolledSensor, ask
 from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
-from iojoule.measure.sensors.registry import Options
 
 INTERVAL_SECONDS = 1.0
 TIMEOUT_SECONDS = 10.0

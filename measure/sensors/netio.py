@@ -10,10 +10,10 @@ import math
 from typing import Any
 
 from iojoule.measure.errors import SensorError
+from iojoule.measure.sensors import Options
 from iojoule.measure.sensors.http_json import JsonServer
 from iojoule.measure.sensors.polled import PolledSensor
 from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
-from iojoule.measure.sensors.registry import Options
 
 INTERVAL_SECONDS = 0.5
 JOULES_PER_WATT_HOUR = 3600.0

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.measure.errors import SensorError
+from iojoule.measure.sensors import Options
 from iojoule.measure.sensors.device_clock import DeviceClock
 from iojoule.measure.sensors.powersensor3_protocol import (
     FRAME_BYTES,
@@ -40,7 +41,6 @@ from iojoule.measure.sensors.protocol import (
     Scope,
     empty_chunk,
 )
-from iojoule.measure.sensors.registry import Options
 from iojoule.measure.sensors.serial_port import SerialPort
 
 STALL_SECONDS = 1.0

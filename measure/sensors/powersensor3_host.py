@@ -33,6 +33,7 @@ from pyarrow import csv
 
 from iojoule.datasets.programs import find_program, program_environment
 from iojoule.measure.errors import SensorError
+from iojoule.measure.sensors import Options
 from iojoule.measure.sensors.device_clock import DeviceClock
 from iojoule.measure.sensors.powersensor3_protocol import NOMINAL_HERTZ, WRAP_US
 from iojoule.measure.sensors.protocol import (
@@ -45,7 +46,6 @@ from iojoule.measure.sensors.protocol import (
     Scope,
     empty_chunk,
 )
-from iojoule.measure.sensors.registry import Options
 from iojoule.measure.sensors.serial_port import SerialPort
 
 PROGRAM_VARIABLE = "IOJOULE_PSRUN"

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iojoule.measure.errors import SensorError
+from iojoule.measure.sensors import Options
 from iojoule.measure.sensors.polled import PolledSensor
 from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
-from iojoule.measure.sensors.registry import Options
 
 ROOT = Path("/sys/class/powercap")
 CONTROL_TYPES = ("intel-rapl", "intel-rapl-tpmi", "intel-rapl-mmio")

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from iojoule.measure.errors import SensorError
+from iojoule.measure.sensors import Options
 from iojoule.measure.sensors.http_json import JsonServer
 from iojoule.measure.sensors.polled import PolledSensor
 from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
-from iojoule.measure.sensors.registry import Options
 
 INTERVAL_SECONDS = 1.0
 

@@ -12,8 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from iojoule.measure.lab.power_source import ConstantPower
-from iojoule.measure.lab.powersensor3 import EmulatedPowerSensor3
+from iojoule.measure.lab.powersensor3 import ConstantPower, EmulatedPowerSensor3
 
 SECONDS = 60
 CPU_SHARE = 0.10

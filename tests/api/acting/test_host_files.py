@@ -15,6 +15,7 @@ from iojoule.measure.campaign.plan import HostPlan, Plan
 from iojoule.measure.campaign.settings import of_campaign, of_run
 from iojoule.measure.host import host_files
 from iojoule.measure.host.changes import Change, SysfsValue, TextFile, to_record
+from iojoule.measure.host.facts import HostControls
 from iojoule.measure.host.host_files import (
     FREQUENCY_MAX,
     OF_KNOBS,
@@ -24,7 +25,6 @@ from iojoule.measure.host.host_files import (
     SETTABLE,
     HostFiles,
 )
-from iojoule.measure.host_calibration.settings import HostControls
 from tests.api.acting.answers import answer
 from tests.api.acting.hosts import host
 from tests.measure.sata import fake_hdparm, sata

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iojoule.measure.errors import LabError
-from iojoule.measure.lab import programs
+from iojoule.measure.lab import system as programs
 from tests.measure.lab.conftest import missing_for_a_disk
 
 

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from iojoule.measure.command import session
-from iojoule.measure.lab.power_source import ConstantPower
-from iojoule.measure.lab.powersensor3 import EmulatedPowerSensor3
+from iojoule.measure.lab.powersensor3 import ConstantPower, EmulatedPowerSensor3
 
 
 @pytest.fixture(autouse=True)

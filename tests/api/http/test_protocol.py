@@ -60,7 +60,7 @@ def flooded(service: httpx.Client, head: bytes, piece: bytes, most: int) -> tupl
 
 
 def held(service: httpx.Client, lane: str) -> int:
-    """Places of a lane that are taken."""
+    """LabPaths of a lane that are taken."""
     (found,) = re.findall(
         rf'^iojoule_http_requests_in_progress{{lane="{lane}"}} (\S+)$',
         service.get("/metrics").text, re.MULTILINE,

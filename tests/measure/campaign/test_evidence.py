@@ -22,7 +22,7 @@ from iojoule.measure.campaign.run_record import (
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.fio import Outcome
 from iojoule.measure.point import Point
-from iojoule.measure.recording import PowerStatistics
+from iojoule.measure.recording.statistics import PowerStatistics
 from iojoule.measure.sensors.protocol import Scope
 
 SECOND = 1_000_000_000

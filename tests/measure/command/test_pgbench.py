@@ -78,7 +78,7 @@ def lab() -> Iterator[Any]:
 @pytest.fixture
 def socket_folder(lab: Any) -> Iterator[Path]:
     """PostgreSQL with its data on the lab's drive, listening in this folder alone."""
-    base = lab.places.folder.parent
+    base = lab.paths.folder.parent
     mounted, socket = base / "mnt", base / "socket"
     binaries = programs()
     with ExitStack() as undo:

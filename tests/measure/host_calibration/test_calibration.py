@@ -13,10 +13,10 @@ import pytest
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import read_host_profile, write_host_profile
 from iojoule.measure.errors import HostStateError, SensorError
+from iojoule.measure.host.facts import HostControls
 from iojoule.measure.host_calibration import load
-from iojoule.measure.host_calibration.plan import plan
+from iojoule.measure.host_calibration.runs import plan
 from iojoule.measure.host_calibration.session import Request, calibrate, prepare
-from iojoule.measure.host_calibration.settings import HostControls
 from iojoule.model import host_power, system_power
 from iojoule.model.host_work import load_of
 from tests.measure.host_calibration.known_host import REFERENCE_HERTZ, KnownHost

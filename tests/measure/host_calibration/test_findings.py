@@ -8,12 +8,9 @@ import pytest
 from iojoule.datasets.profile import HostProfile
 from iojoule.datasets.vocabulary import Engine, Evidence
 from iojoule.measure.errors import SensorError
-from iojoule.measure.host.facts import host_facts
-from iojoule.measure.host_calibration.findings import Findings, host_profile
-from iojoule.measure.host_calibration.plan import Step
-from iojoule.measure.host_calibration.readings import Reading
-from iojoule.measure.host_calibration.runs import Done
-from iojoule.measure.host_calibration.settings import HostControls
+from iojoule.measure.host.facts import HostControls, host_facts
+from iojoule.measure.host_calibration.host_profile import Findings, Reading, host_profile
+from iojoule.measure.host_calibration.runs import Done, Step
 from iojoule.model import host_power, system_power
 from iojoule.model.host_work import load_of
 from tests.measure.host_calibration.known_host import Truth

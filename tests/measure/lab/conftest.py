@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from iojoule.measure.lab import life, programs
+from iojoule.measure.lab import life
+from iojoule.measure.lab import system as programs
 from iojoule.measure.lab.client import LabClient
 
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from iojoule.measure.lab.client import LabClient
-from iojoule.measure.lab.record import KINDS
+from iojoule.measure.lab.client import KINDS, LabClient
 from tests.measure.lab.conftest import need
 
 

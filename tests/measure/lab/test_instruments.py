@@ -11,10 +11,9 @@ import pytest
 
 from iojoule.measure.errors import LabError, SensorError
 from iojoule.measure.lab import host_power
-from iojoule.measure.lab.client import LabClient
+from iojoule.measure.lab.client import LabClient, record
 from iojoule.measure.lab.disk_control import COMPLETION, DiskPower
 from iojoule.measure.lab.host_power import DOMAINS, HostPower, RaplTree
-from iojoule.measure.lab.record import record
 from iojoule.measure.sensors.powersensor3 import PowerSensor3
 
 

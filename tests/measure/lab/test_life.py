@@ -13,9 +13,11 @@ import pytest
 
 from iojoule.datasets.errors import InputError
 from iojoule.measure.errors import LabError
-from iojoule.measure.lab import block, drives, life, programs
+from iojoule.measure.lab import drives, life
+from iojoule.measure.lab import system as block
+from iojoule.measure.lab import system as programs
 from iojoule.measure.lab.client import LabClient
-from iojoule.measure.lab.places import Places, Process, default_folder, open_own
+from iojoule.measure.lab.paths import LabPaths, Process, default_folder, open_own
 from tests.stand_ins import look_in
 
 
@@ -238,7 +240,7 @@ def test_a_process_of_the_same_number_is_another_one() -> None:
 
 
 def test_a_state_of_another_version_is_refused(tmp_path: Path) -> None:
-    places = Places(tmp_path)
+    places = LabPaths(tmp_path)
     places.state.write_text('{"schema_version": 99}')
     with pytest.raises(LabError, match="of another version"):
         places.read_state()

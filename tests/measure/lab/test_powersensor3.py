@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iojoule.measure.lab.power_source import ConstantPower
-from iojoule.measure.lab.powersensor3 import EmulatedPowerSensor3
+from iojoule.measure.lab.powersensor3 import ConstantPower, EmulatedPowerSensor3
 from iojoule.measure.sensors.powersensor3 import PowerSensor3
 from iojoule.measure.sensors.powersensor3_protocol import (
     FRAME_BYTES,

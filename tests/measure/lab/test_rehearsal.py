@@ -19,8 +19,14 @@ from iojoule.datasets.vocabulary import Operation
 from iojoule.measure.errors import LabError
 from iojoule.measure.lab import life
 from iojoule.measure.lab.client import LabClient
-from iojoule.measure.lab.profile_table import IN_FLIGHT, QUANTILES, make_table, spread_of
-from iojoule.measure.lab.rehearsal import find_profile, rehearsal
+from iojoule.measure.lab.rehearsal import (
+    IN_FLIGHT,
+    QUANTILES,
+    find_profile,
+    make_table,
+    rehearsal,
+    spread_of,
+)
 from iojoule.model.predictor import Predictor
 from tests.measure.lab.conftest import need
 

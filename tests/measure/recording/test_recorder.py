@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from iojoule.measure.errors import SensorError
-from iojoule.measure.lab.power_source import ConstantPower
-from iojoule.measure.lab.powersensor3 import EmulatedPowerSensor3
-from iojoule.measure.recording import IdlePower, Recorder, Recording, read_recording
+from iojoule.measure.lab.powersensor3 import ConstantPower, EmulatedPowerSensor3
+from iojoule.measure.recording import Recording, read_recording
+from iojoule.measure.recording.recorder import Recorder
+from iojoule.measure.recording.statistics import IdlePower
 from iojoule.measure.sensors.powersensor3 import PowerSensor3
 from iojoule.measure.sensors.protocol import Kind, Rail, Scope
 from tests.measure.fakes import FakeSensor, constant

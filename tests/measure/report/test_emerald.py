@@ -25,7 +25,7 @@ from iojoule.measure.campaign.folder import (
 from iojoule.measure.campaign.plan import load_plan
 from iojoule.measure.emerald import emerald
 from iojoule.measure.errors import CampaignError
-from iojoule.measure.recording import Recorder
+from iojoule.measure.recording.recorder import Recorder
 from iojoule.measure.sensors.protocol import Kind, Rail, Scope
 from tests.measure.fakes import FakeSensor
 

@@ -1,8 +1,7 @@
 import pytest
 
 from iojoule.measure.errors import SensorError
-from iojoule.measure.sensors import KNOWN, open_sensor
-from iojoule.measure.sensors.registry import parse
+from iojoule.measure.sensors import KNOWN, open_sensor, parse
 
 
 def test_name_address_and_options_are_told_apart() -> None:

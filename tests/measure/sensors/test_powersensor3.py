@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from iojoule.measure.errors import SensorError
-from iojoule.measure.lab.power_source import ConstantPower
-from iojoule.measure.lab.powersensor3 import EmulatedPair, EmulatedPowerSensor3
+from iojoule.measure.lab.powersensor3 import ConstantPower, EmulatedPair, EmulatedPowerSensor3
 from iojoule.measure.sensors import open_sensor
 from iojoule.measure.sensors.powersensor3 import PowerSensor3
 from iojoule.measure.sensors.protocol import Flag, Kind, Scope

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from iojoule.measure.errors import SensorError
-from iojoule.measure.lab.power_source import ConstantPower
-from iojoule.measure.lab.powersensor3 import EmulatedPowerSensor3
+from iojoule.measure.lab.powersensor3 import ConstantPower, EmulatedPowerSensor3
 from iojoule.measure.sensors import open_sensor
 from iojoule.measure.sensors.protocol import Sensor
 from tests.measure.powersensors import Readings, finish, read_until

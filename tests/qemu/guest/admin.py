@@ -17,8 +17,7 @@ import threading
 from pathlib import Path
 
 from iojoule.measure.lab.controller import ANSWER, QUESTION
-from iojoule.measure.lab.power_source import ConstantPower
-from iojoule.measure.lab.powersensor3 import EmulatedPair, EmulatedPowerSensor3
+from iojoule.measure.lab.powersensor3 import ConstantPower, EmulatedPair, EmulatedPowerSensor3
 
 ADMIN_COMMAND = 0xC0484E41
 COMMAND = struct.Struct("=BBHIIIQQIIIIIIIIII")  # struct nvme_passthru_cmd

@@ -1,4 +1,4 @@
-"""The lab's block device: a loop device over the daemon's file, and its mount."""
+"""The compiled parts of the lab and the programs of the system that it needs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,72 @@ import contextlib
 import os
 import stat
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
-from iojoule.datasets.programs import program_environment
+from iojoule.datasets.programs import find_program, program_environment
 from iojoule.measure.errors import LabError
-from iojoule.measure.lab.places import Places
-from iojoule.measure.lab.programs import program, run
+from iojoule.measure.lab.paths import LabPaths
+
+BUILT = Path(__file__).parent / "built"
+DISK, NBD_PLUGIN, PRELOAD = "iojoule-lab-disk", "iojoule-lab-nbd.so", "iojoule-lab-nvme.so"
+
+_PACKAGES = {
+    DISK: "libfuse3-dev and pkg-config",
+    NBD_PLUGIN: "nbdkit-plugin-dev and pkg-config",
+    PRELOAD: "a C compiler (gcc)",
+    "losetup": "mount",
+    "umount": "mount",
+    "fusermount3": "fuse3",
+    "nbdkit": "nbdkit",
+    "nvme": "nvme-cli",
+    "fio": "fio",
+}
+
+
+def built(name: str) -> Path:
+    """A compiled part of the lab.
+
+    Raises:
+        LabError: It was not built; the message names the Debian package that was missing.
+    """
+    path = BUILT / name
+    if path.exists():
+        return path
+    raise LabError(
+        f"{name} was not built, because {_PACKAGES[name]} was missing; "
+        f"as root: apt-get install {_PACKAGES[name].split(' (')[0].replace(' and', '')}; "
+        "then, in the checkout: make core"
+    )
+
+
+def program(name: str) -> str:
+    """Where a program of the system is.
+
+    Raises:
+        LabError: It is not installed; the message names the Debian package.
+    """
+    return find_program(name, f"as root: apt-get install {_PACKAGES[name]}", LabError)
+
+
+def run(words: Sequence[str], *, seconds: float = 10.0) -> str:
+    """What a program says on standard output.
+
+    Raises:
+        LabError: It fails, is missing, or takes too long.
+    """
+    command = [program(words[0]), *words[1:]]
+    try:
+        said = subprocess.run(
+            command, capture_output=True, text=True, timeout=seconds, check=True,
+            env=program_environment(),
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise LabError(f"`{' '.join(words)}` took longer than {seconds:.0f} s") from None
+    except subprocess.CalledProcessError as error:
+        raise LabError(f"`{' '.join(words)}` failed: {error.stderr.strip()}") from None
+    return said.stdout
+
 
 _SYS_BLOCK = Path("/sys/block")
 
@@ -38,14 +98,14 @@ def attach(image: Path, max_transfer_bytes: int) -> str:
     return drive
 
 
-def detach(places: Places) -> None:
+def detach(paths: LabPaths) -> None:
     """Take away every loop device over the lab's file, whoever made it."""
     for backing in _SYS_BLOCK.glob("loop*/loop/backing_file"):
         try:
             path = backing.read_text(encoding="utf-8").strip()
         except OSError:
             continue
-        if path.removesuffix(" (deleted)") != str(places.image):
+        if path.removesuffix(" (deleted)") != str(paths.image):
             continue
         drive = f"/dev/{backing.parent.parent.name}"
         with contextlib.suppress(OSError):  # 0: as the driver has it
@@ -63,19 +123,19 @@ def detach(places: Places) -> None:
             detaching.returncode = 0  # nobody waits for it
 
 
-def unmount(places: Places) -> None:
+def unmount(paths: LabPaths) -> None:
     """Take the daemon's file system away, also when its daemon is dead.
 
     Raises:
         LabError: It does not go.
     """
     for _ in range(8):  # an earlier lab may lie below
-        if not mounted(places.mount):
+        if not mounted(paths.mount):
             return
         if os.getuid() == 0:
-            run(["umount", "--lazy", str(places.mount)], seconds=3.0)
+            run(["umount", "--lazy", str(paths.mount)], seconds=3.0)
         else:
-            run(["fusermount3", "-u", "-z", str(places.mount)], seconds=3.0)
+            run(["fusermount3", "-u", "-z", str(paths.mount)], seconds=3.0)
 
 
 def mounted(folder: Path) -> bool:

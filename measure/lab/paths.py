@@ -63,7 +63,7 @@ def _not_own(folder: Path, why: str) -> LabError:
 
 
 @dataclass(frozen=True)
-class Places:
+class LabPaths:
     """The files of the lab in `folder`."""
 
     folder: Path
