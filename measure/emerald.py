@@ -34,7 +34,6 @@ class Stability:
     Attributes:
         stable: Whether the smoothed metric stays within the bound; None = too few periods to say.
         deviation: Its largest distance from the mean, as a fraction of the mean.
-        periods: How many there were.
     """
 
     stable: bool | None
@@ -84,17 +83,10 @@ class Metric:
 
     Attributes:
         name: SNIA's where there is one.
-        unit: Of the value.
         value: Work over watts.
         low: Lower end of the 95 % interval.
-        high: Upper end.
         stable: Whether the stability assessment was met; None = it could not be made.
         deviation: Largest distance of the smoothed metric from its mean, as a fraction.
-        periods: Of the assessment.
-        queue_depth: In force.
-        response_time_seconds: Mean.
-        watts: Mean.
-        interval_seconds: Measured.
         notes: What keeps it from being the metric that SNIA means.
     """
 

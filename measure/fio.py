@@ -48,8 +48,6 @@ class JobTarget:
     """What a job reads and writes.
 
     Attributes:
-        filename: Device node, or for SPDK the address of the drive.
-        offset_bytes: First byte used.
         size_bytes: So many bytes from there.
     """
 
@@ -63,8 +61,6 @@ class JobTiming:
     """How long a job runs, and who sends what is demanded of it.
 
     Attributes:
-        seconds: Measured time.
-        ramp_seconds: Time before it.
         io_bytes: Ends it earlier where so much was transferred.
         time_based: Whether the time ends it.
         offload: Whether a thread of its own sends what is demanded, where the engine lets it.
@@ -291,24 +287,14 @@ _VERSION = re.compile(r"fio-(\d+)\.(\d+)")
 
 @dataclass(frozen=True)
 class Fio:
-    """An fio that is recent enough.
-
-    Attributes:
-        path: The program.
-        version: Its version.
-    """
+    """An fio that is recent enough."""
 
     path: str
     version: tuple[int, int]
 
     def command(self) -> list[str]:
         """The command that runs a folder's job file; to be run in that folder."""
-        return [
-            self.path,
-            f"--output={RESULT_FILE}",
-            "--output-format=json+",
-            JOB_FILE,
-        ]
+        return [self.path, f"--output={RESULT_FILE}", "--output-format=json+", JOB_FILE]
 
 
 def find_fio() -> Fio:
@@ -341,16 +327,11 @@ def find_fio() -> Fio:
 
 
 def run_fio(
-    fio: Fio,
-    folder: Path,
-    expected_seconds: float,
-    watch: Callable[[], str | None] = lambda: None,
+    fio: Fio, folder: Path, expected_seconds: float, watch: Callable[[], str | None] = lambda: None
 ) -> None:
     """Run the job file in a folder; its result and messages are files there.
 
     Args:
-        fio: The program.
-        folder: Holds the job file.
         expected_seconds: fio is ended when it takes a minute and half as long again.
         watch: Asked ten times a second; a reason ends the run.
 
@@ -475,16 +456,12 @@ class Outcome:
     """A run of fio.
 
     Attributes:
-        observations: Fields of the schema.
         begin_unix_ns: When the measured part began, on CLOCK_REALTIME.
-        end_unix_ns: When it ended.
-        requests: Completed requests.
         littles_ratio: Throughput x mean latency / concurrency; None where it says nothing.
         usual_p999_ns: 99.9th percentile of latency, without as many of the slowest requests as
             one stall of the drive holds up; None where fio gave no histogram.
         pause_unix_ns: Begin and end of the longest time in which no job completed a request, as
             far as the steps of fio's log tell.
-        notes: What fio remarked.
     """
 
     observations: Mapping[str, float]

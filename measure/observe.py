@@ -158,7 +158,6 @@ class Watch:
     """Adds up blocks of readings of one drive.
 
     Args:
-        began_unix_seconds: When the first reading was taken.
         gap_floor_seconds: Shortest gap that parts two bursts.
     """
 
@@ -332,12 +331,7 @@ class Request:
     """What to watch.
 
     Attributes:
-        drive: Its node.
-        seconds: For how long each time.
-        interval_seconds: Time between two readings.
         gap_seconds: Shortest gap that parts two bursts; several intervals at least.
-        repeat: How often.
-        every_seconds: From one beginning to the next.
     """
 
     drive: Path
@@ -364,7 +358,6 @@ def observe(request: Request, *, keep: Callable[[IoSummary], None]) -> None:
     """Watch a drive; it is neither opened nor touched.
 
     Args:
-        request: What to watch.
         keep: Is given the summary so far after every stretch of time, the last one also when the
             user interrupts it.
 
@@ -430,8 +423,6 @@ def capture(disk: Disk, seconds: float, *, patience_seconds: float = PATIENCE_SE
     """Trace a drive for some whole seconds.
 
     Args:
-        disk: The drive.
-        seconds: How long.
         patience_seconds: How long the programs may take to end after that.
 
     Raises:

@@ -11,12 +11,7 @@ from iojoule.datasets.schema import Configuration, Workload
 
 @dataclass(frozen=True)
 class Point:
-    """One configuration under one workload.
-
-    Attributes:
-        workload: What the requests do.
-        configuration: What the host sets.
-    """
+    """One configuration under one workload."""
 
     workload: Workload
     configuration: Configuration

@@ -44,7 +44,6 @@ class Advice:
         points: What to measure next, in order; a point may come again, as a repeat.
         regret_bound: How much more the present recommendation costs than the best one at most,
             as a fraction; infinite where nothing can be said.
-        why: In words.
     """
 
     points: tuple[Point, ...]
@@ -59,7 +58,6 @@ class Advisor(Protocol):
         """Advice on the grounds of what was measured.
 
         Args:
-            dataset: All runs that are done.
             failed: Points whose runs fail; not to be asked for again.
         """
 
@@ -90,12 +88,8 @@ class Progress(Section):
     """What was chosen and why, and how much time it took: the file adaptive.json.
 
     Attributes:
-        seconds_used: Of the budget.
         chosen: Run 1, 2 and so on.
         regret_bounds: Of every advice; None = nothing could be said.
-        told: Its words.
-        answer: Its latest words, on all runs that were made.
-        last_bound: Its latest bound.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=False, validate_assignment=True)
@@ -123,13 +117,7 @@ def conduct_adaptively(
     """Make a first design and then what the advisor asks for, until the budget ends it.
 
     Args:
-        plan: The plan.
-        runs: Its runs, of which every point is a candidate once.
         folder: Of the campaign; what was chosen before is in it.
-        bench: Makes the runs.
-        observer: Is told.
-        advisor: Says what to measure next.
-        budget: When to end.
         clock: Seconds; simulated drives have their own.
 
     Raises:

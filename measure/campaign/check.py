@@ -37,9 +37,6 @@ class Finding:
 
     Attributes:
         runs: Numbers of the runs concerned; empty = the campaign as a whole.
-        what: What was found, with its number.
-        why: The most likely reason, as far as the data tell.
-        advice: What to do or run next.
         verdict: On these runs; empty where it is about something else.
         code: Of the reason for the verdict; empty without one.
     """

@@ -78,9 +78,7 @@ class Repeat:
     """A run that was made again.
 
     Attributes:
-        number: Of the run.
         why: The verdict on it before, with its reasons.
-        verdict: The verdict on it now.
     """
 
     number: int
@@ -93,11 +91,7 @@ class Summary:
     """How a campaign ended.
 
     Attributes:
-        done: Runs that count.
-        failed: Runs that do not.
         stopped: Why it ended before its last run; None = it did not.
-        told: What else is to be said of its end.
-        repeats: Runs that were made again, in order.
         doubtful: Numbers of the runs that are doubtful nevertheless.
     """
 
@@ -142,11 +136,6 @@ class Conductor:
     """Makes single runs of a campaign and keeps each as soon as it is over.
 
     Args:
-        plan: The plan.
-        folder: Of the campaign.
-        bench: Makes the runs.
-        observer: Is told.
-        known: Records that are there already, by number of the run.
         runs: How many the campaign has, by which doubtful ones may be repeated.
     """
 
@@ -237,7 +226,6 @@ class Conductor:
 
         Args:
             runs: The runs; those without a record are left alone.
-            total: For the observer.
         """
         in_a_row = self._in_a_row
         self._repeat(runs, total)
@@ -290,8 +278,6 @@ class Conductor:
 
         Args:
             stopped: Why it ended before its time; None = it did not.
-            total: Runs that there should be.
-            told: What else is to be said.
             all_needed: Whether the campaign is incomplete when a run failed.
 
         Raises:
@@ -315,11 +301,7 @@ class Conductor:
 
 
 def conduct(
-    plan: Plan,
-    runs: Sequence[Run],
-    folder: CampaignFolder,
-    bench: Bench,
-    observer: Observer,
+    plan: Plan, runs: Sequence[Run], folder: CampaignFolder, bench: Bench, observer: Observer
 ) -> Summary:
     """Make every run that has no result yet; failed and doubtful ones are made again.
 

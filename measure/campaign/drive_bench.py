@@ -47,13 +47,7 @@ class Preconditioner:
     """Does to the drive what the plan asks for, once.
 
     Args:
-        plan: The plan.
-        fio: The program.
-        device: The drive.
         controller: Its controller; None = none, so that it cannot be formatted.
-        target: What is filled.
-        recorder_of: For the power of every round.
-        say: Tells people.
     """
 
     def __init__(
@@ -217,13 +211,7 @@ def _writes(pattern: Pattern, request_bytes: int) -> Point:
 
 
 class DriveBench:
-    """A `Bench` for a real drive.
-
-    Args:
-        plan: The plan.
-        points: Every point of the campaign.
-        rig: What it works with.
-    """
+    """A `Bench` for a real drive."""
 
     def __init__(self, plan: Plan, points: Sequence[Point], rig: Rig) -> None:
         self._plan = plan
@@ -232,13 +220,7 @@ class DriveBench:
         self._last_write: float | None = None
         self._target = target_of(plan, rig.drive, None)
         self._preconditioner = Preconditioner(
-            plan,
-            rig.fio,
-            rig.drive.device,
-            rig.controller,
-            self._target,
-            self._recorder,
-            rig.say,
+            plan, rig.fio, rig.drive.device, rig.controller, self._target, self._recorder, rig.say
         )
 
     def prepare(self, state: CampaignState, store: Store) -> None:

@@ -114,18 +114,11 @@ class PowerRecord(Section):
     """Power of one scope over the measured part of a run.
 
     Attributes:
-        sensor: Whose samples these are.
-        rails: Which of its rails were added up.
         mean_watts: None where the sensor is too slow to say, with the `reason`.
-        standard_error_watts: Of the mean, from batch means.
         calibration_uncertainty_watts: Which averaging does not remove; None = unknown.
-        energy_joules: Over the measured part.
         over_1_ms: Averages over windows of 1 ms; None where the sensor is too slow.
         over_10_ms: Likewise.
         over_10_s: Likewise; None in a shorter run too.
-        samples: Received in the measured part.
-        lost: Samples lost in it.
-        coverage: Share of the time that samples cover.
         gaps: Stretches without samples, monotonic ns.
     """
 
@@ -158,21 +151,10 @@ class RunRecord(Section):
 
     Attributes:
         status: Whether its measurement counts.
-        reason: Why it failed.
         verdict: Whether it may be believed; None = nobody judged it.
         attempt: From 1; the folders of earlier attempts are kept.
         idle_bracket: How often idle power of its power state had been measured before it.
-        started_utc: When it began.
-        wall_seconds: From the first setting to the last wait.
-        fio_seconds: Of these in fio.
-        waited_seconds: Of these in waiting for idle power or temperature.
-        begin_monotonic_ns: Of the measured part.
-        end_monotonic_ns: Of the measured part.
         littles_ratio: Throughput x mean latency / concurrency; None where it says nothing.
-        measurement: What was observed.
-        power: By scope.
-        sensors: By name.
-        notes: What is to be known of it.
     """
 
     schema_version: Literal[1, 2] = RECORD_SCHEMA_VERSION
@@ -222,7 +204,6 @@ class AdaptiveOptions(Section):
     """How a campaign that decides as it goes was begun.
 
     Attributes:
-        hours: Of the drive's time.
         regret: Ends it earlier once the recommendation is that close to the best, as a fraction.
         question: The workload profile that it is to answer, as plain data.
     """
@@ -236,10 +217,8 @@ class CampaignOptions(Section):
     """What `measure run` was told beside the plan, for `measure resume`.
 
     Attributes:
-        drive: The device node.
         controller: The controller node; None = none.
         serial: Serial number of the drive, to find out when another one sits there.
-        sensors: As the user wrote them.
         overwrite: Signatures that the user named as worthless.
         adaptive: How it decides what to run; None = it makes every run of the plan.
     """
@@ -274,7 +253,6 @@ class CampaignState(Section):
         filled: Whether the sequential passes are done.
         steady: By pattern: whether the drive became steady.
         bytes_written_at_purge: What the drive had counted when it was purged; None = not purged.
-        bytes_written: By this campaign.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=False, validate_assignment=True)

@@ -122,7 +122,6 @@ class KnobValues(Section):
     """The values of one knob, in order; `low` and `high` where they came from a range.
 
     Attributes:
-        values: What a full product takes.
         logarithmic: Whether a sample spreads evenly over the logarithm.
     """
 
@@ -206,7 +205,6 @@ class RunPlan(Section):
     """How one run is made.
 
     Attributes:
-        seconds: Measured time.
         ramp_seconds: Time before it that is not measured.
         io_bytes: Ends a run earlier once so much was transferred; None = only time ends it.
         fsync_at_end: Whether writes are flushed when the run ends.
@@ -242,13 +240,11 @@ class Settle(Section):
     Attributes:
         baseline_seconds: Idle time measured in every power state, before the first run and after
             the last; 0 = no baseline.
-        seconds: Idle time before every run.
         after_writes_seconds_max: Longest wait after a run that wrote until idle power is back
             (housekeeping is over); 0 = no wait.
         window_seconds: Idle power counts as back when the mean over so long is.
         tolerance: How far above the baseline it may then be, as a fraction.
         temperature_celsius_max: Runs start below it; None = at any temperature.
-        temperature_seconds_max: Longest wait for that.
     """
 
     baseline_seconds: NonNegative = 15.0
@@ -264,14 +260,9 @@ class Precondition(Section):
     """How the drive is brought into a state that lasts (SNIA SSS PTS 2.0.2, clauses 3 and 4).
 
     Attributes:
-        purge: What empties the drive first.
-        fill_passes: Sequential passes over the target before anything else.
-        fill_request_bytes: Request size of these passes.
         until_steady: Whether writes of each pattern go on until throughput and power are steady
             before the runs of that pattern.
-        round_seconds: Length of one round of these writes.
         rounds_max: A drive that is not steady after so many is measured anyway, and marked.
-        random_request_bytes: Request size of random preconditioning.
     """
 
     purge: Purge = Purge.NONE
@@ -306,7 +297,6 @@ class HostPlan(Section):
 
     Attributes:
         cpus: Processors that fio's jobs are pinned to, as in `0-3,8`.
-        numa_memory_node: Node whose memory their buffers are taken from.
         queue: Attributes under /sys/block/*/queue, such as nr_requests or nomerges.
         files: Any other file that `measure.host.host_files` declares, such as the ASPM policy.
         volatile_write_cache: Whether the drive's write cache is on.
@@ -334,10 +324,8 @@ class Sweep(Section):
     """One set of runs: the product of its knobs, or a sample of it.
 
     Attributes:
-        name: Names the runs.
         samples: So many points of a scrambled Sobol sequence over the knobs instead of all.
         power_states: Short for the knob power_state = all operational states of the drive.
-        knobs: Knob -> the values it takes.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
@@ -375,11 +363,7 @@ class Plan(Section):
     """A campaign's plan.
 
     Attributes:
-        schema_version: Of this file.
-        name: Names the campaign.
-        title: What it is for.
         seed: Of the order and of samples: the same seed gives the same campaign.
-        repeats: How often every point is measured.
         order: Random protects against drift; as_written is for debugging.
         failures_in_a_row_max: So many failed runs one after the other end the campaign; 1 = the
             first does.

@@ -21,13 +21,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class DriveFacts:
-    """What a drive says of itself at the start of a campaign; None without a controller.
-
-    Attributes:
-        device: The block device.
-        controller: Identify Controller.
-        namespace: Identify Namespace.
-    """
+    """What a drive says of itself at the start of a campaign; None without a controller."""
 
     device: BlockDevice
     controller: Controller | None
@@ -119,13 +113,7 @@ class Rig:
     """Everything a campaign on a real drive works with.
 
     Attributes:
-        drive: The drive and what it says of itself.
         controller: Its controller; None = none is known.
-        host: Facts of the host.
-        fio: The program.
-        sensors: All instruments.
-        state: Remembers and restores what is changed.
-        say: Tells people what is going on.
     """
 
     drive: DriveFacts

@@ -76,11 +76,6 @@ class Watched:
     """Gathers everything about one run while it is made.
 
     Args:
-        run: The run.
-        folder: Its folder.
-        rig: What it works with.
-        plan: The plan.
-        state: What was done to the drive.
         last_write: When this process last wrote to it, monotonic seconds.
     """
 
@@ -245,8 +240,6 @@ def clock_evidence(watched: Watched, outcome: Outcome, begin: int, end: int) -> 
     """What the clocks say, and what fio does; samples are not looked at.
 
     Args:
-        watched: The run.
-        outcome: What fio says.
         begin: Of the measured part, monotonic ns.
         end: Likewise.
     """
@@ -547,10 +540,7 @@ def _background(watched: Watched, baseline: IdleBaseline) -> dict[str, float | N
     found = watched.recording.background(Scope.DEVICE, watched.fio_ended_ns, level)
     if found is None:
         return {}
-    return {
-        "background_energy_joules": found.energy_joules,
-        "background_seconds": found.seconds,
-    }
+    return {"background_energy_joules": found.energy_joules, "background_seconds": found.seconds}
 
 
 def _drive_state(watched: Watched) -> dict[str, Any]:

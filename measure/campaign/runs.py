@@ -45,8 +45,6 @@ class Abilities:
     Attributes:
         power_states: Operational states; None where the drive has no controller.
         polls: Whether the drive has poll queues.
-        schedulers: The block-layer schedulers that are offered.
-        numa_nodes: Memory nodes of the host.
         passthrough: Whether the drive has the character node that io_uring_cmd needs.
         passthrough_bytes_max: Largest request of io_uring_cmd, which nobody splits.
     """
@@ -98,11 +96,7 @@ class Run:
 
     Attributes:
         number: Its place in the campaign, from 1.
-        sweep: Name of the sweep it came from.
-        point: What is measured.
         repeat: From 0.
-        seconds: Measured time.
-        ramp_seconds: Time before that.
     """
 
     number: int
@@ -128,10 +122,6 @@ class Expansion:
 
 def expand(plan: Plan, abilities: Abilities) -> Expansion:
     """The runs of a plan in the order in which they are made.
-
-    Args:
-        plan: The plan.
-        abilities: What drive and host can do.
 
     Raises:
         CampaignError: A value is wrong, a state is none of the drive's, or nothing is left.
@@ -314,13 +304,9 @@ class Cost:
     """What a campaign costs at the most, as far as it can be known beforehand.
 
     Attributes:
-        runs: Number of runs.
-        points: Number of different points.
-        seconds: Expected time.
         preparation_seconds: Of these before the first run: baselines, filling, writing until the
             drive is steady.
         bytes_written_max: No more is written, at the drive's full rate.
-        write_bytes_per_second: The rate that was taken.
         rate_source: Where it comes from.
         endurance_bytes: What the drive is rated for; None = unknown.
         repeats_max: So often at the most doubtful and failed runs are made again.
@@ -346,15 +332,7 @@ class Cost:
 
 
 def cost(plan: Plan, runs: Sequence[Run], model: str, target_bytes: int, states: int) -> Cost:
-    """Estimate a plan.
-
-    Args:
-        plan: The plan.
-        runs: Its runs.
-        model: Model of the drive, looked up in the catalogue.
-        target_bytes: Size of the target.
-        states: Number of power states whose idle power is measured.
-    """
+    """Estimate a plan."""
     rate, source, endurance = _drive(model)
     repeats = plan.repeats_of_doubtful(len(runs))
     each = [_written(run, rate) for run in runs]

@@ -39,11 +39,7 @@ class Opened:
     """A drive that was looked at, and what a plan would do to it.
 
     Attributes:
-        plan: The plan.
-        drive: The drive and what it says of itself.
         controller: Its controller; None = none.
-        expansion: The runs.
-        cost: What they cost.
     """
 
     plan: Plan
@@ -199,13 +195,8 @@ def run_campaign(
 
     Args:
         folder: Where it is kept.
-        plan_text: The plan's file.
-        options: Drive, sensors and the like.
         typed_serial: The drive's serial number as the user typed it; needed where it writes.
-        say: Tells people what is going on.
-        observer: Follows the runs.
         resume: Whether the campaign was begun before.
-        way: How it is conducted.
 
     Raises:
         IojouleError: What went wrong; what was measured is stored, and the host is restored.

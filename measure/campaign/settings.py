@@ -11,11 +11,7 @@ from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import BYPASSING_ENGINES
 from iojoule.measure.campaign.plan import Plan
 from iojoule.measure.drive.block_device import BlockDevice
-from iojoule.measure.drive.nvme import (
-    POWER_MANAGEMENT,
-    VOLATILE_WRITE_CACHE,
-    NvmeController,
-)
+from iojoule.measure.drive.nvme import POWER_MANAGEMENT, VOLATILE_WRITE_CACHE, NvmeController
 from iojoule.measure.errors import DriveError, HostStateError
 from iojoule.measure.host.changes import (
     Change,

@@ -34,18 +34,8 @@ class Scope:
     """Times, sizes and steps of one characterisation.
 
     Attributes:
-        scale: Its name.
-        area_bytes: The part of the drive that is used, from its beginning.
-        run_seconds: Measured time of one run that reads.
-        ramp_seconds: Time before it.
-        idle_seconds: Measured time at rest.
-        settle_seconds: Rest after a power state was set.
         quiet_seconds: The drive counts as quiet when it drew idle power for so long. Housekeeping
             that begins later is missed.
-        quiet_seconds_max: Longest wait for that.
-        repeats: How often what is compared is measured.
-        request_sizes: Whose saturation is looked for.
-        depths: Over which.
         shares: Of the peak rate, for energy over load.
         permuted_windows: Lengths of shuffled stretches, in requests.
     """
@@ -116,12 +106,7 @@ class Job:
     """One run of fio.
 
     Attributes:
-        label: Names it within the question.
-        operation: read or write.
-        request_bytes: Size of a request.
-        queue_depth: Requests in flight.
         pattern: Order of addresses, where `order` does not say it.
-        seconds: Measured time of a run that reads.
         bytes_total: What a run transfers that ends by bytes; runs that write have it always.
         offset_bytes: Where it begins within the area.
         window_bytes: How much of the area it uses; None = all behind the offset.

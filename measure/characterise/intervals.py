@@ -18,10 +18,6 @@ def found(
     """A value whose error is normal with this standard deviation.
 
     Args:
-        value: The estimate.
-        error: Its standard error.
-        unit: Its unit.
-        method: How it was found.
         least: What it cannot be below, for instance 0.
     """
     low, high = value - Z * error, value + Z * error

@@ -47,7 +47,6 @@ def preset_text(found: Characteristics, base_name: str = DEFAULT_BASE) -> str:
     """The preset's file.
 
     Args:
-        found: What was found.
         base_name: A preset or a file, of a drive that is as alike as can be.
 
     Raises:

@@ -53,12 +53,7 @@ _NOMINAL_IOPS = 1000.0
 
 
 class Rehearsal:
-    """A `Bench` that does nothing: every row is nominal.
-
-    Args:
-        scope: Times and sizes.
-        power_states: That the drive declares.
-    """
+    """A `Bench` that does nothing: every row is nominal."""
 
     def __init__(self, scope: Scope, power_states: Sequence[int]) -> None:
         self._scope = scope
@@ -103,9 +98,6 @@ class Step:
     """What one question would do.
 
     Attributes:
-        question: The question.
-        jobs: Its runs of fio.
-        bytes_written: By these.
         seconds: It takes at least.
         obstacle: Why it cannot be asked; None = it can.
     """
@@ -174,10 +166,7 @@ class Considered:
     """A drive that was looked at, and what the questions would do to it.
 
     Attributes:
-        drive: The drive and what it says of itself.
         controller: Its controller; None = none.
-        scope: Times and sizes.
-        steps: One per question.
         fills: Whether the area is written in order first.
     """
 
@@ -204,8 +193,6 @@ class Asked:
     """What `characterise` was told.
 
     Attributes:
-        sensors: Instruments, as the user wrote them.
-        overwrite: Signatures on the drive that the user named as worthless.
         typed_serial: The serial number as typed; needed where something is written.
         base: The preset that what is not known is carried from.
     """

@@ -265,9 +265,7 @@ class Workbench:
     """A `Bench` on a real drive.
 
     Args:
-        rig: What it works with.
         folder: Of the question; raw series and job files go there.
-        scope: Times and sizes.
         idle_row: Idle power, measured before; None = it is being measured.
     """
 

@@ -26,12 +26,10 @@ class Interval(Section):
     """A figure and the range that holds its true value in 90 of 100 cases.
 
     Attributes:
-        value: The figure.
         low: None = the range is unknown.
         high: Likewise.
         calibration: How much of each side of the range is the instruments' calibration; None = it
             is unknown and not in the range.
-        runs: From how many runs.
     """
 
     value: float
@@ -45,19 +43,12 @@ class EnergyRecord(Section):
     """Power and energy of one scope during one run.
 
     Attributes:
-        sensor: Whose samples these are.
-        rails: Which of its rails were added up.
         mean_watts: None where there is no number to be trusted, with the `reason`.
-        standard_error_watts: Of the mean, by chance alone.
         calibration_uncertainty_watts: Which averaging does not remove; None = unknown.
         p99_10_ms_watts: Of means over 10 ms; None where the sensor is too slow.
         maximum_10_ms_watts: Likewise.
         energy_joules: Mean watts times the time.
         above_idle_joules: The same less what idle power would have taken; None without idle power.
-        samples: Received meanwhile.
-        lost: Samples lost.
-        coverage: Share of the time that samples cover.
-        reason: Why there is no number.
     """
 
     sensor: str
@@ -80,26 +71,13 @@ class CommandRun(Section):
 
     Attributes:
         number: From 1.
-        started_utc: When.
-        seconds: Run time of the program.
         window_seconds: What power and I/O are of: the same, and the wait for the page cache where
             it was asked for.
-        begin_monotonic_ns: Of the window, to find it in the series.
         end_monotonic_ns: Likewise.
         exit_status: What the program returned; None where a signal ended it.
-        killed_by: That signal.
-        interrupted: Somebody interrupted it.
         metrics: What was found in its output; None = not found.
-        work: Units of work.
-        power: By scope.
-        joules_per_unit: By scope, and of drive and CPU together.
         shares: Of drive, CPU and DRAM in their sum, where drive and CPU are known.
-        drive_io: What reached the drive.
         unwritten_bytes: By how much the page cache held more for later at the end.
-        program_cpu_seconds: Of the program and the children it waited for.
-        host_cpu_seconds: Of everything on the machine.
-        failures: Why sensors failed, by name.
-        notes: What is to be known of it.
     """
 
     number: int
@@ -130,14 +108,7 @@ class CommandRun(Section):
 
 
 class IdleRecord(Section):
-    """The time before the first run.
-
-    Attributes:
-        seconds: How long.
-        power: By scope.
-        drive_io: What reached the drive all the same.
-        failures: Why sensors failed, by name.
-    """
+    """The time before the first run."""
 
     seconds: float
     power: dict[str, EnergyRecord]
@@ -149,20 +120,12 @@ class CommandResult(Section):
     """All there is to say.
 
     Attributes:
-        command: The program and its arguments.
-        unit: What work is counted in.
         work_metric: Which metric counts as work; None = none.
         work_is_rate: Whether it is a rate, to be multiplied by the run time.
-        drive: The drive's node.
-        sensors: Which were recorded.
         idle: Before the first run; None = not measured.
-        runs: In their order.
         summary: Over the runs that count: `seconds`, `work`, `work_per_second`, and by scope
             `<scope>_watts`, `<scope>_joules`, `<scope>_joules_above_idle` and
             `<scope>_joules_per_unit`.
-        interrupted: Somebody ended it early.
-        failure: Why it ended early otherwise.
-        notes: What is to be known of all of it.
     """
 
     schema_version: Literal[1] = 1
@@ -223,10 +186,7 @@ _BATCHES = 20
 
 
 def energies(
-    recording: Recording,
-    begin_ns: int,
-    end_ns: int,
-    idle: Mapping[str, EnergyRecord] | None = None,
+    recording: Recording, begin_ns: int, end_ns: int, idle: Mapping[str, EnergyRecord] | None = None
 ) -> dict[str, EnergyRecord]:
     """Power and energy of every scope that was recorded, within a window."""
     found: dict[str, EnergyRecord] = {}

@@ -42,12 +42,7 @@ _COUNT = re.compile(r"(?P<prefix>[kKMGT]i?)?\s*(?P<word>[A-Za-z]*)(?:/s|/sec|/se
 
 @dataclass(frozen=True)
 class Metric:
-    """One figure.
-
-    Attributes:
-        name: What it is called in the result.
-        pattern: Its first group is the number.
-    """
+    """One figure."""
 
     name: str
     pattern: re.Pattern[str]
@@ -141,18 +136,13 @@ class Request:
     """What is to be measured.
 
     Attributes:
-        command: The program and its arguments.
         folder: New; takes everything.
-        metrics: What to look for in the output.
         work: Name of the metric that counts as work; None = none.
-        work_is_rate: It is a rate.
         unit: What work is counted in; None = the metric's name.
         drive: The block device whose I/O counts; None = none.
         sensors: As `open_sensor` takes them.
         rapl_root: Root of the powercap tree; None = the system's, where there is one.
         idle_seconds: Measure idle power so long before the first run; 0 = not.
-        repeats: How often to run it.
-        settle_seconds: Wait so long between runs.
         sync: Wait for the page cache to be written after each run, and count that as well.
     """
 

@@ -57,7 +57,6 @@ class Ended:
         begin_ns: CLOCK_MONOTONIC before it was started.
         end_ns: After it was gone.
         exit_status: What it returned; None where a signal ended it.
-        killed_by: Name of the signal that ended it.
         cpu_seconds: User and system time of it and of the children it waited for.
     """
 

@@ -36,12 +36,8 @@ class BlockDevice:
     """A whole drive.
 
     Attributes:
-        path: As the user named it.
         name: The kernel's name, for instance `nvme0n1`.
         number: Major and minor number as the kernel writes them, `259:0`.
-        size_bytes: Capacity.
-        block_bytes: Logical block.
-        sysfs: Root of sysfs.
     """
 
     path: Path

@@ -28,7 +28,6 @@ def numbers(line: str | bytes, path: str) -> tuple[int, ...]:
 
     Args:
         line: What was read; empty where nothing could be.
-        path: The drive's node, for the message.
 
     Raises:
         DriveError: These are no counters.
@@ -47,12 +46,7 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Disk:
-    """A whole drive, as far as counting needs it: nobody has to be allowed to read its node.
-
-    Attributes:
-        path: As the user named it.
-        folder: Its folder in sysfs.
-    """
+    """A whole drive, as far as counting needs it: nobody has to be allowed to read its node."""
 
     path: Path
     folder: Path
@@ -96,11 +90,7 @@ class DriveIo(Section):
     """What reached a drive.
 
     Attributes:
-        reads: Commands.
         writes: Commands, and requests to flush that bring no data.
-        read_bytes: Read.
-        write_bytes: Written.
-        reads_merged: Requests that became part of another command.
         writes_merged: Likewise.
         flushes: Commands; None = this kernel does not count them.
         discards: Commands; None likewise.
@@ -189,9 +179,6 @@ class BlockWindow:
     """What was served in a window.
 
     Attributes:
-        seconds: Its length.
-        requests: Those that were completed.
-        bytes: Of them.
         latency_mean_ns: Of them; where none was completed although some were waiting, the length
             of the window, below which it cannot be; None where there was nothing to serve.
         busy_share: Share of the time with at least one request in flight.

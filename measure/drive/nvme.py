@@ -32,11 +32,7 @@ class PowerState:
     """One power state as the drive declares it; a declared cap is not the power drawn.
 
     Attributes:
-        index: Its number.
-        max_power_watts: Declared cap.
         operational: Whether the drive serves I/O in it.
-        entry_latency_us: Declared.
-        exit_latency_us: Declared.
         idle_power_watts: Declared; None = not reported.
         active_power_watts: Declared; None = not reported.
     """
@@ -55,9 +51,6 @@ class Controller:
     """What Identify Controller says that matters here.
 
     Attributes:
-        serial: Serial number.
-        model: Model number.
-        firmware: Firmware revision.
         capacity_bytes: Total NVM capacity; 0 = not reported.
         mdts_exponent: Largest transfer as a power of two of the least memory page; 0 = no limit.
         volatile_write_cache: Whether there is one.
@@ -66,7 +59,6 @@ class Controller:
         format_erases_all: Whether `format` erases every namespace, whichever is named (FNA, bits
             0 and 1; NVM Express Base Specification 2.1, Identify Controller).
         warning_celsius: Warning composite temperature; None = not reported.
-        power_states: In their order.
     """
 
     serial: str
@@ -97,11 +89,8 @@ class Namespace:
     """What Identify Namespace says.
 
     Attributes:
-        size_blocks: Size in logical blocks.
         used_blocks: Blocks in use, where the drive keeps count.
         counts_used: Whether it certainly does: it says that it provisions thinly.
-        block_bytes: Logical block.
-        metadata_bytes: Metadata beside each block.
         preferred_write_bytes: Granularity of writes that the drive prefers; None = not reported.
     """
 
@@ -260,7 +249,6 @@ class NvmeController:
 
     Attributes:
         node: The node; a stand-in serves where the command on the PATH understands it.
-        namespace: Identifier of the namespace that is measured.
     """
 
     node: Path

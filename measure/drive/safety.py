@@ -81,9 +81,7 @@ def require_unused(
     """Refuse a drive that anybody uses.
 
     Args:
-        device: The drive, or a namespace of one.
         every_namespace: Whether what follows changes the whole drive: a power state, a format.
-        proc: Root of proc.
 
     Raises:
         UnsafeDriveError: Somebody does; says who and what to do.
@@ -119,7 +117,6 @@ def require_consent(
     """Refuse to overwrite a drive unless its serial number was typed out and it holds nothing.
 
     Args:
-        device: The drive.
         serial: Its serial number, or its path where it has none.
         typed: What the user typed; None = nothing.
         allowed_signatures: Kinds of signature that the user named as worthless.

@@ -48,12 +48,7 @@ class Mount:
     """A line of /proc/self/mountinfo (proc(5)).
 
     Attributes:
-        number: Major and minor number of the device.
         point: Where it is mounted.
-        options: Of this mount.
-        kind: File system.
-        source: Device node.
-        file_system_options: Of the file system, whoever mounted it.
     """
 
     number: str
@@ -90,8 +85,6 @@ class MountOption:
 
     Attributes:
         point: Where it is mounted.
-        number: Number of its device.
-        choice: Name of the choice.
     """
 
     point: str

@@ -22,12 +22,9 @@ class HostFacts:
 
     Attributes:
         host_id: A hash of the machine's identity: tells hosts apart without naming them.
-        cpu_model: As /proc/cpuinfo names it.
         cpu_cores: Processors this process may use.
-        kernel_version: Release of the kernel.
         turbo_enabled: Whether the CPU may exceed its base frequency.
         smt_enabled: Whether cores run several threads.
-        aspm_policy: PCIe link power management.
     """
 
     host_id: str

@@ -72,7 +72,6 @@ def guarded(
 
     Args:
         device: Held exclusively meanwhile, unless it is in use.
-        say: Tells people what is restored.
         interrupted: What a signal means for them, behind its name.
         work: Is given what remembers its changes.
         in_use: Whether others may use the drive meanwhile: its settings are changed, not its data.

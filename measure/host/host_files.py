@@ -18,7 +18,6 @@ class HostFiles:
     """Files of one kind.
 
     Attributes:
-        root: The tree they lie in.
         below: Their path below it, a pattern: `*` and `[0-9]` never reach beyond one name.
     """
 

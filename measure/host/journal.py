@@ -127,9 +127,7 @@ class HostState:
     """What this process changed on drive and host; a context manager that restores it.
 
     Args:
-        drive: The drive it is about, for messages.
         folder: Where the journal is kept.
-        note: Told of every restoration.
     """
 
     def __init__(

@@ -37,8 +37,6 @@ class Entry:
     """One thing that is set.
 
     Attributes:
-        change: What it is.
-        before: Its value before.
         after: The value it was given; None = it has none of its own, as a queue's depth that came
             with another scheduler, or was not set yet when the file was written.
     """
@@ -53,10 +51,7 @@ class UndoFile:
     """What was set on one drive and its host.
 
     Attributes:
-        drive: Its node.
         controller: Node of its controller; None = none.
-        serial: Its serial number.
-        entries: In the order in which they were set.
     """
 
     drive: str
@@ -145,8 +140,6 @@ def take_back(undo: UndoFile, say: Callable[[str], None], *, force: bool = False
     """Put everything back, the last change first; goes on where one fails.
 
     Args:
-        undo: What was set.
-        say: Told of everything that is put back.
         force: Also what somebody else has changed since.
 
     Returns:

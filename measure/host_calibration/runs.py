@@ -55,12 +55,9 @@ class Step:
 
     Attributes:
         kind: What runs; idle: nothing.
-        cpus: How many CPUs it runs on.
         amount: Share of the time that burning takes, or wake-ups a second.
         hertz: CPUs are held at or below this frequency.
         sleep_limit: CPUs are kept from deeper sleep states.
-        engine: Of fio.
-        depth: Of fio.
     """
 
     kind: Kind
@@ -117,12 +114,9 @@ def plan(
     that a drift does not look like an effect.
 
     Args:
-        cpus: CPUs that this process may use.
-        controls: What can be set.
         minutes: The time to aim at; a slow meter takes longer.
         slowest_hertz: Readings a second of the slowest meter of power.
         target: Whether there is a file for real engines.
-        seed: Of the order.
 
     Raises:
         InputError: The time is too short for the steps.
@@ -207,13 +201,7 @@ class Done:
     """What a load did.
 
     Attributes:
-        step: What it was.
         begin_ns: When its window begins, CLOCK_MONOTONIC.
-        end_ns: When it ends.
-        own_cores: Cores that its processes kept busy.
-        wakeups_per_second: How often they slept.
-        bytes_per_second: What they moved.
-        operations_per_second: Requests that they made.
     """
 
     step: Step
@@ -230,9 +218,6 @@ class Bench:
     """What loads run on.
 
     Attributes:
-        cpus: Numbers of the CPUs that may be used.
-        fio: The program.
-        folder: For the files of the runs.
         target: A file that may be read; None: no real engine.
     """
 

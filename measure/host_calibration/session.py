@@ -39,9 +39,7 @@ class Request:
     Attributes:
         rapl_root: Root of the powercap tree; None: the system's, where it is there.
         power: Meters, in the syntax of `open_sensor`.
-        minutes: Time to aim at.
         folder: Where a file for real engines may be made; None: no real engine.
-        others_cores: How many cores others may keep busy.
         controls: What is set, below which /sys.
         proc: Where processes are counted.
     """

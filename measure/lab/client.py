@@ -149,7 +149,6 @@ class LabClient:
 
         Args:
             part: One of `FAULTS`.
-            kind: One of the part's.
             value: How many requests fail (disk eio), for how many seconds nothing is answered
                 (disk stall), how many bytes or frames of 100 are lost, for how many seconds frames
                 are lost or at full scale, by how many watts the zero moves (powersensor3).

@@ -80,8 +80,6 @@ class Controller:
     """The controller of the drive behind `control`.
 
     Args:
-        power: The drive's power states and autonomous transitions.
-        control: The daemon that does what the controller is told.
         identity: What Identify says; the capacity is the daemon's.
     """
 

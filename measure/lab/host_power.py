@@ -30,9 +30,6 @@ class Domain:
     Attributes:
         folder: Below the tree's root.
         name: What `name` says.
-        idle_watts: Drawn whatever happens.
-        command_joules: For each command completed.
-        byte_joules: For each byte moved.
     """
 
     folder: str

@@ -30,7 +30,6 @@ class Identity:
         serial: At most 20 characters.
         model: At most 40 characters.
         firmware: At most 8 characters.
-        capacity_bytes: Of the one namespace.
         max_transfer_bytes: 0: no limit.
     """
 

@@ -149,7 +149,6 @@ class Process:
     """A process that the lab started; a later one of the same number is another one.
 
     Attributes:
-        pid: Its number.
         started: When it began, in clock ticks since the system did (/proc/PID/stat).
     """
 

@@ -83,7 +83,6 @@ class Faults:
     """What goes wrong at present.
 
     Attributes:
-        stalled: Nothing is sent, nothing is obeyed.
         mute: Commands are taken and not answered.
         only_garbage: Random bytes instead of frames.
         garbage_bytes: So many random bytes come in between,
@@ -92,7 +91,6 @@ class Faults:
         drop_of: of every so many.
         silent_until_ns: No frame leaves the device before then (CLOCK_MONOTONIC).
         full_scale_until_ns: The first current sensor shows its highest level until then.
-        drift_watts: The first rail's zero moved by so much.
     """
 
     stalled: bool = False
@@ -153,11 +151,8 @@ class EmulatedPair:
     """One rail: nominal voltage and how the sensors see it.
 
     Attributes:
-        name: As the device's configuration says it.
         volts: The rail's voltage; it does not sag.
         sensitivity: Of the current sensor, volts per ampere; 0.12 is the 10 A sensor.
-        gain: Of the voltage sensor.
-        vref_volts: The current sensor's output at zero.
     """
 
     name: str
@@ -182,11 +177,7 @@ class EmulatedPowerSensor3:
     Args:
         folder: Where the link to the pseudo-terminal is put; it stays the same over a reconnect.
         source: The true watts, one column per pair.
-        pairs: The rails.
-        name: Of the link.
-        seed: Of the noise.
         noise: Multiplies it; 0 = none.
-        hertz: Frames a second.
         version: What it answers to `V`.
 
     Attributes:

@@ -86,7 +86,6 @@ def make_table(profile: DeviceProfile, largest_bytes: int, states: Sequence[int]
     """Evaluate a profile with device power by its own defaults (engine, completion, one job).
 
     Args:
-        profile: The profile.
         largest_bytes: Of one command; the host splits larger requests.
         states: Operational states; one whose effect the profile does not know is as PS0 below the
             state's cap.
@@ -229,9 +228,6 @@ class ServedDrive:
     """A drive of the lab.
 
     Attributes:
-        text: The file that the disk's daemon reads.
-        power: Power states and transitions, as the controller tells them.
-        model: What the controller says it is.
         max_transfer_bytes: Of one command; 0: no limit.
         facts: What `lab.json` says of it beyond that.
     """
@@ -285,7 +281,6 @@ def rehearsal(profile: DeviceProfile, name: str, slow_down: float | None = None)
     """The drive of a profile.
 
     Args:
-        profile: What it behaves like.
         name: What the profile is called in `lab.json`.
         slow_down: Latencies are so many times those of the profile; None: as many as it takes for
             the fastest to last LEAST_LATENCY_NS.

@@ -28,15 +28,7 @@ from iojoule.measure.sensors.protocol import Delivery, Flag, Kind, Rail, Scope
 
 @dataclass(frozen=True)
 class GaugeStatistics:
-    """What a gauge showed: a temperature, a frequency, a load.
-
-    Attributes:
-        mean: Of the samples.
-        minimum: The lowest.
-        maximum: The highest.
-        last: The newest.
-        samples: How many.
-    """
+    """What a gauge showed: a temperature, a frequency, a load."""
 
     mean: float
     minimum: float
@@ -51,7 +43,6 @@ class CounterDelta:
 
     Attributes:
         delta: From begin to end, interpolated at both.
-        per_second: Divided by the time.
         coverage: Share of the window between the counter's first and last sample.
     """
 
@@ -61,11 +52,7 @@ class CounterDelta:
 
 
 class Recording:
-    """The files of one recording.
-
-    Args:
-        series: In the order in which the sensors were given.
-    """
+    """The files of one recording."""
 
     def __init__(self, series: list[Series]) -> None:
         self._series = series
@@ -138,7 +125,6 @@ class Recording:
         """Power and energy of a scope within a window.
 
         Args:
-            scope: Whose.
             begin_ns: CLOCK_MONOTONIC.
             end_ns: CLOCK_MONOTONIC, later than `begin_ns`.
             sensor: By this sensor; None = the first recorded one that measures the scope.

@@ -36,7 +36,6 @@ class RecentPower:
         mean_watts: Of the rails that make up the scope.
         standard_error_watts: Of that mean, autocorrelation allowed for.
         sd_of_second_watts: Standard deviation of the means of single seconds; None with < 3.
-        seconds: How much time it covers.
         end_ns: CLOCK_MONOTONIC of the newest sample.
     """
 

@@ -32,10 +32,6 @@ class About:
     """What a file says of its samples.
 
     Attributes:
-        sensor: Its name.
-        probe: Its rails.
-        delivery: What it delivered.
-        failure: Why it stopped early, if it did.
         clock: `monotonic_ns` and `unix_ns` of one moment, `boot_id`: what the times refer to.
     """
 
@@ -52,8 +48,6 @@ class Spool:
     Args:
         folder: Where; it must exist.
         number: Position of the sensor among those recorded; makes the name unique.
-        sensor: The sensor's name.
-        probe: Its rails.
 
     Raises:
         SensorError: The file cannot be created, or a rail has an impossible name.

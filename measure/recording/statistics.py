@@ -32,11 +32,8 @@ class WindowPower:
     """Mean power over windows of one width: how it is distributed.
 
     Attributes:
-        width_seconds: The width.
         windows: How many there were.
-        p50_watts: Median.
         p99_watts: 99th percentile.
-        maximum_watts: The highest.
     """
 
     width_seconds: float
@@ -78,10 +75,7 @@ class Integral:
 
     Attributes:
         joules: Trapezoids between neighbouring samples, none across a gap.
-        seconds: The time under them.
         covered_seconds: The same plus what a sample stands for at a gap or an edge.
-        gaps: Begin and end of each stretch without samples.
-        lost: Samples missing in them.
     """
 
     joules: float
@@ -107,9 +101,7 @@ def integrate(samples: Sampled) -> Integral:
         joules=joules,
         seconds=under,
         covered_seconds=under + (len(places) + 1) * period * 1e-9,
-        gaps=tuple(
-            zip(times[places].tolist(), times[places + 1].tolist(), strict=True),
-        ),
+        gaps=tuple(zip(times[places].tolist(), times[places + 1].tolist(), strict=True)),
         lost=lost,
     )
 
@@ -150,10 +142,8 @@ def over_windows(
     """Mean power over windows of a width, side by side or sliding.
 
     Args:
-        samples: Of the whole stretch.
         begin_ns: Where the first window begins.
         end_ns: Windows that do not end by then are left out.
-        width_ns: Of each window.
         slide_ns: Distance between the begins of windows; a divisor of the width. None = width.
 
     Returns:
@@ -203,9 +193,6 @@ class PowerStatistics:
     """The power of one scope within one window.
 
     Attributes:
-        sensor: Who measured it.
-        rails: Whose sum it is.
-        seconds: Length of the window.
         mean_watts: Mean over the covered time; None = unknown, see `reason`.
         standard_error_watts: Of the mean, by chance alone: batch means for samples, the
             uncertainty of the two ends for a counter.
@@ -216,11 +203,7 @@ class PowerStatistics:
             (fewer than four samples each) or the window too short.
         over_10_ms: The same for 10 ms.
         over_10_s: The same for 10 s, sliding by 1 s.
-        samples: Readings within the window.
-        fresh: How many of them were new information.
-        lost: Samples missing in the gaps.
         gaps: Begin and end (CLOCK_MONOTONIC, ns) of each stretch without samples.
-        coverage: Share of the window that the samples stand for.
         reason: Why there is no mean; None where there is one.
     """
 
@@ -408,7 +391,6 @@ class SampleQuality:
 
     Attributes:
         scatter_watts: Median standard deviation within windows of `WINDOW_SAMPLES` fresh samples.
-        longest_constant_seconds: The longest stretch of fresh samples that are all equal.
     """
 
     scatter_watts: float
@@ -436,8 +418,6 @@ def clipped_seconds(
 
     Args:
         values: Watts, shape (n, rails).
-        full_scales: Of each rail.
-        period_ns: Between two samples.
     """
     known = [place for place, full in enumerate(full_scales) if full is not None]
     if not known:
@@ -471,9 +451,7 @@ class IdlePower:
     """The idle power that is to come back.
 
     Attributes:
-        mean_watts: Measured before the work.
         sd_watts: Standard deviation of its means over `window_seconds`.
-        window_seconds: Width of the moving mean.
         deviations: Back at idle is who is at most so many `sd_watts` above the mean
         windows: in so many windows in a row, side by side.
     """
@@ -517,8 +495,6 @@ def background(
     Args:
         times_ns: Of the samples, shape (n,).
         watts: Shape (n,).
-        after_ns: The end of the work.
-        idle: What to wait for.
 
     Returns:
         None with less than one window of samples.

@@ -19,10 +19,7 @@ class Options:
     """One sensor as named.
 
     Attributes:
-        text: As the user wrote it.
-        name: Which instrument.
         address: What follows the first colon; empty where there is none.
-        values: The keys.
     """
 
     text: str

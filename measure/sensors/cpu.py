@@ -37,7 +37,6 @@ class Cpu(PolledSensor):
 
     Args:
         root: Folder with `proc/stat` and `sys/devices/system/cpu`.
-        interval_seconds: Time between two readings.
     """
 
     def __init__(

@@ -49,8 +49,6 @@ class Diskstats(PolledSensor):
 
     Args:
         disk: Its name or node, `nvme0n1` or `/dev/nvme0n1`.
-        root: Folder with one folder per disk.
-        interval_seconds: Time between two readings.
     """
 
     def __init__(

@@ -42,7 +42,6 @@ class DrivePower(PolledSensor):
 
     Args:
         device: Its node, for instance `/dev/nvme0`.
-        interval_seconds: Time between two readings.
     """
 
     def __init__(self, device: str, *, interval_seconds: float = INTERVAL_SECONDS) -> None:

@@ -22,7 +22,6 @@ class JsonServer:
     Args:
         url: `http://host[:port]` or `https://...`; `http://` may be left out.
         user_variable: Environment variable with the user name, for basic authentication.
-        password_variable: The one with the password.
         verify: Whether the server's certificate must be trusted.
 
     Raises:

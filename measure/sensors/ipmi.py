@@ -37,7 +37,6 @@ class Ipmi(PolledSensor):
     Args:
         host: Asked over the network, as user IOJOULE_IPMI_USER with the password that ipmitool
             itself takes from IPMI_PASSWORD; None = this machine's, which needs root.
-        interval_seconds: Time between two readings.
     """
 
     def __init__(self, host: str | None, *, interval_seconds: float = INTERVAL_SECONDS) -> None:

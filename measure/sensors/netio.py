@@ -39,7 +39,6 @@ class Netio(PolledSensor):
     Args:
         address: `HOST[:PORT]`, or a URL.
         outlet: Its number, as printed on it; None = all.
-        interval_seconds: Time between two readings.
     """
 
     def __init__(

@@ -20,8 +20,6 @@ class PolledSensor(ABC):
     """Asks every `interval_seconds`; a sample's time is the middle between question and answer.
 
     Args:
-        name: What people call it.
-        interval_seconds: Time between two questions.
         repeats_are_stale: Whether an answer equal to the one before brings nothing new, as with an
             instrument that updates more slowly than it is asked.
         patience: How many questions in a row may fail before the sensor does; those readings are
@@ -29,12 +27,7 @@ class PolledSensor(ABC):
     """
 
     def __init__(
-        self,
-        name: str,
-        interval_seconds: float,
-        *,
-        repeats_are_stale: bool,
-        patience: int = 0,
+        self, name: str, interval_seconds: float, *, repeats_are_stale: bool, patience: int = 0
     ) -> None:
         if not interval_seconds > 0:
             raise SensorError(f"{name}: the time between two readings must be above 0 s")
@@ -144,11 +137,6 @@ class PolledSensor(ABC):
 
 def ask(command: Sequence[str], *, timeout_seconds: float, package: str) -> bytes:
     """What a program says on standard output.
-
-    Args:
-        command: The program and its arguments.
-        timeout_seconds: How long it may take.
-        package: The Debian package that has it.
 
     Raises:
         SensorError: It is missing, takes too long, or fails.

@@ -181,7 +181,6 @@ class Pair:
 
     Attributes:
         index: 0 to 3.
-        name: What the user or the device calls it.
         current: Configuration of sensor 2 * index.
         voltage: Configuration of sensor 2 * index + 1.
     """
@@ -232,7 +231,6 @@ class PowerSensor3:
         path: Its serial port, for instance `/dev/ttyACM0`.
         pairs: Pairs to record, 0 to 3; None = all in use.
         names: One name for each of them; None = as the device calls them.
-        scope: What the recorded pairs feed.
         offset_watts: Calibration uncertainty of each rail at zero; None = unknown.
         gain: Calibration uncertainty as a fraction of the value; None = unknown.
     """

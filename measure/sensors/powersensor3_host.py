@@ -82,14 +82,6 @@ def find_psrun(program: str | None) -> str:
 class Psrun:
     """One run; always `end` it.
 
-    Args:
-        program: The path of psrun.
-        device: The serial port.
-
-    Attributes:
-        pairs: The pairs in use.
-        errors: What went wrong.
-
     Raises:
         SensorError: It does not start, or the device does not answer it.
     """
@@ -271,10 +263,8 @@ class PowerSensor3Host:
     """One device, read by the vendor's library in a child process.
 
     Args:
-        path: Its serial port.
         pairs: Pairs to record; None = all in use.
         names: One name for each of them; None = `pair0` and so on.
-        scope: What they feed.
         program: The vendor's psrun; None = as the environment says, or from the PATH.
     """
 

@@ -172,7 +172,6 @@ class FrameDecoder:
 
     Attributes:
         received_bytes: How many bytes the stream had so far.
-        discarded_bytes: How many of them were discarded.
     """
 
     def __init__(self) -> None:

@@ -56,8 +56,6 @@ class Rail:
     Attributes:
         name: Unique within the sensor, for instance `3v3` or `package-0`.
         unit: `watts`, `joules`, `celsius`, `hertz`, `fraction`, `bytes`, `operations`, ...
-        kind: What the values are.
-        scope: What they belong to.
         resolution: Smallest step of a value, in the unit; None = unknown.
         offset_uncertainty: Of the calibration, in the unit; averaging does not remove it. None =
             unknown.

@@ -44,7 +44,6 @@ class Zone:
     Attributes:
         name: Its rail: `package-0`, `package-0-core`, `package-0-dram`, `psys`.
         folder: Where its files are.
-        scope: What it measures.
         counts: Whether it is part of the scope's total.
         range_joules: Where the counter wraps.
     """
@@ -61,7 +60,6 @@ class Rapl(PolledSensor):
 
     Args:
         root: `/sys/class/powercap` or a tree like it.
-        interval_seconds: Time between two readings.
     """
 
     def __init__(self, root: Path = ROOT, *, interval_seconds: float = INTERVAL_SECONDS) -> None:

@@ -36,10 +36,8 @@ class Redfish(PolledSensor):
     """The power of one chassis.
 
     Args:
-        url: Of the management controller.
         chassis: Its identifier; None = the first one that reports its power.
         verify: Whether its certificate must be trusted; controllers often sign their own.
-        interval_seconds: Time between two readings.
     """
 
     def __init__(

@@ -23,7 +23,7 @@ WATTS = (1.5, 4.0)
 RECORD = """
 import json, sys, time
 from pathlib import Path
-from iojoule.measure.recording import Recorder
+from iojoule.measure.recording.recorder import Recorder
 from iojoule.measure.sensors import open_sensor
 from iojoule.measure.sensors.protocol import Scope
 

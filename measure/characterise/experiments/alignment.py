@@ -25,7 +25,6 @@ class Shifted:
 
     Attributes:
         offset_bytes: 0 = aligned.
-        rate: Throughput.
         relative_error: Of the rate, standard.
     """
 
@@ -45,8 +44,6 @@ def find_unit(rows: Sequence[Shifted], request_bytes: int, method: str) -> Estim
 
     Args:
         rows: Of one request size; several of one offset are averaged.
-        request_bytes: That size.
-        method: For the estimate.
 
     Returns:
         The least offset that is free; the interval begins behind the largest that is not.

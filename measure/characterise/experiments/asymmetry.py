@@ -63,10 +63,7 @@ class Asymmetry:
         """Estimate from the evidence."""
         estimates: Estimates = {}
         for size in REQUEST_SIZES:
-            costs = {
-                "read": _reads(evidence, size),
-                "write": _writes(evidence, size),
-            }
+            costs = {"read": _reads(evidence, size), "write": _writes(evidence, size)}
             for name, cost in costs.items():
                 method = _READ if name == "read" else _WRITE
                 estimates |= _both(name, size, cost, method)

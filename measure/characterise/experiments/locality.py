@@ -174,9 +174,7 @@ def _of_windows(found: Mapping[int, Mean]) -> Estimates:
         if differs(*found[size], *last) and abs(found[size][0] / last[0] - 1) > _LEAST_EFFECT
     ]
     smallest = found[sizes[0]]
-    estimates = {
-        "smallest_over_largest_window": ratio(*smallest, *last, method),
-    }
+    estimates = {"smallest_over_largest_window": ratio(*smallest, *last, method)}
     if not different:
         estimates["indifferent_window_bytes"] = missing(
             f"no window differs from the largest by more than {_LEAST_EFFECT:.0%}",

@@ -50,7 +50,6 @@ def proportionality(
         shares: In [0, 1], the first 0 (idle), the last the peak, growing, shape (n,).
         watts: Shape (n,).
         errors: Standard errors of the watts, shape (n,).
-        seed: Of the draws.
 
     Returns:
         None with fewer than three points, or where they do not go from idle to the peak.

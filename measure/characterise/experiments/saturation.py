@@ -35,11 +35,8 @@ class Saturation:
 
     Attributes:
         unloaded_seconds: R0.
-        unloaded_log_error: Standard error of its logarithm.
         rate_max: Xmax, per second.
-        rate_log_error: Standard error of its logarithm.
         knee: R0 Xmax, the depth at which the two bounds meet (Little's law).
-        knee_log_error: Standard error of its logarithm.
         sharpness: k.
     """
 

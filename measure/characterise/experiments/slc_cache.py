@@ -36,11 +36,6 @@ class Change:
     Attributes:
         place: Where it lies, in the unit of the places.
         low: Lower end of the 95 % interval of the place.
-        high: Upper end.
-        before: Mean before it.
-        before_error: Its standard error.
-        after: Mean after it.
-        after_error: Its standard error.
     """
 
     place: float
@@ -132,8 +127,6 @@ class Housekeeping:
         seconds: From the end of the writes until the last work ends; 0 = none was seen.
         deferred_seconds: From the end of the writes until work begins that followed a rest; None =
             there was none, or it followed at once.
-        deferred_work_seconds: How long that took.
-        step_seconds: What the times are accurate to.
     """
 
     joules: float
@@ -156,8 +149,6 @@ def housekeeping(
     Args:
         seconds: End of each bin since the end of the writes, evenly spaced, shape (n,).
         watts: Mean power in it, shape (n,).
-        idle_watts: What the drive draws at rest.
-        idle_error: Standard error of that.
     """
     step = float(np.median(np.diff(seconds))) if len(seconds) > 1 else 0.0
     quietest = np.sort(watts)[: max(4, len(watts) // 4)]
@@ -207,9 +198,7 @@ class Line:
 
     Attributes:
         start: a.
-        start_error: Its standard error.
         slope: b.
-        slope_error: Its standard error.
     """
 
     start: float
@@ -407,10 +396,7 @@ def _fold(evidence: Evidence) -> Estimates:
         return {
             name: missing(reason, unit, _FOLD) for name in ("fold_seconds", "fold_delay_seconds")
         }
-    return {
-        "fold_seconds": _span(lengths, 2 * step),
-        "fold_delay_seconds": _span(delays, 2 * step),
-    }
+    return {"fold_seconds": _span(lengths, 2 * step), "fold_delay_seconds": _span(delays, 2 * step)}
 
 
 def _span(values: list[float], margin: float) -> Estimate:

@@ -216,7 +216,7 @@ from pathlib import Path
 import numpy as np
 from iojoule.measure.errors import SensorError
 from iojoule.measure.recording import series as spool
-from iojoule.measure.recording import Recorder
+from iojoule.measure.recording.recorder import Recorder
 from tests.measure.fakes import FakeSensor
 spool.GROUP_ROWS = 20_000
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
