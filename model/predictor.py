@@ -26,7 +26,6 @@ from iojoule.model.mixing import mix
 from iojoule.model.operating_point import OperatingPoint, operating_point
 from iojoule.model.performance import PerformanceModel, load
 from iojoule.model.prediction import (
-    DEVICE_VALUE,
     GAP_QUANTITIES,
     QUANTITIES,
     Activity,
@@ -37,19 +36,6 @@ from iojoule.model.surface import Points
 from iojoule.model.watts import Asked, PowerModel
 
 Floats = NDArray[np.float64]
-
-__all__ = ["NORMAL_90", "QUANTITIES", "Activity", "Band", "Prediction", "Predictor"]
-
-__all__ = [
-    "DEVICE_VALUE",
-    "GAP_QUANTITIES",
-    "NORMAL_90",
-    "QUANTITIES",
-    "Activity",
-    "Band",
-    "Prediction",
-    "Predictor",
-]
 
 BLOCK_ROWS = 32_768
 """Rows evaluated at a time: their arrays stay in the caches, which halves the time of many rows."""

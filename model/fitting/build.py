@@ -46,7 +46,6 @@ from iojoule.model.fitting.memory import SurfaceMemory
 from iojoule.model.fitting.power import (
     PowerRows,
     fit_device_power,
-    parameter,
     power_rows,
 )
 from iojoule.model.fitting.predicted_twins import with_predicted_twins
@@ -56,6 +55,7 @@ from iojoule.model.fitting.recipe import (
     PowerStateRecipe,
     Recipe,
 )
+from iojoule.model.fitting.recipe.sourced import parameter
 from iojoule.model.fitting.selection import select
 from iojoule.model.fitting.state_effects import exported_effects, power_state_recipes
 from iojoule.model.fitting.surfaces import (

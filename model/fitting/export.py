@@ -12,7 +12,7 @@ from iojoule.model.fitting.performance import FittedSurface
 from iojoule.model.fitting.recipe import SurfaceRecipe
 from iojoule.model.fitting.residual import coordinates
 from iojoule.model.fitting.rows import PERCENTILES, Rows, stands_apart
-from iojoule.model.fitting.tails import prior_tail, prior_widths
+from iojoule.model.prior.surfaces import prior_tail, prior_widths
 
 Floats = NDArray[np.float64]
 

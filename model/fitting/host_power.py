@@ -25,7 +25,6 @@ from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Completion, Engine, Evidence
 from iojoule.model import host_power, host_work
 from iojoule.model.fitting.export import rounded
-from iojoule.model.fitting.power import parameter
 from iojoule.model.fitting.recipe import (
     Figure,
     HostAnchor,
@@ -33,6 +32,7 @@ from iojoule.model.fitting.recipe import (
     HostPowerRecipe,
     Recipe,
 )
+from iojoule.model.fitting.recipe.sourced import parameter
 from iojoule.model.operating_point import busy_watts_factor
 
 Floats = NDArray[np.float64]

@@ -11,8 +11,8 @@ from iojoule.datasets.profile import IdleBehaviour, Parameter, StateTransition
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.fitting.background import number
 from iojoule.model.fitting.export import rounded
-from iojoule.model.fitting.power import parameter
 from iojoule.model.fitting.recipe import IdleRecipe, Recipe
+from iojoule.model.fitting.recipe.sourced import parameter
 
 SETTLE_PRIOR = (np.log(0.05), 0.6)
 """Log seconds that a drive stays awake after a request, and its sd: assumption, between the 30 ms

@@ -53,7 +53,7 @@ SECOND_LOG_SD, WATTS_SD = 0.05, 0.06
 
 _MEDIAN_SECONDS = 5
 
-_CHANGE = "write series, after the cache was full"
+_AFTER_CACHE = "write series, after the cache was full"
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def _settled(rows: slice) -> NDArray[np.intp]:
 
 
 def _measured(name: str, value: float, sd: float, unit: str) -> Parameter:
-    return number(name, value, sd, unit, _CHANGE, Evidence.MEASURED)
+    return number(name, value, sd, unit, _AFTER_CACHE, Evidence.MEASURED)
 
 
 def _line(

@@ -24,6 +24,7 @@ from iojoule.model.fitting.recipe import (
     DevicePowerRecipe,
     Figure,
 )
+from iojoule.model.fitting.recipe.sourced import parameter
 from iojoule.model.frame import make_frame
 from iojoule.model.normal import NORMAL_90
 from iojoule.model.performance import PerformanceModel
@@ -32,18 +33,6 @@ Floats = NDArray[np.float64]
 
 BLOCK_SECONDS = 15
 """Consecutive seconds of a series are averaged over this many: they are not independent."""
-
-
-def parameter(name: str, figure: Figure) -> Parameter:
-    """Carry a published figure into a profile."""
-    return Parameter(
-        name=name,
-        value=figure.value,
-        sd=figure.sd,
-        unit=figure.unit,
-        evidence=figure.evidence,
-        source=figure.source,
-    )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.fitting.build import fit_profile, load_measurements
 from iojoule.model.fitting.memory import SurfaceMemory
-from iojoule.model.fitting.recipe import Recipe, facts_of, without
+from iojoule.model.fitting.recipe import Recipe
+from iojoule.model.fitting.recipe.without import facts_of, without
 
 
 class Rebuilder:

@@ -18,8 +18,8 @@ from iojoule.datasets.profile import PowerStateEffect
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model.fitting.measured_states import Direction, measured_effect
-from iojoule.model.fitting.power import parameter
 from iojoule.model.fitting.recipe import Figure, PowerStateRecipe, pool
+from iojoule.model.fitting.recipe.sourced import parameter
 from iojoule.model.fitting.recipe.without import BASE_SHARE, FULL_SHARE, LEAST_SHARE
 
 CONSUMER_KEEPS = (0.43, 0.5)

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from iojoule.datasets.profile import IntervalWidth, Tail
-from iojoule.model.normal import NORMAL_90
+from iojoule.datasets.profile import Tail
 from iojoule.model.surface import CurveTerms, Knots, Points, log_tail_ratio
 
 Floats = NDArray[np.float64]
@@ -15,10 +14,6 @@ Floats = NDArray[np.float64]
 INTRINSIC = {"p99": 0.12, "p999": 0.3}
 """Excess at one request in flight over the unloaded latency, before the data speak: what the
 980 PRO's depth-1 rows show, within a factor of 1.6."""
-
-PRIOR_SD = {"p50": 0.15, "p99": 0.5, "p999": 0.7}
-"""Log sd of a percentile's ratio to the mean where only other drives show it: the spread of the
-980 PRO's and 860 PRO's tail laws around the law below."""
 
 COLLISION_SD = 0.15
 """Log sd of the collision term around its trend over request size."""
@@ -97,43 +92,3 @@ def fit_tail(
         max_nfev=2000,
     )
     return build(solution.x)
-
-
-def prior_tail(name: str, sizes: int) -> Tail:
-    """The tail law of a drive whose percentile was never observed.
-
-    Between the laws fitted on the 980 PRO's and the 860 PRO's random reads.
-    """
-    if name == "p50":
-        return Tail(
-            quantile="p50",
-            intrinsic=-0.06,
-            collision=[],
-            exponent=1.0,
-            saturation=1.0,
-            host_damping=0.0,
-        )
-    return Tail(
-        quantile="p99" if name == "p99" else "p999",
-        intrinsic=0.3 if name == "p99" else 0.8,
-        collision=[0.3 if name == "p99" else 0.6] * sizes,
-        exponent=0.65,
-        saturation=5.0,
-        host_damping=0.5,
-    )
-
-
-def prior_widths(name: str, latency_sd: float) -> list[IntervalWidth]:
-    """Widths that go with `prior_tail`: a stated prior, no scores."""
-    spread = float(np.hypot(PRIOR_SD[name], latency_sd))
-    return [
-        IntervalWidth(
-            quantity=name,  # type: ignore[arg-type]
-            region=region,
-            factor=NORMAL_90,
-            floor_sd=round(spread, 4),
-            sd_per_octave=0.0 if region == "inside" else 0.1,
-            scores=0,
-        )
-        for region in ("inside", "outside")
-    ]

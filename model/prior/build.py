@@ -21,8 +21,8 @@ from iojoule.datasets.profile import (
     WriteState,
 )
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.fitting.power import parameter
 from iojoule.model.fitting.recipe import Recipe, generic_recipe
+from iojoule.model.fitting.recipe.sourced import parameter
 from iojoule.model.prior.cache import expected_writes
 from iojoule.model.prior.disk import (
     WHOLE_REQUEST_BYTES,

@@ -12,7 +12,7 @@ from iojoule.datasets.profile import Hull, IntervalWidth, Surface, Tail
 from iojoule.datasets.profile.evidence import CurveDoubt
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
 from iojoule.model.curve import log_smooth_max
-from iojoule.model.fitting.tails import prior_tail
+from iojoule.model.normal import NORMAL_90
 from iojoule.model.prior.document import CURVE
 from iojoule.model.prior.posterior import Posterior
 
@@ -35,6 +35,10 @@ tell of a parameter of the curves (learned.json, drives: 4)."""
 TAIL_FORM_SD = {"p50": 0.15, "p99": 0.25, "p999": 0.5}
 """Log sd of a percentile around the tail law within one drive: what the law misses on the rows of
 reads of the 980 PRO, the 860 PRO and the DC500M once its factor fits the drive."""
+
+PRIOR_SD = {"p50": 0.15, "p99": 0.5, "p999": 0.7}
+"""Log sd of a percentile's ratio to the mean where only other drives show it: the spread of the
+980 PRO's and 860 PRO's tail laws around the law below."""
 
 SEQUENTIAL_WRITES_SD = 0.35
 """Log sd of a percentile of sequential writes over the mean: a buffer takes them, and they leave
@@ -216,3 +220,43 @@ def curve_doubt(mean: Floats, covariance: Floats, knots: Floats = KNOTS) -> Curv
 
 def _digits(values: Floats) -> list[float]:
     return [float(f"{value:.6g}") for value in values]
+
+
+def prior_tail(name: str, sizes: int) -> Tail:
+    """The tail law of a drive whose percentile was never observed.
+
+    Between the laws fitted on the 980 PRO's and the 860 PRO's random reads.
+    """
+    if name == "p50":
+        return Tail(
+            quantile="p50",
+            intrinsic=-0.06,
+            collision=[],
+            exponent=1.0,
+            saturation=1.0,
+            host_damping=0.0,
+        )
+    return Tail(
+        quantile="p99" if name == "p99" else "p999",
+        intrinsic=0.3 if name == "p99" else 0.8,
+        collision=[0.3 if name == "p99" else 0.6] * sizes,
+        exponent=0.65,
+        saturation=5.0,
+        host_damping=0.5,
+    )
+
+
+def prior_widths(name: str, latency_sd: float) -> list[IntervalWidth]:
+    """Widths that go with `prior_tail`: a stated prior, no scores."""
+    spread = float(np.hypot(PRIOR_SD[name], latency_sd))
+    return [
+        IntervalWidth(
+            quantity=name,  # type: ignore[arg-type]
+            region=region,
+            factor=NORMAL_90,
+            floor_sd=round(spread, 4),
+            sd_per_octave=0.0 if region == "inside" else 0.1,
+            scores=0,
+        )
+        for region in ("inside", "outside")
+    ]

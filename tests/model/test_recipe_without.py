@@ -7,12 +7,10 @@ import pytest
 from iojoule.model.fitting.recipe import (
     Figure,
     Recipe,
-    facts_of,
     generic_recipe,
     load_recipe,
     pool,
     shipped_recipes,
-    without,
 )
 
 

@@ -55,7 +55,6 @@ from iojoule.model.fitting.recipe.sourced import (
     Figure,
     Sourced,
 )
-from iojoule.model.fitting.recipe.without import facts_of, without
 
 __all__ = [
     "AfterWrites",
@@ -91,11 +90,9 @@ __all__ = [
     "SystemPowerRecipe",
     "WakeSeen",
     "WriteStateRecipe",
-    "facts_of",
     "generic_recipe",
     "load_recipe",
     "parse_recipe",
     "pool",
     "shipped_recipes",
-    "without",
 ]

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from iojoule.datasets.profile import Parameter
 from iojoule.datasets.schema import Section
 from iojoule.datasets.vocabulary import Evidence, is_assumption
 
@@ -47,3 +48,15 @@ class Figure(Sourced):
                 "leave evidence out, or name the source that it rests on"
             )
         return data | {"evidence": Evidence.ASSUMED}
+
+
+def parameter(name: str, figure: Figure) -> Parameter:
+    """Carry a published figure into a profile."""
+    return Parameter(
+        name=name,
+        value=figure.value,
+        sd=figure.sd,
+        unit=figure.unit,
+        evidence=figure.evidence,
+        source=figure.source,
+    )
