@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iojoule.datasets.profile import DeviceProfile, FactUsed, Parameter, path_key
-from iojoule.model.frame import COMPLETIONS, ENGINES, PATTERNS, Frame
+from iojoule.model.evaluate.frame import COMPLETIONS, ENGINES, PATTERNS, Frame
 
 _DRIVE = ("device_power_watts", "system_power_watts")
 _CPU = ("cpu_power_watts", "cpu_joules_per_operation", "system_power_watts")

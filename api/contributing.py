@@ -65,16 +65,17 @@ from iojoule.datasets.store import read_dataset
 from iojoule.datasets.verdict import Usable, usable
 from iojoule.measure.campaign.folder import CampaignFolder, Status
 from iojoule.measure.campaign.run_samples import instruments, measured_records, run_samples
-from iojoule.model.fitting.agreement import Agreement, agreement
-from iojoule.model.fitting.build import Contributed, contributed_rows
-from iojoule.model.fitting.contribution_checks import (
+from iojoule.model.fit.build import Contributed, contributed_rows
+from iojoule.model.fit.contributions import (
+    Agreement,
+    agreement,
     contribution_checks,
     refuse_failed,
     unsteady_runs,
 )
-from iojoule.model.fitting.recipe import generic_recipe, shipped_recipes
 from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.host import with_expected_host
+from iojoule.model.recipe import generic_recipe, shipped_recipes
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from iojoule.api.carrying_facts import carrying_facts
 from iojoule.api.questions import check_names, read_columns
 from iojoule.datasets.profile import DeviceProfile, FactUsed, LadderEntry
 from iojoule.datasets.schema import AskedConditions
-from iojoule.model.explain import Explanation, entries_for, explain, narrowing
-from iojoule.model.frame import USED, make_frame
-from iojoule.model.normal import NORMAL_90
-from iojoule.model.predictor import QUANTITIES, Predictor
-from iojoule.model.validity import under
+from iojoule.model.evaluate.explain import Explanation, entries_for, explain, narrowing
+from iojoule.model.evaluate.frame import USED, make_frame
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.quantities import NORMAL_90, QUANTITIES
+from iojoule.model.evaluate.validity import under
 
 _UNITS = {
     "bytes_per_second": "bytes/s", "per_second": "1/s", "watts": "W", "ns": "ns", "iops": "IOPS",

@@ -18,15 +18,20 @@ from iojoule.datasets.profile import DATASETS_RECIPE, DeviceProfile, SourceRecor
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset, read_dataset
 from iojoule.datasets.vocabulary import Evidence, Operation
-from iojoule.model.fitting.build import (
+from iojoule.model.fit.build import (
     Contributed,
     contributed_rows,
     fit_profile,
     load_measurements,
+    valid_for,
 )
-from iojoule.model.fitting.characterised import characterised_gaps, characterised_writes
-from iojoule.model.fitting.prior.expectation import Expectation
-from iojoule.model.fitting.recipe import (
+from iojoule.model.fit.expectation import Expectation
+from iojoule.model.fit.generic_recipe import characterised_gaps, characterised_writes
+from iojoule.model.fit.selection import select
+from iojoule.model.fit.state_residual import mixes_left_out, with_state_residuals
+from iojoule.model.fit.write_state import with_write_buffer
+from iojoule.model.prior.build import completed_with_facts
+from iojoule.model.recipe import (
     Figure,
     HostRecipe,
     Recipe,
@@ -34,11 +39,6 @@ from iojoule.model.fitting.recipe import (
     load_recipe,
     shipped_recipes,
 )
-from iojoule.model.fitting.selection import select
-from iojoule.model.fitting.state_residual import mixes_left_out, with_state_residuals
-from iojoule.model.fitting.validity import valid_for
-from iojoule.model.fitting.write_buffer import with_write_buffer
-from iojoule.model.prior.build import completed_with_facts
 
 DATA_VARIABLE = "IOJOULE_DATA"
 """Environment variable that names the folder of the public measurements."""
@@ -149,7 +149,7 @@ def fit_datasets(
     Raises:
         InputError: A dataset cannot be read, several drives are named, or too little was
             measured; says what to do.
-        DataQualityError: The measurements contradict themselves (`model.fitting.gates`).
+        DataQualityError: The measurements contradict themselves (`model.fit.selection`).
     """
     named = [(path, read_dataset(path)) for path in dataset_paths(paths)]
     measurements = [one for _, dataset in named for one in dataset.measurements()]
@@ -184,7 +184,7 @@ def fit_measured(
 
     Raises:
         InputError: Too little was measured; says what to do.
-        DataQualityError: The measurements contradict themselves (`model.fitting.gates`).
+        DataQualityError: The measurements contradict themselves (`model.fit.selection`).
     """
     recipe, notes = _recipe(name, measured)
     selected = select(measurements, with_doubtful=with_doubtful)

@@ -19,8 +19,8 @@ from iojoule.datasets.profile import (
     PowerPoints,
 )
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model import device_power
-from iojoule.model.predictor import NORMAL_90
+from iojoule.model.evaluate import device_power
+from iojoule.model.evaluate.quantities import NORMAL_90
 
 Floats = NDArray[np.float64]
 

@@ -14,11 +14,11 @@ from iojoule.api.predictors import Predictors
 from iojoule.api.questions import Where, check_names, placed, read_columns
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model.demanded import FIELDS as DEMANDED
-from iojoule.model.frame import USED, used_columns
-from iojoule.model.predictor import Prediction
-from iojoule.model.quantities import GAP_QUANTITIES, QUANTITIES, with_ends
-from iojoule.model.validity import FIELDS
+from iojoule.model.evaluate.demanded import FIELDS as DEMANDED
+from iojoule.model.evaluate.frame import USED, used_columns
+from iojoule.model.evaluate.prediction import Prediction
+from iojoule.model.evaluate.quantities import GAP_QUANTITIES, QUANTITIES, with_ends
+from iojoule.model.evaluate.validity import FIELDS
 from iojoule.recommender.estimate import UNBOUNDED
 
 EVIDENCE = "evidence"

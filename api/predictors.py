@@ -8,12 +8,13 @@ from typing import Any
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import AskedConditions, Conditions
-from iojoule.model import demanded
-from iojoule.model.equal_work import Demand
-from iojoule.model.frame import Frame, make_frame
-from iojoule.model.prediction import joined
-from iojoule.model.predictor import QUANTITIES, Prediction, Predictor
-from iojoule.model.validity import FIELDS, under
+from iojoule.model.evaluate import demanded
+from iojoule.model.evaluate.equal_work import Demand
+from iojoule.model.evaluate.frame import Frame, make_frame
+from iojoule.model.evaluate.prediction import Prediction, joined
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.quantities import QUANTITIES
+from iojoule.model.evaluate.validity import FIELDS, under
 
 
 class Predictors:

@@ -47,7 +47,7 @@ def on_host(profile: DeviceProfile, path: Path) -> DeviceProfile:
         SchemaVersionError: Written by a newer iojoule.
         InputError: Missing, truncated or not a host profile.
     """
-    from iojoule.model.with_host import with_host
+    from iojoule.model.prior.host import with_host
 
     return with_host(profile, read_host_profile(path))
 

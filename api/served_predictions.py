@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from iojoule.api.http.predict.schemas import ROWS_MAX
 from iojoule.api.questions import Where, check_names, field_value
 from iojoule.datasets.errors import InputError, IojouleError
-from iojoule.model.quantities import ANSWERED, QUANTITIES
+from iojoule.model.evaluate.quantities import ANSWERED, QUANTITIES
 
 if TYPE_CHECKING:
     from iojoule.api.client import Client

@@ -13,10 +13,10 @@ from iojoule import __version__
 from iojoule.api.predictors import Predictors
 from iojoule.api.questions import check_names, read_columns
 from iojoule.datasets.errors import InputError
-from iojoule.model.frame import USED, make_frame
-from iojoule.model.interval import Interval
-from iojoule.model.trajectory import Phase, Trajectory, follow
-from iojoule.model.validity import FIELDS
+from iojoule.model.evaluate.bands import Interval
+from iojoule.model.evaluate.frame import USED, make_frame
+from iojoule.model.evaluate.timeline import Phase, Trajectory, follow
+from iojoule.model.evaluate.validity import FIELDS
 
 CACHING, COLLECTING, WORK, REST = "caching", "collecting", "background work", "rest"
 """What a drive does in a step."""

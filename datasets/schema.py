@@ -226,7 +226,7 @@ class AskedConditions(Conditions):
     """Conditions of a question; None means unknown.
 
     `interval_for` says what the intervals are about; None: what the question states says it
-    (`model.validity.interval_for`).
+    (`model.evaluate.validity.interval_for`).
     """
 
     interval_for: IntervalFor | None = None

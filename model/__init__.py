@@ -1,1 +1,5 @@
-"""What a drive will do at a configuration nobody measured, and how sure that is."""
+"""What a drive does at a configuration that nobody measured, and how sure that is.
+
+`recipe` and measurements -> `fit` -> profile -> `evaluate` -> prediction; `prior` builds the
+profile of a drive that nobody measured.
+"""

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import impossible
-from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
-from iojoule.model.host_paths import HostPaths, code_of
-from iojoule.model.host_settings import HOST
+from iojoule.model.evaluate.columns import HOST
+from iojoule.model.evaluate.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
+from iojoule.model.evaluate.operating_point import HostPaths, code_of
 from iojoule.recommender.space import knobs
 from iojoule.recommender.workload import Free
 

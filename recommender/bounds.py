@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.evidence import EVIDENCE
+from iojoule.model.evaluate.bands import EVIDENCE
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.reasons import BoundSlack, BoundStep, Relaxation
 from iojoule.recommender.rows import Details, over

@@ -16,9 +16,11 @@ from iojoule.datasets.links import NCQ_DEPTH
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import Completion, DeviceState, Engine, impossible
-from iojoule.model import host_settings, idle_gaps, sata_link
-from iojoule.model.columns import Codes
-from iojoule.model.frame import (
+from iojoule.model.evaluate import columns as host_settings
+from iojoule.model.evaluate import idle_gaps, sata_link
+from iojoule.model.evaluate.background_work import Balance, Inflow, balance
+from iojoule.model.evaluate.columns import Codes, habits_of
+from iojoule.model.evaluate.frame import (
     COMPLETIONS,
     ENGINES,
     PATTERNS,
@@ -26,9 +28,7 @@ from iojoule.model.frame import (
     make_frame,
     operational_states,
 )
-from iojoule.model.habits import habits_of
-from iojoule.model.host_paths import HostPaths
-from iojoule.model.write_balance import Balance, Inflow, balance
+from iojoule.model.evaluate.operating_point import HostPaths
 from iojoule.recommender.space import Candidates, Path, code_of_path, path_of
 from iojoule.recommender.workload import Free, WorkloadProfile
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from iojoule.model.equal_work import Demand, rest_share
-from iojoule.model.served_latency import POISSON_ARRIVALS, Arrivals, arrivals_named
+from iojoule.model.evaluate.equal_work import Demand, rest_share
+from iojoule.model.evaluate.latency import POISSON_ARRIVALS, Arrivals, arrivals_named
 from iojoule.recommender.candidates import useful_limit
 from iojoule.recommender.workload import WorkloadProfile
 

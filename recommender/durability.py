@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model.served_latency import Flush
+from iojoule.model.evaluate.latency import Flush
 from iojoule.recommender.answer import Row
 from iojoule.recommender.power_cut import DurabilityAnswer, PowerCut, Weaker
 from iojoule.recommender.workload import WorkloadProfile

@@ -1,6 +1,6 @@
 """What to measure to be surer of a saving, and how sure one would be then.
 
-The energies of the rows err together, by the gradients of `model.sensitivity`, so they are
+The energies of the rows err together, by the gradients of `model.evaluate.uncertainty`, so they are
 jointly normal: the relative errors have the covariance R C R' + diag(own^2). A measurement of a
 row's energy at the same work says what that row errs, up to its own noise, and by the covariance
 part of what the others err; the distribution after it follows in closed form and does not depend on
@@ -17,8 +17,8 @@ from statistics import NormalDist
 import numpy as np
 
 from iojoule.datasets.links import Interface
-from iojoule.model.predictor import NORMAL_90
-from iojoule.model.sensitivity import Gradients
+from iojoule.model.evaluate.quantities import NORMAL_90
+from iojoule.model.evaluate.uncertainty import Gradients
 from iojoule.recommender.adaptive.normal import Normal
 from iojoule.recommender.answer import Saving
 from iojoule.recommender.reasons import MeasureNext, Runs
@@ -30,7 +30,7 @@ REPEATS = 3
 """Runs of each configuration."""
 
 RUN_RELATIVE_SD = 0.03
-"""What the energy of one run errs: as in `model.gaussian_process`, a few per cent of a log."""
+"""What the energy of one run errs: as in `model.fit.gaussian_process`, a few per cent of a log."""
 
 MOST_RIVALS = 6
 MOST_NAMED = 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.predictor import Predictor
 from iojoule.recommender.workload import WorkloadProfile
 from iojoule.recommender.workloads.sizes import shares_of
 
@@ -26,7 +26,7 @@ def predictor_for(
     text = workload.workload.request_bytes_mix
     if text is None:
         return single, []
-    from iojoule.model.size_mix import SizeMixPredictor
+    from iojoule.model.evaluate.size_mix import SizeMixPredictor
 
     shares = shares_of(text)
     mean = sum(size * share for size, share in shares.items())

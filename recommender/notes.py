@@ -6,9 +6,9 @@ import numpy as np
 
 from iojoule.datasets.profile import EARLIER_LAW, FACTS_RECIPE, DeviceProfile
 from iojoule.datasets.vocabulary import Completion, Engine, MixDispatch, Operation
-from iojoule.model.host_settings import HOST
-from iojoule.model.served_latency import Arrivals
-from iojoule.model.write_balance import Balance
+from iojoule.model.evaluate.background_work import Balance
+from iojoule.model.evaluate.columns import HOST
+from iojoule.model.evaluate.latency import Arrivals
 from iojoule.recommender.answer import Row
 from iojoule.recommender.candidates import DEFAULT_ENGINES
 from iojoule.recommender.screen import Question

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Scheduler
-from iojoule.model.frame import COMPLETIONS, SCHEDULERS, Frame
+from iojoule.model.evaluate.frame import COMPLETIONS, SCHEDULERS, Frame
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]

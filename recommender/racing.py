@@ -6,7 +6,7 @@ import numpy as np
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.equal_work import race_or_pace
+from iojoule.model.evaluate.equal_work import race_or_pace
 from iojoule.recommender.screen import Judged
 
 

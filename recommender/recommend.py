@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import YEAR_SECONDS, Conditions
-from iojoule.model.equal_work import work_of
-from iojoule.model.frame import Frame
-from iojoule.model.predictor import Predictor
-from iojoule.model.sensitivity import Layout
-from iojoule.model.shared_surface import with_shared_surface
-from iojoule.model.validity import under
+from iojoule.model.evaluate.equal_work import work_of
+from iojoule.model.evaluate.frame import Frame
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.uncertainty import Layout, with_shared_surface
+from iojoule.model.evaluate.validity import under
 from iojoule.recommender import bounds, durability, notes, pareto, racing
 from iojoule.recommender.answer import Counts, NotTaken, Place, Recommendation, Row
 from iojoule.recommender.attribution import between

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.equal_work import most_device_watts
-from iojoule.model.evidence import EVIDENCE, INTERPOLATED
-from iojoule.model.normal import NORMAL_90, share_below
-from iojoule.model.sensitivity import (
+from iojoule.model.evaluate.bands import EVIDENCE, INTERPOLATED
+from iojoule.model.evaluate.equal_work import most_device_watts
+from iojoule.model.evaluate.quantities import NORMAL_90, share_below
+from iojoule.model.evaluate.uncertainty import (
     Energies,
     Gradients,
     Layout,

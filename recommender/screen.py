@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import YEAR_SECONDS
-from iojoule.model import system_power
-from iojoule.model.equal_work import Demand, Watts, Work, watts_of, work_of
-from iojoule.model.frame import Frame
-from iojoule.model.predictor import DEVICE_VALUE, NORMAL_90, Prediction, Predictor
-from iojoule.model.quantities import QUANTITIES
-from iojoule.model.sensitivity import Gradients, Layout, all_gradients
-from iojoule.model.served_latency import Arrivals, alone_of
+from iojoule.model.evaluate import system_power
+from iojoule.model.evaluate.equal_work import Demand, Watts, Work, watts_of, work_of
+from iojoule.model.evaluate.frame import Frame
+from iojoule.model.evaluate.latency import Arrivals, alone_of
+from iojoule.model.evaluate.prediction import DEVICE_VALUE, Prediction
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.quantities import NORMAL_90, QUANTITIES
+from iojoule.model.evaluate.uncertainty import Gradients, Layout, all_gradients
 from iojoule.recommender.factors import YEARLY, Year
 from iojoule.recommender.objective import Objective
 from iojoule.recommender.sla import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.model.frame import Frame
+from iojoule.model.evaluate.frame import Frame
 from iojoule.recommender import pareto
 from iojoule.recommender.screen import Judge, Judged
 from iojoule.recommender.space import Candidates, join

@@ -17,16 +17,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.model.frame import Frame
-from iojoule.model.normal import NORMAL_90, share_below
-from iojoule.model.sensitivity import (
+from iojoule.model.evaluate.frame import Frame
+from iojoule.model.evaluate.quantities import NORMAL_90, share_below
+from iojoule.model.evaluate.uncertainty import (
     Contrast,
     all_gradients,
     contrast,
     energies,
     idle_gradients,
+    with_shared_surface,
 )
-from iojoule.model.shared_surface import with_shared_surface
 from iojoule.recommender.answer import Action, ReasonCode
 from iojoule.recommender.factors import JOULES_A_KWH
 from iojoule.recommender.objective import Objective

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from statistics import NormalDist
 
-from iojoule.model.normal import NORMAL_90
+from iojoule.model.evaluate.quantities import NORMAL_90
 
 MISS = 0.05
 """Share of misses on each side of a 90 % interval."""

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from iojoule.datasets.schema import Positive, Section, Truth, number
-from iojoule.model.normal import NORMAL_90
+from iojoule.model.evaluate.quantities import NORMAL_90
 
 Confidence = Annotated[float, Field(ge=0.5, le=0.99), number]
 

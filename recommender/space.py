@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import Completion, Engine, Scheduler
-from iojoule.model.columns import Codes
-from iojoule.model.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
-from iojoule.model.host_settings import (
+from iojoule.model.evaluate.background_work import Balance
+from iojoule.model.evaluate.columns import (
     CSTATE,
     FREQUENCY,
     GOVERNOR,
@@ -23,10 +22,11 @@ from iojoule.model.host_settings import (
     JOB_NODE,
     LINK,
     STANDBY,
+    Codes,
     row_of,
 )
-from iojoule.model.sata_link import POLICIES
-from iojoule.model.write_balance import Balance
+from iojoule.model.evaluate.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
+from iojoule.model.evaluate.sata_link import POLICIES
 from iojoule.recommender.workload import Current, Free
 
 Floats = NDArray[np.float64]
@@ -37,7 +37,7 @@ BLOCK_ROWS = 8_192
 
 @dataclass(frozen=True)
 class Path:
-    """One way through the host: codes as in `model.frame`."""
+    """One way through the host: codes as in `model.evaluate.frame`."""
 
     engine: int
     completion: int
@@ -55,7 +55,7 @@ class Candidates:
         combos: Route, queue depth, jobs, host settings and request bytes of every combination that
             can exist, shape (c, 5); routes and settings as rows of `routes` and `hosts`.
         routes: Codes of engine, completion, submission polling and scheduler, shape (r, 4).
-        hosts: Settings of the host as in `model.host_settings`, shape (h, 8).
+        hosts: Settings of the host as in `model.evaluate.columns`, shape (h, 8).
         states: Power states.
         current: The current configuration with every default filled in.
         defaults_used: What was left out, and the default it took.

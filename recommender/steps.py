@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.model.frame import Frame
+from iojoule.model.evaluate.frame import Frame
 from iojoule.recommender.pareto import simplest_first_of
 from iojoule.recommender.screen import DEMAND, Judge, Judged
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model.predictor import Prediction, Predictor
+from iojoule.model.evaluate.prediction import Prediction
+from iojoule.model.evaluate.predictor import Predictor
 from iojoule.recommender.findings.disputed import DISPUTED
 
 Floats = NDArray[np.float64]

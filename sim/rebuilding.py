@@ -2,7 +2,7 @@
 
 The simulated drive stands for the measured one as it is; with some of its fields changed it stands
 for the other. Both serve the same closed loops with a host that costs nothing, and what differs
-goes into a copy of the profile (`model.rebuilt`).
+goes into a copy of the profile (`model.evaluate.performance`).
 """
 
 from __future__ import annotations

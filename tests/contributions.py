@@ -24,7 +24,7 @@ from iojoule.measure.campaign.folder import (
 )
 from iojoule.measure.recording.series import Spool
 from iojoule.measure.sensors.protocol import Chunk, Delivery, Kind, Probe, Rail, Scope
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.predictor import Predictor
 
 MODEL = "Samsung SSD 980 PRO 1TB"
 SERIAL = "S5GXNX0T123456K"

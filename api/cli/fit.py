@@ -12,7 +12,7 @@ from iojoule.datasets.errors import InputError
 
 if TYPE_CHECKING:
     from iojoule.datasets.profile import DeviceProfile
-    from iojoule.model.fitting.report import Table
+    from iojoule.model.fit.report import Table
 
 
 def fit(
@@ -67,12 +67,12 @@ def fit(
         raise typer.BadParameter("--data goes with --shipped, --recipe, --report or --in-part")
     if report:
         from iojoule.api.fitting import data_folder
-        from iojoule.model.fitting.report import report as reported
+        from iojoule.model.fit.report import report as reported
 
         _show(reported(data_folder(data)).tables)
     elif in_part:
         from iojoule.api.fitting import data_folder
-        from iojoule.model.fitting.in_part import tables
+        from iojoule.model.fit.in_part import tables
 
         _show(tables(data_folder(data)))
     elif shipped:
@@ -100,7 +100,7 @@ def _shipped(data: Path | None, output: Path | None) -> None:
     folder, source = profiles_folder(output), data_folder(data)
     learned = prior_file(folder)
     if learned is not None:
-        from iojoule.model.fitting.prior.rebuild import learned_prior, write_prior
+        from iojoule.model.fit.learn_prior import learned_prior, write_prior
 
         prior = learned_prior(source)
         write_prior(prior, learned)

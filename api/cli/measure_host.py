@@ -63,7 +63,7 @@ def host(
 
 
 def _show(found: HostProfile) -> None:
-    from iojoule.model.predictor import NORMAL_90
+    from iojoule.model.evaluate.quantities import NORMAL_90
 
     table = console.new_table(["quantity", "value", "90 % interval", "unit", "evidence"])
     clock = found.operation.clock if found.operation else None

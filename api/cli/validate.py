@@ -88,7 +88,7 @@ def left_out(
     if output is console.Format.CSV:
         raise typer.BadParameter("two tables make no CSV file: say -o json")
     from iojoule.api.fitting import data_folder
-    from iojoule.model.fitting.prior.left_out import judge_performance, judge_power
+    from iojoule.model.fit.prior_left_out import judge_performance, judge_power
 
     folder = data_folder(data)
     performance = [one.model_dump() for one in judge_performance(folder)]

@@ -43,7 +43,7 @@ class WhatIfRequest(BaseModel):
             IojouleError: Nothing can be predicted for the drive, or it cannot be under the
                 conditions; names the field.
         """
-        from iojoule.model.validity import refuse_impossible
+        from iojoule.model.evaluate.validity import refuse_impossible
         from iojoule.recommender.what_if.situation import Situation
 
         with within("device"):

@@ -11,7 +11,7 @@ from iojoule.api.documents.content import Block, Section, Table, Text, percent
 from iojoule.api.words.quantities import quantity
 from iojoule.datasets.profile import DeviceProfile, Parameter
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.predictor import Predictor
 
 GRID_BYTES = tuple(2**octave for octave in range(12, 21))
 GRID_DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)

@@ -27,8 +27,9 @@ from iojoule.datasets.profile import (
     PowerPoints,
     Surface,
 )
-from iojoule.model.device_power import FOLDING_SHARE
-from iojoule.model.predictor import Prediction, Predictor
+from iojoule.model.evaluate.device_power import FOLDING_SHARE
+from iojoule.model.evaluate.prediction import Prediction
+from iojoule.model.evaluate.predictor import Predictor
 
 Floats = NDArray[np.float64]
 

@@ -26,7 +26,7 @@ from iojoule.datasets.schema import Conditions, Configuration, Measurement, Obse
 from iojoule.datasets.store import Dataset, write_dataset
 from iojoule.measure.campaign.runs import space_filling
 from iojoule.measure.point import Point
-from iojoule.model.validity import under
+from iojoule.model.evaluate.validity import under
 
 Floats = NDArray[np.float64]
 

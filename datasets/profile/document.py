@@ -82,9 +82,9 @@ class DeviceProfile(Section):
 
     `write_buffer_bytes` are those that the drive answers before its flash has taken them (its sd is
     in log units); None: unknown. `other_conditions` names those of a question that are known to
-    differ from what was measured (`model.validity`): no answer is then better than extrapolated.
-    `between_sessions_relative_sd` is how far another session of the measured drive and host lies
-    from the answers; None: the prior counts.
+    differ from what was measured (`model.evaluate.validity`): no answer is then better than
+    extrapolated. `between_sessions_relative_sd` is how far another session of the measured drive
+    and host lies from the answers; None: the prior counts.
     """
 
     schema_version: int

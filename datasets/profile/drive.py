@@ -77,7 +77,7 @@ class BackgroundWork(Section):
 
 
 class LongWrites(Section):
-    """How random writes go on where the cache is full, as a series showed it (`model.collecting`).
+    """Random writes past the full cache, as a series showed them (`model.evaluate.device_state`).
 
     Attributes:
         recovered_bytes_per_second: Rate at which collecting is over and the cache takes writes.

@@ -56,7 +56,7 @@ class HostPerformance(Section):
 
 
 class Clock(Section):
-    """How core time and power follow the frequency (see `model.operating_point`).
+    """How core time and power follow the frequency (see `model.evaluate.operating_point`).
 
     Attributes:
         reference_hertz: What a busy core ran at where paths and power were found.
@@ -130,7 +130,7 @@ POWER_PARAMETERS = {
     "deep_gap_seconds": "s",
     "shallow_gap_seconds": "s",
 }
-"""Parameters of CPU power and their units (`model.host_power`)."""
+"""Parameters of CPU power and their units (`model.evaluate.host_power`)."""
 
 
 class HostPoint(Section):

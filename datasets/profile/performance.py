@@ -74,7 +74,7 @@ class IntervalWidth(Section):
 
 
 class Surface(Section):
-    """Closed-loop performance for one operation and pattern (see `model.curve`).
+    """Closed-loop performance for one operation and pattern (see `model.evaluate.surface`).
 
     `residuals` has a table for each host path that was measured, that with most rows first: it
     stands for every path that was not. It is empty where nothing was learned from rows.
@@ -124,8 +124,8 @@ class PowerStateEffect(Section):
     so has the ceiling in bytes, whose sd is that of the sum. With n device commands in flight that
     time is (n / CEILING_COMMANDS) ** `ceiling_depth_exponent` times as long; absent, the exponent
     is 0: the ceiling is the same at every depth. `ceiling_sharpness` says how sharp the bend is
-    between the latency below the ceiling and the wait at it (`model.curve`); absent, it is
-    CEILING_SHARPNESS. Its sd is in log units.
+    between the latency below the ceiling and the wait at it (`model.evaluate.surface`); absent, it
+    is CEILING_SHARPNESS. Its sd is in log units.
     """
 
     power_state: int
@@ -144,7 +144,7 @@ class MixedEffect(Section):
     `latency_factor` is by how much longer random reads take beside writes with many requests in
     flight, and the mean of a sequential mix at 70 % reads; `tail_factor` (percentiles of the
     reads, beside the mean) holds at 50 %. Where reads or writes are alone there is no effect
-    (`model.mixing`).
+    (`model.evaluate.mixes`).
     """
 
     pattern: Pattern

@@ -12,7 +12,7 @@ from iojoule.datasets.vocabulary import Operation, Pattern
 
 
 class StateResidual(Section):
-    """Residuals over power states, of one operation and pattern (see `model.state_residual`).
+    """Residuals over power states of one operation and pattern; see `model.evaluate`.
 
     Those of mixes are of one share of reads, `read_fraction`.
 

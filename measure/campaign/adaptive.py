@@ -24,7 +24,7 @@ from iojoule.measure.campaign.plan import Plan
 from iojoule.measure.campaign.runs import Run, run_seconds, space_filling
 from iojoule.measure.errors import CampaignError
 from iojoule.measure.point import Point
-from iojoule.model.coordinates import coordinates
+from iojoule.model.fit.gaussian_process import coordinates
 
 ADAPTIVE_FILE = "adaptive.json"
 

@@ -21,8 +21,6 @@ from iojoule.datasets.profile import (
     WriteState,
 )
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.fitting.recipe import Recipe, generic_recipe
-from iojoule.model.fitting.recipe.sourced import parameter
 from iojoule.model.prior.cache import expected_writes
 from iojoule.model.prior.disk import (
     WHOLE_REQUEST_BYTES,
@@ -31,20 +29,20 @@ from iojoule.model.prior.disk import (
     disk_mixes,
     disk_power,
     disk_surfaces,
+    sata_idle,
 )
 from iojoule.model.prior.disk_facts import DiskFacts
 from iojoule.model.prior.document import FLOWS, LearnedPrior, load_prior
-from iojoule.model.prior.facts import DriveFacts
+from iojoule.model.prior.facts import DriveFacts, join_large_requests
 from iojoule.model.prior.host import with_expected_host_power
 from iojoule.model.prior.ladder import prior_entries
-from iojoule.model.prior.large_requests import join_large_requests
 from iojoule.model.prior.posterior import Posterior, condition
 from iojoule.model.prior.power import prior_power, state_effects
-from iojoule.model.prior.sata import sata_idle
 from iojoule.model.prior.surfaces import HOST_SD, prior_surface
+from iojoule.model.recipe import Recipe, generic_recipe, parameter
 
 HOST_SHARPNESS = 6.0
-"""Of the host's bend where no host was measured (`model.fitting.parameters.Priors`)."""
+"""Of the host's bend where no host was measured (`model.fit.performance.Priors`)."""
 
 NOBODY_MEASURED = (
     "nobody measured this drive: everything is expected of drives with its facts; measure it "
@@ -210,7 +208,7 @@ def _writes_gap(drive: DriveFacts, writes: WriteState | None) -> str:
     )
 
 
-DISK_SOURCE = "the mechanics of a disk with its facts (model.disk)"
+DISK_SOURCE = "the mechanics of a disk with its facts (model.prior.disk_facts)"
 
 
 def disk_profile(drive: DriveFacts, disk: DiskFacts) -> DeviceProfile:

@@ -26,8 +26,7 @@ from dataclasses import dataclass
 
 from iojoule.datasets.profile import DevicePower, Parameter, WriteState
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.prior.cells import cell_named
-from iojoule.model.prior.facts import DriveFacts
+from iojoule.model.prior.facts import DriveFacts, cell_named
 from iojoule.model.prior.posterior import Posterior
 
 FOLDED_SHARE = (0.215, 0.9)

@@ -1,13 +1,15 @@
 """A hard disk that nobody measured: surfaces, watts and idle behaviour that its mechanics give.
 
-The surfaces follow from `model.disk`, the watts from the share of the time that the arm moves and
-that data pass the heads:
+The surfaces follow from `model.prior.disk_facts`, the watts from the share of the time that the arm
+moves and that data pass the heads:
 
     P = P_idle + (P_seek - P_idle) seeks/s t_seek + (P_transfer - P_idle) bytes/s / rate,
 
-which is the linear law of `model.device_power` with t_seek (P_seek - P_idle) joules a request to a
-random place and none for one that follows the last. Writes go to the disk's cache, which sorts many
-of them: they are placed as with a full queue whatever the host keeps in flight.
+which is the linear law of `model.evaluate.device_power` with t_seek (P_seek - P_idle) joules a
+request to a random place and none for one that follows the last. Writes go to the disk's cache,
+which sorts many of them: they are placed as with a full queue whatever the host keeps in flight.
+
+What a SATA SSD that nobody watched in its gaps does there: its link may sleep (ALPM).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from iojoule.datasets.catalogue import Fact
 from iojoule.datasets.links import NCQ_DEPTH, SATA_BYTES_PER_SECOND
 from iojoule.datasets.profile import (
     DevicePower,
@@ -36,23 +39,20 @@ from iojoule.datasets.profile import (
 )
 from iojoule.datasets.profile.evidence import CurveDoubt, FactUsed
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
-from iojoule.model import sata_link
-from iojoule.model.curve import log_smooth_max
-from iojoule.model.device_power import PARAMETERS
-from iojoule.model.disk import (
+from iojoule.model.evaluate import sata_link
+from iojoule.model.evaluate.device_power import PARAMETERS
+from iojoule.model.evaluate.idle_gaps import REST_SECONDS
+from iojoule.model.evaluate.surface import log_smooth_max
+from iojoule.model.prior.disk_facts import (
     QUEUE_EXPONENT,
+    SETTLE_SECONDS,
+    DiskFacts,
+    Known,
     positioning_quantiles,
     queued_share,
     rotation_seconds,
 )
-from iojoule.model.prior.disk_facts import SETTLE_SECONDS, DiskFacts, Known
-from iojoule.model.prior.surfaces import (
-    CAPACITY_SHARPNESS,
-    FACTOR,
-    FORM_SD,
-    HOST_SD,
-    LINK_SHARE,
-)
+from iojoule.model.prior.surfaces import CAPACITY_SHARPNESS, FACTOR, FORM_SD, HOST_SD, LINK_SHARE
 
 Floats = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ WRITE_QUEUE = 64.0
 about a third of a cache of 64 MiB in requests of 64 KiB and below."""
 
 EXPONENT_SD = 0.05
-"""Of `model.disk.QUEUE_EXPONENT`: firmware differs."""
+"""Of `model.prior.disk_facts.QUEUE_EXPONENT`: firmware differs."""
 
 OVERHEAD_SECONDS = (6e-5, 0.5)
 """Of a command that the cache answers, and log sd: assumption, a SATA frame exchange and
@@ -433,3 +433,40 @@ def _number(name: str, value: float, sd: float, unit: str, source: str) -> Param
 
 def _digits(values: Floats | list[float]) -> list[float]:
     return [float(f"{value:.6g}") for value in values]
+
+
+STATED_SD = 0.15
+"""Log sd of a published Slumber power: of another drive of the model, and read off a figure."""
+
+
+def sata_idle(idle_watts: Parameter, slumber: Fact | None) -> IdleBehaviour:
+    """Gaps of a SATA SSD.
+
+    Args:
+        idle_watts: With the link awake.
+        slumber: What the drive draws in Slumber, where somebody published it.
+    """
+    share, log_sd = sata_link.SLUMBER_SHARE
+    watts, source = share * idle_watts.value, sata_link.SOURCE
+    if slumber is not None:
+        watts, log_sd, source = float(slumber.value), STATED_SD, slumber.source
+    watts = min(watts, idle_watts.value)
+
+    def number(name: str, value: float, sd: float, unit: str, told: str) -> Parameter:
+        return Parameter(
+            name=name, value=float(f"{value:.6g}"), sd=float(f"{sd:.6g}"), unit=unit,
+            evidence=Evidence.DATASHEET, source=told,
+        )  # fmt: skip
+
+    return IdleBehaviour(
+        settle_seconds=number(
+            "settle_seconds", REST_SECONDS, 0.5, "s", "assumption: as the 980 PRO (000 5.9 F13)"
+        ),
+        wake_seconds=number(
+            "wake_seconds", 0.0, 0.0, "s", "assumption: none while the link is awake"
+        ),
+        link=LinkPower(
+            slumber_watts=number("slumber_watts", watts, log_sd * watts, "W", source),
+            exit_seconds=number("exit_seconds", *sata_link.EXIT_SECONDS, "s", sata_link.SOURCE),
+        ),
+    )

@@ -28,7 +28,7 @@ CURVE = (
     "sharpness",
 )
 """Parameters of the physical curve: unloaded latency = a + bytes / b, capacity = min(I, B / bytes)
-and the bend k (see `model.curve`)."""
+and the bend k (see `model.evaluate.surface`)."""
 
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]

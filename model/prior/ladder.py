@@ -7,7 +7,7 @@ import numpy as np
 from iojoule.datasets.profile import DevicePower, LadderEntry
 from iojoule.datasets.profile.evidence import FactUsed, Rung
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.normal import NORMAL_90
+from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.prior.document import CURVE, EFFECTS, FLOWS, load_assumptions
 from iojoule.model.prior.posterior import Posterior
 from iojoule.model.prior.surfaces import FACTOR

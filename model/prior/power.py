@@ -1,24 +1,30 @@
 """The power law of a drive that nobody measured, from its point in the prior.
 
 The prior knows three powers: idle, the highest while reading and while writing. The law that
-`model.device_power` evaluates follows from them and from the rates at which they are drawn. Draws
-from the prior that break physics are brought back: no power above the declared cap, none below
-idle.
+`model.evaluate.device_power` evaluates follows from them and from the rates at which they are
+drawn. Draws from the prior that break physics are brought back: no power above the declared cap,
+none below idle.
+
+How data-centre drives behave under a cap, from what was published of them.
+
+Their lower states limit power and nothing else: reads, which stay below the caps, are neither
+slower nor later. Each figure names its finding, so that a profile can be built without it; what
+is left of the three then says the same with a wider spread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.datasets.profile import DevicePower, Parameter, PowerStateEffect
+from iojoule.datasets.profile import DevicePower, DeviceProfile, Parameter, PowerStateEffect
 from iojoule.datasets.vocabulary import Evidence, Operation
-from iojoule.model.device_power import FOLDING_SHARE, PARAMETERS
-from iojoule.model.normal import NORMAL_90
+from iojoule.model.evaluate.device_power import FOLDING_SHARE, PARAMETERS
+from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.prior.facts import DriveFacts
 from iojoule.model.prior.posterior import Posterior
 from iojoule.model.prior.surfaces import FACTOR, curve_parameters
@@ -197,3 +203,59 @@ def _expected(name: str, value: float, sd: float, unit: str, source: str) -> Par
 
 def _digits(value: float | Sequence[float]) -> float:
     return float(f"{value:.6g}")
+
+
+READS = {"004-046": 1.0, "004-050": 1.0, "004-051": 1.0}
+"""Throughput, mean and 99th percentile of reads below PS0 over PS0, by finding (004 3.2.1)."""
+
+SD = 0.15
+"""Log sd of one of them from drive to drive: an assumption."""
+
+LEAST = 2
+"""So many figures must be left for them to say anything."""
+
+
+def with_published_caps(
+    profile: DeviceProfile, drive: DriveFacts, without: Collection[str] = ()
+) -> DeviceProfile:
+    """The profile with reads below PS0 as published of data-centre drives.
+
+    Args:
+        profile: Of a drive that nobody measured.
+        drive: Its facts; other classes are left as they are.
+        without: Findings that must not help.
+    """
+    known = {fact: figure for fact, figure in READS.items() if fact not in without}
+    if not drive.datacentre or len(known) < LEAST:
+        return profile
+    value = float(np.exp(np.mean(np.log(list(known.values())))))
+    sd = SD * float(np.sqrt(1.0 + 1.0 / len(known)))
+    source = "004 3.2.1: reads of a data-centre drive are untouched, " + ", ".join(known)
+    effects = [_free(one, profile, value, sd, source) for one in profile.power_state_effects]
+    return profile.model_copy(update={"power_state_effects": effects})
+
+
+def _free(
+    effect: PowerStateEffect, profile: DeviceProfile, value: float, sd: float, source: str
+) -> PowerStateEffect:
+    if effect.operation is not Operation.READ:
+        return effect
+
+    def told(name: str, number: float, unit: str) -> Parameter:
+        return Parameter(
+            name=name, value=number, sd=sd, unit=unit, evidence=Evidence.PUBLISHED, source=source
+        )
+
+    fastest = max(
+        2.0 ** surface.log2_request_bytes[i] * rate
+        for surface in profile.surfaces
+        if surface.operation is Operation.READ
+        for i, rate in enumerate(surface.capacity_operations_per_second)
+    )
+    return effect.model_copy(
+        update={
+            "ceiling_bytes_per_second": told("ceiling", 2.0 * value * fastest, "bytes/s"),
+            "latency_factor": told("latency_factor", value, "1"),
+            "tail_factor": told("tail_factor", value, "1"),
+        }
+    )

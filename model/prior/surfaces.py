@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from iojoule.datasets.profile import Hull, IntervalWidth, Surface, Tail
 from iojoule.datasets.profile.evidence import CurveDoubt
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
-from iojoule.model.curve import log_smooth_max
-from iojoule.model.normal import NORMAL_90
+from iojoule.model.evaluate.quantities import NORMAL_90
+from iojoule.model.evaluate.surface import log_smooth_max
 from iojoule.model.prior.document import CURVE
 from iojoule.model.prior.posterior import Posterior
 
@@ -22,7 +22,7 @@ KNOTS = np.arange(12.0, 21.0)
 """log2 of the request sizes at which curves are written down: 4 KiB to 1 MiB."""
 
 FORM_SD = 0.15
-"""Log sd of drives around the physical curve (`model.fitting.prior.curve_update`)."""
+"""Log sd of drives around the physical curve (`model.fit.learn_prior`)."""
 
 HOST_SD = 0.4
 """Log sd of the costs of a host that nobody measured (likewise)."""
@@ -68,7 +68,7 @@ LINK_SHARE = 0.95
 0.93 to 0.96 (PCI Express Base specification, transaction layer packets)."""
 
 CAPACITY_SHARPNESS = 4.0
-"""Of the bend between operations and bytes a second (`model.fitting.parameters`)."""
+"""Of the bend between operations and bytes a second (`model.fit.performance`)."""
 
 
 def curve_parameters(posterior: Posterior, flow: str, link: float | None) -> tuple[Floats, Floats]:

@@ -9,8 +9,7 @@ import numpy as np
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.store import Dataset
-from iojoule.model.coordinates import coordinates
-from iojoule.model.gaussian_process import Hyperparameters
+from iojoule.model.fit.gaussian_process import Hyperparameters, coordinates
 from iojoule.recommender.adaptive.aims import Aims, Candidate
 from iojoule.recommender.adaptive.beliefs import Beliefs, Choice
 from iojoule.recommender.adaptive.value import batch, regrets

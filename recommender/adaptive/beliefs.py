@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.model.gaussian_process import GaussianProcess, Hyperparameters
+from iojoule.model.fit.gaussian_process import GaussianProcess, Hyperparameters
 from iojoule.recommender.adaptive.aims import Aims
 from iojoule.recommender.adaptive.normal import LEAST_VARIANCE, Normal
 

@@ -1,7 +1,7 @@
 """A quantity at one setting: its value, and how its logarithm follows what settings share.
 
 Numerator and denominator of a ratio share the drive, the host, the power laws, the engine and,
-where it rests on few figures, the surface (`model.sensitivity`). With gradients g of the
+where it rests on few figures, the surface (`model.evaluate.uncertainty`). With gradients g of the
 logarithms by the shared parameters (covariance C) and an own part each,
 
     var(log a/b) = (g_a - g_b)' C (g_a - g_b) + own_a^2 + own_b^2.
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.model.predictor import NORMAL_90
-from iojoule.model.sensitivity import Layout
+from iojoule.model.evaluate.quantities import NORMAL_90
+from iojoule.model.evaluate.uncertainty import Layout
 from iojoule.recommender.findings.judge import Spread
 
 Floats = NDArray[np.float64]
@@ -32,7 +32,7 @@ class Estimate:
         value: In SI units, latencies in ns.
         shared: Gradient of the logarithm by the layout's parameters; None where nothing is shared.
         own: Standard deviation of the logarithm that is the setting's own.
-        evidence: Code of the weakest evidence (`model.performance.EVIDENCE`).
+        evidence: Code of the weakest evidence (`model.evaluate.performance.EVIDENCE`).
         layout: Of the parameters.
     """
 

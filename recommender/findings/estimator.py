@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import FACTS_RECIPE, DeviceProfile
-from iojoule.model.equal_work import Demand, Work, watts_of, work_of
-from iojoule.model.evidence import EXTRAPOLATED, PUBLISHED
-from iojoule.model.frame import COMPLETIONS, USED, Frame, make_frame, used_columns
-from iojoule.model.performance import WAKEUP_EXPONENT
-from iojoule.model.predictor import NORMAL_90, QUANTITIES, Prediction, Predictor
-from iojoule.model.prior.large_requests import large_write_loss
-from iojoule.model.sensitivity import Gradients, Layout, all_gradients
-from iojoule.model.shared_surface import with_shared_surface
+from iojoule.model.evaluate.bands import EXTRAPOLATED, PUBLISHED
+from iojoule.model.evaluate.equal_work import Demand, Work, watts_of, work_of
+from iojoule.model.evaluate.frame import COMPLETIONS, USED, Frame, make_frame, used_columns
+from iojoule.model.evaluate.performance import WAKEUP_EXPONENT
+from iojoule.model.evaluate.prediction import Prediction
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.quantities import NORMAL_90, QUANTITIES
+from iojoule.model.evaluate.uncertainty import Gradients, Layout, all_gradients, with_shared_surface
+from iojoule.model.prior.facts import large_write_loss
 from iojoule.recommender.findings import reported, said
 from iojoule.recommender.findings.estimate import Estimate
 
@@ -253,7 +254,7 @@ class Estimator:
         """Core time, context switches and interrupts, from requests a second.
 
         A job sleeps until a completion wakes it, and deeper jobs reap several a wake-up
-        (`model.performance.WAKEUP_EXPONENT`); pollers do neither. Without coalescing every
+        (`model.evaluate.performance.WAKEUP_EXPONENT`); pollers do neither. Without coalescing every
         completion is an interrupt.
         """
         seconds = float(point.get("elapsed_seconds", 1.0))

@@ -7,9 +7,9 @@ from dataclasses import replace
 from iojoule.datasets.catalogue import Drive
 from iojoule.datasets.profile import DevicePower, DeviceProfile, Parameter
 from iojoule.model.prior.build import build_profile
-from iojoule.model.prior.capped import with_published_caps
 from iojoule.model.prior.facts import DriveFacts, facts_of
 from iojoule.model.prior.host import with_expected_host
+from iojoule.model.prior.power import with_published_caps
 from iojoule.recommender.findings.peers import cap, typical
 
 MOST_STATES = 3

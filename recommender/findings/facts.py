@@ -11,8 +11,8 @@ import numpy as np
 
 from iojoule.datasets.catalogue import Drive
 from iojoule.datasets.profile import DeviceProfile, Parameter
-from iojoule.model.evidence import DATASHEET, EVIDENCE
-from iojoule.model.predictor import NORMAL_90
+from iojoule.model.evaluate.bands import DATASHEET, EVIDENCE
+from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.prior.cache import FOLDED_SHARE, expected_cache
 from iojoule.recommender.findings import peers, sata_link
 from iojoule.recommender.findings.estimate import Estimate, ratio

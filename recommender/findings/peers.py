@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from iojoule.datasets.catalogue import Drive, load_catalogue
-from iojoule.model.evidence import DATASHEET
+from iojoule.model.evaluate.bands import DATASHEET
 from iojoule.recommender.findings.estimate import Estimate
 
 LEAST_SD = 0.15

@@ -9,8 +9,8 @@ from pathlib import Path
 from iojoule.datasets.catalogue import Drive, load_catalogue
 from iojoule.datasets.errors import UnknownDeviceError
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model.fitting.rebuild import Rebuilder
-from iojoule.model.fitting.recipe import load_recipe, shipped_recipes
+from iojoule.model.fit.build import Rebuilder
+from iojoule.model.recipe import load_recipe, shipped_recipes
 
 FromCatalogue = Callable[[str, Drive | None, frozenset[str]], DeviceProfile | None]
 """Builds a profile of a drive that nobody measured, from its name, what the catalogue says of it,

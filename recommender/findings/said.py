@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model import host_power, host_work
-from iojoule.model.equal_work import Demand
-from iojoule.model.page_cache import as_flushed, copy_cores
-from iojoule.model.predictor import Band, Prediction
+from iojoule.model.evaluate import host_power, host_work
+from iojoule.model.evaluate.bands import Band
+from iojoule.model.evaluate.equal_work import Demand
+from iojoule.model.evaluate.host_work import as_flushed, copy_cores
+from iojoule.model.evaluate.prediction import Prediction
 
 Floats = NDArray[np.float64]
 Point = Mapping[str, Any]
@@ -30,7 +31,7 @@ UNALIGNED_SPEED = (0.5**0.5, 0.2)
 (1) or after it (1/2)."""
 
 PART_BYTES = 512 * 1024
-"""Largest command that a request is split into (`model.page_cache.MERGED_BYTES`)."""
+"""Largest command that a request is split into (`model.evaluate.host_work.MERGED_BYTES`)."""
 
 BY_BYTES = frozenset(
     {

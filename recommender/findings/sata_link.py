@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from iojoule.model.evidence import DATASHEET
-from iojoule.model.sata_link import PORT_WATTS, SLUMBER_SHARE
+from iojoule.model.evaluate.bands import DATASHEET
+from iojoule.model.evaluate.sata_link import PORT_WATTS, SLUMBER_SHARE
 from iojoule.recommender.findings.estimate import Estimate
 
 TRANSITION_SECONDS = (0.1, 1.2)
-"""Into or out of Slumber: the link leaves it within 10 ms (`model.sata_link.EXIT_SECONDS`), the
-drive enters once its own work is done, up to a second (assumption)."""
+"""Into or out of Slumber: the link leaves it within 10 ms
+(`model.evaluate.sata_link.EXIT_SECONDS`), the drive enters once its own work is done, up to a
+second (assumption)."""
 
 
 def at(idle: Estimate, state: Any) -> Estimate:

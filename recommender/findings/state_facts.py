@@ -9,11 +9,11 @@ import numpy as np
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import Parameter
-from iojoule.model.evidence import EVIDENCE
-from iojoule.model.frame import make_frame
-from iojoule.model.interval import Interval
-from iojoule.model.predictor import GAP_QUANTITIES, NORMAL_90, QUANTITIES, Predictor
-from iojoule.model.trajectory import Phase, Trajectory, follow
+from iojoule.model.evaluate.bands import EVIDENCE, Interval
+from iojoule.model.evaluate.frame import make_frame
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.quantities import GAP_QUANTITIES, NORMAL_90, QUANTITIES
+from iojoule.model.evaluate.timeline import Phase, Trajectory, follow
 from iojoule.recommender.findings.estimate import Estimate
 from iojoule.recommender.findings.estimator import ARGUMENTS, UnansweredError
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.findings import Asked, Finding, Form, OutOfScope, Paper
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model.evidence import EVIDENCE
+from iojoule.model.evaluate.bands import EVIDENCE
 from iojoule.recommender.findings.disputed import DISPUTED
 from iojoule.recommender.findings.estimate import Estimate, difference, ratio
 from iojoule.recommender.findings.estimator import ARGUMENTS, KNOWN, Estimator, UnansweredError

@@ -6,12 +6,12 @@ a second draws
     P(L) = P_gap + (P_at - P_gap) L / L_at,
 
 exact at L_at: its capacity, or the share of a class that it must serve. Of the drive this is the
-law of equal work (`model.equal_work`); a CPU's watts rise faster at first, so that one drive
-of a class that serves only what the others leave over is taken for a little too cheap. Watts are
-those of the drive and, where the fleet's scope says so, its share of what serving adds to the CPU
-of its host, which all drives of the host wake up once (`model.one_host`). What is planned
-with are one-sided bounds at the fleet's confidence: all drives of a model err together, so the
-bounds add up.
+law of equal work (`model.evaluate.equal_work`); a CPU's watts rise faster at first, so that one
+drive of a class that serves only what the others leave over is taken for a little too cheap. Watts
+are those of the drive and, where the fleet's scope says so, its share of what serving adds to the
+CPU of its host, which all drives of the host wake up once (`model.evaluate.demanded`). What is
+planned with are one-sided bounds at the fleet's confidence: all drives of a model err together, so
+the bounds add up.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ from iojoule.datasets.errors import InfeasibleError, InputError
 from iojoule.datasets.profile import DeviceProfile, Parameter
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import Evidence, Operation
-from iojoule.model import idle_gaps
-from iojoule.model.equal_work import Demand, cpu_watts, watts_of, work_of
-from iojoule.model.evidence import EVIDENCE
-from iojoule.model.frame import Frame
-from iojoule.model.host_settings import STANDBY
-from iojoule.model.one_host import together
-from iojoule.model.predictor import NORMAL_90, Predictor
-from iojoule.model.sensitivity import Gradients, Layout, all_gradients
-from iojoule.model.served_latency import BURSTY_ARRIVALS
+from iojoule.model.evaluate import idle_gaps
+from iojoule.model.evaluate.bands import EVIDENCE
+from iojoule.model.evaluate.columns import STANDBY
+from iojoule.model.evaluate.demanded import together
+from iojoule.model.evaluate.equal_work import Demand, cpu_watts, watts_of, work_of
+from iojoule.model.evaluate.frame import Frame
+from iojoule.model.evaluate.latency import BURSTY_ARRIVALS
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.quantities import NORMAL_90
+from iojoule.model.evaluate.uncertainty import Gradients, Layout, all_gradients
 from iojoule.recommender import pareto
 from iojoule.recommender.candidates import build_candidates
 from iojoule.recommender.demand import demand_of

@@ -11,10 +11,9 @@ import numpy as np
 from iojoule.datasets.errors import InfeasibleError, InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import YEAR_SECONDS, AskedConditions
-from iojoule.model import idle_gaps
-from iojoule.model.prior.host import host_standing
-from iojoule.model.validity import under
-from iojoule.model.with_host import on_host_of
+from iojoule.model.evaluate import idle_gaps
+from iojoule.model.evaluate.validity import under
+from iojoule.model.prior.host import host_standing, on_host_of
 from iojoule.recommender.fleet import notes
 from iojoule.recommender.fleet.costs import costs_of
 from iojoule.recommender.fleet.document import Aim, Budget, Fleet, WorkloadClass

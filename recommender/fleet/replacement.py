@@ -13,7 +13,7 @@ from typing import Self
 from pydantic import model_validator
 
 from iojoule.datasets.schema import Positive, Section
-from iojoule.model.normal import NORMAL_90
+from iojoule.model.evaluate.quantities import NORMAL_90
 
 
 class Server(Section):

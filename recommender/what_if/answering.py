@@ -10,8 +10,7 @@ import numpy as np
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import Evidence, Operation
-from iojoule.model.prior.host import host_standing
-from iojoule.model.with_host import on_host_of
+from iojoule.model.prior.host import host_standing, on_host_of
 from iojoule.recommender.answer import Recommendation, Row
 from iojoule.recommender.candidates import useful_limit
 from iojoule.recommender.estimate import Estimate

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.predictor import NORMAL_90
-from iojoule.model.sensitivity import Layout
+from iojoule.model.evaluate.quantities import NORMAL_90
+from iojoule.model.evaluate.uncertainty import Layout
 from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.what_if.sharing import Serving, gradients_of
 

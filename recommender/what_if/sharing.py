@@ -2,7 +2,7 @@
 
 Each serves 1/n of the demand, of the bounds on throughput, of a burst and of the concurrency, in
 the same configuration. What all draw with the host that they share is that of
-`model.one_host`. Drives of one model err together, so the ends of their intervals add up.
+`model.evaluate.demanded`. Drives of one model err together, so the ends of their intervals add up.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model import system_power
-from iojoule.model.band import NORMAL_90
-from iojoule.model.equal_work import work_of
-from iojoule.model.one_host import shared_gradients
-from iojoule.model.sensitivity import Gradients, Layout
-from iojoule.model.served_latency import alone_of
-from iojoule.model.shared_surface import with_shared_surface
+from iojoule.model.evaluate import system_power
+from iojoule.model.evaluate.demanded import shared_gradients
+from iojoule.model.evaluate.equal_work import work_of
+from iojoule.model.evaluate.latency import alone_of
+from iojoule.model.evaluate.quantities import NORMAL_90
+from iojoule.model.evaluate.uncertainty import Gradients, Layout, with_shared_surface
 from iojoule.recommender.answer import Row
 from iojoule.recommender.candidates import build_candidates
 from iojoule.recommender.demand import demand_of

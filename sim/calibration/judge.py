@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from iojoule.datasets.vocabulary import Operation
-from iojoule.model.device_power import regressors
-from iojoule.model.linear_law import values as law_values
+from iojoule.model.evaluate.device_power import regressors
+from iojoule.model.evaluate.linear_law import values as law_values
 from iojoule.sim.calibration.calibrate import Timing
 from iojoule.sim.calibration.cliff import measured_marks, simulated_marks
 from iojoule.sim.calibration.discrepancy import NORMAL_90, Residual, learn, place_of

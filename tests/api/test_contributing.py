@@ -18,7 +18,7 @@ from iojoule.datasets.profile import read_profile
 from iojoule.datasets.provenance import Provenance
 from iojoule.datasets.schema import from_row
 from iojoule.datasets.store import Dataset, write_dataset
-from iojoule.model.fitting.contribution_checks import contribution_checks
+from iojoule.model.fit.contributions import contribution_checks
 from tests.contributions import (
     CONDITIONS,
     HOST,

@@ -15,8 +15,8 @@ from iojoule.api.model_card.markdown import to_markdown
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile, load_shipped_profile, shipped_profiles
 from iojoule.datasets.schema import Measurement
-from iojoule.model.fitting.build import fit_profile
-from iojoule.model.fitting.recipe import generic_recipe
+from iojoule.model.fit.build import fit_profile
+from iojoule.model.recipe import generic_recipe
 
 SECTIONS = [
     "What this is for",

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from iojoule.datasets.profile import parse_profile
-from iojoule.model.fitting.build import fit_profile, load_measurements
-from iojoule.model.fitting.recipe import load_recipe
+from iojoule.model.fit.build import fit_profile, load_measurements
+from iojoule.model.recipe import load_recipe
 
 DEVICE = "samsung-980-pro-1tb"
 ROOT = Path(__file__).resolve().parents[2]

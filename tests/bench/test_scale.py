@@ -16,9 +16,9 @@ import pytest
 
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.datasets.schema import Measurement
-from iojoule.model.fitting.build import fit_profile
-from iojoule.model.fitting.recipe import generic_recipe
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.fit.build import fit_profile
+from iojoule.model.recipe import generic_recipe
 
 pytestmark = pytest.mark.bench
 

@@ -14,8 +14,8 @@ from iojoule.datasets.contribution import (
     read_contribution,
 )
 from iojoule.datasets.errors import DataQualityError, InputError
-from iojoule.model.fitting import build
-from iojoule.model.fitting.recipe import ContributedFolder, generic_recipe
+from iojoule.model.fit import build
+from iojoule.model.recipe import ContributedFolder, generic_recipe
 from tests.contributions import contents, runs, write_campaign
 
 CONTRIBUTED = Path(__file__).resolve().parents[2] / "datasets" / "contributed"

@@ -15,7 +15,7 @@ from iojoule.datasets.importers.column_map import parse_column_map
 from iojoule.datasets.profile.files import parse_profile
 from iojoule.datasets.toml_text import toml_of
 from iojoule.measure.campaign.plan import parse_plan
-from iojoule.model.fitting.recipe.files import parse_recipe
+from iojoule.model.recipe import parse_recipe
 from iojoule.recommender.fleet.document import load_fleet
 from iojoule.recommender.workload import load_workload
 

@@ -2,8 +2,8 @@
 
 Drives are the presets in physical mode, with few blocks, 2 MiB of write cache and no pseudo-SLC
 cache, so that a run of some 100,000 requests reaches the cache's limit and never collects garbage.
-The constants of `iojoule.model.open_loop` were fitted on the presets as they are with 4, 16 and
-64 KiB; the altered drives and the sizes between were held out.
+The constants of `iojoule.model.evaluate.latency` were fitted on the presets as they are with 4, 16
+and 64 KiB; the altered drives and the sizes between were held out.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.model.normal import NORMAL_90
-from iojoule.model.open_loop import ArrivalProcess, ClosedLoop, error_log_sd, sojourn
+from iojoule.model.evaluate.latency import ArrivalProcess, ClosedLoop, error_log_sd, sojourn
+from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import RunOptions
 from iojoule.sim.engines.embedded import EmbeddedEngine

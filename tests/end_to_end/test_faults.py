@@ -21,7 +21,7 @@ from iojoule.measure.campaign.folder import CampaignFolder, RunRecord, Status
 from iojoule.measure.lab import life
 from iojoule.measure.lab.client import LabClient
 from iojoule.measure.lab.comparison import compare
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.predictor import Predictor
 from tests.measure.lab.conftest import missing_for_a_disk
 from tests.pressure import SHARE_MAX, CpuPressure
 

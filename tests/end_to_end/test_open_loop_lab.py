@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from iojoule.model.open_loop import ArrivalProcess, ClosedLoop, sojourn
+from iojoule.model.evaluate.latency import ArrivalProcess, ClosedLoop, sojourn
 from tests.measure.lab.conftest import awake_lab, need
 from tests.pressure import CpuPressure, skip_if_busy
 

@@ -17,7 +17,8 @@ from iojoule.api.profile_building import expected_profile
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import Engine, Evidence
-from iojoule.model.predictor import Prediction, Predictor
+from iojoule.model.evaluate.prediction import Prediction
+from iojoule.model.evaluate.predictor import Predictor
 from iojoule.recommender import pareto
 from iojoule.recommender.fleet.document import Fleet
 from iojoule.recommender.fleet.modes import Mode, Rest

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.schema import Measurement
-from iojoule.model.curve import log_smooth_max
+from iojoule.model.evaluate.surface import log_smooth_max
 
 UNLOADED_NS = {4096: 70e3, 16384: 95e3, 65536: 150e3}
 CAPACITY = {4096: 6e5, 16384: 1.8e5, 65536: 4.5e4}

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.schema import from_row
-from iojoule.model.fitting.agreement import LARGEST_SHOWN, agreement
-from iojoule.model.prediction import Prediction
+from iojoule.model.evaluate.prediction import Prediction
+from iojoule.model.fit.contributions import LARGEST_SHOWN, agreement
 
 
 def test_errors_coverage_and_width_are_those_of_the_closed_form() -> None:

@@ -4,12 +4,17 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.profile import Assessment, DeviceProfile
-from iojoule.model.fitting.assessment import JUDGED_MAX, POINTS_MAX
-from iojoule.model.fitting.backtest import interval_scores, judge, judge_intervals
-from iojoule.model.fitting.build import fit_profile
-from iojoule.model.fitting.recipe import generic_recipe
-from iojoule.model.fitting.surfaces import fit_surfaces
-from iojoule.model.fitting.widths import held_out
+from iojoule.model.fit.backtest import (
+    JUDGED_MAX,
+    POINTS_MAX,
+    interval_scores,
+    judge,
+    judge_intervals,
+)
+from iojoule.model.fit.build import fit_profile
+from iojoule.model.fit.surfaces import fit_surfaces
+from iojoule.model.fit.widths import held_out
+from iojoule.model.recipe import generic_recipe
 from tests.model.conftest import Maker
 
 

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from iojoule.datasets.profile import HostPath, Parameter, load_shipped_profile, shipped_profiles
 from iojoule.datasets.vocabulary import Evidence, is_assumption
-from iojoule.model.fitting.recipe import Figure, load_recipe, shipped_recipes
 from iojoule.model.prior.host import expected_cpu, expected_wall
+from iojoule.model.recipe import Figure, load_recipe, shipped_recipes
 
 NUMBER: dict[str, Any] = {"name": "a", "value": 1.0, "sd": 0.1, "unit": "W"}
 ASSUMED = {"source": "assumption: about so much"}

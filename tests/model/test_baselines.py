@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from iojoule.model.fitting.backtest import clustered_p_value
-from iojoule.model.fitting.baselines import hyperbola, interpolate
+from iojoule.model.fit.backtest import clustered_p_value, hyperbola, interpolate
 
 
 def test_interpolation_is_exact_on_power_laws_also_beyond() -> None:

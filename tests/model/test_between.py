@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.schema import Measurement
-from iojoule.model.fitting.between import (
+from iojoule.model.fit.widths import (
     PRIOR_SESSIONS,
     between_drives,
     between_sessions,
     drive_effects,
 )
-from iojoule.model.fitting.recipe import Figure
 from iojoule.model.prior.document import load_assumptions
+from iojoule.model.recipe import Figure
 
 ASSUMED = Figure(value=0.03, sd=0.02, unit="log", source="assumed")
 

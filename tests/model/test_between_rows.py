@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Measurement
-from iojoule.model.fitting import grid
-from iojoule.model.fitting.build import fit_profile
-from iojoule.model.fitting.memory import SurfaceMemory
-from iojoule.model.fitting.recipe import generic_recipe
-from iojoule.model.fitting.rows import rows_of
-from iojoule.model.fitting.surfaces import fit_surfaces
-from iojoule.model.predictor import Predictor
-from iojoule.model.surface import is_unaligned, whole_units
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.surface import is_unaligned, whole_units
+from iojoule.model.fit import residual as grid
+from iojoule.model.fit.build import fit_profile
+from iojoule.model.fit.rows import rows_of
+from iojoule.model.fit.surfaces import SurfaceMemory, fit_surfaces
+from iojoule.model.recipe import generic_recipe
 from tests.model.conftest import Maker
 
 KIB = 1024

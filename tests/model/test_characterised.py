@@ -8,10 +8,10 @@ import pytest
 
 from iojoule.datasets.characteristics import Characteristics, parse_characteristics
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.fitting.characterised import characterised_gaps, characterised_writes
-from iojoule.model.fitting.idle import fit_idle
-from iojoule.model.fitting.recipe import generic_recipe
-from iojoule.model.fitting.write_state import fit_write_state
+from iojoule.model.fit.background import fit_idle
+from iojoule.model.fit.generic_recipe import characterised_gaps, characterised_writes
+from iojoule.model.fit.write_state import fit_write_state
+from iojoule.model.recipe import generic_recipe
 
 
 def found(**answers: dict[str, tuple[float, float, float]]) -> Characteristics:

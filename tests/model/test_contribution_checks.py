@@ -9,7 +9,7 @@ from iojoule.datasets.errors import DataQualityError
 from iojoule.datasets.measured_drive import DeclaredState, MeasuredDrive
 from iojoule.datasets.schema import Measurement, from_row
 from iojoule.datasets.verdict import COVERAGE_DOUBTFUL
-from iojoule.model.fitting.contribution_checks import (
+from iojoule.model.fit.contributions import (
     CAP_EXCEEDED,
     METERS_APART,
     UNSTEADY_SHARE,

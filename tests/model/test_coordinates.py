@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.schema import Configuration
-from iojoule.model.coordinates import coordinates
+from iojoule.model.fit.gaussian_process import coordinates
 
 
 def of(*changes: dict[str, Any]) -> list[Configuration]:

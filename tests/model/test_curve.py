@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iojoule.model.curve import log_mean_latency, log_smooth_max, split_commands
+from iojoule.model.evaluate.surface import log_mean_latency, log_smooth_max, split_commands
 
 latency = st.floats(1e3, 1e7)
 rate = st.floats(1e-6, 1e-2)

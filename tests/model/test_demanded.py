@@ -9,9 +9,9 @@ from iojoule.api.predictors import Predictors
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.datasets.schema import Conditions
-from iojoule.model.demanded import demands
-from iojoule.model.frame import make_frame
-from iojoule.model.validity import under
+from iojoule.model.evaluate.demanded import demands
+from iojoule.model.evaluate.frame import make_frame
+from iojoule.model.evaluate.validity import under
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.workload import parse_workload
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iojoule.datasets.profile import DevicePower, load_shipped_profile
-from iojoule.model import device_power
-from iojoule.model.fitting.power import PowerRows, fit_device_power
-from iojoule.model.fitting.recipe import DevicePowerRecipe, Figure
+from iojoule.model.evaluate import device_power
+from iojoule.model.fit.power import PowerRows, fit_device_power
+from iojoule.model.recipe import DevicePowerRecipe, Figure
 
 TRUTH = np.array([2.5, 0.6e-9, 4e-6, 0.8e-9, 3e-6, 2.6])
 """Base, joules of reads and writes by byte and command, background watts at PS0."""

@@ -10,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iojoule.datasets.errors import InputError
-from iojoule.model.device_state import (
+from iojoule.model.evaluate.device_state import (
     SPARE_FRACTION,
     SPARE_LOG_SD,
     DeviceState,
     steady_write_amplification,
 )
-from iojoule.model.frame import Frame, make_frame
-from iojoule.model.predictor import GAP_QUANTITIES, QUANTITIES, Predictor
+from iojoule.model.evaluate.frame import Frame, make_frame
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.quantities import GAP_QUANTITIES, QUANTITIES
 from tests.model.known_drive import (
     CACHE,
     RATE,

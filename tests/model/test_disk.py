@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iojoule.model import disk
+from iojoule.model.prior import disk_facts as disk
 
 
 def test_the_mean_of_the_seek_curve_is_the_stated_average() -> None:

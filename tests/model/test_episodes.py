@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iojoule.model.episodes import episodes
+from iojoule.model.evaluate.timeline import episodes
 
 STEPS = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5])
 

@@ -6,16 +6,16 @@ import pytest
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile, parse_profile
 from iojoule.datasets.schema import Measurement
-from iojoule.model.fitting.backtest import judge_intervals, leave_out
-from iojoule.model.fitting.build import fit_profile
-from iojoule.model.fitting.generic_power import device_power_recipe
-from iojoule.model.fitting.performance import Settings, fit_surface
-from iojoule.model.fitting.power import fit_linear
-from iojoule.model.fitting.recipe import generic_recipe, load_recipe, shipped_recipes
-from iojoule.model.fitting.rows import average_repeats, rows_of
-from iojoule.model.fitting.surfaces import fit_surfaces
-from iojoule.model.fitting.widths import conformal_factor, folds
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.fit.backtest import judge_intervals, leave_out
+from iojoule.model.fit.build import fit_profile
+from iojoule.model.fit.generic_recipe import device_power_recipe
+from iojoule.model.fit.performance import Settings, fit_surface
+from iojoule.model.fit.power import fit_linear
+from iojoule.model.fit.rows import average_repeats, rows_of
+from iojoule.model.fit.surfaces import fit_surfaces
+from iojoule.model.fit.widths import conformal_factor, folds
+from iojoule.model.recipe import generic_recipe, load_recipe, shipped_recipes
 from tests.model.conftest import Maker, true_latency_ns
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import load_shipped_profile
-from iojoule.model.frame import Frame, make_frame
-from iojoule.model.predictor import BLOCK_ROWS, Predictor
+from iojoule.model.evaluate.frame import Frame, make_frame
+from iojoule.model.evaluate.predictor import BLOCK_ROWS, Predictor
 
 PROFILE = load_shipped_profile("samsung-980-pro-1tb")
 

@@ -8,7 +8,7 @@ import pytest
 
 from iojoule.datasets.errors import DataQualityError, InputError
 from iojoule.datasets.schema import Measurement
-from iojoule.model.fitting.gates import check
+from iojoule.model.fit.selection import check
 
 
 def run(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from iojoule.model.gaussian_process import GaussianProcess, _Search
+from iojoule.model.fit.gaussian_process import GaussianProcess, _Search
 
 
 def smooth(x: np.ndarray) -> np.ndarray:

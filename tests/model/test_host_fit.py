@@ -5,11 +5,19 @@ import pytest
 
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model import host_power, system_power
-from iojoule.model.fitting.build import fit_profile
-from iojoule.model.fitting.core_time import core_seconds_per_byte
-from iojoule.model.fitting.host_power import expected_operation, fit_host_power
-from iojoule.model.fitting.recipe import (
+from iojoule.model.evaluate import host_power, system_power
+from iojoule.model.evaluate.host_work import load_of
+from iojoule.model.evaluate.operating_point import busy_watts_factor
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.fit.build import fit_profile
+from iojoule.model.fit.host_power import (
+    core_seconds_per_byte,
+    expected_operation,
+    fit_host_power,
+    fit_system_power,
+    meters_disagree,
+)
+from iojoule.model.recipe import (
     Figure,
     HostAnchor,
     HostPowerRecipe,
@@ -18,10 +26,6 @@ from iojoule.model.fitting.recipe import (
     generic_recipe,
     load_recipe,
 )
-from iojoule.model.fitting.system_power import fit_system_power, meters_disagree
-from iojoule.model.host_work import load_of
-from iojoule.model.operating_point import busy_watts_factor
-from iojoule.model.predictor import Predictor
 from tests.model.conftest import Maker
 
 TRUTH = np.array([30.0, 8.0, 3.0, 4.0, 0.6, 3e-5])

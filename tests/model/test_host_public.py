@@ -8,11 +8,11 @@ import pytest
 from iojoule.datasets.importers.column_map import public_map
 from iojoule.datasets.importers.csv import import_csv
 from iojoule.datasets.profile import load_shipped_profile
-from iojoule.model import host_power, system_power
-from iojoule.model.fitting.host_power import anchors_of, fit_host
-from iojoule.model.fitting.recipe import load_recipe
-from iojoule.model.host_work import load_of
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate import host_power, system_power
+from iojoule.model.evaluate.host_work import load_of
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.fit.host_power import anchors_of, fit_host
+from iojoule.model.recipe import load_recipe
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 pytestmark = pytest.mark.skipif(

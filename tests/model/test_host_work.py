@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from iojoule.datasets.profile import HostPower, SystemPower, load_shipped_profile
-from iojoule.model import host_power, host_work, system_power
-from iojoule.model.host_work import HostCosts, activity, load_of
+from iojoule.model.evaluate import host_power, host_work, system_power
+from iojoule.model.evaluate.host_work import HostCosts, activity, load_of
 from iojoule.model.prior.host import expected_cpu, expected_wall
 
 SHIPPED = load_shipped_profile("samsung-980-pro-1tb")

@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iojoule.datasets.errors import InputError
-from iojoule.model import idle_gaps
-from iojoule.model.frame import make_frame
-from iojoule.model.predictor import GAP_QUANTITIES, QUANTITIES, Prediction, Predictor
+from iojoule.model.evaluate import idle_gaps
+from iojoule.model.evaluate.frame import make_frame
+from iojoule.model.evaluate.prediction import Prediction
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.quantities import GAP_QUANTITIES, QUANTITIES
 from tests.model.known_drive import SETTLE, WAKE, drive
 
 PREDICTOR = Predictor(drive())

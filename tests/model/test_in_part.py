@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.vocabulary import IntervalFor
-from iojoule.model.fitting.baselines import interpolate
-from iojoule.model.fitting.in_part import (
+from iojoule.model.fit.backtest import interpolate
+from iojoule.model.fit.in_part import (
     Verdict,
     interpolated,
     kept_in_part,
@@ -18,7 +18,7 @@ from iojoule.model.fitting.in_part import (
     pooled,
     public_sets,
 )
-from iojoule.model.fitting.rows import rows_of
+from iojoule.model.fit.rows import rows_of
 from tests.model.conftest import Maker
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"

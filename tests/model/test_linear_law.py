@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iojoule.model import linear_law
+from iojoule.model.evaluate import linear_law
 
 
 @pytest.mark.parametrize("zeros", [[], [0], [2, 4]])

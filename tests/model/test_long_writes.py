@@ -11,13 +11,19 @@ from hypothesis import strategies as st
 
 from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.collecting import Collecting, Regime, grown, recovery_at
-from iojoule.model.fitting.long_writes import AGAIN_PRIOR, fit_long_writes, spells
-from iojoule.model.fitting.recipe import load_recipe
-from iojoule.model.fitting.write_state import Series, cliff_of, fit_write_state
-from iojoule.model.interval import Interval
-from iojoule.model.predictor import Predictor
-from iojoule.model.trajectory import Phase, follow
+from iojoule.model.evaluate.bands import Interval
+from iojoule.model.evaluate.device_state import Collecting, Regime, grown, recovery_at
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.timeline import Phase, follow
+from iojoule.model.fit.write_state import (
+    AGAIN_PRIOR,
+    Series,
+    cliff_of,
+    fit_long_writes,
+    fit_write_state,
+    spells,
+)
+from iojoule.model.recipe import load_recipe
 
 DRIVE = load_shipped_profile("samsung-980-pro-1tb")
 COLUMNS = {

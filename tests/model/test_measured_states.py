@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from iojoule.datasets.schema import from_row
 from iojoule.datasets.vocabulary import Evidence, Operation
-from iojoule.model.curve import log_smooth_max
-from iojoule.model.fitting.measured_states import measured_effect
+from iojoule.model.evaluate.surface import log_smooth_max
+from iojoule.model.fit.power_states import measured_effect
 
 SIZES = (4096, 16384, 65536)
 DEPTHS = (1, 16)

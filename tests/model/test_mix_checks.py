@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iojoule.model.fitting.mix_checks import MixOutcome, mix_outcomes
+from iojoule.model.fit.hold_out import MixOutcome, mix_outcomes
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 

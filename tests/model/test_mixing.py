@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iojoule.model.mixing import ABOVE, MOST_APART, extent, percentile
-from iojoule.model.prediction import Prediction
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.mixes import ABOVE, MOST_APART, extent, percentile
+from iojoule.model.evaluate.prediction import Prediction
+from iojoule.model.evaluate.predictor import Predictor
 from tests.model.known_drive import drive
 
 PREDICTOR = Predictor(drive(0.05))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.interpolate import PchipInterpolator
 
-from iojoule.model.fitting.monotone import between, four_points
+from iojoule.model.fit.residual import between, four_points
 
 VALUES = st.floats(-20.0, 20.0).map(lambda value: round(value, 3))
 

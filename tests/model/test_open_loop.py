@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from iojoule.model.normal import MOST_HALF_WIDTH, NORMAL_90
-from iojoule.model.open_loop import ArrivalProcess, ClosedLoop, error_log_sd, sojourn
+from iojoule.model.evaluate.latency import ArrivalProcess, ClosedLoop, error_log_sd, sojourn
+from iojoule.model.evaluate.quantities import MOST_HALF_WIDTH, NORMAL_90
 
 Floats = NDArray[np.float64]
 

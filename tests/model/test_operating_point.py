@@ -7,10 +7,12 @@ import pytest
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model import operating_point
-from iojoule.model.fitting.host_power import expected_operation
-from iojoule.model.fitting.recipe import load_recipe
-from iojoule.model.predictor import QUANTITIES, Prediction, Predictor
+from iojoule.model.evaluate import operating_point
+from iojoule.model.evaluate.prediction import Prediction
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.quantities import QUANTITIES
+from iojoule.model.fit.host_power import expected_operation
+from iojoule.model.recipe import load_recipe
 from tests.recommender.conftest import profile_data
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iojoule.model.page_cache import FLUSH_DEPTH, MERGED_BYTES, as_flushed, awake_share, copy_cores
+from iojoule.model.evaluate.host_work import (
+    FLUSH_DEPTH,
+    MERGED_BYTES,
+    as_flushed,
+    awake_share,
+    copy_cores,
+)
 
 WRITE = {"operation": "write", "engine": "psync", "request_bytes": 32768}
 

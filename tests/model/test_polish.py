@@ -3,7 +3,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from iojoule.model.fitting.polish import polish
+from iojoule.model.fit.performance import polish
 
 Floats = NDArray[np.float64]
 F_SCALE = 3.0

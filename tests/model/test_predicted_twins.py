@@ -5,10 +5,10 @@ import pytest
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Measurement
-from iojoule.model.fitting.build import fit_profile
-from iojoule.model.fitting.predicted_twins import predicted_twins
-from iojoule.model.fitting.recipe import generic_recipe
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.fit.build import fit_profile
+from iojoule.model.fit.power_states import predicted_twins
+from iojoule.model.recipe import generic_recipe
 from tests.model.conftest import Maker, true_latency_ns
 
 CEILING_BYTES_PER_SECOND = 4e8

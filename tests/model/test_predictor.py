@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import load_shipped_profile, shipped_profiles
-from iojoule.model.predictor import QUANTITIES, Predictor
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.quantities import QUANTITIES
 
 DEVICE = "samsung-980-pro-1tb"
 SATA = {"samsung-860-pro"}

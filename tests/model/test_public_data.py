@@ -12,14 +12,14 @@ import pytest
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.profile import load_shipped_profile, shipped_profiles
 from iojoule.datasets.schema import AskedConditions
-from iojoule.model.fitting.build import fit_profile, load_measurements
-from iojoule.model.fitting.recipe import load_recipe
-from iojoule.model.fitting.report import Table, report
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.timeline import Phase, follow
+from iojoule.model.evaluate.validity import under
+from iojoule.model.fit.build import fit_profile, load_measurements
+from iojoule.model.fit.report import Table, report
 from iojoule.model.prior.build import completed_with_facts
 from iojoule.model.prior.facts import facts_of
-from iojoule.model.trajectory import Phase, follow
-from iojoule.model.validity import under
+from iojoule.model.recipe import load_recipe
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 pytestmark = pytest.mark.skipif(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from iojoule.model.fitting.recipe import (
+from iojoule.model.fit.without import facts_of, without
+from iojoule.model.recipe import (
     Figure,
     Recipe,
     generic_recipe,

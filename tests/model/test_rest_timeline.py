@@ -3,8 +3,8 @@
 import pytest
 
 from iojoule.api.profile_building import expected_profile
-from iojoule.model.predictor import Predictor
-from iojoule.model.trajectory import Phase, Trajectory, follow
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.timeline import Phase, Trajectory, follow
 
 DISK = expected_profile("toshiba-dt01aca300")
 SEQUENTIAL = {"pattern": "sequential", "request_bytes": 1 << 20, "queue_depth": 4, "jobs": 1}

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iojoule.model.normal import NORMAL_90
-from iojoule.model.served_latency import _joined
+from iojoule.model.evaluate.latency import _joined
+from iojoule.model.evaluate.quantities import NORMAL_90
 
 logs = st.floats(0.0, 3.0)
 

@@ -14,7 +14,7 @@ from iojoule.datasets.profile import (
     parse_profile,
 )
 from iojoule.datasets.vocabulary import Operation, Pattern
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.predictor import Predictor
 
 DEPTHS, JOBS, SIZES = (1, 64), (1, 8), (4096, 1 << 20)
 PATH = "io_uring/interrupt/none"

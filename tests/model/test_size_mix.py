@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.profile import load_shipped_profile
-from iojoule.model.direction import Direction
-from iojoule.model.predictor import Prediction, Predictor
-from iojoule.model.size_mix import SizeMixPredictor, blend
+from iojoule.model.evaluate.bands import Direction
+from iojoule.model.evaluate.prediction import Prediction
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.size_mix import SizeMixPredictor, blend
 from iojoule.sim import _core
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines.embedded import native

@@ -13,8 +13,9 @@ from iojoule.api.profiles import profile_of
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import LinkPowerPolicy
-from iojoule.model.prediction import GAP_QUANTITIES, QUANTITIES
-from iojoule.model.predictor import Prediction, Predictor
+from iojoule.model.evaluate.prediction import Prediction
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.quantities import GAP_QUANTITIES, QUANTITIES
 
 DISK, SSD = expected_profile("toshiba-dt01aca300"), expected_profile("samsung-860-evo")
 
@@ -22,7 +23,7 @@ DISK, SSD = expected_profile("toshiba-dt01aca300"), expected_profile("samsung-86
 def ask(profile: DeviceProfile, rows: int = 1, **columns: Any) -> Prediction:
     predictor = Predictor(profile)
     filled = {name: v if isinstance(v, list) else [v] * rows for name, v in columns.items()}
-    from iojoule.model.frame import make_frame
+    from iojoule.model.evaluate.frame import make_frame
 
     frame, _ = make_frame(profile, filled, rows)
     return predictor.predict(frame, only=(*QUANTITIES, *GAP_QUANTITIES))

@@ -8,8 +8,8 @@ import pytest
 from iojoule.datasets.profile import Parameter, PowerStateEffect, load_shipped_profile
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence, Operation
-from iojoule.model.fitting.state_effects import power_state_recipes
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.fit.power_states import power_state_recipes
 
 CAPS = [25.0, 12.0, 10.0]
 """Of the D7-P5510 (004 3.2.1)."""

@@ -6,10 +6,10 @@ import pytest
 from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
 from iojoule.datasets.schema import Measurement, from_row
 from iojoule.datasets.vocabulary import Evidence, MixDispatch
-from iojoule.model.fitting.state_residual import mixes_left_out, with_state_residuals
-from iojoule.model.frame import make_frame
-from iojoule.model.prediction import DEVICE_VALUE
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.frame import make_frame
+from iojoule.model.evaluate.prediction import DEVICE_VALUE
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.fit.state_residual import mixes_left_out, with_state_residuals
 
 SIZES = (4096, 16384, 65536)
 DEPTHS = (1, 4, 16)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.interpolate import RegularGridInterpolator
 
 from iojoule.datasets.profile import Hull, ResidualTable, load_shipped_profile
-from iojoule.model import device_power, host_power, host_work
-from iojoule.model.surface import Knots, Points, TableLookup, evaluate_curve, hull_distance
+from iojoule.model.evaluate import device_power, host_power, host_work
+from iojoule.model.evaluate.surface import Knots, Points, TableLookup, evaluate_curve, hull_distance
 
 
 def points(depth: list[float], jobs: list[float], size: list[float]) -> Points:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.profile import Tail
-from iojoule.model.fitting.tails import fit_tail
-from iojoule.model.surface import CurveTerms, Knots, Points, evaluate_curve, log_tail_ratio
+from iojoule.model.evaluate.surface import CurveTerms, Knots, Points, evaluate_curve, log_tail_ratio
+from iojoule.model.fit.tails import fit_tail
 
 SIZES = 2.0 ** np.arange(12, 18)
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iojoule.datasets.errors import InputError
-from iojoule.model.predictor import Predictor
-from iojoule.model.trajectory import Phase, Trajectory, follow
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.timeline import Phase, Trajectory, follow
 from tests.model.known_drive import CACHE, RATE, SECONDS_PER_BYTE, drive
 
 PREDICTOR = Predictor(drive())

@@ -17,13 +17,13 @@ from iojoule.datasets.profile import (
 )
 from iojoule.datasets.schema import AskedConditions, Conditions
 from iojoule.datasets.vocabulary import IntervalFor
-from iojoule.model.fitting.recipe import generic_recipe
-from iojoule.model.fitting.validity import valid_for
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.validity import interval_for, judge, under
+from iojoule.model.fit.build import valid_for
 from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.document import load_assumptions
 from iojoule.model.prior.facts import facts_of
-from iojoule.model.validity import interval_for, judge, under
+from iojoule.model.recipe import generic_recipe
 
 SAME: dict[str, Any] = {
     "firmware": "FW1",

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from iojoule.model.fitting.recipe import generic_recipe
-from iojoule.model.fitting.surfaces import fit_surfaces
-from iojoule.model.fitting.widths import (
+from iojoule.model.fit.surfaces import fit_surfaces
+from iojoule.model.fit.widths import (
     FLOOR_SD,
     QUANTILE,
     TELLING_SCORES,
@@ -13,6 +12,7 @@ from iojoule.model.fitting.widths import (
     interval_widths,
     width_factor,
 )
+from iojoule.model.recipe import generic_recipe
 from tests.model.conftest import Maker
 
 

@@ -18,8 +18,8 @@ from iojoule.datasets.profile import (
     write_host_profile,
 )
 from iojoule.datasets.vocabulary import Completion, Engine, Evidence
-from iojoule.model.predictor import Predictor
-from iojoule.model.with_host import with_host
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.prior.host import with_host
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.workload import parse_workload
 from tests.recommender.conftest import profile_data

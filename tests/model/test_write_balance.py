@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.datasets.schema import YEAR_SECONDS
-from iojoule.model.frame import Frame, make_frame
-from iojoule.model.write_balance import Balance, Inflow, balance, cleared_most
+from iojoule.model.evaluate.background_work import Balance, Inflow, balance, cleared_most
+from iojoule.model.evaluate.frame import Frame, make_frame
 from tests.model.known_drive import CACHE, SECONDS_PER_BYTE, SETTLE, drive
 
 PROFILE = drive()

@@ -10,12 +10,12 @@ import pytest
 from iojoule.datasets.profile import DeviceProfile, Parameter
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.demanded import at_demands, demands
-from iojoule.model.fitting.build import fit_profile
-from iojoule.model.fitting.recipe import generic_recipe
-from iojoule.model.fitting.write_buffer import RUNS_MIN, with_write_buffer
-from iojoule.model.frame import make_frame
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.demanded import at_demands, demands
+from iojoule.model.evaluate.frame import make_frame
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.fit.build import fit_profile
+from iojoule.model.fit.write_state import RUNS_MIN, with_write_buffer
+from iojoule.model.recipe import generic_recipe
 
 MIB = 1 << 20
 SIZES, CAPACITY, DEPTH = (4096, 16384, 65536), (150e3, 40e3, 10e3), 32

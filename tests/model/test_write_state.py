@@ -9,7 +9,9 @@ import pytest
 
 from iojoule.datasets.profile import BackgroundWork, WriteState
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
-from iojoule.model.fitting.recipe import (
+from iojoule.model.fit.hold_out import measured_cliff
+from iojoule.model.fit.write_state import Series, fit_write_state
+from iojoule.model.recipe import (
     AfterWrites,
     CacheSize,
     CollectingRate,
@@ -21,8 +23,6 @@ from iojoule.model.fitting.recipe import (
     WriteStateRecipe,
     generic_recipe,
 )
-from iojoule.model.fitting.series_checks import measured_cliff
-from iojoule.model.fitting.write_state import Series, fit_write_state
 
 FAST, SLOW, CLIFF = 4e8, 1.5e8, 4e10
 

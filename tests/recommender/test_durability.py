@@ -11,7 +11,7 @@ import pytest
 from iojoule.datasets.profile import DeviceProfile, FlushCost
 from iojoule.datasets.schema import Configuration, Measurement, Observations, Workload
 from iojoule.datasets.vocabulary import Engine, Operation
-from iojoule.model.fitting.flushes import fit_flush
+from iojoule.model.fit.selection import fit_flush
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.sla_text import parse_sla
 from iojoule.recommender.workload import WorkloadProfile

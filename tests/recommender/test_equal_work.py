@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model import host_power, host_work
+from iojoule.model.evaluate import host_power, host_work
 from iojoule.recommender.answer import Row
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.workload import WorkloadProfile

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iojoule.model.equal_work import Demand, watts_of, work_of
-from iojoule.model.frame import make_frame
-from iojoule.model.predictor import NORMAL_90, Predictor
-from iojoule.model.sensitivity import (
+from iojoule.model.evaluate.equal_work import Demand, watts_of, work_of
+from iojoule.model.evaluate.frame import make_frame
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.quantities import NORMAL_90
+from iojoule.model.evaluate.uncertainty import (
     Layout,
     all_gradients,
     contrast,

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from iojoule.model.frame import Frame
-from iojoule.model.habits import habits_of
-from iojoule.model.host_settings import as_reference
+from iojoule.model.evaluate.columns import as_reference, habits_of
+from iojoule.model.evaluate.frame import Frame
 from iojoule.recommender import pareto
 
 costs_of = npst.arrays(

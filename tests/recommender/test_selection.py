@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model.frame import Frame
-from iojoule.model.predictor import NORMAL_90, QUANTITIES, Prediction, Predictor
+from iojoule.model.evaluate.frame import Frame
+from iojoule.model.evaluate.prediction import Prediction
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.quantities import NORMAL_90, QUANTITIES
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.selection import WIDENING
 from iojoule.recommender.workload import parse_workload

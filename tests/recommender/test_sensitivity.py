@@ -10,19 +10,20 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model.equal_work import Demand, Watts, Work, watts_of, work_of
-from iojoule.model.frame import Frame, make_frame
-from iojoule.model.predictor import Prediction, Predictor
-from iojoule.model.sensitivity import (
+from iojoule.model.evaluate.equal_work import Demand, Watts, Work, watts_of, work_of
+from iojoule.model.evaluate.frame import Frame, make_frame
+from iojoule.model.evaluate.latency import Arrivals, alone_of
+from iojoule.model.evaluate.prediction import Prediction
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.uncertainty import (
     Gradients,
     Layout,
     all_gradients,
     contrast,
     energies,
     idle_gradients,
+    with_shared_surface,
 )
-from iojoule.model.served_latency import Arrivals, alone_of
-from iojoule.model.shared_surface import with_shared_surface
 
 COLUMNS: dict[str, Any] = {
     "operation": ["read", "mixed", "write", "mixed"],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.predictor import Predictor
 from iojoule.recommender.findings.estimate import Estimate
 from iojoule.recommender.findings.estimator import UnansweredError
 from iojoule.recommender.findings.state_facts import STATE_ANSWERS

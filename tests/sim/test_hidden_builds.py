@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from iojoule.model.rebuilt import log_sd
+from iojoule.model.evaluate.performance import log_sd
 from iojoule.sim.rebuilding import ERRORS
 from tests.sim.hidden_builds import BUILDS, Miss, misses
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from iojoule.api.questions import FIELDS, field_type
 from iojoule.datasets.schema import Section
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.quantities import ANSWERED
+from iojoule.model.evaluate.quantities import ANSWERED
 from iojoule.recommender.estimate import Ending
 
 ROWS_MAX = 10_000

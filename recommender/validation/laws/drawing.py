@@ -10,7 +10,7 @@ import numpy as np
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import UnknownDeviceError
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model.frame import operational_states
+from iojoule.model.evaluate.frame import operational_states
 from iojoule.recommender.validation.laws.registry import NotApplicableError
 from iojoule.recommender.validation.laws.subject import POWER, Answer, Subject, figure, value
 

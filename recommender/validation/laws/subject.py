@@ -19,9 +19,9 @@ from iojoule.datasets.catalogue import Drive, load_catalogue
 from iojoule.datasets.errors import InputError, UnknownDeviceError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Conditions
-from iojoule.model.predictor import Predictor
-from iojoule.model.trajectory import Phase, follow
-from iojoule.model.validity import under
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.timeline import Phase, follow
+from iojoule.model.evaluate.validity import under
 from iojoule.recommender.fleet.document import Fleet
 from iojoule.recommender.fleet.planner import Planner
 from iojoule.recommender.recommend import Recommender

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from iojoule.datasets.errors import IojouleError
-from iojoule.model.normal import NORMAL_90
+from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.recommender.validation.laws.drawing import (
     Source,
     capacity,

@@ -9,7 +9,7 @@ from iojoule.datasets.provenance import Provenance
 from iojoule.datasets.schema import Judgement
 from iojoule.datasets.store import Dataset, write_dataset
 from iojoule.datasets.vocabulary import Verdict
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.predictor import Predictor
 
 
 def measured(device: str, **changes: Any) -> Dataset:

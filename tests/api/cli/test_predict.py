@@ -7,8 +7,8 @@ import pytest
 
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.datasets.schema import Conditions
-from iojoule.model.predictor import Predictor
-from iojoule.model.validity import under
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.validity import under
 
 QUANTITIES = [
     "throughput_bytes_per_second",

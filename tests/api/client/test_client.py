@@ -236,7 +236,7 @@ def test_the_environment_names_service_and_key(
 QUESTION = RECOMMEND["workload_profile"]
 HEAVY = (
     "numpy", "scipy", "pyarrow", "sklearn", "moocore", "matplotlib", "fastapi", "starlette",
-    "sqlalchemy", "uvicorn", "iojoule.model.predictor", "iojoule.recommender.recommend",
+    "sqlalchemy", "uvicorn", "iojoule.model.evaluate.predictor", "iojoule.recommender.recommend",
     "iojoule.sim._core", "iojoule.recommender._kernel",
 )  # fmt: skip
 

@@ -15,7 +15,7 @@ from iojoule.api.recommendations import RecommendationAnswer
 from iojoule.api.state.place import State
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.profile import shipped_profiles
-from iojoule.model.quantities import ANSWERED
+from iojoule.model.evaluate.quantities import ANSWERED
 
 
 def test_healthz_names_the_profiles(service: httpx.Client) -> None:

@@ -11,8 +11,8 @@ import pytest
 from iojoule.datasets.catalogue import Drive, load_catalogue
 from iojoule.datasets.measured_drive import DeclaredState, MeasuredDrive
 from iojoule.datasets.profile import FACTS_RECIPE, DeviceProfile
-from iojoule.model.fitting.prior.learn import catalogue_drives
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.fit.learn_prior import catalogue_drives
 from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.facts import OWN_METRICS, facts_of, facts_of_measured
 

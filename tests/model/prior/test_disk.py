@@ -9,8 +9,9 @@ from iojoule.api.profile_building import expected_profile
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model.disk import queued_share
-from iojoule.model.predictor import Prediction, Predictor
+from iojoule.model.evaluate.prediction import Prediction
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.prior.disk_facts import queued_share
 
 DISKS = [drive.id for drive in load_catalogue() if drive.medium == "disk"]
 WITH_WATTS = [

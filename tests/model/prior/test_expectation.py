@@ -10,13 +10,13 @@ import pytest
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Measurement
-from iojoule.model.fitting.build import fit_profile
-from iojoule.model.fitting.prior.expectation import Expectation
-from iojoule.model.fitting.prior.measured import flow_rows, predict_rows
-from iojoule.model.fitting.recipe import generic_recipe
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.fit.build import fit_profile
+from iojoule.model.fit.expectation import Expectation
+from iojoule.model.fit.learn_prior import flow_rows, predict_rows
 from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.facts import DriveFacts
+from iojoule.model.recipe import generic_recipe
 
 Maker = Callable[..., list[Measurement]]
 DRIVE = DriveFacts(device="truth", model="Truth", sata=False, datacentre=False, xpoint=False)

@@ -7,12 +7,12 @@ import pytest
 
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.cache import expected_cache
-from iojoule.model.prior.capped import READS, with_published_caps
 from iojoule.model.prior.facts import facts_of
 from iojoule.model.prior.host import CORE_TIME_RATIO, with_expected_host
+from iojoule.model.prior.power import READS, with_published_caps
 
 
 @pytest.fixture(scope="module")

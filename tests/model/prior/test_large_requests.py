@@ -7,12 +7,12 @@ import pytest
 
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.vocabulary import Operation
-from iojoule.model.fitting.prior.learn import catalogue_drives
+from iojoule.model.fit.learn_prior import catalogue_drives
 from iojoule.model.prior.build import build_profile
-from iojoule.model.prior.facts import facts_of
-from iojoule.model.prior.large_requests import (
+from iojoule.model.prior.facts import (
     PATTERN_SD,
     apart_share,
+    facts_of,
     join_large_requests,
     large_write_loss,
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.profile import FactUsed
-from iojoule.model.fitting.prior.learn import learn
+from iojoule.model.fit.learn_prior import learn
 from iojoule.model.prior.document import LearnedPrior, load_assumptions, load_prior
 from iojoule.model.prior.facts import DriveFacts, Observation, observation
 from iojoule.model.prior.posterior import condition

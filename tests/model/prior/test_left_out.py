@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iojoule.model.fitting.prior.left_out import (
+from iojoule.model.fit.learn_prior import measured_drives
+from iojoule.model.fit.prior_left_out import (
     MEASURED_WATTS,
     NOMINAL,
     WATTS_SETS,
@@ -16,7 +17,6 @@ from iojoule.model.fitting.prior.left_out import (
     judge_power,
     score_drive,
 )
-from iojoule.model.fitting.prior.measured import measured_drives
 
 DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 needs_data = pytest.mark.skipif(

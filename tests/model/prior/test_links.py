@@ -9,7 +9,7 @@ import pytest
 
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.facts import facts_of
 

@@ -9,7 +9,7 @@ import pytest
 
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.cache import PAST_CACHE, capacity_of, cell_of, expected_writes
 from iojoule.model.prior.document import load_prior

@@ -10,8 +10,7 @@ import pytest
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.model.prior.host import expected_cpu, host_standing
-from iojoule.model.with_host import on_host_of
+from iojoule.model.prior.host import expected_cpu, host_standing, on_host_of
 from iojoule.recommender.what_if.answering import Answerer
 from iojoule.recommender.what_if.outcome import Outcome
 from iojoule.recommender.what_if.situation import Situation

@@ -1,0 +1,240 @@
+"""Predictions at a demanded rate: what is served, how late, and what drive and host draw for it.
+
+The same evaluation as a recommendation's (`model.evaluate.equal_work`,
+`model.evaluate.uncertainty`), for rows that each state a demand of their own.
+
+Several drives on one host: what its processors see of all of them, and what all draw.
+
+Drives that serve alike draw n times what one draws. The host is one: its law of CPU power is
+evaluated once, at the rate of all drives together, so that its packages wake up once and what they
+draw without work counts once; memory and wall likewise. The application's jobs are what they are:
+each serves all drives and keeps the stated depth on each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.model.evaluate.bands import Band, linear_band
+from iojoule.model.evaluate.columns import numbers_or_nan, read_column, refuse
+from iojoule.model.evaluate.equal_work import (
+    Demand,
+    Work,
+    cpu_watts,
+    device_watts,
+    dram_watts,
+    host_load,
+    rest_share,
+    wall_watts,
+    watts_of,
+    work_of,
+)
+from iojoule.model.evaluate.frame import Frame
+from iojoule.model.evaluate.latency import QUANTITIES as LATENCIES
+from iojoule.model.evaluate.latency import Arrivals, alone_of, arrivals_named
+from iojoule.model.evaluate.prediction import Prediction, joined
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.uncertainty import (
+    Gradients,
+    Layout,
+    all_gradients,
+    by_scope,
+    cpu_gradients,
+    device_gradients,
+)
+
+Floats = NDArray[np.float64]
+
+FIELDS = ("demand_bytes_per_second", "demand_operations_per_second", "arrival_process")
+"""Columns that state a demand."""
+
+POWERS = ("device", "cpu", "system")
+
+
+def demands(frame: Frame, columns: Mapping[str, Sequence[Any]]) -> list[Demand | None]:
+    """The demand of each row, in bytes of its own requests; None where it states none.
+
+    Args:
+        frame: The rows.
+        columns: Those of `FIELDS` that are stated.
+
+    Raises:
+        InputError: A demand is not above 0; names row and field.
+    """
+    rows = len(frame)
+    stated = {name: read_column(columns.get(name), rows)[0] for name in FIELDS}
+    by_bytes, by_operations = (numbers_or_nan(stated[name]) for name in FIELDS[:2])
+    for name, values in zip(FIELDS[:2], (by_bytes, by_operations), strict=True):
+        refuse(values <= 0.0, name, values, "is no demand; it must be above 0")
+    rate = np.where(np.isnan(by_bytes), by_operations * frame.request_bytes, by_bytes)
+    found: list[Demand | None] = []
+    for row in range(rows):
+        if np.isnan(rate[row]):
+            found.append(None)
+            continue
+        size, each = float(frame.request_bytes[row]), float(rate[row])
+        gap, burst = float(frame.gap_seconds[row]), float(frame.burst_bytes[row])
+        gap_seconds = gap if np.isfinite(gap) else None
+        burst_bytes = burst if np.isfinite(burst) else None
+        bursty = gap_seconds is not None or burst_bytes is not None
+        word = stated["arrival_process"][row]
+        arrivals = Arrivals.BURSTS if bursty else arrivals_named("" if word is None else str(word))
+        found.append(
+            Demand(
+                each, size, size, rest=rest_share(arrivals, each / size, gap_seconds),
+                arrivals=arrivals, burst_bytes=burst_bytes, gap_seconds=gap_seconds,
+            )
+        )  # fmt: skip
+    return found
+
+
+def at_demands(
+    predictor: Predictor, frame: Frame, prediction: Prediction, asked: Sequence[Demand | None]
+) -> Prediction:
+    """The prediction with the rows that state a demand answered at it.
+
+    Args:
+        predictor: What predicted.
+        frame: The rows.
+        prediction: At full speed.
+        asked: Demand of each row.
+    """
+    groups: dict[Demand | None, list[int]] = {}
+    for row, demand in enumerate(asked):
+        groups.setdefault(demand, []).append(row)
+    layout = Layout(predictor.profile)
+    parts = (
+        (rows, _at(predictor, layout, frame.take(rows), prediction.rows(rows), demand))
+        for demand, rows in groups.items()
+    )
+    return joined(parts, len(frame))
+
+
+def _at(
+    predictor: Predictor,
+    layout: Layout,
+    frame: Frame,
+    prediction: Prediction,
+    demand: Demand | None,
+) -> Prediction:
+    if demand is None:
+        return prediction
+    alone = predictor.predict(alone_of(frame), only=tuple(LATENCIES))
+    work = work_of(frame, prediction, demand, alone)
+    watts = watts_of(layout.profile, frame, prediction, work, demand.rest)
+    powers = all_gradients(layout, frame, prediction, work, watts, demand.rest)
+    held = work.elasticity
+    down, up = np.exp(-held * work.log_capacity_half), np.exp(held * work.log_capacity_up)
+    code = prediction["iops"].evidence
+    bands = dict(prediction.bands)
+    for name, value in (
+        ("iops", work.requests), ("throughput_bytes_per_second", work.served_bytes),
+    ):  # fmt: skip
+        bands[name] = Band(value, value * down, value * up, code)
+    for name in LATENCIES.keys() & bands.keys():
+        bands[name] = work.latencies.band(name)
+    for scope in POWERS:
+        name = f"{scope}_power_watts"
+        if scope in powers and name in bands:
+            power = powers[scope]
+            bands[name] = linear_band(power.watts, power.sd(layout), bands[name].evidence)
+    full = work.busy >= 1.0
+    _host(layout, frame, prediction, work, bands)
+    for name, before in prediction.bands.items():  # what runs at full speed is as it was predicted
+        if name in bands and name not in LATENCIES:
+            bands[name] = _chosen(full, before, bands[name])
+    return replace(prediction, bands=bands)
+
+
+def _host(
+    layout: Layout, frame: Frame, prediction: Prediction, work: Work, bands: dict[str, Band]
+) -> None:  # fmt: skip
+    """What the host does at the served rate, as far as it was predicted; in place."""
+    requests = work.requests
+    load, _ = host_load(layout.profile, frame, prediction, work)
+    for name, value in (
+        ("cpu_utilisation", load.busy_cores),
+        ("context_switches_per_second", load.wakeups_per_second),
+    ):
+        if name in bands:
+            before = bands[name]
+            ratio = value / np.maximum(before.value, 1e-300)
+            bands[name] = Band(value, before.low * ratio, before.high * ratio, before.evidence)
+    if "cpu_joules_per_operation" in bands:
+        cpu = bands["cpu_power_watts"]
+        bands["cpu_joules_per_operation"] = Band(
+            cpu.value / requests, cpu.low / requests, cpu.high / requests, cpu.evidence
+        )
+    if "dram_power_watts" in bands and layout.profile.host_power is not None:
+        before = bands["dram_power_watts"]
+        memory = np.asarray(dram_watts(layout.profile, frame, work)) + np.zeros(len(frame))
+        half = before.high - before.value
+        bands["dram_power_watts"] = Band(
+            np.where(np.isnan(before.value), np.nan, memory), memory - half, memory + half,
+            before.evidence,
+        )  # fmt: skip
+
+
+def _chosen(mask: NDArray[np.bool_], one: Band, other: Band) -> Band:
+    """The one band where the mask says so, else the other."""
+    return Band(
+        np.where(mask, one.value, other.value),
+        np.where(mask, one.low, other.low),
+        np.where(mask, one.high, other.high),
+        other.evidence,
+    )
+
+
+def together(
+    frame: Frame, prediction: Prediction, work: Work, drives: int
+) -> tuple[Frame, Prediction, Work]:
+    """What the host sees of so many equal drives: n times the rate, by the same jobs.
+
+    Args:
+        frame: Configurations of one drive, n rows.
+        prediction: Of one drive.
+        work: Of one drive.
+        drives: How many serve alike.
+    """
+    if drives == 1:
+        return frame, prediction, work
+    costs = prediction.activity.costs
+    activity = replace(prediction.activity, costs=replace(costs, depth=drives * costs.depth))
+    return (
+        replace(frame, queue_depth=drives * frame.queue_depth),
+        replace(prediction, activity=activity),
+        replace(work, requests=drives * work.requests, served_bytes=drives * work.served_bytes),
+    )
+
+
+def shared_gradients(
+    layout: Layout, frame: Frame, prediction: Prediction, work: Work, drives: int, rest: float
+) -> dict[str, Gradients]:
+    """Power of all drives and their host by scope, with its gradients (`sensitivity`).
+
+    Args:
+        layout: The common parameters of the drives' profile.
+        frame: Configurations of one drive, n rows.
+        prediction: Of one drive.
+        work: Of one drive.
+        drives: How many serve alike on one host.
+        rest: Share of the gaps that is long enough to rest.
+    """
+    profile = layout.profile
+    if drives == 1:
+        watts = watts_of(profile, frame, prediction, work, rest)
+        return all_gradients(layout, frame, prediction, work, watts, rest)
+    one = device_watts(profile, frame, prediction, work, rest)
+    alone = device_gradients(layout, frame, prediction, work, one, rest)
+    device = None if alone is None else alone.times(drives)
+    all_of = together(frame, prediction, work, drives)
+    cpu = cpu_watts(profile, *all_of)
+    drawn = cpu_gradients(layout, *all_of, cpu)
+    drives_watts = None if device is None else device.watts
+    wall = wall_watts(profile, all_of[0], all_of[2], drives_watts, cpu)
+    return by_scope(layout, device, drawn, wall)

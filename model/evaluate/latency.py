@@ -1,0 +1,599 @@
+"""Latencies at the rate that is served, counted from the arrival of a request.
+
+As fast as possible (a closed loop) they are those of the full queue. In an open loop requests come
+by a process of their own and wait for a slot: `model.evaluate.latency`. In bursts the queue is full
+while a burst lasts, and a burst may have to wait for the one before it: bursts as large as the
+queue that come by chance wait as in an M/D/1 queue (Pollaczek and Khinchine),
+
+    mean wait = rho / (2 (1 - rho)) N / X,    P(wait > t) = rho exp(-2 (1 - rho) t X / N),
+
+which is the least that larger bursts wait. Requests that wait for a flush take as much longer.
+
+Latency under a demanded rate: an open loop through the closed-loop curve of the drive.
+
+A profile predicts closed loops: N requests in flight, always. Under a demand, requests arrive on
+their own, wait for one of N slots, and meet in the drive as many others as the rate keeps there.
+The reference for the mean is the load-dependent server (flow-equivalent service centre: Chandy,
+Herzog and Woo, "Parametric analysis of queuing networks", IBM J. Res. Dev. 19, 1975): a birth-death
+chain with arrivals at rate l and departures at X(min(n, N)), X the closed-loop throughput. Here is
+a closed form of it, with what the chain leaves out: service that varies less or more than an
+exponential, batches, percentiles and write buffers.
+
+C is the capacity, R(1) and R(N) = N / C the mean latencies alone and with all slots taken,
+r = l / C the load, s = R(1) / R(N) (1: the slots bind; near 0: the drive is saturated long before
+N), and m = N s = C R(1) the knee.
+
+* Inside the drive. R(n)^q = R(1)^q + (a (n - 1))^q is a curve through both ends. A Poisson arrival
+  sees the time average, so its mean latency T solves the curve at n - 1 = l T (Little's law):
+  T = R(1) (1 - (a l)^q)^(-1/q), at most R(N), with (a l)^q = (1 - s^q) r^q but for a factor
+  N / (N - 1). With q = 1 this is exact for an open product-form network of balanced stations, such
+  as dies chosen at random. q lies between 1 and the profile's sharpness: the number in flight
+  fluctuates, and below the knee the curve is straight.
+* Waiting: P(wait) v / (C (1 - r)) with P(wait) = r^(sqrt(2 (servers + 1)) - 1) (Sakasegawa, "An
+  approximation formula L_q = a r^b / (1 - r)", Ann. Inst. Statist. Math. 29, 1977; exact for M/M/1)
+  and v = (c_a^2 + c_s^2) / 2 (Allen and Cunneen; exact for M/G/1 by Pollaczek and Khinchine,
+  batches included). There are two such queues, weighted by the share of either bottleneck: for the
+  N slots, and for the m servers that the drive amounts to where its curve bends sharply.
+* Percentiles: the one of a request alone; plus collisions inside the drive, which grow with the
+  square root of the mean delay and with the delay itself; plus the exponential tail of the wait
+  (Kingman's heavy-traffic limit). The two delays are joined as if independent.
+* A write buffer answers requests that the flash has yet to take. What the closed loop shows beyond
+  the knee is then the buffer's back pressure, which an open loop meets only once it is full.
+
+Constants without a theory are fitted; tests/end_to_end/test_open_loop.py is the study that fitted
+them, and states its drives. They are assumptions about any other drive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.model.evaluate.bands import Band
+from iojoule.model.evaluate.frame import Frame
+from iojoule.model.evaluate.prediction import Prediction
+from iojoule.model.evaluate.quantities import MOST_HALF_WIDTH, NORMAL_90
+
+SOFTENING = 0.4
+"""How far 1/q is drawn from the inverse sharpness to 1 (fitted, see the module)."""
+
+SPREAD, DRIFT = 2.1, 1.1
+"""p99 of the delay inside the drive: SPREAD sqrt(delay x latency alone) + DRIFT delay (fitted)."""
+
+FRONT_END = 0.02
+"""Mean delay at full load of buffered writes that overlap in the front end, as a share of their
+latency alone (fitted)."""
+
+_SHARPEST, _SOFTEST = 0.02, 0.98
+"""1/k lies between: of a corner, and of balanced stations. A knee of one request is a corner."""
+_MOST_VARIABLE = 4.0
+"""Largest squared coefficient of variation of service that is read off percentiles."""
+
+LOG_ODDS: Mapping[str, float] = {
+    "p50": float(np.log(2.0)),
+    "p99": float(np.log(100.0)),
+    "p999": float(np.log(1000.0)),
+}
+"""-log of the share of requests that exceed a percentile."""
+
+
+@dataclass(frozen=True)
+class ClosedLoop:
+    """What the profile's closed-loop curve says of n rows; every array has shape (n,).
+
+    Attributes:
+        capacity_per_second: Requests a second with the queue full.
+        in_flight: N, the requests that may be in flight (queue depth x jobs).
+        alone: Latency in ns with one request in flight in total, by quantity: "latency" (the
+            mean), "p50", "p99", "p999". Of writes that alone fill the drive, with pauses.
+        full: The same percentiles with N in flight. The mean is N / capacity by Little's law and
+            is not read.
+        sharpness: k of the profile's curve R(N)^k = R0^k + (N / Xmax)^k (`model.evaluate.surface`).
+        buffer_requests: Requests that the drive answers before the flash takes them; 0: none, or
+            unknown, which is the cautious choice.
+        buffered_share: Share of the requests that the buffer may answer: of the writes in a mix.
+    """
+
+    capacity_per_second: Floats
+    in_flight: Floats
+    alone: Mapping[str, Floats]
+    full: Mapping[str, Floats]
+    sharpness: Floats | float = 1.5
+    buffer_requests: Floats | float = 0.0
+    buffered_share: Floats | float = 1.0
+
+
+@dataclass(frozen=True)
+class ArrivalProcess:
+    """An arrival process; arrays of shape (n,) or one value for all rows.
+
+    Attributes:
+        per_second: Requests a second.
+        burst_requests: Requests that arrive at the same time.
+        variability: Squared coefficient of variation of the times between bursts: 1 is Poisson, 0
+            is periodic (fio's `rate_process=linear`).
+    """
+
+    per_second: Floats | float
+    burst_requests: Floats | float = 1.0
+    variability: Floats | float = 1.0
+
+
+def sojourn(
+    loop: ClosedLoop, arrivals: ArrivalProcess, names: Sequence[str] = ("latency", "p99")
+) -> dict[str, Floats]:
+    """Latency of requests from their arrival, the wait for a slot included.
+
+    Args:
+        loop: The closed loop. `alone` needs "latency" and each of `names`, `full` each of `names`
+            but "latency". A "p99" in `full` also tells how variable service is; where it is missing
+            or NaN, service counts as exponential.
+        arrivals: How requests arrive.
+        names: The quantities wanted.
+
+    Returns:
+        ns by name, shape (n,). Infinite where the rate is the capacity or more. Percentiles that
+        are wanted together are ordered.
+    """
+    queues = queues_of(loop, arrivals)
+    found = {name: latency(queues, loop, name) for name in names}
+    told = [name for name in LOG_ODDS if name in names]
+    for lower, upper in pairwise(told):
+        found[upper] = np.maximum(found[upper], found[lower])
+    return found
+
+
+_ERRORS: Mapping[str, tuple[float, float]] = {
+    "latency": (0.12, 0.25),
+    "p50": (0.06, 0.18),
+    "p99": (0.24, 0.12),
+    "p999": (0.26, 0.12),
+}
+"""Log half width of 90 % by quantity: at no load, and for each unit of g = -log(1 - load)."""
+
+_BUFFERED_ERRORS: Mapping[str, tuple[float, float]] = {
+    "latency": (0.22, 0.15),
+    "p50": (0.05, 0.15),
+    "p99": (0.45, 0.26),
+    "p999": (0.55, 0.25),
+}
+"""The same with a write buffer."""
+
+BUFFER_FILLS = 0.3
+"""Log half width with a write buffer besides, times g^3: near capacity it fills now and then, and
+whoever comes then waits for the flash (simulated drives of `iojoule validate recommendations`)."""
+
+
+def error_log_sd(
+    load: Floats | float, name: str, buffered: NDArray[np.bool_] | bool = False
+) -> Floats:
+    """The model's own error, beside that of the closed loop that it is given.
+
+    Args:
+        load: Rate over capacity, below 1; broadcasts with `buffered`.
+        name: "latency", "p50", "p99" or "p999".
+        buffered: Whether `ClosedLoop.buffer_requests` is above 0.
+
+    Returns:
+        Log sd. It leaves out that writes whose buffer is not known answer far sooner than told.
+    """
+    grown = -np.log1p(-np.minimum(load, 0.999))
+    plain, steep = _ERRORS[name]
+    half = plain + steep * grown
+    if np.any(buffered):
+        relieved, steeper = _BUFFERED_ERRORS[name]
+        filling = relieved + steeper * grown + BUFFER_FILLS * grown**3
+        half = np.where(buffered, np.minimum(filling, MOST_HALF_WIDTH), half)
+    return np.asarray(half / NORMAL_90)
+
+
+@dataclass(frozen=True)
+class Queues:
+    """Terms of an open loop that do not depend on the quantity; arrays of shape (n,), times in ns.
+
+    Attributes:
+        alone: Mean latency with one request in flight.
+        full: The same with all slots taken.
+        inside: Mean time inside the drive.
+        waiting: Mean wait before it.
+        tails: Log of P(wait) and the mean of a wait that happens, of each queue.
+        late: Wait of the last request of a burst that has more than there are slots.
+        relieved: How far a write buffer takes off the back pressure, 0 to 1.
+        overloaded: Rows whose rate is the capacity or more.
+    """
+
+    alone: Floats
+    full: Floats
+    inside: Floats
+    waiting: Floats
+    tails: Sequence[tuple[Floats, Floats]]
+    late: Floats | float
+    relieved: Floats | float
+    overloaded: NDArray[np.bool_]
+
+    @cached_property
+    def mean(self) -> Floats:
+        """Mean latency from arrival; of overloaded rows no number."""
+        return self.inside + self.waiting
+
+    @cached_property
+    def delay(self) -> Floats:
+        """Mean delay inside the drive, for what else is in flight."""
+        return np.maximum(self.inside - self.alone, 0.0)
+
+    @cached_property
+    def spread(self) -> Floats:
+        """p99 of that delay."""
+        return _collisions(self.delay, self.alone)
+
+    @cached_property
+    def against(self) -> Floats:
+        """The same with all slots taken."""
+        return _collisions(self.full - self.alone, self.alone)
+
+
+@np.errstate(divide="ignore")  # no load and no wait have logs of minus infinity
+def latency(queues: Queues, loop: ClosedLoop, name: str) -> Floats:
+    """One quantity of `sojourn`.
+
+    Args:
+        queues: Of the loop and its arrivals.
+        loop: The closed loop.
+        name: "latency", "p50", "p99" or "p999".
+    """
+    value = queues.mean
+    if name == "p50":
+        # of exponential delays: exact for M/M/1
+        value = loop.alone[name] + LOG_ODDS[name] * (queues.delay + queues.waiting)
+    elif name != "latency":
+        odds = LOG_ODDS[name]
+        part = odds / LOG_ODDS["p99"]
+        # the closed loop tells how much worse than collisions this drive is
+        worse = loop.full[name] / (queues.alone + part * queues.against)
+        if np.ndim(queues.relieved):
+            worse = worse ** (1.0 - queues.relieved)
+        drive = loop.alone[name] + worse * part * queues.spread
+        wait = queues.late
+        for log_share, scale in queues.tails:
+            wait = np.maximum(wait, queues.late + scale * np.maximum(log_share + odds, 0.0))
+        value = value + np.hypot(
+            np.maximum(drive - queues.inside, 0.0), np.maximum(wait - queues.waiting, 0.0)
+        )
+    if queues.overloaded.any():
+        value = np.where(queues.overloaded, np.inf, value)
+    return value
+
+
+def _collisions(delay: Floats, alone: Floats) -> Floats:
+    """p99 of the delay inside the drive over that of a request alone."""
+    return SPREAD * np.sqrt(delay * alone) + DRIFT * delay
+
+
+@np.errstate(divide="ignore")
+def queues_of(loop: ClosedLoop, arrivals: ArrivalProcess) -> Queues:
+    """What waits where, for any quantity; arguments as of `sojourn`."""
+    slots, alone, burst = loop.in_flight, loop.alone["latency"], arrivals.burst_requests
+    each = 1e9 / loop.capacity_per_second
+    load = arrivals.per_second / loop.capacity_per_second
+    overloaded = load >= 1.0
+    if overloaded.any():
+        load = np.where(overloaded, 0.5, load)
+    full = np.maximum(slots * each, alone)
+    share = alone / full
+    knee = np.maximum(slots * share, 1.0)
+    log_load, log_share = np.log(load), np.log(share)
+    relieved: Floats | float = 0.0
+    if np.any(loop.buffer_requests):
+        relieved = loop.buffer_requests / (loop.buffer_requests + knee)
+        relieved = relieved * np.cbrt(loop.buffered_share)
+
+    corner = 1.0 - np.clip((1.0 - 1.0 / knee**3) / loop.sharpness, _SHARPEST, _SOFTEST)
+    flat = 1.0 - corner * (1.0 - SOFTENING * (1.0 - relieved)) * (1.0 - share * (1.0 - relieved))
+    bend = 1.0 / flat
+    crowd = np.exp(bend * log_load) - np.exp(bend * (log_load + log_share))
+    inside: Floats = alone
+    late: Floats | float = 0.0
+    varies = 0.5 * (arrivals.variability * burst + _service_variability(loop, full))
+    # Sakasegawa's exponents of P(wait), less 1
+    for_slot = np.sqrt(2.0 * (slots + 1.0) / share) - 2.0
+    for_drive = np.sqrt(2.0 * (knee + 1.0)) - 2.0
+    if np.ndim(burst) or burst != 1.0:
+        inside = _among_its_burst(full, slots, np.exp(bend * log_share), flat, burst)
+        late = np.maximum(burst - slots, 0.0) * each
+        # what is in flight varies as much as so many more servers would
+        for_slot, for_drive = for_slot / np.sqrt(burst), for_drive / np.sqrt(burst)
+    if np.ndim(relieved):
+        inside = inside + FRONT_END * alone * relieved * load
+    inside = np.minimum(inside * np.exp(-flat * np.log1p(-crowd)), full)
+
+    at_knee = np.sqrt(corner * (1.0 - share))
+    scale = varies * each / (1.0 - load)
+    in_drive = at_knee * np.exp((for_drive + 1.0) * log_load)
+    if np.ndim(relieved):
+        in_drive = in_drive * np.exp(relieved * loop.buffer_requests / varies * log_load)
+        # a slot is held for what the drive takes, not for the buffer's back pressure
+        held = 1.0 - relieved * (1.0 - inside / full)
+        in_slot = (1.0 - at_knee) * np.exp((for_slot + 1.0) * (log_load + np.log(held)))
+        held_scale = varies * each * held / (1.0 - load * held)
+        waiting = held_scale * in_slot + scale * in_drive
+        tails = [(np.log(in_slot), held_scale), (np.log(in_drive), scale)]
+    else:
+        waits = in_drive + (1.0 - at_knee) * np.exp((for_slot + 1.0) * log_load)
+        waiting = scale * waits
+        tails = [(np.log(waits), scale)]
+    if np.ndim(late):
+        waiting = waiting + late * (late + each) / (2.0 * each * burst)
+    return Queues(alone, full, inside, waiting, tails, late, relieved, overloaded)
+
+
+def _service_variability(loop: ClosedLoop, full: Floats) -> Floats | float:
+    """Squared coefficient of variation of service, read off p99 over the mean of the closed loop.
+
+    p99 lies 2.326 sd above the mean where service hardly varies (normal), and 3.605 where it is
+    exponential; the divisor goes through both.
+    """
+    if "p99" not in loop.full:
+        return 1.0
+    above = np.maximum(loop.full["p99"] / full - 1.0, 0.0)
+    varies = above / (2.326 + 0.3548 * above)
+    return np.where(np.isnan(varies), 1.0, np.minimum(varies * varies, _MOST_VARIABLE))
+
+
+def _among_its_burst(
+    full: Floats, slots: Floats, at_one: Floats, flat: Floats, burst: Floats | float
+) -> Floats:
+    """Mean latency of the requests of one burst on an idle drive.
+
+    A request finds half of the others before it: the curve at 1 + (b - 1) / 2. `at_one` is
+    (R(1) / R(N))^q.
+    """
+    others = np.minimum(0.5 * (burst - 1.0) / np.maximum(slots - 1.0, 1.0), 1.0)
+    return full * np.exp(flat * np.log(at_one + (1.0 - at_one) * others ** (1.0 / flat)))
+
+
+Floats = NDArray[np.float64]
+
+PERCENTILES = {"latency_p50_ns": 0.5, "latency_p99_ns": 0.99, "latency_p999_ns": 0.999}
+"""Percentiles of the latency, as shares."""
+
+
+MEAN = "latency_mean_ns"
+
+NEVER_FULL = 1e6
+"""Requests that a buffer takes that is never full."""
+
+FILLS = 0.85
+"""A single request in flight that reaches this share of the capacity fills the drive."""
+
+QUANTITIES = {
+    MEAN: "latency",
+    "latency_p50_ns": "p50",
+    "latency_p99_ns": "p99",
+    "latency_p999_ns": "p999",
+}
+"""Names of the open-loop model."""
+
+
+class Arrivals(StrEnum):
+    """How requests come.
+
+    As fast as possible (a closed loop: each completion lets the next request in), or in an open
+    loop: by chance, at equal intervals, or in bursts that keep the queue full while they last.
+    """
+
+    CLOSED = "closed"
+    POISSON = "poisson"
+    EVEN = "even"
+    BURSTS = "bursts"
+
+
+POISSON_ARRIVALS = frozenset({"poisson", "open"})
+"""Arrival processes whose requests come by chance, one by one; fio's `rate_process=poisson`."""
+
+EVEN_ARRIVALS = frozenset({"linear", "steady", "even", "constant"})
+"""Arrival processes whose requests come at equal intervals; fio's `rate_process=linear`."""
+
+BURSTY_ARRIVALS = frozenset({"burst", "bursts", "bursty", "batch", "batches", "on_off"})
+"""Arrival processes whose gaps let the drive rest."""
+
+
+def arrivals_named(process: str) -> Arrivals:
+    """How requests of a demand come, by the name of the process; by chance where it is unknown."""
+    word = process.lower()
+    if word in BURSTY_ARRIVALS:
+        return Arrivals.BURSTS
+    return Arrivals.EVEN if word in EVEN_ARRIVALS else Arrivals.POISSON
+
+
+def alone_of(frame: Frame) -> Frame:
+    """The same configurations with a single request in flight."""
+    one = np.ones(len(frame))
+    return replace(frame, queue_depth=one, jobs=one)
+
+
+@dataclass(frozen=True)
+class Flush:
+    """Flushes, or writes with forced unit access, of a workload.
+
+    Attributes:
+        share: Share of the requests that wait for one; a value, or one a row.
+        wait_ns: How long; NaN where nobody knows what one costs.
+        log_sd: How unsure that is.
+    """
+
+    share: float | Floats
+    wait_ns: float
+    log_sd: float = 0.0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its cost is known."""
+        return not np.isnan(self.wait_ns)
+
+    @property
+    def mean_ns(self) -> float | Floats:
+        """Mean wait of a request, ns; 0 where it is not known."""
+        return self.share * self.wait_ns if self.is_known else 0.0
+
+    def of(self, name: str, scale: float) -> float | Floats:
+        """What it adds to a mean or a percentile, `scale` half intervals up; 0 if not known."""
+        if not self.is_known:
+            return 0.0
+        wait = self.wait_ns * float(np.exp(scale * NORMAL_90 * self.log_sd))
+        if name not in PERCENTILES:
+            return self.share * wait
+        return wait * np.asarray(self.share > 1.0 - PERCENTILES[name], dtype=float)
+
+
+@dataclass(frozen=True)
+class ServedLatency:
+    """Latencies of n configurations at the rate that they serve.
+
+    Attributes:
+        full: Predicted with the queue full.
+        alone: Predicted with a single request in flight; None in a closed loop.
+        arrivals: How requests come.
+        rate: Arrivals a second, shape (n,); more than the capacity in what cannot serve them.
+        capacity: Requests a second with the queue full.
+        log_down: From the capacity to the lower end of its 90 % interval, log units.
+        log_up: Likewise to the upper end.
+        in_flight: Requests that the queue holds.
+        write_share: Share of writes, 0 to 1.
+        buffer_requests: Requests that the write buffer takes; NaN: nobody knows (`Activity`). Then
+            values and upper ends are those without any, lower ends those of one that never fills.
+        flush: What flushes add; None where the work has none.
+    """
+
+    full: Prediction
+    alone: Prediction | None
+    arrivals: Arrivals
+    rate: Floats
+    capacity: Floats
+    log_down: Floats
+    log_up: Floats
+    in_flight: Floats
+    write_share: Floats
+    buffer_requests: Floats
+    flush: Flush | None = None
+    _loops: dict[float, tuple[ClosedLoop, Queues]] = field(
+        default_factory=dict, init=False, compare=False
+    )
+    _known: dict[tuple[str, float], Floats] = field(default_factory=dict, init=False, compare=False)
+
+    def at(self, name: str, scale: float = 0.0) -> Floats:
+        """A mean or percentile, ns, infinite where the work cannot be served; shape (n,).
+
+        Args:
+            name: The quantity, as `latency_p99_ns`.
+            scale: Half widths of the 90 % interval above the value: 1 is its upper end.
+        """
+        added = self.flush.of(name, scale) if self.flush is not None else 0.0
+        return self._queued(name, scale) + added
+
+    def band(self, name: str) -> Band:
+        """A mean or percentile with its interval.
+
+        Its upper end is infinite where the demand lies within the interval of the capacity.
+        """
+        value = self.at(name)
+        evidence = self.full[name].evidence
+        return Band(value, np.minimum(self.at(name, -1.0), value), self.at(name, 1.0), evidence)
+
+    def _queued(self, name: str, scale: float) -> Floats:
+        """As `at`, without what flushes add."""
+        if (name, scale) not in self._known:
+            self._known[name, scale] = self._queued_now(name, scale)
+        return self._known[name, scale]
+
+    def _queued_now(self, name: str, scale: float) -> Floats:
+        full = _end(self.full[name], scale)
+        if self.arrivals is Arrivals.CLOSED:
+            return full
+        capacity = self._capacity(scale)
+        load = self.rate / capacity
+        if self.arrivals is Arrivals.BURSTS:
+            found = full + _burst_wait(name, load, 1e9 * self.in_flight / capacity)
+            return np.where(load < 1.0, found, np.inf)
+        wanted = QUANTITIES[name]
+        loop, queues = self._open(scale)
+        found = latency(queues, loop, wanted)
+        if scale == 0.0:
+            return found
+        # the model's own error is independent of what the profile errs by at the end's load
+        sd = error_log_sd(load, wanted, np.asarray(loop.buffer_requests) > 0.0)
+        return _joined(self._queued(name, 0.0), found, scale, sd)
+
+    def _capacity(self, scale: float) -> Floats:
+        shift = self.log_down if scale > 0.0 else self.log_up
+        return self.capacity * np.exp(-scale * shift) if scale else self.capacity
+
+    def _open(self, scale: float) -> tuple[ClosedLoop, Queues]:
+        """The open loop of all that was predicted; latencies at one end share most of its terms."""
+        if scale not in self._loops:
+            assert self.alone is not None
+            capacity = self._capacity(scale)
+            names = [name for name in QUANTITIES if name in self.full.bands]
+            alone = {QUANTITIES[name]: _end(self.alone[name], scale) for name in names}
+            unknown = NEVER_FULL if scale < 0.0 else 0.0
+            buffer = np.where(np.isnan(self.buffer_requests), unknown, self.buffer_requests)
+            if buffer.any() and "p50" in alone:
+                alone = self._buffered(alone, capacity, buffer)
+            full = {QUANTITIES[name]: _end(self.full[name], scale) for name in names}
+            loop = ClosedLoop(
+                capacity, self.in_flight, alone, full,
+                buffer_requests=buffer, buffered_share=self.write_share,
+            )  # fmt: skip
+            variability = 0.0 if self.arrivals is Arrivals.EVEN else 1.0
+            arriving = ArrivalProcess(self.rate, variability=variability)
+            self._loops[scale] = loop, queues_of(loop, arriving)
+        return self._loops[scale]
+
+    def _buffered(
+        self, alone: dict[str, Floats], capacity: Floats, buffer: Floats
+    ) -> dict[str, Floats]:
+        """Latencies of a single request whose writes find room in the buffer.
+
+        One write after the other may fill the drive, so that most of the mean and all of the tail
+        of a closed loop are waits for the flash; half of the writes found room, and where it is
+        never full all do. Of a mix the median tells of them the less the more reads it has, and
+        nothing where they are half of it.
+        """
+        median = alone["p50"]
+        fills = (1e9 / alone["latency"] >= FILLS * capacity) | (buffer == NEVER_FULL)
+        told = np.maximum(2.0 * self.write_share - 1.0, 0.0) ** 2
+        weight = np.where(fills & (buffer > 0.0), told, 0.0)
+        return {
+            name: value * (np.fmin(median, value) / value) ** weight
+            for name, value in alone.items()
+        }
+
+
+def _end(band: Band, scale: float) -> Floats:
+    if scale == 0.0:
+        return band.value
+    end = band.high if scale > 0.0 else band.low
+    if abs(scale) == 1.0:
+        return end
+    return np.asarray(band.value * (end / band.value) ** abs(scale))
+
+
+def _joined(value: Floats, end: Floats, scale: float, log_sd: Floats) -> Floats:
+    """An end of an interval with an independent error besides; log distances join as squares."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        far = np.hypot(np.log(end / value), scale * NORMAL_90 * log_sd)
+        return np.where(np.isfinite(end), value * np.exp(np.sign(scale) * far), end)
+
+
+def _burst_wait(name: str, load: Floats, service_ns: Floats) -> Floats:
+    """Wait of a burst for those before it, ns; `service_ns` is what one takes."""
+    left = np.maximum(1.0 - load, 1e-12)
+    if name not in PERCENTILES:
+        return np.asarray(load / (2.0 * left) * service_ns)
+    tail = 1.0 - PERCENTILES[name]
+    return np.asarray(np.log(np.maximum(load / tail, 1.0)) * service_ns / (2.0 * left))

@@ -1,0 +1,228 @@
+"""What runs in several power states showed beside the physical model, ready to be added to it.
+
+The model says what a power state does by a cap and two factors. What runs in all states show
+beside that, at their very place or near it, stands in a table by state, and shifts the model's
+answer: log value = model + residual. Where the table has a knot's neighbourhood, its standard
+deviation takes the place of the model's.
+
+A mix has tables of its own for several shares of reads, measured ones among them, beside what the
+model makes of reads and writes. Between two shares the residual goes straight from one to the
+other; at the ends, where nothing is mixed, it is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.profile import DeviceProfile, StateResidual
+from iojoule.model.evaluate.bands import INTERPOLATED, MEASURED, Direction
+from iojoule.model.evaluate.columns import Codes, Floats
+from iojoule.model.evaluate.frame import PATTERNS, Frame
+from iojoule.model.evaluate.operating_point import HostPaths
+from iojoule.model.evaluate.quantities import NORMAL_90
+from iojoule.model.evaluate.surface import Points, TableLookup
+
+SD_PER_OCTAVE = 0.1
+"""Log sd that an octave beyond the outermost runs adds."""
+
+
+def state_path(path: str, power_state: int) -> str:
+    """Name of a host path in a power state, as tables have it."""
+    return f"{path} ps{power_state}"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the tables say of the rows that they reach.
+
+    Attributes:
+        rows: Indices of these rows, shape (k,).
+        inside: Which of them lie within the measured range, shape (k,).
+        values: By name of the table's values, shape (k,).
+        beyond_sd: Log sd that the distance from the measured range adds, shape (k,).
+        weight: How far the table counts, shape (k,); below 1 away from the share of reads that a
+            mix was measured at.
+        read_fraction: That share; None where nothing is mixed.
+    """
+
+    rows: Codes
+    inside: NDArray[np.bool_]
+    values: dict[str, Floats]
+    beyond_sd: Floats
+    weight: Floats
+    read_fraction: float | None = None
+
+    def sd(self, name: str) -> Floats:
+        """Log sd of one of the values."""
+        return np.hypot(self.values[f"{name}_sd"], self.beyond_sd)
+
+
+class StateResiduals:
+    """The tables of a profile; False where it has none."""
+
+    def __init__(self, profile: DeviceProfile, paths: HostPaths) -> None:
+        self._loaded = [_Loaded(one, paths) for one in profile.state_residuals or []]
+
+    def __bool__(self) -> bool:
+        return bool(self._loaded)
+
+    def told(self, frame: Frame, points: Points, code: Codes, operation: str) -> list[Told]:
+        """What is known of the rows, one answer a pattern (of mixes, and a share of reads)."""
+        found = []
+        for table in self._loaded:
+            if table.operation == operation:
+                place = table.places(frame.power_state, code)
+                reached = (place >= 0) & (frame.pattern == table.pattern)
+                weight = self._weight(table, frame.read_fraction)
+                if weight is not None:
+                    reached &= weight > 0.0
+                rows = np.flatnonzero(reached)
+                if rows.size:
+                    told = table.told(points, place, rows)
+                    found.append(told if weight is None else replace(told, weight=weight[rows]))
+        return found
+
+    def least(self, name: str, frame: Frame) -> Floats:
+        """Least of a value in a power state, reads and writes by their share.
+
+        It holds where next to nothing is asked, whatever the configuration; 0 where no run tells.
+        """
+        found = np.zeros(len(frame))
+        shares = {"read": frame.read_fraction, "write": 1.0 - frame.read_fraction}
+        for table in self._loaded:
+            if table.operation in shares and name in table.least:
+                levels = table.least[name]
+                state = np.minimum(frame.power_state, len(levels) - 1)
+                told = (frame.pattern == table.pattern) & (state == frame.power_state)
+                found += shares[table.operation] * np.where(told, levels[state], 0.0)
+        return found
+
+    def _weight(self, table: _Loaded, fraction: Floats) -> Floats | None:
+        """How far a table of a mix counts at these shares of reads: 1 at its own."""
+        if table.read_fraction is None:
+            return None
+        known = [one.read_fraction for one in self._loaded if one.pattern == table.pattern]
+        nodes = np.array(sorted({0.0, 1.0, *(one for one in known if one is not None)}))
+        return np.asarray(np.interp(fraction, nodes, nodes == table.read_fraction), dtype=float)
+
+    def correct_mix(self, result: Direction, frame: Frame, points: Points, code: Codes) -> None:
+        """Shift what the model makes of a mix by what runs of mixes showed."""
+        every = self.told(frame, points, code, "mixed")
+        if not every:
+            return
+        total = self.mixed_weight(frame, every)
+        before = {name: half.copy() for name, half in result.half_width.items()}
+        for name, log_value in result.log_value.items():
+            half = (1.0 - total) * before[name]
+            for told in every:
+                rows, source = told.rows, name if name in told.values else "latency"
+                log_value[rows] += told.weight * told.values[source]
+                learned = NORMAL_90 * told.sd(source)
+                kept = told.inside & (source == name)
+                learned = np.where(kept, learned, np.maximum(before[name][rows], learned))
+                half[rows] += told.weight * learned
+            result.half_width[name][:] = half
+        result.put_in_order()
+        between = self._between_measured(frame) & (total > 1.0 - 1e-9)
+        for told in every:
+            seen = told.inside & (told.values["on_knot"] > 0) & (told.values["measured"] > 0.5)
+            result.evidence[told.rows[told.inside & between[told.rows]]] = INTERPOLATED
+            result.evidence[told.rows[seen & (told.weight > 1.0 - 1e-9)]] = MEASURED
+
+    def _between_measured(self, frame: Frame) -> NDArray[np.bool_]:
+        """Rows whose share of reads lies between measured ones of the pattern; shape (n,)."""
+        found = np.zeros(len(frame), dtype=bool)
+        for pattern in {one.pattern for one in self._loaded}:
+            seen = [
+                one.read_fraction
+                for one in self._loaded
+                if one.pattern == pattern and one.read_fraction is not None and one.is_measured
+            ]
+            if seen:
+                inside = (frame.read_fraction >= min(seen) - 1e-9) & (
+                    frame.read_fraction <= max(seen) + 1e-9
+                )
+                found |= inside & (frame.pattern == pattern)
+        return found
+
+    @staticmethod
+    def mixed_weight(frame: Frame, every: Sequence[Told]) -> Floats:
+        """How far tables of mixes count, shape (n,); 0 where no table reaches."""
+        total = np.zeros(len(frame))
+        for told in every:
+            total[told.rows] += told.weight
+        return total
+
+    def correct(
+        self, result: Direction, frame: Frame, points: Points, code: Codes, operation: str
+    ) -> None:
+        """Shift latency and percentiles of one direction, and put the learned sds in place."""
+        for told in self.told(frame, points, code, operation):
+            rows = told.rows
+            for name, log_value in result.log_value.items():
+                # a percentile that was not measured keeps its ratio to the mean
+                own = name if name in told.values else "latency"
+                log_value[rows] += told.values[own]
+                learned, before = NORMAL_90 * told.sd(own), result.half_width[name][rows]
+                kept = told.inside & (own == name)
+                result.half_width[name][rows] = np.where(kept, learned, np.maximum(before, learned))
+            result.put_in_order()
+            seen = told.inside & (told.values["on_knot"] > 0) & (told.values["measured"] > 0.5)
+            evidence = np.where(seen, MEASURED, INTERPOLATED)
+            result.evidence[rows] = np.where(
+                told.inside, evidence, np.maximum(result.evidence[rows], INTERPOLATED)
+            )
+
+
+def _least_by_state(values: Floats, states: Codes) -> Floats:
+    """Least of a table's values by power state; 0 in states that it does not have.
+
+    `states` are those of its paths, shape (paths,); the values of each path stand together.
+    """
+    found = np.full(1 + states.max(), np.inf)
+    np.minimum.at(found, states, values.reshape(len(states), -1).min(axis=1))
+    return np.where(np.isfinite(found), found, 0.0)
+
+
+class _Loaded:
+    """One table with its arrays built."""
+
+    def __init__(self, one: StateResidual, paths: HostPaths) -> None:
+        self.operation = one.operation.value
+        self.read_fraction = one.read_fraction
+        self.pattern = PATTERNS.index(one.pattern.value)
+        self.is_measured = any(one.table.values.get("measured", []))
+        self._lookup = TableLookup(one.table)
+        split = [name.rpartition(" ps") for name in one.table.paths]
+        states = np.array([int(state) for *_, state in split])
+        self.least = {
+            name: _least_by_state(values, states)
+            for name, values in zip(self._lookup.names, self._lookup.grid, strict=True)
+        }
+        self._place = np.full(
+            (1 + max(int(state) for *_, state in split), len(paths.keys)), -1, dtype=np.intp
+        )
+        for place, (key, _, state) in enumerate(split):
+            if key in paths.keys:
+                self._place[int(state), paths.keys.index(key)] = place
+
+    def places(self, power_state: Codes, code: Codes) -> Codes:
+        """The table's path of each row; -1 where it has none."""
+        known = power_state < len(self._place)
+        return np.where(known, self._place[np.where(known, power_state, 0), code], -1)
+
+    def told(self, points: Points, place: Codes, rows: Codes) -> Told:
+        own = points if len(rows) == len(place) else points.take(rows)
+        values = self._lookup(own, place[rows])
+        distance = np.zeros(len(rows))
+        coordinates = (own.log2_depth, own.log2_jobs, own.log2_request)
+        for axis, x in zip(self._lookup.axes, coordinates, strict=True):
+            distance = np.maximum(distance, np.maximum(axis[0] - x, x - axis[-1]))
+        distance[distance < 1e-6] = 0.0
+        beyond = SD_PER_OCTAVE * distance
+        weight = np.ones(len(rows))
+        return Told(rows, distance == 0.0, values, beyond, weight, self.read_fraction)

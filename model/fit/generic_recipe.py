@@ -1,0 +1,357 @@
+"""Power laws of a drive and host that have measurements but no recipe of their own.
+
+What `iojoule measure characterise` found of writes and gaps, as parts of a recipe.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.datasets.characteristics import Characteristics, Estimate
+from iojoule.datasets.schema import Measurement
+from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
+from iojoule.model.evaluate.host_power import MEMORY_TRANSFERS
+from iojoule.model.fit.power import fit_linear
+from iojoule.model.recipe import (
+    AfterWrites,
+    CacheSize,
+    ClockRecipe,
+    CollectingRate,
+    DevicePowerRecipe,
+    Figure,
+    HostAnchor,
+    HostOperationRecipe,
+    HostPowerRecipe,
+    IdleRecipe,
+    SystemAnchor,
+    SystemPowerRecipe,
+    WakeSeen,
+    WriteStateRecipe,
+)
+
+Floats = NDArray[np.float64]
+
+_PAGE_JOULES = 1.5e-6
+
+MOST_ANCHORS = 400
+"""Rows of CPU or wall power that a fit uses at the most, spread evenly."""
+
+
+def _assumed(value: float, sd: float, unit: str, why: str) -> Figure:
+    return Figure(
+        value=value, sd=sd, unit=unit, source=f"assumption: {why}", evidence=Evidence.ASSUMED
+    )
+
+
+def _spread(rows: list[Measurement]) -> list[Measurement]:
+    step = max(1, len(rows) // MOST_ANCHORS)
+    return rows[::step]
+
+
+def device_power_recipe(
+    measurements: list[Measurement], cap_watts: list[float]
+) -> DevicePowerRecipe | None:
+    """Priors for a drive whose power was measured; None where it was not.
+
+    Idle power per state is the median of what runs report; the peak is what was seen, or the
+    declared cap of PS0 where that is higher.
+    """
+    seen = [one for one in measurements if one.observations.device_power_watts is not None]
+    if not seen:
+        return None
+    watts = np.array([one.observations.device_power_watts for one in seen], dtype=float)
+    idle: dict[int, list[float]] = {}
+    for one in measurements:
+        if one.observations.idle_power_watts is not None:
+            state = one.configuration.power_state or 0
+            idle.setdefault(state, []).append(one.observations.idle_power_watts)
+    low = float(watts.min())
+    states = max([len(cap_watts) - 1, *idle, *(one.configuration.power_state or 0 for one in seen)])
+    idles = []
+    for state in range(states + 1):
+        if state in idle:
+            value = float(np.median(idle[state]))
+            idles.append(
+                Figure(
+                    value=value,
+                    sd=max(0.02 * value, 0.01),
+                    unit="W",
+                    source="idle power of the measured runs",
+                    evidence=Evidence.MEASURED,
+                )
+            )
+        else:
+            idles.append(
+                _assumed(0.8 * low, 0.15 * low, "W", "idle draws 20 % less than the lightest run")
+            )
+    caps = [*cap_watts, *[float(watts.max()) * 1.5] * (states + 1 - len(cap_watts))]
+    span = float(watts.max()) - low
+    priors = {
+        "base_watts": _assumed(low, 0.5 * low, "W", "the lightest run"),
+        "background_watts": _assumed(2.0, 2.0, "W", "folding keeps the dies busy"),
+    }
+    for direction in (Operation.READ, Operation.WRITE):
+        priors |= _work_priors(direction, seen, span)
+    return DevicePowerRecipe(
+        priors=priors,
+        noise_watts=max(0.01 * float(np.median(watts)), 0.005),
+        idle_watts=idles,
+        cap_watts=caps,
+        peak_watts=_assumed(
+            max(float(watts.max()) * 1.1, caps[0]), 0.1 * caps[0], "W", "cap of PS0 or seen"
+        ),
+        condition="conditions of the measured runs",
+    )
+
+
+def _work_priors(
+    direction: Operation, seen: list[Measurement], span_watts: float
+) -> dict[str, Figure]:
+    """Priors of one direction's joules per byte and per operation.
+
+    Where the runs tell the two apart, that is where rates in bytes and in operations do not go
+    together, both may be as large as the measured range allows. Else an operation costs what
+    sensing or programming a page does, and all the rest is bytes.
+    """
+    own = [
+        one
+        for one in seen
+        if one.workload.operation is direction
+        and one.observations.throughput_bytes_per_second
+        and (one.configuration.power_state or 0) == 0
+    ]
+    rates = np.array([one.observations.throughput_bytes_per_second or 0.0 for one in own])
+    operations = rates / np.array([float(one.configuration.request_bytes) for one in own])
+    told_apart = len(own) >= 6 and abs(float(np.corrcoef(rates, operations)[0, 1])) < 0.8
+    fastest = max(2e9 if not told_apart else 0.0, float(rates.max(initial=0.0)))
+    byte = ((span_watts + 1.0) if not told_apart else span_watts) / fastest
+    source = "the measured range over 2 GB/s" if not told_apart else "the measured range"
+    operation, why = _PAGE_JOULES, "sensing or programming a page"
+    if told_apart and span_watts / float(operations.max()) > operation:
+        operation, why = span_watts / float(operations.max()), "the measured range"
+    return {
+        f"{direction}_joules_per_byte": _assumed(byte, 2 * byte, "J/B", source),
+        f"{direction}_joules_per_operation": _assumed(operation, operation, "J", why),
+    }
+
+
+def host_power_recipe(measurements: list[Measurement], cpu_cores: int) -> HostPowerRecipe | None:
+    """CPU power of the host that measured; None without both CPU power and utilisation."""
+    rows = _spread(
+        [
+            one
+            for one in measurements
+            if one.observations.cpu_power_watts is not None
+            and one.observations.cpu_utilisation is not None
+        ]
+    )
+    if len(rows) < 4:
+        return None
+    watts = np.array([one.observations.cpu_power_watts for one in rows], dtype=float)
+    low = float(watts.min())
+    dram_idle, dram_each = _dram(measurements)
+    return HostPowerRecipe(
+        host_id=rows[0].conditions.host_id or "the host that measured",
+        scope="CPU as the sensor reports it",
+        cpu_cores=cpu_cores,
+        priors={
+            "idle_watts": _assumed(0.9 * low, 0.3 * low, "W", "the lightest run"),
+            "package_watts": _assumed(0.15 * low, 0.25 * low, "W", "package awake"),
+            "uncore_watts": _assumed(0.1 * low, 0.2 * low, "W", "caches and mesh at work"),
+            "core_watts": _assumed(2.0, 2.0, "W", "a busy core"),
+            "awake_core_watts": _assumed(0.5, 0.5, "W", "a core out of its sleep state"),
+            "wakeup_joules": _assumed(2e-5, 4e-5, "J", "tens of microseconds of a core's power"),
+        },
+        anchors=[
+            HostAnchor(
+                busy_cores=one.observations.cpu_utilisation or 0.0,
+                serving_cores=max(
+                    min(one.configuration.jobs, cpu_cores), one.observations.cpu_utilisation or 0.0
+                ),
+                wakeups_per_second=one.observations.context_switches_per_second or 0.0,
+                frequency_hertz=one.configuration.cpu_frequency_max_hertz,
+                cstate_limit=one.configuration.cstate_limit,
+                watts=one.observations.cpu_power_watts or low,
+                sd=max(0.03 * low, 0.1),
+                source="measured",
+                evidence=Evidence.MEASURED,
+            )
+            for one in rows
+        ],
+        dram_idle_watts=dram_idle,
+        dram_joules_per_byte=dram_each,
+    )
+
+
+def host_operation_recipe(
+    expected: HostOperationRecipe | None, measurements: list[Measurement]
+) -> HostOperationRecipe | None:
+    """What is expected of the host's settings, with a clock where its frequency was varied.
+
+    The reference is the highest frequency that was set, the lowest one the least that is known.
+    """
+    rows = [one.configuration.cpu_frequency_max_hertz for one in measurements]
+    hertz = sorted({one for one in rows if one is not None})
+    if expected is None or expected.clock is not None or len(hertz) < 2:
+        return expected
+    top = hertz[-1]
+    clock = ClockRecipe(
+        reference_hertz=_assumed(top, 0.05 * top, "Hz", "the highest frequency that was set"),
+        minimum_hertz=_assumed(hertz[0], 0.0, "Hz", "the lowest frequency that was set"),
+        base_hertz=_assumed(top, 0.05 * top, "Hz", "the highest frequency that was set"),
+        static_share=_assumed(0.3, 0.2, "1", "what leaks of a busy core's power"),
+        voltage_floor=_assumed(0.75, 0.15, "1", "voltage at the lowest clock"),
+        uncore_share=_assumed(0.5, 0.3, "1", "caches follow the cores' clock"),
+        memory_share=_assumed(0.25, 0.15, "1", "a request's waiting for memory"),
+    )
+    return expected.model_copy(update={"clock": clock})
+
+
+def _dram(measurements: list[Measurement]) -> tuple[Figure, Figure] | tuple[None, None]:
+    """Idle watts of the memory and joules for a byte moved; None where it has no counter."""
+    rows = [
+        (seen.throughput_bytes_per_second or 0.0, seen.dram_power_watts)
+        for seen in (one.observations for one in measurements)
+        if seen.dram_power_watts is not None
+    ]
+    if len(rows) < 4:
+        return None, None
+    rates, watts = np.array(rows, dtype=float).T
+    moved, low = MEMORY_TRANSFERS * rates, float(watts.min())
+    span = max(float(watts.max()) - low, 0.02 * low, 1e-3)
+    fit = fit_linear(
+        np.stack([np.ones_like(moved), moved], axis=1),
+        watts,
+        np.full(len(watts), max(0.02 * low, 0.02)),
+        np.array([low, 0.5 * span / max(float(moved.max()), 1.0)]),
+        np.array([span, span / max(float(moved.max()), 1.0)]),
+    )
+    idle, each = (
+        Figure(
+            value=float(fit.theta[i]),
+            sd=float(np.sqrt(fit.covariance[i, i])),
+            unit=unit,
+            source=f"memory power of {len(rows)} runs",
+            evidence=Evidence.MEASURED,
+        )
+        for i, unit in enumerate(("W", "J/B"))
+    )
+    return idle, each
+
+
+def system_power_recipe(measurements: list[Measurement]) -> SystemPowerRecipe | None:
+    """Wall power of the host that measured; None without wall, CPU and drive power together."""
+    rows = _spread(
+        [
+            one
+            for one in measurements
+            if one.observations.system_power_watts
+            and one.observations.cpu_power_watts
+            and one.observations.device_power_watts
+        ]
+    )
+    if len(rows) < 3:
+        return None
+    return SystemPowerRecipe(
+        host_id=rows[0].conditions.host_id or "the host that measured",
+        relative_sd=0.03,
+        slope_prior=_assumed(1.15, 0.3, "1", "losses of a supply"),
+        quadratic_prior=_assumed(2.5e-4, 2.5e-4, "1/W", "80 PLUS Gold, 87, 90 and 87 % of 500 W"),
+        anchors=[
+            SystemAnchor(
+                parts_watts=(one.observations.cpu_power_watts or 0.0)
+                + (one.observations.dram_power_watts or 0.0)
+                + (one.observations.device_power_watts or 0.0),
+                wall_watts=one.observations.system_power_watts or 0.0,
+                source="measured",
+                evidence=Evidence.MEASURED,
+            )
+            for one in rows
+        ],
+    )
+
+
+SIGMAS_95 = 1.96
+"""Standard deviations on each side of the characteristics' 95 % intervals."""
+
+LEAST_LOG_SD = 0.05
+"""A session differs from another by more than a fit within one may say."""
+
+SOURCE = "iojoule measure characterise"
+
+
+def characterised_writes(found: Characteristics) -> WriteStateRecipe | None:
+    """Cache, rate beyond it and work afterwards; None where none of them was found."""
+    size = _positive(found.estimate("slc-cache", "cache_bytes"))
+    slow = _positive(found.estimate("slc-cache", "write_slow_bytes_per_second"))
+    seconds = _positive(found.estimate("background", "background_seconds_per_byte"))
+    joules = found.estimate("background", "background_joules_per_byte")
+    if size is None and seconds is None and joules is None:
+        return None
+    return WriteStateRecipe(
+        cache=[
+            CacheSize(
+                bytes=size[0],
+                log_sd=size[1],
+                evidence=Evidence.MEASURED,
+                source=f"{SOURCE}: slc-cache",
+            )
+        ]
+        if size is not None
+        else [],
+        collecting=[
+            CollectingRate(
+                pattern=Pattern.SEQUENTIAL,
+                bytes_per_second=slow[0],
+                log_sd=slow[1],
+                source=f"{SOURCE}: slc-cache",
+            )
+        ]
+        if slow is not None
+        else [],
+        after_writes=[
+            AfterWrites(
+                bytes_written=1e9,
+                seconds=1e9 * seconds[0],
+                pattern=Pattern.RANDOM,
+                log_sd=seconds[1],
+                evidence=Evidence.MEASURED,
+                source=f"{SOURCE}: background",
+            )
+        ]
+        if seconds is not None
+        else [],
+        background_joules_per_byte=_figure(joules, "J/B", "background"),
+    )
+
+
+def characterised_gaps(found: Characteristics) -> IdleRecipe | None:
+    """Wake-up from the operational idle state; None where it was not found."""
+    wake = _positive(found.estimate("idle", "wake_seconds_ps0"))
+    if wake is None:
+        return None
+    source = f"{SOURCE}: idle"
+    return IdleRecipe(wakes=[WakeSeen(seconds=wake[0], log_sd=wake[1], source=source)])
+
+
+def _positive(one: Estimate | None) -> tuple[float, float] | None:
+    """Value and log sd of an estimate; None where it is missing or zero."""
+    if one is None or one.value is None or one.low is None or one.high is None or one.value <= 0:
+        return None
+    low = max(one.low, 1e-3 * one.value)
+    return one.value, max(math.log(one.high / low) / (2 * SIGMAS_95), LEAST_LOG_SD)
+
+
+def _figure(one: Estimate | None, unit: str, question: str) -> Figure | None:
+    if one is None or one.value is None or one.low is None or one.high is None:
+        return None
+    return Figure(
+        value=one.value,
+        sd=max((one.high - one.low) / (2 * SIGMAS_95), LEAST_LOG_SD * one.value),
+        unit=unit,
+        source=f"{SOURCE}: {question}",
+        evidence=Evidence.MEASURED,
+    )

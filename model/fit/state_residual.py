@@ -1,0 +1,396 @@
+"""Learning what runs in several power states show beside the physical model.
+
+The surfaces rest on runs in PS0, the effects of states on few figures each. Everything that runs
+in any state say at their place is the difference between them and that model: a Gaussian process
+over size, requests in flight, jobs, host path and power state. Its level and slopes take what a
+state does as a whole (a base power of its own, one clock for everything), its smooth part what is
+local (a step at the maximum transfer size, a cap that holds on).
+
+Runs of mixes say likewise what differs from the law of mixing (`model.evaluate.mixes`), in any
+state and however few they are: one process a pattern, with the share of reads f among its inputs,
+as (2 / pi) arcsin sqrt f. What it says is multiplied by `mixed_extent`, 2 sqrt (f (1 - f)), and so
+vanishes where nothing is mixed: few writes among reads (or the reverse) already do much of what an
+even mix does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from iojoule.datasets.profile import DeviceProfile, ResidualTable, StateResidual
+from iojoule.datasets.schema import Measurement
+from iojoule.datasets.vocabulary import Evidence, MixDispatch, Operation, Pattern
+from iojoule.model.evaluate import device_power
+from iojoule.model.evaluate.prediction import Prediction
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.state_residual import state_path
+from iojoule.model.fit.export import octaves, rounded
+from iojoule.model.fit.gaussian_process import GaussianProcess, unexplained
+from iojoule.model.fit.rows import PERCENTILES, SETTINGS, Rows, rows_of, stands_apart
+from iojoule.model.prior.surfaces import FORM_SD as CURVE_FORM_SD
+from iojoule.model.prior.surfaces import TAIL_FORM_SD
+
+Floats = NDArray[np.float64]
+Flow = tuple[Operation, Pattern]
+Tables = dict[float | None, ResidualTable]
+"""By share of reads; None where nothing is mixed."""
+
+RUNS_MIN = 10
+"""So many runs of an operation and pattern are needed: a process has half a dozen lengths. Mixes
+need none such: what they say beside the law of mixing is pinned at both ends."""
+
+NODES = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""Shares of reads that tables of mixes have beside the measured ones."""
+
+NODES_APART = 0.04
+"""Of those, the ones closer than this to a measured share have no table of their own."""
+
+FORM_LENGTH = 0.5
+"""What drives do beside a law changes over half the range of a knob, or of the states: lengths that
+few runs suggest are too long, and so are sure of what nobody has seen."""
+
+RUNS_MAX = 1000
+"""So many are used, spread over all: the solve is cubic."""
+
+LEAST_SD = 0.01
+"""Log sd that a value keeps at a run itself, besides what drives of a model differ by."""
+
+FORM_SD = {"latency": CURVE_FORM_SD, **TAIL_FORM_SD, "watts": 0.1}
+"""Least log sd of what the model misses away from every run: what drives do beside curve and tail
+law, and a bit less than `model.evaluate.device_power` says of the watts of a state that nobody
+measured. Residuals of the runs that a curve was fitted to say too little of other places."""
+
+
+def with_state_residuals(
+    profile: DeviceProfile, measurements: Sequence[Measurement]
+) -> DeviceProfile:
+    """The profile with what its own model misses of runs over power states.
+
+    For reads and writes alone nothing changes where no run was below PS0, or where the effects of
+    states were published: the runs that those rest on say more than the few of the dataset. Mixes
+    are learned from in any case, in the states that they were measured in.
+    """
+    effects = [one.ceiling_bytes_per_second.evidence for one in profile.power_state_effects]
+    runs = _by_flow(profile, measurements)
+    alone = {
+        flow: own
+        for flow, own in runs.items()
+        if flow[0] is not Operation.MIXED and Evidence.PUBLISHED not in effects
+    }
+    mixes = {flow: own for flow, own in runs.items() if flow[0] is Operation.MIXED}
+    # what PS0 alone showed is in the new residual too, unless that rests on a part of the runs
+    whole = {flow for flow, own in alone.items() if len(own) <= RUNS_MAX}
+    surfaces = [
+        one.model_copy(update={"residual": None}) if (one.operation, one.pattern) in whole else one
+        for one in profile.surfaces
+    ]
+    known = profile.model_copy(update={"surfaces": surfaces})
+    # a mix is compared once reads and writes are right, and watts once the rates are
+    with threadpool_limits(1):  # sums in one order; and threads of a shared machine wait
+        for own in (alone, mixes):
+            for names in (("latency", *PERCENTILES), ("watts",)):
+                known = _learned(known, own, names)
+    return known if known.state_residuals else profile
+
+
+def mixes_left_out(profile: DeviceProfile, measurements: Sequence[Measurement]) -> Counter[str]:
+    """How many measured mixes `with_state_residuals` does not learn from, by the reason."""
+    return Counter(
+        reason
+        for one in measurements
+        if one.workload.operation is Operation.MIXED
+        and (reason := _left_out(one, profile)) is not None
+    )
+
+
+def _learned(
+    known: DeviceProfile, runs: Mapping[Flow, list[Measurement]], names: tuple[str, ...]
+) -> DeviceProfile:
+    """The profile with residuals of these names from these runs, beside what it has."""
+    every: dict[Flow, Tables] = {}
+    for one in known.state_residuals or []:
+        every.setdefault((one.operation, one.pattern), {})[one.read_fraction] = one.table
+    for flow, own in runs.items():
+        every[flow] = _tables(known, own, flow, names, every.get(flow, {}))
+    found = [
+        StateResidual(operation=flow[0], pattern=flow[1], read_fraction=fraction, table=table)
+        for flow, tables in every.items()
+        for fraction, table in tables.items()
+    ]
+    return known.model_copy(update={"state_residuals": found or None})
+
+
+def _by_flow(
+    profile: DeviceProfile, measurements: Sequence[Measurement]
+) -> dict[Flow, list[Measurement]]:
+    """Runs by operation and pattern, where there are enough; of pure ones some below PS0."""
+    runs: dict[Flow, list[Measurement]] = {}
+    for one in measurements:
+        if _left_out(one, profile) is None:
+            flow = one.workload.operation, one.workload.pattern
+            runs.setdefault(flow, []).append(one)
+    pure = [(Operation(one.operation), one.pattern) for one in profile.surfaces]
+    mixed = [(Operation.MIXED, pattern) for pattern in Pattern]
+    # PS0 alone is what the surfaces are fitted to; of mixes nothing else learns
+    return {
+        flow: runs[flow] for flow in mixed + pure
+        if flow in runs
+        and (
+            flow[0] is Operation.MIXED
+            or (
+                len(runs[flow]) >= RUNS_MIN
+                and any(one.configuration.power_state for one in runs[flow])
+            )
+        )
+    }  # fmt: skip
+
+
+def _left_out(one: Measurement, profile: DeviceProfile) -> str | None:
+    """Why a run tells nothing of what a drive serves with its cache in play; None where it does."""
+    full = profile.write_state.cached_bytes.value if profile.write_state else np.inf
+    seen, work = one.observations, one.workload
+    if work.operation is Operation.MIXED and work.mix_dispatch is MixDispatch.SEPARATED:
+        return "of reads and writes that do not share the drive's time"
+    if work.operation is Operation.MIXED and not 0.0 < (work.read_fraction or 0.0) < 1.0:
+        return "of reads or writes alone"
+    if not one.at_full_speed:
+        return "below full speed"
+    if one.state.device_state == "collecting" or (
+        (one.state.host_bytes_written_since_purge or 0.0) >= full
+    ):
+        return "of a drive whose cache is full"
+    if one.configuration.jobs > (one.conditions.cpu_cores_available or one.configuration.jobs):
+        return "of more jobs than cores"
+    if not (seen.iops or seen.latency_mean_ns):
+        return "without a rate"
+    if stands_apart(one.conditions.session_id or one.conditions.series_id or ""):
+        return "of sessions that stand apart"
+    return None
+
+
+def mixed_extent(read_fraction: Floats) -> Floats:
+    """How much of what mixes do beside their law there is at shares of reads, 0 to 1."""
+    return np.asarray(2.0 * np.sqrt(read_fraction * (1.0 - read_fraction)))
+
+
+def _node(fraction: float) -> float:
+    """Share of reads of the table that a run belongs to: they differ by chance from run to run."""
+    near = round(fraction, 2 if 0.015 < fraction < 0.985 else 3)
+    return min(max(near, 0.001), 0.999)
+
+
+def _nodes(fractions: Floats) -> list[float]:
+    """Shares of reads that get a table: the measured ones, and `NODES` where none is near."""
+    measured = {_node(float(one)) for one in fractions}
+    between = {node for node in NODES if all(abs(node - one) >= NODES_APART for one in measured)}
+    return sorted(measured | between)
+
+
+def _tables(
+    profile: DeviceProfile,
+    runs: list[Measurement],
+    flow: Flow,
+    names: tuple[str, ...],
+    before: Tables,
+) -> Tables:
+    """Residuals of these names at every octave of the runs' range, beside those of `before`."""
+    mixed = flow[0] is Operation.MIXED
+    runs = runs[:: -(-len(runs) // RUNS_MAX)]
+    seen = _Places(
+        rows_of(runs, host_cores=profile.host.cpu_cores),
+        np.array([one.configuration.power_state or 0 for one in runs]),
+        np.array([one.workload.read_fraction for one in runs], dtype=float) if mixed else None,
+    )
+    answer = seen.answer(profile, flow)
+    residuals = {
+        name: values
+        for name, values in _residuals(profile, answer, seen, runs).items()
+        if name in names and np.isfinite(values).sum() >= (1 if mixed else RUNS_MIN)
+    }
+    if not residuals:
+        return before
+    axes = [octaves(column) for column in seen.log2.T]
+    places, blocks = seen.grid(np.array(list(product(*axes))))
+    nodes: list[float | None] = [None] if seen.fraction is None else [*_nodes(seen.fraction)]
+    grid = places.at(nodes)
+    layout = _Layout(seen)
+    at, inputs = layout.inputs(seen), layout.inputs(grid)
+    told: dict[str, Floats] = {}
+    for name, y in residuals.items():
+        if name == "watts":
+            at, inputs = layout.with_law(at, inputs, answer, grid.answer(profile, flow))
+        known = np.isfinite(y)
+        process = GaussianProcess(
+            at[known],
+            y[known],
+            least_sd=min(FORM_SD[name], FORM_SD["latency"]),
+            extent=seen.extent(known),
+        )
+        extent = grid.extent()
+        mean, variance = process.marginal(inputs, 1.0 if extent is None else extent)
+        sd = max(1.0, process.surprise()) * np.sqrt(np.maximum(variance, 0.0))
+        form = FORM_SD[name] * np.sqrt(unexplained(at[known], inputs, FORM_LENGTH))
+        told[name], told[f"{name}_sd"] = mean, np.hypot(np.hypot(sd, form), LEAST_SD)
+    found: Tables = {}
+    for node, part in zip(nodes, np.split(np.arange(len(grid.rows)), len(nodes)), strict=True):
+        values = dict(before[node].values) if node in before else {}
+        values |= {name: _short(each[part]) for name, each in told.items()}
+        measured = set(seen.near(node).places())
+        values["measured"] = [float(place in measured) for place in places.places()]
+        found[node] = ResidualTable(
+            log2_queue_depth=rounded(axes[0]),
+            log2_jobs=rounded(axes[1]),
+            log2_request_bytes=rounded(axes[2]),
+            paths=[state_path(*block) for block in blocks],
+            values=values,
+        )
+    return found
+
+
+def _short(values: Floats) -> list[float]:
+    """Five decimals of a logarithm: a hundred-thousandth of the predicted value."""
+    return [float(value) for value in np.round(values, 5)]
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where something is measured or asked: n rows, power state and share of reads of each."""
+
+    rows: Rows
+    state: NDArray[np.intp]
+    fraction: Floats | None = None
+
+    @property
+    def log2(self) -> Floats:
+        """log2 of depth, jobs and request bytes, shape (n, 3)."""
+        rows = self.rows
+        return np.log2(np.stack([rows.queue_depth, rows.jobs, rows.request_bytes], axis=1))
+
+    def places(self) -> list[tuple[object, ...]]:
+        """What tells the places apart."""
+        return [
+            (path, int(state), *np.round(where, 4))
+            for path, state, where in zip(self.rows.path_keys(), self.state, self.log2, strict=True)
+        ]
+
+    def at(self, nodes: Sequence[float | None]) -> _Places:
+        """The same places at one share of reads after the other; themselves where it is None."""
+        shares = [one for one in nodes if one is not None]
+        if not shares:
+            return self
+        every = np.tile(np.arange(len(self.rows)), len(shares))
+        return _Places(self.rows.take(every), self.state[every], np.repeat(shares, len(self.rows)))
+
+    def near(self, node: float | None) -> _Places:
+        """Those whose share of reads rounds to a node of the tables; all without one."""
+        if self.fraction is None or node is None:
+            return self
+        own = np.array([_node(float(one)) == node for one in self.fraction])
+        return _Places(self.rows.take(own), self.state[own], self.fraction[own])
+
+    def extent(self, which: NDArray[np.bool_] | slice = slice(None)) -> Floats | None:
+        """That of what mixing does, shape (n,); None where nothing is mixed."""
+        return None if self.fraction is None else mixed_extent(self.fraction[which])
+
+    def grid(self, log2: Floats) -> tuple[_Places, list[tuple[str, int]]]:
+        """Every place of `log2`, shape (m, 3), on each path and in each state that occurs here.
+
+        Returns:
+            The places, and path and state of each block of m of them.
+        """
+        paths = self.rows.path_keys()
+        first = {path: paths.index(path) for path in sorted(set(paths))}
+        blocks = [(path, int(state)) for state in np.unique(self.state) for path in first]
+        rows = replace(
+            self.rows.take(np.repeat([first[path] for path, _ in blocks], len(log2))),
+            **{
+                name: np.tile(np.exp2(column), len(blocks))
+                for name, column in zip(
+                    ("queue_depth", "jobs", "request_bytes"), log2.T, strict=True
+                )
+            },
+        )
+        return _Places(rows, np.repeat([state for _, state in blocks], len(log2))), blocks
+
+    def answer(self, profile: DeviceProfile, flow: Flow) -> Prediction:
+        """What a profile says of the places."""
+        columns: dict[str, object] = {name: getattr(self.rows, name) for name in SETTINGS}
+        columns |= {"power_state": self.state}
+        columns |= {"operation": flow[0].value, "pattern": flow[1].value}
+        if self.fraction is not None:
+            columns |= {"read_fraction": self.fraction}
+        return Predictor(profile).predict_columns(columns, len(self.rows))[0]
+
+
+def _residuals(
+    profile: DeviceProfile, answer: Prediction, seen: _Places, runs: Sequence[Measurement]
+) -> dict[str, Floats]:
+    """Logs of what runs showed over what the profile says, by name, shape (n,).
+
+    Watts stand beside the law at the rate that was measured: no error of the rate is in them.
+    """
+    rows = seen.rows
+    found = {
+        name: np.log(values) - np.log(answer[quantity].value)
+        for name, values, quantity in [
+            ("latency", rows.latency_ns, "latency_mean_ns"),
+            *((name, rows.percentile(name), f"latency_{name}_ns") for name in PERCENTILES),
+        ]
+    }
+    power = profile.device_power
+    if power is not None:
+        watts = np.array([one.observations.device_power_watts or np.nan for one in runs])
+        x = answer.activity.device_x.copy()
+        x[:, 1:5] *= np.exp(-found["latency"])[:, None]
+        found["watts"] = np.log(watts / device_power.active_value(power, x, seen.state))
+    return found
+
+
+class _Layout:
+    """Scales coordinates of runs, so that each goes from 0 to 1.
+
+    As in `model.fit.gaussian_process`, depth enters as requests in flight; a power state is a
+    number.
+    """
+
+    def __init__(self, seen: _Places) -> None:
+        self._paths = sorted(set(seen.rows.path_keys()))[1:]
+        flight = self._in_flight(seen)
+        self._low = flight.min(axis=0)
+        self._span = np.maximum(np.ptp(flight, axis=0), 1.0)
+
+    def inputs(self, places: _Places) -> Floats:
+        """Inputs of a process, shape (n, d)."""
+        keys = np.array(places.rows.path_keys(), dtype=object)
+        switches = [(keys == one).astype(float) for one in self._paths]
+        scaled = (self._in_flight(places) - self._low) / self._span
+        if places.fraction is not None:
+            switches.append(2.0 / np.pi * np.arcsin(np.sqrt(places.fraction)))
+        return np.column_stack([scaled, *switches])
+
+    @staticmethod
+    def with_law(
+        at: Floats, inputs: Floats, seen: Prediction, asked: Prediction
+    ) -> tuple[Floats, Floats]:
+        """Inputs with the log watts of the law as one more.
+
+        What a state does to base and dynamic power is a smooth function of the two's ratio.
+        """
+        here, there = (np.log(one["device_power_watts"].value) for one in (seen, asked))
+        low, span = here.min(), max(float(np.ptp(here)), 0.1)
+        return (
+            np.column_stack([at, (here - low) / span]),
+            np.column_stack([inputs, (there - low) / span]),
+        )
+
+    @staticmethod
+    def _in_flight(places: _Places) -> Floats:
+        depth, jobs, size = places.log2.T
+        return np.stack([depth + jobs, jobs, size, places.state.astype(float)], axis=1)

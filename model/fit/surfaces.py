@@ -1,0 +1,274 @@
+"""The surfaces of a drive: the rows and figures that each rests on, and its fit.
+
+Surface fits kept by everything that could change them, for profiles that are built again.
+
+A surface depends on its rows, its priors and the host costs that its rows can tell of; what
+else a recipe says passes through. With that, building a profile again without one published
+figure costs what depends on that figure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+
+import numpy as np
+
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.profile import Surface, WriteState
+from iojoule.datasets.schema import Measurement
+from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.fit.export import export_surface
+from iojoule.model.fit.performance import (
+    FittedSurface,
+    PathKey,
+    PathPrior,
+    Priors,
+    Settings,
+    fit_surface,
+)
+from iojoule.model.fit.rows import PUBLISHED, Rows, average_repeats, join, rows_of
+from iojoule.model.fit.widths import Fold, Scores, held_out, interval_widths, left_out_scores
+from iojoule.model.recipe import PublishedPoint, Recipe, SurfaceRecipe
+
+
+class SurfaceMemory:
+    """Fits and exports each surface once; empty at first."""
+
+    def __init__(self) -> None:
+        self._fits: dict[str, FittedSurface] = {}
+        self._exports: dict[str, Surface] = {}
+
+    def fit(self, rows: Rows, settings: Settings, *, learn: bool) -> FittedSurface:
+        """As `fit_surface`, from memory where nothing changed that the rows could tell."""
+        key = _key(rows, settings, str(learn))
+        if key not in self._fits:
+            self._fits[key] = fit_surface(rows, settings, learn=learn)
+        kept, seen = self._fits[key], set(rows.path())
+        paths = {
+            path: (prior.added_latency_ns, prior.core_time_ns, prior.wakeup_ns)
+            for path, prior in settings.path_priors.items()
+        }
+        paths |= {path: cost for path, cost in kept.paths.items() if path in seen}
+        measured = {str(name) for name in rows.scheduler}
+        schedulers = settings.scheduler_priors | {
+            name: cost for name, cost in kept.schedulers.items() if name in measured
+        }
+        return replace(kept, settings=settings, paths=paths, schedulers=schedulers)
+
+    def export(
+        self,
+        rows: Rows,
+        recipe: SurfaceRecipe,
+        fitted: FittedSurface,
+        compute: Callable[[], Surface],
+    ) -> Surface:
+        """The surface as a profile keeps it."""
+        key = _key(
+            rows,
+            fitted.settings,
+            recipe.model_dump_json(exclude={"points", "priors", "prior_facts"}),
+        )
+        if key not in self._exports:
+            self._exports[key] = compute()
+        return self._exports[key]
+
+
+def _key(rows: Rows, settings: Settings, more: str) -> str:
+    digest = hashlib.sha256(more.encode())
+    for field in fields(rows):
+        digest.update(np.asarray(getattr(rows, field.name)).astype(str).tobytes())
+    seen, names = set(rows.path()), {str(name) for name in rows.scheduler}
+    told = (
+        sorted((k, v) for k, v in settings.path_priors.items() if k in seen),
+        sorted((k, v) for k, v in settings.scheduler_priors.items() if k in names),
+        settings.host_cores,
+        settings.max_transfer_bytes,
+        settings.priors,
+    )
+    digest.update(repr(told).encode())
+    return digest.hexdigest()
+
+
+PriorsOf = Callable[[SurfaceRecipe], Priors]
+"""Says what to expect of a surface before its rows."""
+
+
+@dataclass(frozen=True)
+class SurfaceFit:
+    """A surface's recipe, the rows it rests on, and the fit."""
+
+    recipe: SurfaceRecipe
+    rows: Rows
+    fitted: FittedSurface
+
+    @cached_property
+    def measured_paths(self) -> list[PathKey]:
+        """Host path of each row that is a measurement, not a published point."""
+        own = np.array([str(name) != PUBLISHED for name in self.rows.session])
+        return self.rows.take(own).path()
+
+    @cached_property
+    def without(self) -> list[tuple[Fold, FittedSurface]]:
+        """Every depth and size left out, with the fit to the rest; none if nothing is learned."""
+        if not self.fitted.grids:
+            return []
+        return held_out(self.rows, self.fitted)
+
+    @cached_property
+    def scores(self) -> Scores:
+        """Scores of what was left out, by quantity and region."""
+        return left_out_scores(self.rows, self.fitted, self.without)
+
+    def exported(self) -> Surface:
+        """The surface as a profile keeps it, with intervals from what was left out."""
+        names = ["latency", *self.fitted.tails] if self.fitted.grids else []
+        return export_surface(
+            self.fitted, self.rows, self.recipe, interval_widths(self.scores, names)
+        )
+
+
+PATH_SD = 0.1
+"""Log sd of a host path's costs on the surfaces after the first whose rows took it."""
+
+
+def surface_rows(
+    recipe: Recipe, one: SurfaceRecipe, measurements: list[Measurement], state: WriteState | None
+) -> Rows | None:
+    """Collect the rows of one surface: as fast as possible at PS0, cache in play; and published.
+
+    Rows of a drive that collects garbage belong to the write state, not to the surface; rows of
+    more jobs than cores tell of the host's scheduling, not of the drive.
+    """
+    full = state.cached_bytes.value if state else np.inf
+    own = [
+        m
+        for m in measurements
+        if m.workload.operation == one.operation
+        and m.workload.pattern == one.pattern
+        and m.at_full_speed
+        and (m.configuration.power_state or 0) == 0
+        and m.state.device_state not in ("collecting",)
+        and (m.state.host_bytes_written_since_purge or 0.0) < full
+        and m.configuration.jobs <= (m.conditions.cpu_cores_available or m.configuration.jobs)
+    ]
+    parts = []
+    if own:
+        parts.append(average_repeats(rows_of(own, host_cores=recipe.host.cpu_cores)))
+    if one.points:
+        parts.append(_published_rows(one.points, recipe))
+    return join(parts) if parts else None
+
+
+def _published_rows(points: list[PublishedPoint], recipe: Recipe) -> Rows:
+    measurements = []
+    for point in points:
+        concurrency = point.queue_depth * point.jobs
+        value = point.value
+        if point.metric == "throughput_bytes_per_second":
+            value = point.value / point.request_bytes
+        iops = concurrency / value * 1e9 if point.metric == "latency_mean_ns" else value
+        measurements.append(
+            Measurement.model_validate(
+                {
+                    "workload": {"operation": "read"},
+                    "configuration": point.model_dump(
+                        include={"request_bytes", "queue_depth", "jobs", "engine", "completion"}
+                    ),
+                    "conditions": {"session_id": PUBLISHED},
+                    "observations": {"iops": iops},
+                }
+            )
+        )
+    rows = rows_of(measurements, host_cores=recipe.host.cpu_cores)
+    return dataclasses.replace(rows, relative_sd=np.array([point.relative_sd for point in points]))
+
+
+def path_priors(recipe: Recipe) -> dict[PathKey, PathPrior]:
+    """Expected host costs by path."""
+    return {
+        (p.engine.value, p.completion.value, p.submission_polling): PathPrior(
+            p.added_latency_ns, p.core_time_ns, p.wakeup_ns, p.log_sd
+        )
+        for p in recipe.host_paths
+    }
+
+
+def scheduler_priors(recipe: Recipe) -> dict[str, tuple[float, float]]:
+    """Expected added latency and core time of schedulers, ns."""
+    return {
+        s.scheduler.value: (s.added_latency_ns, s.added_core_time_ns) for s in recipe.schedulers
+    }
+
+
+def surface_priors(one: SurfaceRecipe, expected: Priors | None = None) -> Priors:
+    """Priors of one surface: what is expected (or the defaults) but for what its recipe says."""
+    known = {field.name for field in dataclasses.fields(Priors)}
+    unknown = set(one.priors) - known
+    if unknown:
+        raise InputError(
+            f"surface {one.operation} {one.pattern}: unknown prior {sorted(unknown)[0]!r}; known: "
+            + ", ".join(sorted(known))
+        )
+    return dataclasses.replace(expected or Priors(), **one.priors)  # type: ignore[arg-type]
+
+
+def fit_surfaces(
+    recipe: Recipe,
+    measurements: list[Measurement],
+    state: WriteState | None,
+    memory: SurfaceMemory | None = None,
+    priors_of: PriorsOf = surface_priors,
+) -> list[SurfaceFit]:
+    """Fit every surface, the richest first; the host costs that one tells hold for the next."""
+    memory = memory or SurfaceMemory()
+    candidates = []
+    for one in recipe.surfaces or default_surfaces(measurements):
+        rows = surface_rows(recipe, one, measurements, state)
+        if rows is not None:
+            candidates.append((one, rows))
+    if not candidates:
+        raise InputError(
+            f"{recipe.device}: no measurement has throughput or latency; measure reads and writes "
+            "over request size and depth first"
+        )
+    candidates.sort(key=lambda item: -len(item[1]))
+    priors, schedulers = path_priors(recipe), scheduler_priors(recipe)
+    fits: list[SurfaceFit] = []
+    for one, rows in candidates:
+        learn = one.evidence == Evidence.MEASURED and len(rows) >= 2
+        settings = Settings(
+            priors,
+            schedulers,
+            recipe.host.cpu_cores,
+            recipe.max_transfer_bytes,
+            priors_of(one),
+        )
+        fitted = memory.fit(rows, settings, learn=learn)
+        fits.append(SurfaceFit(one, rows, fitted))
+        # what a path costs the host is known from the first surface whose rows took it
+        seen = set(fits[-1].measured_paths) - {p for fit in fits[:-1] for p in fit.measured_paths}
+        priors |= {path: PathPrior(*fitted.paths[path], PATH_SD) for path in seen}
+        if one is candidates[0][0]:
+            schedulers = dict(fitted.schedulers)
+    return fits
+
+
+def default_surfaces(measurements: list[Measurement]) -> list[SurfaceRecipe]:
+    """One surface for every operation and pattern that was measured alone."""
+    kinds = sorted(
+        {
+            (m.workload.operation.value, m.workload.pattern.value)
+            for m in measurements
+            if m.workload.operation.value != "mixed"
+        }
+    )
+    return [
+        SurfaceRecipe.model_validate(
+            {"operation": operation, "pattern": pattern, "source": "the dataset"}
+        )
+        for operation, pattern in kinds
+    ]

@@ -1,1 +1,0 @@
-"""Fitting a device profile from measurements and published figures."""
