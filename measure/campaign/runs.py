@@ -33,7 +33,7 @@ from iojoule.measure.campaign.plan import (
 )
 from iojoule.measure.errors import CampaignError
 from iojoule.measure.point import Point
-from iojoule.model.coordinates import coordinates
+from iojoule.model.fit.gaussian_process import coordinates
 
 _KERNEL_RINGS = (Engine.IO_URING, Engine.IO_URING_CMD)
 

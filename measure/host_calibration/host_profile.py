@@ -21,8 +21,9 @@ from iojoule.datasets.vocabulary import Completion, Engine, Evidence
 from iojoule.measure.errors import SensorError
 from iojoule.measure.host.facts import HostControls, HostFacts
 from iojoule.measure.host_calibration.runs import DEEP, Done, Step
-from iojoule.model.fitting.host_power import expected_operation, fit_host_power
-from iojoule.model.fitting.recipe import (
+from iojoule.model.evaluate.performance import WAKEUP_EXPONENT
+from iojoule.model.fit.host_power import expected_operation, fit_host_power, fit_system_power
+from iojoule.model.recipe import (
     ClockRecipe,
     Figure,
     HostAnchor,
@@ -33,8 +34,6 @@ from iojoule.model.fitting.recipe import (
     SystemPowerRecipe,
     generic_recipe,
 )
-from iojoule.model.fitting.system_power import fit_system_power
-from iojoule.model.performance import WAKEUP_EXPONENT
 
 CPU_SHARE = (0.45, 0.15)
 """Share of an idle machine's wall power that its processors draw: 50 % at the least load in

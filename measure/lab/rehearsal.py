@@ -30,10 +30,11 @@ from iojoule.datasets.profile import (
 from iojoule.datasets.vocabulary import Operation, Pattern
 from iojoule.measure.errors import LabError
 from iojoule.measure.lab import drives
-from iojoule.model.device_power import active_value
-from iojoule.model.frame import make_frame, operational_states
-from iojoule.model.mixing import extent
-from iojoule.model.predictor import DEVICE_VALUE, Predictor
+from iojoule.model.evaluate.device_power import active_value
+from iojoule.model.evaluate.frame import make_frame, operational_states
+from iojoule.model.evaluate.mixes import extent
+from iojoule.model.evaluate.prediction import DEVICE_VALUE
+from iojoule.model.evaluate.predictor import Predictor
 from iojoule.sim import _core
 from iojoule.sim.engines.embedded import native
 from iojoule.sim.physical_options import PowerOptions, PowerState

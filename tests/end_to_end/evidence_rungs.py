@@ -25,8 +25,9 @@ from iojoule.datasets.store import Dataset, write_dataset
 from iojoule.measure.campaign.adaptive import FIRST_BESIDES, FIRST_PER_KNOB
 from iojoule.measure.campaign.folder import CampaignState, RunRecord
 from iojoule.measure.campaign.runs import OVERHEAD_SECONDS, Run, run_seconds, space_filling
-from iojoule.model.coordinates import coordinates
-from iojoule.model.predictor import NORMAL_90, Predictor
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.quantities import NORMAL_90
+from iojoule.model.fit.gaussian_process import coordinates
 from iojoule.recommender.adaptive.advisor import CandidateAdvisor
 from iojoule.recommender.adaptive.aims import Candidate
 from iojoule.recommender.recommend import Recommender

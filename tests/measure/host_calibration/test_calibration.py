@@ -17,8 +17,8 @@ from iojoule.measure.host.facts import HostControls
 from iojoule.measure.host_calibration import load
 from iojoule.measure.host_calibration.runs import plan
 from iojoule.measure.host_calibration.session import Request, calibrate, prepare
-from iojoule.model import host_power, system_power
-from iojoule.model.host_work import load_of
+from iojoule.model.evaluate import host_power, system_power
+from iojoule.model.evaluate.host_work import load_of
 from tests.measure.host_calibration.known_host import REFERENCE_HERTZ, KnownHost
 
 

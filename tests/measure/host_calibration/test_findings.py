@@ -11,8 +11,8 @@ from iojoule.measure.errors import SensorError
 from iojoule.measure.host.facts import HostControls, host_facts
 from iojoule.measure.host_calibration.host_profile import Findings, Reading, host_profile
 from iojoule.measure.host_calibration.runs import Done, Step
-from iojoule.model import host_power, system_power
-from iojoule.model.host_work import load_of
+from iojoule.model.evaluate import host_power, system_power
+from iojoule.model.evaluate.host_work import load_of
 from tests.measure.host_calibration.known_host import Truth
 
 TRUTH = Truth(dram_watts=0.0)

@@ -27,7 +27,7 @@ from iojoule.measure.lab.rehearsal import (
     rehearsal,
     spread_of,
 )
-from iojoule.model.predictor import Predictor
+from iojoule.model.evaluate.predictor import Predictor
 from tests.measure.lab.conftest import need
 
 SHIPPED = "samsung-980-pro-1tb"
