@@ -1,7 +1,6 @@
-"""Metrics in the terms of SNIA Emerald, from a campaign with the plan `emerald`.
+"""SNIA Emerald metrics of a campaign with the plan `emerald`.
 
-What was taken from where, and what is assumed because the device specification was not to be had,
-is in docs/emerald.md.
+docs/emerald.md lists sources, and assumptions made without the device specification.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ FEWEST_PERIODS = 5
 
 @dataclass(frozen=True)
 class Stability:
-    """The verdict.
+    """The stability assessment.
 
     Attributes:
-        stable: Whether the smoothed metric stays within the bound; None = too few periods to say.
+        stable: Whether the smoothed metric stays within the bound; None = too few periods.
         deviation: Its largest distance from the mean, as a fraction of the mean.
     """
 
@@ -42,10 +41,10 @@ class Stability:
 
 
 def stability(values: Sequence[float]) -> Stability:
-    """Judge the metric of consecutive periods.
+    """Assess the metric of consecutive periods.
 
-    Smoothed is s_i = 0.25 x_i + 0.75 s_(i-1), from the mean of all on, so that the first period
-    weighs no more than any other.
+    Smoothed is s_i = 0.25 x_i + 0.75 s_(i-1), started at the mean, so that the first period weighs
+    no more than any other.
     """
     if len(values) < FEWEST_PERIODS or np.mean(values) == 0:
         return Stability(None, None, len(values))
@@ -79,15 +78,13 @@ hot and cold data, and bears no name of SNIA's."""
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric; a value that is None has a reason.
+    """One metric, work over watts; without a value, `notes` hold the reason.
 
     Attributes:
         name: SNIA's where there is one.
-        value: Work over watts.
         low: Lower end of the 95 % interval.
         stable: Whether the stability assessment was met; None = it could not be made.
         deviation: Largest distance of the smoothed metric from its mean, as a fraction.
-        notes: What keeps it from being the metric that SNIA means.
     """
 
     name: str
@@ -122,13 +119,10 @@ class EmeraldReport:
 def emerald(
     folder: CampaignFolder, response_time_seconds_max: float = RESPONSE_TIME_SECONDS_MAX
 ) -> EmeraldReport:
-    """Make the metrics of a campaign.
+    """The metrics of a campaign.
 
-    Of each workload the depth counts that does the most work within the bound on the mean response
-    time; where none keeps it, the quickest, with a note.
-
-    Raises:
-        CampaignError: The folder holds no campaign, or none of this plan's sweeps.
+    The depth with the most work within the bound on the mean response time counts; where none keeps
+    it, the fastest, with a note. Raises CampaignError if the folder holds no run of this plan.
     """
     folder.options()
     plan = parse_plan(folder.plan_text(), str(folder.path / "plan.toml"))

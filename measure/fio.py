@@ -1,8 +1,8 @@
-"""Writes the fio job file of one run; whoever has it can repeat the run without iojoule.
+"""fio: the job file of a run, running it under watch, and reading its result.
 
-Options as fio 3.33 documents them (HOWTO.rst). Traps that the options avoid: fio creates a target
-that is missing (allow_file_create=0), a bare `hipri` is left out of fio's own record, and an open
-loop without io_submit_mode=offload hides queueing (coordinated omission).
+Options as fio 3.33 documents them (HOWTO.rst). Traps that the options avoid: fio creates a missing
+target (allow_file_create=0), omits a bare `hipri` from its own record, and hides queueing in an
+open loop without io_submit_mode=offload (coordinated omission).
 """
 
 from __future__ import annotations
@@ -45,11 +45,7 @@ _RINGS = (Engine.IO_URING, Engine.IO_URING_CMD)
 
 @dataclass(frozen=True)
 class JobTarget:
-    """What a job reads and writes.
-
-    Attributes:
-        size_bytes: So many bytes from there.
-    """
+    """What a job reads and writes."""
 
     filename: str
     offset_bytes: int
@@ -58,13 +54,7 @@ class JobTarget:
 
 @dataclass(frozen=True)
 class JobTiming:
-    """How long a job runs, and who sends what is demanded of it.
-
-    Attributes:
-        io_bytes: Ends it earlier where so much was transferred.
-        time_based: Whether the time ends it.
-        offload: Whether a thread of its own sends what is demanded, where the engine lets it.
-    """
+    """Duration of a job; `io_bytes` ends it earlier, `offload` submits from a separate thread."""
 
     seconds: float
     ramp_seconds: float
@@ -92,11 +82,7 @@ def fio_job(
     timing: JobTiming,
     host: JobHost,
 ) -> str:
-    """The text of the job file.
-
-    Raises:
-        CampaignError: The workload cannot be written as an fio job.
-    """
+    """The text of the job file. Raises CampaignError if fio cannot express the workload."""
     common: dict[str, Any] = {
         "filename": target.filename,
         **_area(workload, configuration, target),
@@ -193,10 +179,10 @@ def _timing(timing: JobTiming) -> dict[str, Any]:
 def _arrivals(
     workload: Workload, configuration: Configuration, timing: JobTiming
 ) -> dict[str, Any]:
-    """Rates are those of all jobs together; fio's are of each job.
+    """The demand; a rate is of all jobs together, fio's of each job.
 
     The io_uring engines refuse offloaded submission (fio, engines/io_uring.c, FIO_NO_OFFLOAD):
-    there a drive that falls behind shows as a demand that is not served, and not as latency.
+    there a drive that falls behind shows as unserved demand, not as latency.
     """
     found: dict[str, Any] = {}
     operations = workload.demand_operations_per_second
@@ -298,11 +284,7 @@ class Fio:
 
 
 def find_fio() -> Fio:
-    """Find fio.
-
-    Raises:
-        FioError: It is missing, does not run, or is too old.
-    """
+    """Find fio. Raises FioError if it is missing, does not run, or is too old."""
     path = find_program(
         os.environ.get(FIO_VARIABLE) or "fio",
         f"apt-get install fio, or name one with {FIO_VARIABLE}",
@@ -329,14 +311,10 @@ def find_fio() -> Fio:
 def run_fio(
     fio: Fio, folder: Path, expected_seconds: float, watch: Callable[[], str | None] = lambda: None
 ) -> None:
-    """Run the job file in a folder; its result and messages are files there.
+    """Run the job file in a folder; result and messages are files there.
 
-    Args:
-        expected_seconds: fio is ended when it takes a minute and half as long again.
-        watch: Asked ten times a second; a reason ends the run.
-
-    Raises:
-        FioError: fio failed, hung, or was ended for the reason that `watch` gave.
+    `watch` is called ten times a second; a reason that it returns ends the run, as does a run of
+    1.5 times the expected time and a minute. Raises FioError if fio failed, hung or was ended.
     """
     limit = 1.5 * expected_seconds + _GRACE_SECONDS
     with _started(fio, folder) as process:
@@ -456,12 +434,12 @@ class Outcome:
     """A run of fio.
 
     Attributes:
-        begin_unix_ns: When the measured part began, on CLOCK_REALTIME.
-        littles_ratio: Throughput x mean latency / concurrency; None where it says nothing.
+        begin_unix_ns: Begin of the measured part, on CLOCK_REALTIME.
+        littles_ratio: Throughput x mean latency / concurrency; None where undefined.
         usual_p999_ns: 99.9th percentile of latency, without as many of the slowest requests as
             one stall of the drive holds up; None where fio gave no histogram.
-        pause_unix_ns: Begin and end of the longest time in which no job completed a request, as
-            far as the steps of fio's log tell.
+        pause_unix_ns: Begin and end of the longest time in which no job completed a request,
+            within the steps of fio's log.
     """
 
     observations: Mapping[str, float]
@@ -475,11 +453,7 @@ class Outcome:
 
 
 def read_outcome(folder: Path, point: Point) -> Outcome:
-    """Read what fio left in a run's folder.
-
-    Raises:
-        FioError: A job failed or did nothing, or the file is cut off.
-    """
+    """Read fio's result. Raises FioError if a job failed or did nothing, or the file is cut off."""
     try:
         file = load(find_files([folder / RESULT_FILE])[0])
     except InputError as error:
@@ -572,7 +546,7 @@ def _usual_p999(point: Point, total: Stats) -> float | None:
 
 
 def _logged_ns(folder: Path) -> list[int]:
-    """Ends of the steps of fio's log, of all jobs, in order; empty where it kept none.
+    """Ends of the steps of fio's log, of all jobs, in order; empty without a log.
 
     A step ends with the first completion after its time, so that a long one is a pause.
     """
@@ -597,10 +571,10 @@ def _window(
 ) -> tuple[int, int]:
     """A stretch on CLOCK_REALTIME that lies inside the measured part.
 
-    Two times bound when it began from above: the first entry of fio's log, which bears the end of
-    its step (fio may leave out steps before it), and the time at which fio wrote its result less
-    the runtime (fio looks for ended jobs every 10 ms, fio 3.33 backend.c, do_usleep). The earlier
-    one is late by less than `_LATE_NS`, by which the stretch ends sooner.
+    Two times bound its begin from above: the first entry of fio's log, stamped with the end of its
+    step (fio may omit steps before it), and the time at which fio wrote its result less the runtime
+    (fio polls for ended jobs every 10 ms, fio 3.33 backend.c, do_usleep). The earlier one is late
+    by less than `_LATE_NS`, by which the stretch ends sooner.
     """
     length = int(runtime_seconds * 1e9)
     begins = [_written_ns(folder, file) - length]

@@ -1,7 +1,10 @@
-"""Counters of the block layer, read every millisecond or so.
+"""Observes the I/O of a live drive: counters of the block layer every millisecond, or blktrace.
 
-Source: Documentation/block/stat.rst of Linux. One file holds all counters of a drive at one moment,
-sectors of 512 B, times in ms. Reading it costs some 20 us of a core.
+Source: Documentation/block/stat.rst of Linux. One file holds all counters of a drive at one time,
+sectors of 512 B, times in ms; reading it costs some 20 us of a core. A step between two readings is
+idle when nothing was in flight at either end and nothing completed; a gap extends half an interval
+beyond the idle readings. A request that only flushes counts as a write of no bytes
+(block/blk-flush.c, blk_account_io_done in block/blk-mq.c) and is taken off the writes.
 """
 
 from __future__ import annotations
@@ -41,10 +44,10 @@ class Samples:
     """Consecutive readings; every array has shape (n,), or (n, 17) for `values`.
 
     Attributes:
-        at_seconds: CLOCK_MONOTONIC of each.
-        values: The counters in the kernel's order; those that the kernel does not have are 0.
-        counts_flushes: Whether the kernel counts flushes (Linux 5.5).
-        counts_discards: Whether it counts discards (Linux 4.18).
+        at_seconds: CLOCK_MONOTONIC.
+        values: Counters in the kernel's order; 0 where the kernel has none.
+        counts_flushes: Linux 5.5 and later.
+        counts_discards: Linux 4.18 and later.
     """
 
     at_seconds: NDArray[np.float64]
@@ -70,13 +73,9 @@ class Samples:
 def sample(
     disk: Disk, seconds: float, interval_seconds: float = INTERVAL_SECONDS
 ) -> Iterator[Samples]:
-    """Read the counters for some time.
+    """Read the counters for some time; each block begins with the last reading of the one before.
 
-    Yields:
-        Blocks of readings; each block begins with the last reading of the one before.
-
-    Raises:
-        DriveError: The drive has no statistics, or is gone.
+    Raises DriveError if the drive has no statistics, or has vanished.
     """
     try:
         descriptor = os.open(disk.folder / "stat", os.O_RDONLY | os.O_CLOEXEC)
@@ -155,11 +154,7 @@ UNSURE_SHARE = 0.1
 
 @dataclass
 class Watch:
-    """Adds up blocks of readings of one drive.
-
-    Args:
-        gap_floor_seconds: Shortest gap that parts two bursts.
-    """
+    """Adds up blocks of readings of one drive; `gap_floor_seconds` parts two bursts."""
 
     began_unix_seconds: float
     gap_floor_seconds: float = GAP_SECONDS
@@ -223,10 +218,10 @@ class Watch:
         self._add_gaps(_joined(np.concatenate([self._open, _stretches(samples, idle)])), samples)
 
     def _add_gaps(self, stretches: Floats, samples: Samples) -> None:
-        """Keep what is a gap; a stretch that reaches the end of the block may go on.
+        """Store gaps; a stretch that reaches the end of the block may go on.
 
         Where a reading came so late that a gap is known to no better than 10 %, its length is left
-        out; lateness has nothing to do with it, so the others stand for it.
+        out; lateness is independent of it, so the others represent it.
         """
         assert self._first is not None
         goes_on = stretches[:, 2] == samples.at_seconds[-1]
@@ -296,8 +291,8 @@ def _flushing(samples: Samples, come: Ints) -> NDArray[np.bool_]:
 def _stretches(samples: Samples, idle: NDArray[np.bool_]) -> Floats:
     """Every run of idle steps, shape (n, 5).
 
-    The last reading before it, its first one, its last one, the next one after it (where the block
-    has them), and the bytes that had come until then.
+    The last reading before it, its first, its last, the next one after it (where the block has
+    them), and the bytes moved until then.
     """
     edges = np.diff(np.concatenate([[False], idle, [False]]).astype(int))
     first, last = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
@@ -328,11 +323,7 @@ NOT_TOLD = (
 
 @dataclass(frozen=True)
 class Request:
-    """What to watch.
-
-    Attributes:
-        gap_seconds: Shortest gap that parts two bursts; several intervals at least.
-    """
+    """What to observe; `gap_seconds` parts two bursts and is several intervals at least."""
 
     drive: Path
     seconds: float
@@ -355,16 +346,14 @@ class Request:
 
 
 def observe(request: Request, *, keep: Callable[[IoSummary], None]) -> None:
-    """Watch a drive; it is neither opened nor touched.
+    """Observe a drive; it is neither opened nor touched.
 
-    Args:
-        keep: Is given the summary so far after every stretch of time, the last one also when the
-            user interrupts it.
+    `keep` receives the summary so far after every window, also when the user interrupts.
 
     Raises:
-        DriveError: There is no such drive, or it vanished.
+        DriveError: The drive does not exist, or vanished.
         UnsafeDriveError: It is a partition, or no block device.
-        KeyboardInterrupt: The user ended it; what was seen was kept.
+        KeyboardInterrupt: The user ended it; observations were kept.
     """
     disk = find_disk(request.drive)
     scheduler = _scheduler(disk)
@@ -422,11 +411,7 @@ class Traced:
 def capture(disk: Disk, seconds: float, *, patience_seconds: float = PATIENCE_SECONDS) -> Traced:
     """Trace a drive for some whole seconds.
 
-    Args:
-        patience_seconds: How long the programs may take to end after that.
-
-    Raises:
-        HostStateError: The programs are missing or the host does not let them; says what they said.
+    Raises HostStateError if blktrace is missing or refused.
     """
     blktrace, blkparse = (
         find_program(name, f"apt-get install blktrace, or {_REMEDY}", HostStateError)

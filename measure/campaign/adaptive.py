@@ -1,8 +1,7 @@
-"""Conducts a campaign that decides as it goes: a first design, then whatever an advisor asks for.
+"""Adaptive campaigns: a first design, then the points that an advisor requests.
 
-Every choice is stored in the campaign's folder (adaptive.json) before it is run, so that an
-interrupted campaign goes on with what was chosen. Hours are those of the drive: from the first
-purge to the last run, waits and preconditioning included.
+Every choice is stored (adaptive.json) before it is run, so that an interrupted campaign resumes
+with it. Hours count drive time: from the first purge to the last run, waits included.
 """
 
 from __future__ import annotations
@@ -38,12 +37,10 @@ SETTLED_TIMES = 2
 
 @dataclass(frozen=True)
 class Advice:
-    """What an advisor says.
+    """What to measure next, in order (a point may repeat), and why.
 
-    Attributes:
-        points: What to measure next, in order; a point may come again, as a repeat.
-        regret_bound: How much more the present recommendation costs than the best one at most,
-            as a fraction; infinite where nothing can be said.
+    `regret_bound` is the most that the present recommendation costs above the best one, as a
+    fraction; infinite where nothing is known.
     """
 
     points: tuple[Point, ...]
@@ -55,11 +52,7 @@ class Advisor(Protocol):
     """Says what to measure next."""
 
     def next_points(self, dataset: Dataset, failed: Sequence[Point]) -> Advice:
-        """Advice on the grounds of what was measured.
-
-        Args:
-            failed: Points whose runs fail; not to be asked for again.
-        """
+        """Advice from the measurements so far; points that failed are not requested again."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +60,8 @@ class Budget:
     """When an adaptive campaign ends.
 
     Attributes:
-        hours: Of the drive's time, preparation included.
-        regret: Ends it earlier once the bound on the regret is below this fraction; 0 = never.
+        hours: Drive time, preparation included.
+        regret: Ends it once the regret bound is below this fraction; 0 = never.
         first: Runs of the first design; None = by the number of knobs.
     """
 
@@ -85,11 +78,9 @@ class Chosen(Section):
 
 
 class Progress(Section):
-    """What was chosen and why, and how much time it took: the file adaptive.json.
+    """What was chosen and why, and the time used: adaptive.json.
 
-    Attributes:
-        chosen: Run 1, 2 and so on.
-        regret_bounds: Of every advice; None = nothing could be said.
+    A regret bound may be unknown (None).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=False, validate_assignment=True)
@@ -114,14 +105,12 @@ def conduct_adaptively(
     budget: Budget,
     clock: Callable[[], float] = time.monotonic,
 ) -> Summary:
-    """Make a first design and then what the advisor asks for, until the budget ends it.
+    """Run a first design, then what the advisor requests, until the budget ends.
 
-    Args:
-        folder: Of the campaign; what was chosen before is in it.
-        clock: Seconds; simulated drives have their own.
+    Simulated drives bring their own `clock` (seconds).
 
     Raises:
-        RunsFailedError: No run counts, or so many failed that it stopped; the others are stored.
+        RunsFailedError: No run counts, or too many failed; the others are stored.
         DriveError: The drive has vanished; what was measured is stored.
         CampaignError: The folder cannot be written, or was begun with other points.
     """

@@ -1,7 +1,6 @@
-"""The verdict on each run of a campaign, which points are unstable, why, and what to run next.
+"""Verdicts on the runs of a campaign, unstable points, likely causes, and what to run next.
 
-After pyperf's `check`: warnings with a number and an advice each. Verdicts are those that the
-campaign stored.
+Modelled on pyperf's `check`: every diagnostic has a number and an advice. Verdicts are stored ones.
 """
 
 from __future__ import annotations
@@ -33,12 +32,9 @@ _LOST_SHARE = 0.001
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing to be known of a campaign's data.
+    """A diagnostic of a campaign's data; no runs = the whole campaign.
 
-    Attributes:
-        runs: Numbers of the runs concerned; empty = the campaign as a whole.
-        verdict: On these runs; empty where it is about something else.
-        code: Of the reason for the verdict; empty without one.
+    `verdict` and `code` (of its reason) are empty where it is no verdict on runs.
     """
 
     runs: tuple[int, ...]

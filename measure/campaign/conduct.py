@@ -38,21 +38,16 @@ class Bench(Protocol):
     """Makes runs."""
 
     def prepare(self, state: CampaignState, store: Store) -> None:
-        """Bring the drive into the state in which the runs begin, as far as that is not done.
-
-        Args:
-            state: What was done already; changed in place.
-            store: Keeps it whenever a step is done.
-        """
+        """Bring the drive into its initial state; steps in `state` (changed in place) are done."""
 
     def before(self, run: Run, state: CampaignState, store: Store) -> None:
         """What this run needs done to the drive that earlier ones did not."""
 
     def perform(self, run: Run, folder: Path, state: CampaignState) -> RunRecord:
-        """Make one run; a failed one is a record too.
+        """Make one run; a failed one has a record too.
 
         Raises:
-            DriveError: The drive has vanished: no further run is possible.
+            DriveError: The drive has vanished; no further run is possible.
             CampaignError: The folder cannot be written.
         """
 
@@ -75,11 +70,7 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class Repeat:
-    """A run that was made again.
-
-    Attributes:
-        why: The verdict on it before, with its reasons.
-    """
+    """A repeated run, with the verdicts before (`why`) and after."""
 
     number: int
     why: RunVerdict
@@ -88,12 +79,7 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Summary:
-    """How a campaign ended.
-
-    Attributes:
-        stopped: Why it ended before its last run; None = it did not.
-        doubtful: Numbers of the runs that are doubtful nevertheless.
-    """
+    """How a campaign ended; `stopped` is None unless it ended before its last run."""
 
     done: int
     failed: int
@@ -133,11 +119,7 @@ class Conduct(Protocol):
 
 
 class Conductor:
-    """Makes single runs of a campaign and keeps each as soon as it is over.
-
-    Args:
-        runs: How many the campaign has, by which doubtful ones may be repeated.
-    """
+    """Makes single runs and stores each when it ends; `runs` bounds the repeats."""
 
     def __init__(
         self,
@@ -167,9 +149,9 @@ class Conductor:
         self._bench.prepare(self.state, self._store)
 
     def finish(self) -> None:
-        """Measure what is measured after the last run, unless that failed.
+        """Measure what comes after the last run.
 
-        What failed a run would fail the last look at idle power too, and hide the reason.
+        Skipped if that run failed: the same cause would fail idle power and hide the reason.
         """
         if not self._last_failed:
             self._bench.finish(self.state, self._store)
@@ -222,11 +204,7 @@ class Conductor:
         return record
 
     def repeat(self, runs: Sequence[Run], total: int) -> None:
-        """Make doubtful and failed runs among some again, as often as the plan allows.
-
-        Args:
-            runs: The runs; those without a record are left alone.
-        """
+        """Repeat doubtful and failed runs, as often as the plan allows."""
         in_a_row = self._in_a_row
         self._repeat(runs, total)
         # what fails again and again says nothing of the runs that are still to come
@@ -274,14 +252,10 @@ class Conductor:
     def summary(
         self, stopped: str | None, total: int, told: str = "", *, all_needed: bool = True
     ) -> Summary:
-        """How it ended.
-
-        Args:
-            stopped: Why it ended before its time; None = it did not.
-            all_needed: Whether the campaign is incomplete when a run failed.
+        """The summary. With `all_needed`, one failed run makes the campaign incomplete.
 
         Raises:
-            RunsFailedError: Runs that are needed failed, or it was stopped; the others are stored.
+            RunsFailedError: Needed runs failed, or it was stopped; the others are stored.
         """
         failed = [one for one in self._records() if one.status is Status.FAILED]
         done = len(self.known) - len(failed)
@@ -303,12 +277,12 @@ class Conductor:
 def conduct(
     plan: Plan, runs: Sequence[Run], folder: CampaignFolder, bench: Bench, observer: Observer
 ) -> Summary:
-    """Make every run that has no result yet; failed and doubtful ones are made again.
+    """Make every run without a result; failed and doubtful ones are repeated.
 
     Raises:
         RunsFailedError: Some runs failed; the others are stored.
         DriveError: The drive has vanished; what was measured is stored.
-        CampaignError: The folder cannot be written any more.
+        CampaignError: The folder can no longer be written.
     """
     known = {run.number: record for run in runs if (record := folder.record(run)) is not None}
     left = [run for run in runs if not counts(known.get(run.number))]
@@ -339,9 +313,9 @@ def conduct(
 
 
 def _blocks(plan: Plan, runs: Sequence[Run]) -> list[list[Run]]:
-    """Runs that find the drive in one state; doubtful ones are repeated at the end of theirs.
+    """Runs that share a drive state; doubtful ones are repeated at the end of their block.
 
-    By then what disturbed them is over, and the drive is not yet preconditioned for others.
+    By then the disturbance is over, and the drive is not yet preconditioned for the next block.
     """
     if not plan.precondition.until_steady:
         return [list(runs)]
@@ -350,10 +324,7 @@ def _blocks(plan: Plan, runs: Sequence[Run]) -> list[list[Run]]:
 
 
 def _repeat_after_drift(conductor: Conductor, runs: Sequence[Run]) -> None:
-    """Repeat what only the idle power after the last run made doubtful.
-
-    Idle power is measured again before, to see whether it is back, and after.
-    """
+    """Repeat runs that only the final idle power made doubtful; it is measured before and after."""
     drifted = [
         run
         for run in runs

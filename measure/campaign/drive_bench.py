@@ -44,11 +44,7 @@ _SLOWEST_BYTES_PER_SECOND = 5e6
 
 
 class Preconditioner:
-    """Does to the drive what the plan asks for, once.
-
-    Args:
-        controller: Its controller; None = none, so that it cannot be formatted.
-    """
+    """Preconditions the drive as the plan says; without a controller it cannot be formatted."""
 
     def __init__(
         self,
@@ -70,7 +66,7 @@ class Preconditioner:
         self._say = say
 
     def fill(self, state: CampaignState, store: Store) -> None:
-        """Purge and fill, as far as that is not done.
+        """Purge and fill, unless done.
 
         Raises:
             DriveError: The drive refuses to be purged.
@@ -90,7 +86,7 @@ class Preconditioner:
             store(state)
 
     def steady(self, pattern: Pattern, state: CampaignState, store: Store) -> None:
-        """Write in rounds until throughput and power are steady; marks a drive that never is.
+        """Write in rounds until throughput and power are steady; a drive that never is, is marked.
 
         Raises:
             FioError: A round failed.
@@ -360,10 +356,9 @@ STANDBY = "standby"
 
 
 def target_of(plan: Plan, drive: DriveFacts, engine: Engine | None) -> JobTarget:
-    """What the jobs of an engine read and write.
+    """The target of an engine's jobs.
 
-    Raises:
-        CampaignError: The target lies outside the drive, or the engine has no node for it.
+    Raises CampaignError if it is outside the drive or has no node.
     """
     device = drive.device
     offset = plan.target.offset_bytes

@@ -1,16 +1,16 @@
-"""A campaign's folder: what was planned, what is done, and the dataset made of it.
+"""A campaign's folder: the plan, the records of its runs, and the dataset made of them.
 
-    plan.toml            the plan, as it was given
-    campaign.json        drive, sensors and options: what `resume` needs
-    drive.json           what the drive says of itself: capacity, transfer size, power states
-    adaptive.json        what was chosen to run, and why, where the campaign decides as it goes
-    state.json           idle baselines and preconditioning, as far as they are done
+    plan.toml            the plan, as given
+    campaign.json        drive, sensors and options, for `resume`
+    drive.json           capacity, transfer size and power states of the drive
+    adaptive.json        the runs that an adaptive campaign chose, and why
+    state.json           idle baselines and preconditioning done so far
     runs/00001-NAME/     job.fio, fio.json, run.json, and the raw series of every sensor
-    attempts/00001-NAME.1/  the same of a run that was made again, as it was before
-    measurements.parquet the dataset of all runs that are done (and its side-car)
+    attempts/00001-NAME.1/  the same of a run that was repeated
+    measurements.parquet the dataset of all finished runs (and its metadata file)
 
-A run counts when its run.json is there; it is written last and atomically, so an interrupted run
-is simply made again.
+A run counts once its run.json exists; it is written last and atomically, so that an interrupted
+run is made again.
 """
 
 from __future__ import annotations
@@ -39,12 +39,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class JsonFolder:
-    """The files of one campaign or characterisation.
-
-    Args:
-        path: Where it is or will be.
-        go_on: How people go on once what kept a file from being written is mended.
-    """
+    """The files of one campaign or characterisation; `go_on` ends messages about failed writes."""
 
     def __init__(self, path: Path, go_on: str) -> None:
         self.path = path
@@ -56,11 +51,7 @@ class JsonFolder:
         self.write_text(name, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
     def write_text(self, name: str, text: str) -> None:
-        """Write a text file atomically.
-
-        Raises:
-            CampaignError: The disk is full or the folder cannot be written.
-        """
+        """Write a text file atomically. Raises CampaignError if it cannot be written."""
         path = self.path / name
         try:
             write_text_atomically(path, text)
@@ -73,8 +64,7 @@ class JsonFolder:
     def read(self, name: str, kind: type[M]) -> M:
         """Read a JSON file of the folder.
 
-        Raises:
-            CampaignError: It is missing, damaged or of a newer version.
+        Raises CampaignError if it is missing, damaged or too new.
         """
         path = self.path / name
         try:
@@ -114,11 +104,10 @@ class PowerRecord(Section):
     """Power of one scope over the measured part of a run.
 
     Attributes:
-        mean_watts: None where the sensor is too slow to say, with the `reason`.
-        calibration_uncertainty_watts: Which averaging does not remove; None = unknown.
-        over_1_ms: Averages over windows of 1 ms; None where the sensor is too slow.
-        over_10_ms: Likewise.
-        over_10_s: Likewise; None in a shorter run too.
+        mean_watts: None where the sensor is too slow, with the `reason`.
+        calibration_uncertainty_watts: Not reduced by averaging; None = unknown.
+        over_1_ms: Means over windows of 1 ms; None where the sensor is too slow.
+        over_10_s: None in a shorter run.
         gaps: Stretches without samples, monotonic ns.
     """
 
@@ -150,11 +139,10 @@ class RunRecord(Section):
     """One run.
 
     Attributes:
-        status: Whether its measurement counts.
-        verdict: Whether it may be believed; None = nobody judged it.
+        verdict: None = not judged (schema version 1).
         attempt: From 1; the folders of earlier attempts are kept.
-        idle_bracket: How often idle power of its power state had been measured before it.
-        littles_ratio: Throughput x mean latency / concurrency; None where it says nothing.
+        idle_bracket: Number of idle baselines of its power state measured before it.
+        littles_ratio: Throughput x mean latency / concurrency; None where undefined.
     """
 
     schema_version: Literal[1, 2] = RECORD_SCHEMA_VERSION
@@ -201,12 +189,7 @@ DATASET = "measurements"
 
 
 class AdaptiveOptions(Section):
-    """How a campaign that decides as it goes was begun.
-
-    Attributes:
-        regret: Ends it earlier once the recommendation is that close to the best, as a fraction.
-        question: The workload profile that it is to answer, as plain data.
-    """
+    """Options of an adaptive campaign (`adaptive.Budget`); `question` is the workload profile."""
 
     hours: Positive
     regret: NonNegative
@@ -214,13 +197,12 @@ class AdaptiveOptions(Section):
 
 
 class CampaignOptions(Section):
-    """What `measure run` was told beside the plan, for `measure resume`.
+    """Options of `measure run` beside the plan, for `measure resume`.
 
     Attributes:
-        controller: The controller node; None = none.
-        serial: Serial number of the drive, to find out when another one sits there.
-        overwrite: Signatures that the user named as worthless.
-        adaptive: How it decides what to run; None = it makes every run of the plan.
+        serial: Serial number of the drive, to detect a different one at the same node.
+        overwrite: Signatures that the user declared worthless.
+        adaptive: None = every run of the plan is made.
     """
 
     schema_version: int = 1
@@ -233,10 +215,7 @@ class CampaignOptions(Section):
 
 
 class IdleBaseline(Section):
-    """Idle power of the drive in one power state.
-
-    `sd_watts` is the scatter of means over the plan's `settle.window_seconds`.
-    """
+    """Idle power in one power state; `sd_watts` is of means over `settle.window_seconds`."""
 
     mean_watts: float
     standard_error_watts: float
@@ -249,10 +228,10 @@ class CampaignState(Section):
     """What was done to the drive so far.
 
     Attributes:
-        idle: By power state (as text), every baseline in order of time.
+        idle: Baselines by power state (as text), in order of time.
         filled: Whether the sequential passes are done.
         steady: By pattern: whether the drive became steady.
-        bytes_written_at_purge: What the drive had counted when it was purged; None = not purged.
+        bytes_written_at_purge: The drive's own counter at the purge; None = not purged.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=False, validate_assignment=True)
@@ -271,11 +250,7 @@ class CampaignState(Section):
 
 
 class CampaignFolder(JsonFolder):
-    """The folder of one campaign.
-
-    Args:
-        path: Where it is or will be.
-    """
+    """The folder of one campaign."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, f"go on with `iojoule measure resume {path}`")
@@ -288,9 +263,7 @@ class CampaignFolder(JsonFolder):
     def create(self, plan_text: str, options: CampaignOptions) -> None:
         """Begin a campaign here.
 
-        Raises:
-            CampaignError: There is one already, other files are in the way, or the folder cannot
-                be written.
+        Raises CampaignError if the folder is in use or cannot be written.
         """
         if self.exists:
             raise CampaignError(
@@ -327,13 +300,10 @@ class CampaignFolder(JsonFolder):
         return self.read(STATE_FILE, CampaignState)
 
     def run_folder(self, run: Run) -> Path:
-        """The folder of a run that is about to be made, empty.
+        """The empty folder of a run that is about to start.
 
-        An earlier attempt that has a record is kept among the attempts; what an interrupted one
-        left is removed: it holds no result.
-
-        Raises:
-            CampaignError: The folder cannot be written.
+        An earlier attempt with a record moves to the attempts; an interrupted one is removed.
+        Raises CampaignError if the folder cannot be written.
         """
         folder = self.path / "runs" / run.name
         try:

@@ -39,12 +39,9 @@ class RecorderOf(Protocol):
 def wait_until_back(
     recorder: Recorder, baseline: IdleBaseline | None, settle: Settle, seconds_max: float
 ) -> Waited:
-    """Wait until the drive draws no more than its idle power, or for so long at the most.
+    """Wait until the drive draws idle power, `seconds_max` at most.
 
-    Without a baseline it waits until two windows in a row draw the same.
-
-    Raises:
-        SensorError: The power meter failed meanwhile.
+    Without a baseline: until two consecutive windows agree. Raises SensorError if the meter fails.
     """
     began = time.monotonic()
     previous: float | None = None
@@ -69,10 +66,9 @@ def wait_until_back(
 
 
 def measure_baseline(recorder_of: RecorderOf, settle: Settle) -> IdleBaseline | None:
-    """Measure idle power now; None where no sensor measures the drive's power.
+    """Measure idle power; None without a sensor of the drive.
 
-    Raises:
-        SensorError: A sensor failed.
+    Raises SensorError if a sensor failed.
     """
     with TemporaryDirectory(prefix="iojoule-idle-") as folder:
         recorder = recorder_of(Path(folder))

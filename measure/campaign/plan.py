@@ -1,4 +1,4 @@
-"""The plan of a campaign: a TOML file that says what to vary, how long, and with what care.
+"""Measurement plans: TOML files that say what to vary, how long, and with what care.
 
 `docs/measuring.md` documents every field with an example.
 """
@@ -80,10 +80,9 @@ _SIZE = re.compile(r"\s*(\d+)\s*([A-Za-z]+)\s*")
 
 
 def read_size(value: Any) -> Any:
-    """Bytes of a number, or of a text like `4KiB`, `1MB` or fio's `4k`.
+    """Bytes of a number or a text such as `4KiB`, `1MB`, `4k` (fio).
 
-    Raises:
-        ValueError: It is a text and no size.
+    Raises ValueError if it is no size.
     """
     if not isinstance(value, str):
         return value
@@ -99,12 +98,9 @@ def read_size(value: Any) -> Any:
 
 
 def read_mix(value: Any) -> tuple[str, int]:
-    """A distribution of sizes such as `4KiB/60:64KiB/40`: with bytes, and its mean size.
+    """A mix of sizes such as `4KiB/60:64KiB/40` in bytes, and its mean to the next 512 B.
 
-    The mean is that of the requests, to the next 512 B.
-
-    Raises:
-        ValueError: It is none, or its shares are not 100 percent together.
+    Raises ValueError if it is none, or its shares do not add up to 100 percent.
     """
     parts = [part.partition("/") for part in str(value).split(":")]
     if not all(share.isdecimal() and len(share) <= 3 for _, _, share in parts):
@@ -119,21 +115,16 @@ def read_mix(value: Any) -> tuple[str, int]:
 
 
 class KnobValues(Section):
-    """The values of one knob, in order; `low` and `high` where they came from a range.
-
-    Attributes:
-        logarithmic: Whether a sample spreads evenly over the logarithm.
-    """
+    """The values of one knob, in order; `logarithmic` samples spread evenly over the logarithm."""
 
     values: Annotated[tuple[Value, ...], Field(min_length=1)]
     logarithmic: bool = False
 
 
 def read_values(value: Any) -> Any:
-    """Values as a plan writes them: one, a list, or a range `{from, to, factor|step}`.
+    """Values of a plan: one, a list, or `{from, to, factor|step}`.
 
-    Raises:
-        ValueError: A range that does not get from one end to the other.
+    Raises ValueError if a range is empty.
     """
     if isinstance(value, KnobValues):
         return value
@@ -205,13 +196,12 @@ class RunPlan(Section):
     """How one run is made.
 
     Attributes:
-        ramp_seconds: Time before it that is not measured.
-        io_bytes: Ends a run earlier once so much was transferred; None = only time ends it.
-        fsync_at_end: Whether writes are flushed when the run ends.
+        ramp_seconds: Unmeasured time before it.
+        io_bytes: Ends a run earlier after this transfer; None = by time only.
         verify_littles_law: Whether Little's law judges runs.
         data: What is written: `random` (incompressible), or `zero`.
-        offload: Whether a thread of its own sends what is demanded, so that latency counts from
-            the intended start; engines of io_uring do without.
+        offload: Whether a separate thread submits the demand, so that latency counts from the
+            intended start; engines of io_uring do without.
     """
 
     seconds: Positive = 30.0
@@ -235,15 +225,14 @@ class Target(Section):
 
 
 class Settle(Section):
-    """What is waited for between runs.
+    """Waits between runs.
 
     Attributes:
         baseline_seconds: Idle time measured in every power state, before the first run and after
             the last; 0 = no baseline.
-        after_writes_seconds_max: Longest wait after a run that wrote until idle power is back
-            (housekeeping is over); 0 = no wait.
-        window_seconds: Idle power counts as back when the mean over so long is.
-        tolerance: How far above the baseline it may then be, as a fraction.
+        after_writes_seconds_max: Longest wait after writes for idle power to return; 0 = no wait.
+        window_seconds: Width of the mean that has to be back at idle power.
+        tolerance: Allowed excess over the baseline, as a fraction.
         temperature_celsius_max: Runs start below it; None = at any temperature.
     """
 
@@ -257,12 +246,12 @@ class Settle(Section):
 
 
 class Precondition(Section):
-    """How the drive is brought into a state that lasts (SNIA SSS PTS 2.0.2, clauses 3 and 4).
+    """How the drive is brought into a steady state (SNIA SSS PTS 2.0.2, clauses 3 and 4).
 
     Attributes:
         until_steady: Whether writes of each pattern go on until throughput and power are steady
             before the runs of that pattern.
-        rounds_max: A drive that is not steady after so many is measured anyway, and marked.
+        rounds_max: A drive that is not steady by then is measured anyway, and marked.
     """
 
     purge: Purge = Purge.NONE
@@ -298,12 +287,11 @@ class HostPlan(Section):
     Attributes:
         cpus: Processors that fio's jobs are pinned to, as in `0-3,8`.
         queue: Attributes under /sys/block/*/queue, such as nr_requests or nomerges.
-        files: Any other file that `measure.host.host_files` declares, such as the ASPM policy.
-        volatile_write_cache: Whether the drive's write cache is on.
-        apm_level: Level of Advanced Power Management of a SATA drive; below 128 a disk may stop its
+        files: Other files that `measure.host.host_files` declares, such as the ASPM policy.
+        apm_level: Advanced Power Management of a SATA drive; below 128 a disk may stop its
             platters by itself (hdparm(8), -B).
         spdk_plugin: The user's own fio plugin of SPDK, needed for engine spdk.
-        spdk_address: The drive as SPDK knows it, for instance `trtype=PCIe traddr=0000.01.00.0`.
+        spdk_address: For instance `trtype=PCIe traddr=0000.01.00.0`.
         spdk_verifies_power_state: Whether that plugin sets and reads the power state itself.
     """
 
@@ -321,10 +309,10 @@ class HostPlan(Section):
 
 
 class Sweep(Section):
-    """One set of runs: the product of its knobs, or a sample of it.
+    """A set of runs: the product of its knobs, or a sample of it.
 
     Attributes:
-        samples: So many points of a scrambled Sobol sequence over the knobs instead of all.
+        samples: Number of points of a scrambled Sobol sequence; None = all.
         power_states: Short for the knob power_state = all operational states of the drive.
     """
 
@@ -360,16 +348,15 @@ class Sweep(Section):
 
 
 class Plan(Section):
-    """A campaign's plan.
+    """A measurement plan.
 
     Attributes:
         seed: Of the order and of samples: the same seed gives the same campaign.
         order: Random protects against drift; as_written is for debugging.
-        failures_in_a_row_max: So many failed runs one after the other end the campaign; 1 = the
-            first does.
+        failures_in_a_row_max: This many consecutive failed runs end the campaign.
         bytes_written_max: The campaign ends before it has written more; None = no bound.
-        repeats_of_doubtful_max: So many times in all a command makes runs again that are doubtful
-            or failed, each at most twice; None = a fifth of the runs, at least 3.
+        repeats_of_doubtful_max: Total repeats of doubtful or failed runs by one command, each at
+            most twice; None = a fifth of the runs, at least 3.
     """
 
     schema_version: Literal[1]
@@ -412,13 +399,9 @@ class Plan(Section):
 
 
 def load_plan(name: str) -> tuple[Plan, str]:
-    """Read a plan, shipped or a file.
+    """A plan, shipped or from a file, and its text.
 
-    Returns:
-        The plan, and the text of its file.
-
-    Raises:
-        CampaignError: There is no such plan, or it is not what it must be; names file and field.
+    Raises CampaignError if it is missing or invalid.
     """
     path = Path(name)
     if path.suffix == ".toml" or "/" in name:

@@ -110,11 +110,7 @@ def _health(before: Smart, after: Smart) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Rig:
-    """Everything a campaign on a real drive works with.
-
-    Attributes:
-        controller: Its controller; None = none is known.
-    """
+    """Everything that a campaign on a real drive works with; the controller may be unknown."""
 
     drive: DriveFacts
     controller: NvmeController | None

@@ -53,12 +53,7 @@ _LOOK_AT_TEMPERATURE_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Clocks:
-    """How far two clocks of the host are ahead of its monotonic one.
-
-    Attributes:
-        wall_ns: The wall clock, which can be set.
-        boot_ns: The boot-time clock, which goes on while the host is suspended.
-    """
+    """Offsets of the wall clock (settable) and the boot-time clock (runs while suspended), ns."""
 
     wall_ns: int
     boot_ns: int
@@ -73,11 +68,7 @@ class Clocks:
 
 
 class Watched:
-    """Gathers everything about one run while it is made.
-
-    Args:
-        last_write: When this process last wrote to it, monotonic seconds.
-    """
+    """Gathers everything about one run; `last_write`: this process's, monotonic seconds."""
 
     def __init__(
         self,
@@ -121,11 +112,7 @@ class Watched:
         return self.baselines[-1] if self.baselines else None
 
     def cool_down(self) -> None:
-        """Wait until the drive is as cool as the plan wants it.
-
-        Raises:
-            DriveError: It stays too hot.
-        """
+        """Wait for the plan's start temperature. Raises DriveError if the drive stays too hot."""
         limit = self.plan.settle.temperature_celsius_max
         if limit is None or self.rig.controller is None:
             return
@@ -237,12 +224,7 @@ _COUNTED_BY_CPU: dict[str, tuple[str, ...]] = {"interrupts_per_second": ("cpu-in
 
 
 def clock_evidence(watched: Watched, outcome: Outcome, begin: int, end: int) -> RunEvidence:
-    """What the clocks say, and what fio does; samples are not looked at.
-
-    Args:
-        begin: Of the measured part, monotonic ns.
-        end: Likewise.
-    """
+    """Evidence of clocks and fio, without samples; the measured part is in monotonic ns."""
     seen, point = outcome.observations, watched.run.point
     before, after = watched.clocks_before, watched.clocks_after
     return RunEvidence(
@@ -338,8 +320,8 @@ def _device(watched: Watched, recording: Recording, begin: int, end: int) -> Dev
 def _own_are_counted(watched: Watched) -> bool:
     """Whether the block layer counts the run's own requests.
 
-    Those that bypass it are counted only where Linux is told to (`iostats_passthrough`,
-    Documentation/ABI/stable/sysfs-block).
+    Engines that bypass it are counted only with `iostats_passthrough`
+    (Documentation/ABI/stable/sysfs-block).
     """
     if watched.run.point.configuration.engine not in BYPASSING_ENGINES:
         return True
@@ -362,7 +344,7 @@ _DISAGREE_SHARE = 0.1
 
 
 def finished_record(watched: Watched) -> RunRecord:
-    """The record of a run that came to its end, with the verdict on it.
+    """The record of a finished run, with its verdict.
 
     Raises:
         FioError: fio's result says that the run failed.

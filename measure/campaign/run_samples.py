@@ -26,10 +26,9 @@ def measured_records(records: Sequence[RunRecord]) -> list[RunRecord]:
 
 
 def run_samples(folder: CampaignFolder, records: Sequence[RunRecord]) -> list[RunSamples]:
-    """What the raw samples of each run say; of a run without raw series what its record says.
+    """Quality of each run's raw samples, else from its record.
 
-    Raises:
-        SensorError: A series cannot be read.
+    Raises SensorError if one is unreadable.
     """
     if not records:
         return []
@@ -153,10 +152,9 @@ def _rounded(found: dict[str, float | None]) -> dict[str, float]:
 
 
 def instruments(folder: CampaignFolder, records: Sequence[RunRecord]) -> list[Instrument]:
-    """The instruments that counted, with their calibration and without their addresses.
+    """Instruments with calibration, without addresses.
 
-    Raises:
-        SensorError: A series cannot be read.
+    Raises SensorError if a series is unreadable.
     """
     found: dict[tuple[str, str], Instrument] = {}
     for one in records:

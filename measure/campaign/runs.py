@@ -40,13 +40,13 @@ _KERNEL_RINGS = (Engine.IO_URING, Engine.IO_URING_CMD)
 
 @dataclass(frozen=True)
 class Abilities:
-    """What drive and host can do; None = not known, so nothing is left out for it.
+    """What drive and host support; None = unknown, so that nothing is left out for it.
 
     Attributes:
-        power_states: Operational states; None where the drive has no controller.
+        power_states: Operational states; None without a controller.
         polls: Whether the drive has poll queues.
         passthrough: Whether the drive has the character node that io_uring_cmd needs.
-        passthrough_bytes_max: Largest request of io_uring_cmd, which nobody splits.
+        passthrough_bytes_max: Largest request of io_uring_cmd, which the kernel does not split.
     """
 
     power_states: tuple[int, ...] | None = None
@@ -92,12 +92,7 @@ def folder_name(number: int, sweep: str) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a campaign.
-
-    Attributes:
-        number: Its place in the campaign, from 1.
-        repeat: From 0.
-    """
+    """One run of a campaign; `number` counts from 1, `repeat` from 0."""
 
     number: int
     sweep: str
@@ -121,10 +116,9 @@ class Expansion:
 
 
 def expand(plan: Plan, abilities: Abilities) -> Expansion:
-    """The runs of a plan in the order in which they are made.
+    """The runs of a plan, in order.
 
-    Raises:
-        CampaignError: A value is wrong, a state is none of the drive's, or nothing is left.
+    Raises CampaignError if a value is invalid or no run is possible.
     """
     runs: list[tuple[Sweep, Point, int]] = []
     impossible: dict[str, int] = {}
@@ -160,10 +154,10 @@ def expand(plan: Plan, abilities: Abilities) -> Expansion:
 
 
 def _ordered(runs: list[tuple[Sweep, Point, int]], plan: Plan) -> list[tuple[Sweep, Point, int]]:
-    """Shuffle, but keep the patterns apart where the drive is preconditioned for each.
+    """Shuffle, but keep patterns apart where the drive is preconditioned for each.
 
-    Sequential runs come first, on the drive as it was filled; repeats of one point lie apart, so
-    that drift shows as scatter and not as an effect.
+    Sequential runs come first, on the drive as filled; repeats of one point lie apart, so that
+    drift shows as scatter and not as an effect.
     """
     if plan.order is Order.RANDOM:
         rounds: dict[int, list[tuple[Sweep, Point, int]]] = {}
@@ -268,10 +262,10 @@ def _known_state(where: str, state: Any, power_states: Sequence[int] | None) -> 
 
 
 def space_filling(points: Sequence[Point], count: int, seed: int) -> list[int]:
-    """Places of `count` of the points, spread evenly over the knobs that vary.
+    """Indices of `count` points, spread evenly over the knobs that vary.
 
-    Each element of a scrambled Sobol sequence takes the nearest point that is still free; where
-    there are more elements than points, points come again.
+    Each element of a scrambled Sobol sequence takes the nearest unused point; once all are used,
+    points repeat.
     """
     places, _ = coordinates([one.configuration for one in points])
     # a power of two keeps the sequence balanced; what is too much is cut off at the end
@@ -301,17 +295,13 @@ _FORMAT_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Cost:
-    """What a campaign costs at the most, as far as it can be known beforehand.
+    """Upper bounds of a campaign's cost.
 
     Attributes:
-        preparation_seconds: Of these before the first run: baselines, filling, writing until the
-            drive is steady.
-        bytes_written_max: No more is written, at the drive's full rate.
-        rate_source: Where it comes from.
-        endurance_bytes: What the drive is rated for; None = unknown.
-        repeats_max: So often at the most doubtful and failed runs are made again.
-        repeats_seconds_max: So much longer it then takes at the most; not part of `seconds`. What
-            they write is part of `bytes_written_max`.
+        preparation_seconds: Part of `seconds` before the first run.
+        bytes_written_max: At the drive's full rate.
+        endurance_bytes: Rated endurance; None = unknown.
+        repeats_seconds_max: Not part of `seconds`; what repeats write is in `bytes_written_max`.
     """
 
     runs: int
@@ -370,10 +360,7 @@ def _dearest(costs: Sequence[float], repeats: int) -> list[float]:
 
 
 def run_seconds(plan: Plan, run: Run) -> float:
-    """Time of one run on a drive that is prepared: settling, ramp, the run, and what follows it.
-
-    After writes it is waited until housekeeping is over; a quarter of the longest wait is taken.
-    """
+    """Time of a run on a prepared drive: settling, ramp, run, a quarter of the longest wait."""
     waits = plan.settle.after_writes_seconds_max * _SETTLE_AFTER_WRITES_SHARE
     planned = run.seconds + run.ramp_seconds + plan.settle.seconds + OVERHEAD_SECONDS
     return planned + (min(waits, 2 * run.seconds) if run.point.writes else 0.0)

@@ -1,7 +1,7 @@
-"""Opens everything a campaign works with, in the order that is safe, and closes it again.
+"""Opens what a campaign works with, in the safe order, and closes it.
 
-Order: restore what a killed campaign left; look at the drive; refuse one in use; ask for consent
-before anything destructive; hold the drive; open the instruments; only then change anything.
+Order: restore what a killed campaign left; inspect the drive; refuse one in use; require consent
+before anything destructive; hold the drive; open the sensors; only then change anything.
 """
 
 from __future__ import annotations
@@ -36,11 +36,7 @@ from iojoule.measure.sensors.protocol import Sensor
 
 @dataclass(frozen=True)
 class Opened:
-    """A drive that was looked at, and what a plan would do to it.
-
-    Attributes:
-        controller: Its controller; None = none.
-    """
+    """An inspected drive, its controller if known, and what a plan would do to it."""
 
     plan: Plan
     drive: DriveFacts
@@ -50,7 +46,7 @@ class Opened:
 
 
 def look_at(drive: Path, controller: Path | None) -> tuple[DriveFacts, NvmeController | None]:
-    """Look at a drive and its controller; changes nothing.
+    """Inspect a drive and its controller; changes nothing.
 
     Raises:
         DriveError: The drive or its controller does not answer.
@@ -69,13 +65,9 @@ def look_at(drive: Path, controller: Path | None) -> tuple[DriveFacts, NvmeContr
 
 
 def look(plan: Plan, drive: Path, controller: Path | None) -> Opened:
-    """Look at a drive and work out what a plan would do to it; changes nothing.
+    """Inspect a drive and work out what a plan would do to it; changes nothing.
 
-    Raises:
-        DriveError: The drive or its controller does not answer.
-        UnsafeDriveError: It is no whole drive.
-        HostStateError: A permission or a program is missing.
-        CampaignError: The plan does not fit the drive.
+    Raises as `look_at`, and CampaignError if the plan does not fit the drive.
     """
     facts, nvme = look_at(drive, controller)
     expansion = expand(plan, _abilities(facts))
@@ -191,15 +183,12 @@ def run_campaign(
     resume: bool = False,
     way: Conduct = conduct,
 ) -> Summary:
-    """Begin a campaign, or go on with one; restores everything on every way out.
+    """Begin or resume a campaign; restores drive and host on every way out.
 
-    Args:
-        folder: Where it is kept.
-        typed_serial: The drive's serial number as the user typed it; needed where it writes.
-        resume: Whether the campaign was begun before.
+    `typed_serial` is the serial number as the user typed it; required where the plan writes.
 
     Raises:
-        IojouleError: What went wrong; what was measured is stored, and the host is restored.
+        IojouleError: What went wrong; measurements are stored, and the host is restored.
         Interrupted: A signal ended it; likewise.
     """
     for line in restore_abandoned():
@@ -242,10 +231,9 @@ def run_campaign(
 
 
 def open_sensors(wanted: Sequence[str], drive: DriveFacts) -> list[Sensor]:
-    """Open the instruments: those asked for, and what every host has.
+    """Open the requested sensors and those of every host.
 
-    Raises:
-        SensorError: One is not there or may not be read.
+    Raises SensorError if one cannot be read.
     """
     # what every host has: whether somebody else used the drive, and what the CPU did
     own = [f"diskstats:{drive.device.carrier}", "cpu"]

@@ -34,12 +34,9 @@ def power_state(controller: NvmeController) -> NvmeFeature:
 
 
 def wake(device: BlockDevice) -> None:
-    """Read a block, so that a drive that went to sleep by itself is in its operational state.
+    """Read a block, so that a sleeping drive returns to its operational state.
 
-    Only then its power state says what to restore: asleep it names the sleep.
-
-    Raises:
-        DriveError: It cannot be read.
+    Only then its power state is the one to restore. Raises DriveError if it cannot be read.
     """
     try:
         # direct, or the page cache answers for the drive
@@ -65,10 +62,10 @@ def of_campaign(
     controller: NvmeController | None,
     has_apst: bool,
 ) -> Iterator[Setting]:
-    """What holds for the whole campaign.
+    """Settings of the whole campaign.
 
     Autonomous transitions are switched off where power states are swept, unless the plan sweeps
-    them too: they would leave the state that a run is said to be in.
+    them too: they would leave the state of the run.
     """
     for name, value in plan.host.queue.items():
         yield SysfsValue(str(device.queue(name))), str(value)
@@ -91,11 +88,7 @@ def of_campaign(
 def of_run(
     configuration: Configuration, device: BlockDevice, controller: NvmeController | None
 ) -> Iterator[Setting]:
-    """What one run needs.
-
-    Raises:
-        HostStateError: The host offers no such setting.
-    """
+    """Settings of one run. Raises HostStateError if the host offers no such setting."""
     if configuration.scheduler is not None and configuration.engine not in BYPASSING_ENGINES:
         yield SysfsValue(str(device.queue("scheduler"))), configuration.scheduler.value
     if configuration.cpu_governor is not None:

@@ -1,8 +1,8 @@
-"""What a question is: the seam at which new ones are added.
+"""The interface of a characterisation experiment, and the jobs and scope that it works with.
 
-A new question is one module in `questions/` with a class that has these members, and one line in
-`registry.py`. Its `measure` is also its plan: played on a bench that only notes what it is asked,
-it tells runs, bytes and time beforehand.
+A new experiment is one module in `experiments/` with a class of these members, and one line in
+its `__init__.py`. `measure` is also its plan: played on a bench that only records jobs, it tells
+runs, bytes and time in advance.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ class Scope:
     """Times, sizes and steps of one characterisation.
 
     Attributes:
-        quiet_seconds: The drive counts as quiet when it drew idle power for so long. Housekeeping
-            that begins later is missed.
+        quiet_seconds: Idle power for this long counts as quiet; later background work is missed.
         shares: Of the peak rate, for energy over load.
         permuted_windows: Lengths of shuffled stretches, in requests.
     """
@@ -106,16 +105,14 @@ class Job:
     """One run of fio.
 
     Attributes:
-        pattern: Order of addresses, where `order` does not say it.
-        bytes_total: What a run transfers that ends by bytes; runs that write have it always.
-        offset_bytes: Where it begins within the area.
-        window_bytes: How much of the area it uses; None = all behind the offset.
-        operations_per_second: The rate it is held to; None = as fast as it goes.
-        order: The numbers of the requests in the order in which they are made, counted from
-            the offset in units of `request_bytes`; None = by the pattern.
-        trace: Whether bytes and watts over time are kept, from its begin to the end of the
-            rest that follows.
-        effects: What a reader of the dataset would not see in its fields: the row stays out of it.
+        bytes_total: What a run transfers that ends by bytes; required of runs that write.
+        offset_bytes: Start within the area.
+        window_bytes: Part of the area that is used; None = all behind the offset.
+        operations_per_second: Demand; None = as fast as possible.
+        order: Request numbers in submission order, from the offset in units of `request_bytes`;
+            None = by the pattern.
+        trace: Whether bytes and watts over time are kept, until the end of the following rest.
+        effects: Whether the result depends on more than a dataset's fields; the row stays out.
     """
 
     label: str

@@ -1,11 +1,11 @@
 """The folder of one characterisation.
 
 characterise.json     drive, sensors, scale: what a later call must agree with
-drive.json            what the drive says of itself
-questions/NAME/       answer.json, written last: from then on the question is answered;
+drive.json            capacity, transfer size and power states of the drive
+questions/NAME/       answer.json, written last: from then on the experiment is done;
                       measurements.json, runs/ with job files and results, series/
 plots/NAME.svg
-characteristics.json, report.md, preset.toml, measurements.parquet    made of all answers
+characteristics.json, report.md, preset.toml, measurements.parquet    made of all results
 """
 
 from __future__ import annotations
@@ -47,23 +47,15 @@ class Measured(Section):
 
 
 class CharacteriseFolder(JsonFolder):
-    """The folder.
-
-    Args:
-        path: Where it is or will be.
-    """
+    """The folder."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "give the same command again")
 
     def begin(self, options: Options) -> Options:
-        """Begin here, or go on with what was begun with the same drive and scale.
+        """Begin, or resume with the same drive and scale; returns the options it was begun with.
 
-        Returns:
-            The options it was begun with.
-
-        Raises:
-            CampaignError: Another drive or scale was begun here, or something else is here.
+        Raises CampaignError if another drive or scale was begun here, or other files are here.
         """
         if (self.path / OPTIONS_FILE).is_file():
             before = self.read(OPTIONS_FILE, Options)
@@ -88,10 +80,7 @@ class CharacteriseFolder(JsonFolder):
         return self.path / "questions" / name
 
     def fresh(self, name: str) -> Path:
-        """The folder of a question that is about to be asked, empty.
-
-        What an interrupted attempt left is removed: it holds no answer.
-        """
+        """The empty folder of an experiment; what an interrupted attempt left is removed."""
         folder = self.question(name)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)

@@ -15,11 +15,7 @@ Z = float(norm.ppf(0.5 + CONFIDENCE / 2))
 def found(
     value: float, error: float, unit: str, method: str, *, least: float | None = None
 ) -> Estimate:
-    """A value whose error is normal with this standard deviation.
-
-    Args:
-        least: What it cannot be below, for instance 0.
-    """
+    """An estimate with a normal error; `least` bounds it from below, for instance at 0."""
     low, high = value - Z * error, value + Z * error
     if least is not None:
         low, high, value = max(low, least), max(high, least), max(value, least)

@@ -1,7 +1,6 @@
-"""A preset of the simulator from what was found: `iojoule simulate --ssd preset.toml`.
+"""A simulator preset from a characterisation: `iojoule simulate --ssd preset.toml`.
 
-What was found has the source "measured"; everything else is carried from a named preset and
-says so. The simulator needs a whole drive, a measurement tells a part of one.
+Estimates have the source "measured"; everything else is carried from a named preset and says so.
 """
 
 from __future__ import annotations
@@ -44,14 +43,7 @@ class _Builder:
 
 
 def preset_text(found: Characteristics, base_name: str = DEFAULT_BASE) -> str:
-    """The preset's file.
-
-    Args:
-        base_name: A preset or a file, of a drive that is as alike as can be.
-
-    Raises:
-        InputError: The base is no drive.
-    """
+    """The preset's file. Raises InputError if `base_name` (a preset or a file) is no drive."""
     base = read_drive(drive_path(base_name)).drive
     builder = _Builder(base, base_name)
     for add in _PARTS:

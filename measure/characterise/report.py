@@ -73,11 +73,7 @@ def report(found: Characteristics) -> str:
 
 
 def draw(question: Question, answer: Answer, path: Path) -> None:
-    """Draw an answer.
-
-    Raises:
-        CampaignError: The file cannot be written; nothing half written stays.
-    """
+    """Draw a result. Raises CampaignError if the file cannot be written; no partial file stays."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

@@ -1,8 +1,8 @@
-"""Asks a drive its questions, guarded as a campaign is, and resumes where it was interrupted.
+"""Runs the characterisation experiments on a drive, guarded as a campaign is, and resumes.
 
-Order, as in `campaign.session`: restore what a killed session left; look at the drive; refuse one
-in use; ask for consent before anything destructive; hold the drive; open the instruments; only then
-change anything, and put it back on every way out.
+Order, as in `campaign.session`: restore what a killed session left; inspect the drive; refuse one
+in use; require consent before anything destructive; hold the drive; open the sensors; only then
+change anything, and restore it on every way out.
 """
 
 from __future__ import annotations
@@ -95,12 +95,7 @@ class Rehearsal:
 
 @dataclass(frozen=True)
 class Step:
-    """What one question would do.
-
-    Attributes:
-        seconds: It takes at least.
-        obstacle: Why it cannot be asked; None = it can.
-    """
+    """What one experiment would do; an `obstacle` prevents it, `seconds` is a lower bound."""
 
     question: Question
     jobs: tuple[Job, ...]
@@ -131,10 +126,9 @@ def rehearse(
 
 
 def fills_first(steps: Sequence[Step]) -> bool:
-    """Whether the area is written in order before the first question that reads it.
+    """Whether the area is written in order before the first experiment that reads it.
 
-    The question of the write cache does that itself; and where nothing is to be written, what is
-    on the drive is read.
+    The write cache experiment does so itself; where nothing is written, existing data are read.
     """
     asked = [step for step in steps if step.obstacle is None]
     writes = any(step.bytes_written for step in asked)
@@ -163,12 +157,7 @@ COUNTERS_EVERY_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Considered:
-    """A drive that was looked at, and what the questions would do to it.
-
-    Attributes:
-        controller: Its controller; None = none.
-        fills: Whether the area is written in order first.
-    """
+    """An inspected drive and what the experiments would do; `fills`: the area is written first."""
 
     drive: DriveFacts
     controller: NvmeController | None
@@ -190,12 +179,7 @@ class Considered:
 
 @dataclass(frozen=True)
 class Asked:
-    """What `characterise` was told.
-
-    Attributes:
-        typed_serial: The serial number as typed; needed where something is written.
-        base: The preset that what is not known is carried from.
-    """
+    """Options of `characterise`; `base` is the preset that supplies unknown parameters."""
 
     sensors: Sequence[str]
     overwrite: Sequence[str]
@@ -211,10 +195,9 @@ def consider(
     *,
     has_power: bool,
 ) -> Considered:
-    """Look at a drive and work out what the questions would do to it; changes nothing.
+    """Inspect a drive and plan the experiments; changes nothing.
 
-    Raises:
-        IojouleError: The drive cannot be looked at, or is no whole drive.
+    Raises IojouleError if it cannot.
     """
     facts, nvme = look_at(drive, controller)
     scope = scope_of(scale, facts.device.size_bytes)
@@ -225,10 +208,10 @@ def consider(
 def characterise(
     considered: Considered, folder: CharacteriseFolder, asked: Asked, say: Say
 ) -> Characteristics:
-    """Ask every question that has no answer yet, and write what was found.
+    """Run every experiment without a result, and write the results.
 
     Raises:
-        IojouleError: What went wrong; answers so far are stored, and the host is restored.
+        IojouleError: What went wrong; results so far are stored, and the host is restored.
         Interrupted: A signal ended it; likewise.
     """
     for line in restore_abandoned():

@@ -130,11 +130,11 @@ class Observed:
 def sensed(
     observed: Sequence[Observed], recording: Recording, rig: Rig, idle: Row | None
 ) -> tuple[Evidence, list[Measurement]]:
-    """The evidence with watts, and what of it fits the schema of measurements.
+    """The evidence with watts, and the rows that fit the schema of measurements.
 
     Raises:
         SensorError: The power meter did not deliver.
-        DriveError: Somebody else used the drive meanwhile.
+        DriveError: Another process used the drive meanwhile.
     """
     for one in observed:
         one.row.values.update(_power(one.row, recording))
@@ -262,12 +262,7 @@ _RAGGED_ENDS = 0.3  # of a uniform distribution over one in-flight window: 1 / s
 
 
 class Workbench:
-    """A `Bench` on a real drive.
-
-    Args:
-        folder: Of the question; raw series and job files go there.
-        idle_row: Idle power, measured before; None = it is being measured.
-    """
+    """A `Bench` on a real drive; without `idle_row`, idle power is being measured."""
 
     def __init__(self, rig: Rig, folder: Path, scope: Scope, idle_row: Row | None) -> None:
         self._rig = rig
@@ -303,12 +298,7 @@ class Workbench:
         return self._recorder.failed()
 
     def complete(self, recording: Recording) -> tuple[Evidence, list[Measurement]]:
-        """Put watts beside what was observed.
-
-        Raises:
-            SensorError: The power meter did not deliver.
-            DriveError: Somebody else used the drive meanwhile.
-        """
+        """Add watts to the observations; raises as `sensed`."""
         return sensed(self._observed, recording, self._rig, self._idle)
 
     def run(self, job: Job) -> Row:
@@ -416,10 +406,10 @@ def _setting(job: Job) -> dict[str, float]:
 
 
 def _performance(outcome: Outcome, folder: Path, job: Job) -> dict[str, float]:
-    """What fio measured, and the standard error of a rate in a closed loop.
+    """Performance by fio, and the standard error of a rate in a closed loop.
 
-    There X = N / R, so that the rate errs as the mean latency does: its scatter over the root of
-    the number of requests. What is in flight at the ends, N of all requests, adds a part of it.
+    With X = N / R the rate errs as the mean latency does: its scatter over the root of the number
+    of requests. The requests in flight at the ends, N of all, add a part.
     """
     kept = ("throughput_bytes_per_second", "iops", "latency_mean_ns", "latency_p50_ns",
             "latency_p99_ns", "cpu_utilisation")  # fmt: skip

@@ -23,13 +23,9 @@ RESULT = "result.json"
 
 
 class Interval(Section):
-    """A figure and the range that holds its true value in 90 of 100 cases.
+    """A value with its 90 % interval; `low` and `high` are None where it is unknown.
 
-    Attributes:
-        low: None = the range is unknown.
-        high: Likewise.
-        calibration: How much of each side of the range is the instruments' calibration; None = it
-            is unknown and not in the range.
+    `calibration` is the instruments' part of each half-width; None = unknown and not included.
     """
 
     value: float
@@ -43,12 +39,10 @@ class EnergyRecord(Section):
     """Power and energy of one scope during one run.
 
     Attributes:
-        mean_watts: None where there is no number to be trusted, with the `reason`.
-        calibration_uncertainty_watts: Which averaging does not remove; None = unknown.
+        mean_watts: None where it cannot be trusted, with the `reason`.
+        calibration_uncertainty_watts: Not reduced by averaging; None = unknown.
         p99_10_ms_watts: Of means over 10 ms; None where the sensor is too slow.
-        maximum_10_ms_watts: Likewise.
-        energy_joules: Mean watts times the time.
-        above_idle_joules: The same less what idle power would have taken; None without idle power.
+        above_idle_joules: Above idle power; None where that was not measured.
     """
 
     sensor: str
@@ -71,13 +65,11 @@ class CommandRun(Section):
 
     Attributes:
         number: From 1.
-        window_seconds: What power and I/O are of: the same, and the wait for the page cache where
-            it was asked for.
-        end_monotonic_ns: Likewise.
-        exit_status: What the program returned; None where a signal ended it.
-        metrics: What was found in its output; None = not found.
+        window_seconds: Duration that power and I/O refer to, with the wait for the page cache.
+        exit_status: None where a signal ended it.
+        metrics: From its output; None = not found.
         shares: Of drive, CPU and DRAM in their sum, where drive and CPU are known.
-        unwritten_bytes: By how much the page cache held more for later at the end.
+        unwritten_bytes: Growth of the dirty page cache over the run.
     """
 
     number: int
@@ -117,11 +109,10 @@ class IdleRecord(Section):
 
 
 class CommandResult(Section):
-    """All there is to say.
+    """The result of `measure command`.
 
     Attributes:
-        work_metric: Which metric counts as work; None = none.
-        work_is_rate: Whether it is a rate, to be multiplied by the run time.
+        work_is_rate: Whether the work metric is a rate, to be multiplied by the run time.
         idle: Before the first run; None = not measured.
         summary: Over the runs that count: `seconds`, `work`, `work_per_second`, and by scope
             `<scope>_watts`, `<scope>_joules`, `<scope>_joules_above_idle` and
@@ -144,7 +135,7 @@ class CommandResult(Section):
     notes: list[str] = Field(default_factory=list)
 
     def require_success(self) -> None:
-        """Nothing, where the program did its work and every figure asked for is there.
+        """Check that the program succeeded and that every requested figure exists.
 
         Raises:
             ProgramError: The program failed.
@@ -229,8 +220,8 @@ def joules_per_unit(
 ) -> dict[str, Interval]:
     """By scope, and of drive and CPU together; empty without work.
 
-    The range comes from the standard error of the mean power (errors of different instruments
-    add in squares) and, where it is known, from their calibration (which adds as it is).
+    The interval combines the standard errors of the mean powers (in squares over instruments) and,
+    where known, their calibration (added as it is).
     """
     if not work:
         return {}
@@ -258,8 +249,8 @@ def shares(power: Mapping[str, EnergyRecord]) -> dict[str, float]:
 def summary(runs: Sequence[CommandRun]) -> dict[str, Interval]:
     """Figures over the runs that count.
 
-    Several runs: their mean, with a range by Student's t over the runs, and the calibration added,
-    as it is the same in all. One run: its own range.
+    Several runs: the mean, with an interval by Student's t over the runs plus the calibration,
+    which is the same in all. One run: its own interval.
     """
     whole = [run for run in runs if run.whole]
     found: dict[str, Interval] = {}

@@ -50,8 +50,7 @@ class Metric:
     def find(self, outputs: Sequence[str]) -> float | None:
         """The last match in the first output that has one; None where none has.
 
-        Raises:
-            InputError: What matched is not a number.
+        Raises InputError if the match is not a number.
         """
         for output in outputs:
             matches = deque(self.pattern.finditer(output), maxlen=1)
@@ -61,11 +60,7 @@ class Metric:
 
 
 def parse_metric(text: str) -> Metric:
-    """Read `NAME=REGEX`.
-
-    Raises:
-        InputError: It is not of that form, or the expression has no group.
-    """
+    """Read `NAME=REGEX`. Raises InputError if it has another form, or no group."""
     name, equals, expression = text.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][\w.-]*", name):
         raise InputError(
@@ -88,11 +83,8 @@ def parse_metric(text: str) -> Metric:
 def read_number(text: str, where: str) -> float:
     """A number as programs print it: `12`, `1,234.5`, `1e6`, `3.2M`, `12.5 kop/s`, `3 ms`.
 
-    k, M, G, T are powers of 1000, Ki, Mi, Gi, Ti of 1024; times become seconds; what is counted
-    and `/s` change nothing.
-
-    Raises:
-        InputError: It is none; names `where`.
+    k, M, G, T are powers of 1000, Ki, Mi, Gi, Ti of 1024; times become seconds; counted units and
+    `/s` change nothing. Raises InputError if it is none; names `where`.
     """
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
@@ -133,17 +125,17 @@ def read_output(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be measured.
+    """What to measure.
 
     Attributes:
-        folder: New; takes everything.
+        folder: New; takes all files.
         work: Name of the metric that counts as work; None = none.
-        unit: What work is counted in; None = the metric's name.
+        unit: Unit of work; None = the metric's name.
         drive: The block device whose I/O counts; None = none.
         sensors: As `open_sensor` takes them.
-        rapl_root: Root of the powercap tree; None = the system's, where there is one.
-        idle_seconds: Measure idle power so long before the first run; 0 = not.
-        sync: Wait for the page cache to be written after each run, and count that as well.
+        rapl_root: Root of the powercap tree; None = the system's, where it exists.
+        idle_seconds: Duration of idle power before the first run; 0 = not measured.
+        sync: Whether to wait for the page cache after each run, and count that as well.
     """
 
     command: Sequence[str]
@@ -161,10 +153,9 @@ class Request:
     sync: bool = False
 
     def checked(self) -> None:
-        """Refuse what cannot be done.
+        """Refuse an impossible request.
 
-        Raises:
-            InputError: Names the option and the remedy.
+        Raises InputError, which names the option and the remedy.
         """
         names = [metric.name for metric in self.metrics]
         if len(set(names)) != len(names):
@@ -183,10 +174,9 @@ class Request:
 
 
 def sensors_for(request: Request, disk: Disk | None) -> tuple[list[str], list[str]]:
-    """Those that were named, the CPU's energy where it can be read, load, and the drive's I/O.
+    """The named sensors, RAPL where readable, CPU load and the drive's I/O.
 
-    Raises:
-        SensorError: One of them cannot be used.
+    Raises SensorError if one of them cannot be used.
     """
     named = list(request.sensors)
     notes: list[str] = []

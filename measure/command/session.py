@@ -51,14 +51,7 @@ _LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Ended:
-    """How a program ended.
-
-    Attributes:
-        begin_ns: CLOCK_MONOTONIC before it was started.
-        end_ns: After it was gone.
-        exit_status: What it returned; None where a signal ended it.
-        cpu_seconds: User and system time of it and of the children it waited for.
-    """
+    """How a program ended; times are CLOCK_MONOTONIC, and CPU time includes waited-for children."""
 
     begin_ns: int
     end_ns: int
@@ -126,11 +119,7 @@ def signals() -> Iterator[Signals]:
 
 
 def find_command(command: Sequence[str]) -> str:
-    """Where the program is: the user's own, so it is looked for as a shell would, also for root.
-
-    Raises:
-        InputError: There is none of that name that may be run.
-    """
+    """The program's path, found as a shell would. Raises InputError if none can be executed."""
     found = shutil.which(command[0])
     if found is None:
         raise InputError(
@@ -141,10 +130,9 @@ def find_command(command: Sequence[str]) -> str:
 
 
 def run(command: Sequence[str], folder: Path, arrived: Signals) -> Ended:
-    """Run a program to its end; stdout.txt and stderr.txt in the folder hold what it prints.
+    """Run a program to its end; stdout.txt and stderr.txt in the folder take its output.
 
-    Raises:
-        InputError: The system does not run it.
+    Raises InputError if the system refuses to execute it.
     """
     terminal = sys.stdin is not None and sys.stdin.isatty()
     with (folder / STDOUT).open("wb") as out, (folder / STDERR).open("wb") as err:
@@ -209,10 +197,9 @@ class _Session:
 
     @contextmanager
     def recording(self, folder: Path) -> Iterator[Recorder]:
-        """Record all sensors into a folder until `stop`, or until something is raised inside.
+        """Record all sensors into a folder until `stop` or an exception.
 
-        Raises:
-            SensorError: One does not start; nothing is recorded then.
+        Raises SensorError if one fails.
         """
         opened = [open_sensor(text) for text in self.sensors]
         slowest = min(sensor.probe().nominal_hertz for sensor in opened)
@@ -247,17 +234,16 @@ class _Session:
 def measure_command(
     request: Request, *, say: Callable[[str], None] = lambda _: None
 ) -> CommandResult:
-    """Run the program as asked and keep what was recorded; must be called in the main thread.
+    """Run the program and store what was recorded; must be called in the main thread.
 
-    Returns:
-        The result, which is also in the folder. A program that fails or is interrupted, and a
-        sensor that fails on the way, are in it and raise nothing.
+    Returns the result, also stored in the folder. A program that fails or is interrupted, and a
+    sensor that fails during a run, are part of it.
 
     Raises:
-        InputError: The request cannot be carried out; nothing was run.
-        DriveError: The drive is not there.
+        InputError: The request is impossible; nothing was run.
+        DriveError: The drive is missing.
         SensorError: A sensor cannot be used; nothing was run.
-        UnsafeDriveError: What is named is no whole drive.
+        UnsafeDriveError: It is no whole drive.
     """
     request.checked()
     find_command(request.command)

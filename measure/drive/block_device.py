@@ -33,12 +33,7 @@ class Link:
 
 @dataclass(frozen=True)
 class BlockDevice:
-    """A whole drive.
-
-    Attributes:
-        name: The kernel's name, for instance `nvme0n1`.
-        number: Major and minor number as the kernel writes them, `259:0`.
-    """
+    """A whole drive: kernel name such as `nvme0n1`, and device number such as `259:0`."""
 
     path: Path
     name: str
@@ -54,10 +49,10 @@ class BlockDevice:
 
     @property
     def carrier(self) -> str:
-        """Kernel name of what carries, schedules and counts its requests.
+        """Kernel name of the device that schedules and counts its requests.
 
-        That is the drive itself, but for an NVMe drive that says it may have several controllers
-        (CMIC): there it is the hidden `nvme0c0n1` below it. Of several paths none stands for all.
+        That is the drive itself, except for an NVMe drive that may have several controllers (CMIC):
+        there it is the hidden `nvme0c0n1`. Of several paths none stands for all.
         """
         drive, _, number = self.name.rpartition("n")
         paths = list(self.folder.glob(f"device/nvme*/{drive}c*n{number}")) if drive else []
@@ -72,11 +67,10 @@ class BlockDevice:
         return _text(self.queue(attribute))
 
     def largest_command_bytes(self, limit: str) -> int | None:
-        """What a command may hold by a limit of its queue, also if each page is a segment.
+        """Largest command by a limit of its queue, also if each page is a segment.
 
-        Args:
-            limit: `max_sectors_kb`, above which the block layer splits requests, or
-                `max_hw_sectors_kb`, above which the drive refuses them.
+        `max_sectors_kb`: above it the block layer splits requests; `max_hw_sectors_kb`: above it
+        the drive refuses them.
         """
         kilobytes, segments = map(self.queue_attribute, (limit, "max_segments"))
         limits = [int(kilobytes) << 10] if kilobytes else []
@@ -84,10 +78,7 @@ class BlockDevice:
         return min(limits, default=None)
 
     def poll_queues(self) -> int | None:
-        """How many queues are polled; None where the host does not say.
-
-        Whether there are any says the queue; how many the driver was told to make, its parameter.
-        """
+        """Number of poll queues, from the driver's parameter; 0 = none, None = unknown."""
         polls = self.queue_attribute("io_poll")
         if polls is None or polls == "0":
             return None if polls is None else 0
@@ -166,8 +157,7 @@ class BlockDevice:
     def link_policy(self) -> Path | None:
         """The file with the power policy of its SATA link; None where its port has none.
 
-        The policy is that of the port (`link_power_management_policy` of its SCSI host): drives
-        behind a port multiplier share it.
+        The policy is that of the port (its SCSI host): drives behind a port multiplier share it.
         """
         path = (self.folder / "device").resolve()
         host = next((part for part in path.parts if re.fullmatch(r"host\d+", part)), None)
@@ -191,11 +181,11 @@ class BlockDevice:
 
 
 def open_block_device(path: Path, *, sysfs: Path = SYSFS) -> BlockDevice:
-    """Look at the device that a path names.
+    """Inspect the device of a path.
 
     Raises:
-        UnsafeDriveError: It is a partition, or no block device at all.
-        DriveError: It is not there.
+        UnsafeDriveError: It is a partition, or no block device.
+        DriveError: It does not exist.
         HostStateError: It may not be read; names the remedy.
     """
     try:

@@ -1,9 +1,10 @@
-"""The I/O that reached a drive: differences of the kernel's counters before and after.
+"""I/O that reached a drive, from the block layer's counters (/sys/block/X/stat).
 
-Source: Documentation/block/stat.rst of Linux. Discards are counted since Linux 4.18, flushes since
-5.5; a sector there has 512 B. The kernel counts the request that asks for a flush as a write, also
-where it brings no data (blk_account_io_done in block/blk-mq.c: "accounting the containing request
-is enough"), and joins flushes that wait. So the number of commands is known within bounds only.
+Source: Documentation/block/stat.rst of Linux: 11 numbers, with discards since 4.18 and flushes
+since 5.5; sectors of 512 B, times in ms. The kernel counts a request that asks for a flush as a
+write even without data (blk_account_io_done in block/blk-mq.c: "accounting the containing request
+is enough"), and joins waiting flushes: the number of commands is known within bounds only.
+Latency runs from queueing to completion of a request.
 """
 
 from __future__ import annotations
@@ -24,13 +25,9 @@ LEAST = 11
 
 
 def numbers(line: str | bytes, path: str) -> tuple[int, ...]:
-    """The numbers of a line, in the kernel's order.
+    """The counters of a line of text, in the kernel's order.
 
-    Args:
-        line: What was read; empty where nothing could be.
-
-    Raises:
-        DriveError: These are no counters.
+    Raises DriveError if these are none.
     """
     try:
         values = tuple(int(field) for field in line.split())
@@ -58,10 +55,10 @@ class Disk:
 
 
 def find_disk(path: Path, *, sysfs: Path = SYSFS) -> Disk:
-    """The drive that a node names.
+    """The drive of a node.
 
     Raises:
-        DriveError: There is no such node, or the kernel does not know it.
+        DriveError: The node does not exist, or the kernel does not know it.
         UnsafeDriveError: It is a partition, or no block device.
     """
     try:
@@ -87,14 +84,11 @@ def _folder(number: int, sysfs: Path) -> Path:
 
 
 class DriveIo(Section):
-    """What reached a drive.
+    """I/O that reached a drive.
 
     Attributes:
-        writes: Commands, and requests to flush that bring no data.
-        writes_merged: Likewise.
-        flushes: Commands; None = this kernel does not count them.
-        discards: Commands; None likewise.
-        discard_bytes: Likewise.
+        writes: Includes requests to flush that bring no data.
+        flushes: None = not counted by this kernel; discards likewise.
         device_commands_low: All commands, if every flush came with a request of its own.
         device_commands_high: If every flush was ordered by a write; None where flushes are unknown.
         busy_seconds: Time with at least one request in flight.
@@ -143,11 +137,7 @@ class Counters:
 
 
 def counters(disk: Disk) -> Counters:
-    """The drive's counters now.
-
-    Raises:
-        DriveError: The drive is gone.
-    """
+    """The drive's counters. Raises DriveError if the drive has vanished."""
     try:
         line = (disk.folder / "stat").read_text()
     except OSError:
@@ -176,11 +166,11 @@ def lies_on(folder: Path, disk: Disk, *, sysfs: Path = SYSFS) -> bool:
 
 @dataclass(frozen=True)
 class BlockWindow:
-    """What was served in a window.
+    """I/O served in a window.
 
     Attributes:
-        latency_mean_ns: Of them; where none was completed although some were waiting, the length
-            of the window, below which it cannot be; None where there was nothing to serve.
+        latency_mean_ns: The length of the window, a lower bound, where requests waited and none
+            completed; None where there was nothing to serve.
         busy_share: Share of the time with at least one request in flight.
     """
 
@@ -232,11 +222,7 @@ class Reading:
 
 
 def read_counters(device: BlockDevice) -> Reading:
-    """The counters of a drive now.
-
-    Raises:
-        DriveError: It has vanished.
-    """
+    """The counters of a drive. Raises DriveError if it has vanished."""
     path = Path(device.sysfs) / "class" / "block" / device.carrier / "stat"
     try:
         line = path.read_text()

@@ -1,7 +1,7 @@
-"""Talks to a SATA drive through the real `hdparm` command: its spin state and standby timer.
+"""SATA drives through the `hdparm` command: spin state and standby timer.
 
-The state is asked for with CHECK POWER MODE, which never wakes a drive (ATA Command Set, ACS-4,
-7.2). The standby timer can be set and not be read: ATA has no command that returns it.
+The state comes from CHECK POWER MODE, which never wakes a drive (ATA Command Set, ACS-4, 7.2).
+The standby timer can be set but not read: ATA has no command that returns it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,9 @@ class SpinState(StrEnum):
 
 
 def timer_code(seconds: float) -> int:
-    """The code of a standby timer (hdparm(8), -S); 0 switches it off.
+    """The code of a standby timer (hdparm(8), -S), 0 = off.
 
-    Raises:
-        InputError: The drive knows no such time; names those around it.
+    Raises InputError for an impossible time.
     """
     if seconds == 0:
         return 0
@@ -65,7 +64,7 @@ class SataDrive:
 
         Raises:
             DriveError: It does not answer, or is no ATA drive.
-            HostStateError: hdparm is missing or may not be used; names the remedy.
+            HostStateError: hdparm is missing or not permitted; names the remedy.
         """
         found = _STATE.search(self._run("-C"))
         if found is None:
@@ -88,11 +87,9 @@ class SataDrive:
         self._run("-y")
 
     def power_level(self) -> int | None:
-        """Its level of Advanced Power Management, 255 where off; None where it has none.
+        """Level of Advanced Power Management, 255 = off; None where it has none.
 
-        Raises:
-            DriveError: As `state`.
-            HostStateError: Likewise.
+        Raises as `state`.
         """
         found = _LEVEL.search(self._run("-B"))
         word = found[1].strip() if found else "not supported"

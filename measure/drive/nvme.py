@@ -1,9 +1,10 @@
-"""Reads the binary data structures that an NVMe controller returns.
+"""NVMe controllers through the `nvme` command, and the binary data structures that they return.
 
 Layouts: NVM Express Base Specification 2.1, figures 312 (Identify Controller), 313 (power state
 descriptor) and 207 (SMART / Health Information); NVM Command Set Specification 1.1, figure 114
-(Identify Namespace). All of them have been the same since version 1.2, unlike the JSON of
-nvme-cli, whose keys change between versions.
+(Identify Namespace): unchanged since version 1.2, unlike the JSON of nvme-cli. Of nvme-cli only
+what is stable from 1.x to 3.x is used: `--raw-binary`, long options, the value after the colon of
+`get-feature`.
 """
 
 from __future__ import annotations
@@ -29,13 +30,7 @@ _SMART_UNIT_BYTES = 512_000  # "in thousands of 512-byte units"
 
 @dataclass(frozen=True)
 class PowerState:
-    """One power state as the drive declares it; a declared cap is not the power drawn.
-
-    Attributes:
-        operational: Whether the drive serves I/O in it.
-        idle_power_watts: Declared; None = not reported.
-        active_power_watts: Declared; None = not reported.
-    """
+    """One power state as declared; a declared cap is not the power drawn. None = not reported."""
 
     index: int
     max_power_watts: float
@@ -48,13 +43,11 @@ class PowerState:
 
 @dataclass(frozen=True)
 class Controller:
-    """What Identify Controller says that matters here.
+    """Identify Controller.
 
     Attributes:
-        capacity_bytes: Total NVM capacity; 0 = not reported.
+        capacity_bytes: 0 = not reported.
         mdts_exponent: Largest transfer as a power of two of the least memory page; 0 = no limit.
-        volatile_write_cache: Whether there is one.
-        has_apst: Whether autonomous power state transitions are supported.
         crypto_erase: Whether `format` can erase cryptographically.
         format_erases_all: Whether `format` erases every namespace, whichever is named (FNA, bits
             0 and 1; NVM Express Base Specification 2.1, Identify Controller).
@@ -86,12 +79,12 @@ class Controller:
 
 @dataclass(frozen=True)
 class Namespace:
-    """What Identify Namespace says.
+    """Identify Namespace.
 
     Attributes:
         used_blocks: Blocks in use, where the drive keeps count.
-        counts_used: Whether it certainly does: it says that it provisions thinly.
-        preferred_write_bytes: Granularity of writes that the drive prefers; None = not reported.
+        counts_used: Whether it certainly does: it provisions thinly.
+        preferred_write_bytes: Preferred write granularity; None = not reported.
     """
 
     size_blocks: int
@@ -105,8 +98,8 @@ class Namespace:
     def fill_fraction(self) -> float | None:
         """Share in use; None where the drive keeps no count.
 
-        One that does not provision thinly may say for ever that all is in use (NVM Command Set
-        Specification 1.1, figure 114, NUSE).
+        Without thin provisioning a drive may always report full use (NVM Command Set Specification
+        1.1, figure 114, NUSE).
         """
         if not self.size_blocks or (self.used_blocks >= self.size_blocks and not self.counts_used):
             return None
@@ -118,12 +111,9 @@ class Smart:
     """The SMART / Health Information log.
 
     Attributes:
-        critical_warning: Bits of trouble; 0 is none.
         temperature_celsius: Composite temperature; None = not reported.
         percentage_used: Of the rated endurance; may exceed 100.
-        host_bytes_read: In steps of 512,000.
-        host_bytes_written: In steps of 512,000.
-        media_errors: Unrecovered errors of data integrity.
+        host_bytes_read: In steps of 512,000; written bytes too.
         throttle_seconds: Time in both thermal management temperatures.
     """
 
@@ -137,14 +127,7 @@ class Smart:
 
 
 def parse_controller(data: bytes) -> Controller:
-    """Read Identify Controller.
-
-    Args:
-        data: 4,096 bytes as the controller returned them.
-
-    Raises:
-        DriveError: It is not 4,096 bytes long, or empty.
-    """
+    """Read Identify Controller. Raises DriveError if it is empty or has not 4,096 bytes."""
     _require(data, IDENTIFY_BYTES, "Identify Controller")
     states = data[263] + 1
     warning_kelvin = _int(data, 266, 2)
@@ -245,21 +228,17 @@ _HEX_LINE = re.compile(r"^[0-9a-f]{4}:((?: [0-9a-f]{2})+)", flags=re.MULTILINE)
 
 @dataclass(frozen=True)
 class NvmeController:
-    """A controller node such as /dev/nvme0, asked through nvme-cli.
-
-    Attributes:
-        node: The node; a stand-in serves where the command on the PATH understands it.
-    """
+    """A controller node such as /dev/nvme0, or a stand-in that the nvme command understands."""
 
     node: Path
     namespace: int = 1
 
     def identify(self) -> Controller:
-        """What the controller is.
+        """Identify Controller.
 
         Raises:
             DriveError: It does not answer.
-            HostStateError: nvme-cli is missing or may not be used; names the remedy.
+            HostStateError: nvme-cli is missing or not permitted; names the remedy.
         """
         return parse_controller(self._run("id-ctrl", "--raw-binary"))
 
@@ -284,10 +263,9 @@ class NvmeController:
         return int(found[2], 16)
 
     def set_feature(self, identifier: int, value: int) -> None:
-        """Set a feature that needs no data.
+        """Set a feature without data.
 
-        Raises:
-            DriveError: The controller refuses; the message holds its status.
+        Raises DriveError with the status if the controller refuses.
         """
         self._run("set-feature", f"--feature-id={identifier:#x}", f"--value={value:#x}")
 

@@ -1,7 +1,7 @@
-"""Whether a drive may be used: nobody else uses it, and whoever wants to overwrite it says so.
+"""Safety checks before a drive is used: it is not in use, and its overwriting was agreed to.
 
-Read-only by default. A destructive campaign needs the serial number typed out and a drive without
-any signature that is not named explicitly. The device is held exclusively (O_EXCL: the kernel then
+Read-only by default. A destructive campaign needs the typed serial number and a drive without
+signatures that are not named explicitly. The device is held exclusively (O_EXCL: the kernel then
 refuses mounts, swap, LVM and RAID on it) while the campaign runs.
 """
 
@@ -48,11 +48,7 @@ def uses(device: BlockDevice, *, proc: Path = PROC) -> list[str]:
 
 
 def signatures(device: BlockDevice) -> list[Signature]:
-    """What wipefs would list, on the drive and its partitions.
-
-    Raises:
-        HostStateError: wipefs is missing or may not read the drive.
-    """
+    """What wipefs finds on the drive and its partitions. Raises HostStateError if wipefs cannot."""
     program = find_program("wipefs", "apt-get install util-linux", HostStateError)
     nodes = [device.path, *(Path("/dev") / part for part in device.parts())]
     found = []
@@ -78,13 +74,9 @@ def signatures(device: BlockDevice) -> list[Signature]:
 def require_unused(
     device: BlockDevice, *, every_namespace: bool = False, proc: Path = PROC
 ) -> None:
-    """Refuse a drive that anybody uses.
+    """Refuse a drive in use. Raises UnsafeDriveError, which names the user and the remedy.
 
-    Args:
-        every_namespace: Whether what follows changes the whole drive: a power state, a format.
-
-    Raises:
-        UnsafeDriveError: Somebody does; says who and what to do.
+    `every_namespace`: what follows changes the whole drive (power state, format).
     """
     for one in device.namespaces()[1:] if every_namespace else []:
         if found := uses(one, proc=proc):
@@ -114,7 +106,7 @@ def require_consent(
     allowed_signatures: Collection[str],
     erased: Sequence[BlockDevice] = (),
 ) -> None:
-    """Refuse to overwrite a drive unless its serial number was typed out and it holds nothing.
+    """Refuse to overwrite a drive without its typed serial number, or with unnamed signatures.
 
     Args:
         serial: Its serial number, or its path where it has none.
@@ -148,11 +140,7 @@ def require_consent(
 
 @contextmanager
 def held(device: BlockDevice) -> Iterator[None]:
-    """Hold the drive exclusively.
-
-    Raises:
-        UnsafeDriveError: Somebody else holds it.
-    """
+    """Hold the drive exclusively. Raises UnsafeDriveError if another process holds it."""
     try:
         handle = os.open(device.path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
     except OSError as error:

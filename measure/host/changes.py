@@ -1,6 +1,6 @@
-"""What a campaign may change on drive and host, each readable, settable and named.
+"""Changes to drive and host: each can be read, set, restored and named.
 
-Values are text, so that a journal can hold them and a later process can put them back.
+Values are text, so that a journal can hold them and a later process can restore them.
 """
 
 from __future__ import annotations
@@ -45,11 +45,7 @@ _TIMEOUT_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Mount:
-    """A line of /proc/self/mountinfo (proc(5)).
-
-    Attributes:
-        point: Where it is mounted.
-    """
+    """A line of /proc/self/mountinfo (proc(5))."""
 
     number: str
     point: str
@@ -81,11 +77,7 @@ def mounts(numbers: Collection[str], *, proc: Path = PROC) -> list[Mount]:
 
 @dataclass(frozen=True)
 class MountOption:
-    """One of `CHOICES` of a mounted file system.
-
-    Attributes:
-        point: Where it is mounted.
-    """
+    """One of `CHOICES` of a mounted file system."""
 
     point: str
     number: str
@@ -132,7 +124,7 @@ class MountOption:
         return ()
 
     def _words(self, value: str) -> list[str]:
-        """With device and place, so that fstab is not read, and with all options of the mount.
+        """With device and mount point, so that fstab is not read, and all options of the mount.
 
         mount(8), remount: where both are named, the options of the mount are replaced.
         """
@@ -213,7 +205,7 @@ class Change(Protocol):
         """Whether what it is about still exists: a node that is gone holds no setting."""
 
     def get(self) -> str:
-        """Its present value.
+        """The current value.
 
         Raises:
             DriveError: The drive does not answer.
@@ -281,10 +273,10 @@ class SysfsValue:
     def disturbs(self) -> tuple[Change, ...]:
         """Of a scheduler: depth and throttling of the queue, and the scheduler's own settings.
 
-        Linux gives the queue another depth with every scheduler (blk_mq_init_sched in
-        block/blk-mq-sched.c), switches write-back throttling off and on with bfq
-        (bfq_init_queue), and makes the folder `iosched` anew. The depth stands last, to be put
-        back first: schedulers derive settings of theirs from it (dd_depth_updated).
+        Linux gives the queue another depth with every scheduler (blk_mq_init_sched in block/blk-mq-
+        sched.c), switches write-back throttling off and on with bfq (bfq_init_queue), and recreates
+        the folder `iosched`. The depth stands last, to be restored first: schedulers derive
+        settings from it (dd_depth_updated).
         """
         scheduler = Path(self.path)
         if scheduler.parts[-2:] != ("queue", "scheduler"):
@@ -391,8 +383,8 @@ class NvmeTransitions:
 class StandbyTimer:
     """The timer after which a disk stops its platters, in seconds; 0 is off.
 
-    No ATA command returns it, so it is taken for off before it is set, as disks are after they are
-    switched on, and what restores it is to switch it off.
+    No ATA command returns it, so it is taken for off before it is set, the state after power-on;
+    restoring it switches it off.
     """
 
     node: str
@@ -490,10 +482,9 @@ class Record(BaseModel):
     after: str | None = None
 
     def change(self) -> Change:
-        """What is to be put back.
+        """The change to restore.
 
-        Raises:
-            CampaignError: The file is of another version, or names what no step sets.
+        Raises CampaignError if the file is of another version or undeclared.
         """
         try:
             # as JSON: strict validation takes a dataclass from nothing else
@@ -512,10 +503,9 @@ class Record(BaseModel):
 
 
 def to_record(change: Change, before: str, after: str | None = None) -> Record:
-    """A change and its values for the journal, in which it stands before anything is set.
+    """A change for the journal.
 
-    Raises:
-        CampaignError: It is of a file that is not declared, so that no journal could restore it.
+    Raises CampaignError if its file is undeclared, thus not restorable.
     """
     if _undeclared(change):
         raise CampaignError(f"{change.path}: is no file that iojoule may set; nothing is set there")

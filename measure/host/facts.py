@@ -18,14 +18,7 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class HostFacts:
-    """Facts of the host; None = it does not say.
-
-    Attributes:
-        host_id: A hash of the machine's identity: tells hosts apart without naming them.
-        cpu_cores: Processors this process may use.
-        turbo_enabled: Whether the CPU may exceed its base frequency.
-        smt_enabled: Whether cores run several threads.
-    """
+    """Facts of the host; None = unknown. `host_id` is a hash of the machine's identity."""
 
     host_id: str
     cpu_model: str | None
@@ -101,11 +94,7 @@ class SleepState:
 
 @dataclass(frozen=True)
 class HostControls:
-    """The files below /sys that set the processors.
-
-    Attributes:
-        sysfs: `/sys`, or a tree like it.
-    """
+    """The files below `sysfs` (`/sys` or a tree like it) that set the processors."""
 
     sysfs: Path = SYSFS
 

@@ -1,4 +1,8 @@
-"""Works on a drive that is held, and puts back what was changed on every way out."""
+"""Works on a held drive, lets a signal end the work in order, and restores on every way out.
+
+The first SIGINT, SIGTERM or SIGHUP raises `Interrupted` in the main thread, once; later ones are
+only reported. So whatever stands in a `finally` around the work runs to its end.
+"""
 
 from __future__ import annotations
 
@@ -65,20 +69,20 @@ def guarded(
     *,
     in_use: bool = False,
 ) -> T:
-    """Do some work on a drive; afterwards drive and host are as they were, whatever happened.
+    """Work on a drive; afterwards drive and host are restored, whatever happened.
 
     A function and not a context manager: a signal may arrive anywhere, also between the lines of
     contextlib that would stand between the work and the restoring.
 
     Args:
         device: Held exclusively meanwhile, unless it is in use.
-        interrupted: What a signal means for them, behind its name.
-        work: Is given what remembers its changes.
+        interrupted: What a signal means for the user, behind its name.
+        work: Receives the state that remembers its changes.
         in_use: Whether others may use the drive meanwhile: its settings are changed, not its data.
 
     Raises:
-        UnsafeDriveError: Somebody else holds the drive.
-        HostStateError: Something could not be put back.
+        UnsafeDriveError: Another process holds the drive.
+        HostStateError: Something could not be restored.
         Interrupted: A signal ended the work.
     """
     with gate(say) as signals, nullcontext() if in_use else held(device):

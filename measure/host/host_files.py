@@ -1,7 +1,7 @@
-"""Which files of the host steps write: each kind is declared once, here.
+"""The files of the host that may be written: each kind is declared once, here.
 
-A step finds or names its files by their declaration, a plan may name the declared ones and no
-other, and no journal or undo file is written or obeyed that names one which is not declared.
+Code finds its files by their declaration, a plan may name only declared files, and no journal or
+undo file with an undeclared one is written or obeyed.
 """
 
 from __future__ import annotations
@@ -15,11 +15,7 @@ _SYS, _PROC, _ETC = Path("/sys"), Path("/proc"), Path("/etc")
 
 @dataclass(frozen=True)
 class HostFiles:
-    """Files of one kind.
-
-    Attributes:
-        below: Their path below it, a pattern: `*` and `[0-9]` never reach beyond one name.
-    """
+    """Files of one kind; in the pattern `below`, `*` and `[0-9]` never match beyond one name."""
 
     root: Path
     below: str

@@ -1,8 +1,12 @@
-"""Remembers what a campaign changed, so that every exit path puts it back.
+"""The journal of changes, from which every exit path restores.
 
-What was there before is written to a journal, flushed to disk, before anything is changed. The end
-of a campaign, an error and a signal restore it at once; after a kill -9 the next start finds the
-journal of a process that no longer lives and restores from it.
+The value before is written to a journal, flushed to disk, before anything is changed. The end of a
+campaign, an error and a signal restore it at once; after a kill -9 the next start finds the journal
+of a dead process and restores from it.
+
+A journal or undo file says what root writes where. It is obeyed only if it is a plain file of the
+effective user, not writable by group or others, in a folder of the same kind or of root; symbolic
+links are refused. The opened file is checked, so that nothing can be put in its place meanwhile.
 """
 
 from __future__ import annotations
@@ -30,9 +34,9 @@ def read_trusted(path: Path) -> str:
     """The text of a file that only this user can have written.
 
     Raises:
-        FileNotFoundError: There is none.
+        FileNotFoundError: It does not exist.
         OSError: It cannot be read.
-        CampaignError: Somebody else owns it, may write it, or could have put it there.
+        CampaignError: Another user owns it, may write it, or could have put it there.
     """
     require_own_folder(path.parent)
     try:
@@ -56,8 +60,8 @@ def require_own_folder(folder: Path) -> None:
     """Refuse a folder into which others can put files.
 
     Raises:
-        FileNotFoundError: There is none.
-        CampaignError: Somebody else owns it or may write it.
+        FileNotFoundError: It does not exist.
+        CampaignError: Another user owns it or may write it.
     """
     found = folder.stat()
     if found.st_uid not in (os.geteuid(), 0):
@@ -75,10 +79,9 @@ def _refusal(path: Path, why: str) -> CampaignError:
 
 
 def write_trusted(path: Path, text: str) -> None:
-    """Write a file that `read_trusted` obeys, whatever the umask: for its user alone.
+    """Write a file that `read_trusted` obeys, whatever the umask.
 
-    Raises:
-        OSError: It cannot be written; what was there stays as it was.
+    Raises OSError if it cannot be written; what was there stays.
     """
 
     def write(stream: BufferedRandom) -> None:
@@ -124,11 +127,7 @@ class Journal(BaseModel):
 
 
 class HostState:
-    """What this process changed on drive and host; a context manager that restores it.
-
-    Args:
-        folder: Where the journal is kept.
-    """
+    """Changes of this process to drive and host; a context manager that restores them."""
 
     def __init__(
         self, drive: str, folder: Path | None = None, note: Callable[[str], None] | None = None
@@ -156,9 +155,7 @@ class HostState:
         return dict(self._before)
 
     def set(self, change: Change, value: str) -> None:
-        """Set something, remembering what was there before it was first touched.
-
-        Nothing is written where the value is in force already.
+        """Set a value, and remember the first one; nothing is written where it is in force already.
 
         Raises:
             DriveError: The drive refuses or ignores the value.
@@ -193,11 +190,10 @@ class HostState:
         self._path.unlink(missing_ok=True)
 
     def restore(self) -> None:
-        """Put everything back, the last change first; goes on where one fails.
+        """Restore everything, the last change first; goes on where one fails.
 
-        Raises:
-            HostStateError: Something could not be put back; names it with the command that does
-                so, and the journal stays for the next start.
+        Raises HostStateError if something could not be restored; names the command that does so,
+        and the journal stays for the next start.
         """
         failed = {}
         for change in reversed(list(self._before)):
@@ -241,12 +237,10 @@ class HostState:
 
 
 def restore_abandoned(folder: Path | None = None) -> list[str]:
-    """Put back what campaigns changed that were killed, and say what was done.
+    """Restore the changes of killed campaigns, and report them.
 
-    What the kernel or the drive forgets at a reboot is not written again after one.
-
-    Raises:
-        HostStateError: Something could not be put back; its journal stays.
+    What kernel or drive forget at a reboot is not written again after one. Raises HostStateError if
+    something could not be restored; its journal stays.
     """
     said: list[str] = []
     for path, content in _journals(folder or journals_folder()):
@@ -309,10 +303,10 @@ def _alive(content: Journal) -> bool:
 
 
 def process_start(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot (proc(5), stat); None = it runs no more.
+    """Start of a process in clock ticks since boot (proc(5), stat); None = it no longer runs.
 
-    Together with its number this names a process for good: numbers are used again. A process that
-    has ended but whose parent did not ask how (a zombie) runs no more.
+    With its number this identifies a process for good: numbers are reused. A zombie counts as
+    ended.
     """
     try:
         text = Path(f"/proc/{pid}/stat").read_text()

@@ -1,7 +1,7 @@
-"""The undo file: what was set on drive and host for good, and how all of it is taken back.
+"""The undo file: what was set permanently on drive and host, and how it is undone.
 
-It is written, flushed to disk, before anything is set, and once more when everything is: then it
-also says what was set, so that `undo` notices whatever somebody else has changed since.
+It is written, flushed to disk, before anything is set, and again with the values that were set, so
+that `undo` notices later changes by others.
 """
 
 from __future__ import annotations
@@ -34,12 +34,7 @@ class _Content(BaseModel):
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing that is set.
-
-    Attributes:
-        after: The value it was given; None = it has none of its own, as a queue's depth that came
-            with another scheduler, or was not set yet when the file was written.
-    """
+    """One setting; `after` is None where the value follows from another one or was not set yet."""
 
     change: Change
     before: str
@@ -48,11 +43,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class UndoFile:
-    """What was set on one drive and its host.
-
-    Attributes:
-        controller: Node of its controller; None = none.
-    """
+    """What was set on one drive and its host, in order."""
 
     drive: str
     controller: str | None
@@ -60,11 +51,7 @@ class UndoFile:
     entries: tuple[Entry, ...]
 
     def write(self, path: Path) -> None:
-        """Write it atomically.
-
-        Raises:
-            HostStateError: It cannot be written.
-        """
+        """Write it atomically. Raises HostStateError if it cannot be written."""
         content = _Content(
             drive=self.drive,
             controller=self.controller,
@@ -89,7 +76,7 @@ class UndoFile:
 
 
 def entries_of(settings: Sequence[tuple[Change, str]]) -> tuple[Entry, ...]:
-    """What setting these, in this order, changes: also what they disturb, which stands first.
+    """What these settings change, in this order, preceded by what they disturb.
 
     Raises:
         DriveError: The drive does not answer.
@@ -118,11 +105,7 @@ def _disturbed_first(own: dict[Change, Entry]) -> list[Entry]:
 
 
 def read_undo_file(path: Path) -> UndoFile:
-    """Read an undo file.
-
-    Raises:
-        CampaignError: It is missing, damaged, or of another version.
-    """
+    """Read an undo file. Raises CampaignError if it is missing, damaged, or of another version."""
     try:
         content = _Content.model_validate_json(read_trusted(path))
     except FileNotFoundError:
@@ -137,17 +120,12 @@ def read_undo_file(path: Path) -> UndoFile:
 
 
 def take_back(undo: UndoFile, say: Callable[[str], None], *, force: bool = False) -> int:
-    """Put everything back, the last change first; goes on where one fails.
+    """Restore everything, the last change first; goes on where one fails.
 
-    Args:
-        force: Also what somebody else has changed since.
+    With `force` also what others changed since. Returns how many values were restored.
 
-    Returns:
-        How many values were put back; what has its value already is left alone.
-
-    Raises:
-        HostStateError: Somebody else has changed something since (nothing is done then), or
-            something could not be put back, with the command that does so.
+    Raises HostStateError if others changed something since (nothing is done then), or something
+    could not be restored; names the command that does so.
     """
     strangers = [one for one in undo.entries if _changed_by_others(one)]
     if strangers and not force:

@@ -71,10 +71,9 @@ class Reading:
 
 
 def from_the_wall(readings: Sequence[Reading]) -> list[Reading]:
-    """Readings with CPU power taken from the wall: an assumed idle part, and what it rises by.
+    """CPU power from wall power: an assumed idle part, and the increase.
 
-    Raises:
-        SensorError: Idle wall power is unknown.
+    Raises SensorError if idle wall power is unknown.
     """
     idle = [one.wall_watts[0] for one in readings if one.wall_watts and one.step.kind == "idle"]
     if not idle:
@@ -143,11 +142,7 @@ class Findings:
 
 
 def host_profile(found: Findings) -> HostProfile:
-    """Fit the host's laws to its readings.
-
-    Raises:
-        SensorError: No power was recorded in enough of the windows.
-    """
+    """Fit the host's terms to its readings. Raises SensorError if too few windows have power."""
     gaps = list(found.gaps)
     readings = found.readings
     wall_only = all(one.cpu_watts is None for one in readings)
@@ -191,11 +186,7 @@ def _figure(
 
 
 def _power(found: Findings, readings: Sequence[Reading], wall_only: bool) -> HostPowerRecipe:
-    """The law's priors, wide, and an anchor for every window with CPU power.
-
-    Raises:
-        SensorError: There are too few.
-    """
+    """Wide priors, and an anchor for every window with CPU power. Raises SensorError if too few."""
     anchors = [anchor for one in readings if (anchor := _anchor(one)) is not None]
     if len(anchors) < 5:
         raise SensorError(
@@ -340,8 +331,8 @@ def _clock(found: Findings) -> ClockRecipe | None:
 def _performance(found: Findings, readings: Sequence[Reading]) -> HostPerformance | None:
     """Core time of each engine, from its runs at depth 1 and deep.
 
-    What an engine adds to a request's latency cannot be told from the drive's own here: 0 stands
-    for unknown until `with_host` takes it from a device profile.
+    The latency that an engine adds cannot be told from the drive's own here: 0 stands for unknown
+    until `with_host` takes it from a device profile.
     """
     paths = []
     shrink = DEEP**-WAKEUP_EXPONENT

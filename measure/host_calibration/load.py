@@ -1,4 +1,4 @@
-"""A load of known shape on one CPU, until standard input closes; then says in JSON what it did.
+"""A load of known shape on one CPU until standard input closes; then prints its work as JSON.
 
 Run by path and with the standard library alone, so that it starts at once:
     load.py burn CPU DUTY | wake CPU RATE | copy CPU

@@ -1,4 +1,4 @@
-"""Starts the loads of a calibration and says what they did."""
+"""The loads of a calibration: which run for how long under which settings, and what they did."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class Step:
     """One load.
 
     Attributes:
-        kind: What runs; idle: nothing.
-        amount: Share of the time that burning takes, or wake-ups a second.
-        hertz: CPUs are held at or below this frequency.
-        sleep_limit: CPUs are kept from deeper sleep states.
+        kind: idle = nothing runs.
+        amount: Busy share of `burn`, or wake-ups a second.
+        hertz: Frequency limit of the CPUs.
+        sleep_limit: Deepest allowed sleep state.
     """
 
     kind: Kind
@@ -108,18 +108,11 @@ def plan(
     target: bool,
     seed: int = 1,
 ) -> Plan:
-    """What to run on so many CPUs within about so many minutes.
+    """Steps for the given CPUs within about `minutes`; a slow meter takes longer.
 
-    Idle comes first, in the middle and last, so that a drift shows; the rest in random order, so
-    that a drift does not look like an effect.
-
-    Args:
-        minutes: The time to aim at; a slow meter takes longer.
-        slowest_hertz: Readings a second of the slowest meter of power.
-        target: Whether there is a file for real engines.
-
-    Raises:
-        InputError: The time is too short for the steps.
+    Idle comes first, in the middle and last, so that drift shows; the rest in random order, so that
+    drift does not look like an effect. `slowest_hertz` is the reading rate of the slowest meter.
+    Raises InputError if the time is too short.
     """
     loads = _loads(cpus, target)
     loads += _frequencies(cpus, controls) + _sleep(controls)
@@ -198,11 +191,7 @@ cpus_allowed={cpu}
 
 @dataclass(frozen=True)
 class Done:
-    """What a load did.
-
-    Attributes:
-        begin_ns: When its window begins, CLOCK_MONOTONIC.
-    """
+    """What a load did; its window is in CLOCK_MONOTONIC ns."""
 
     step: Step
     begin_ns: int
@@ -215,11 +204,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Bench:
-    """What loads run on.
-
-    Attributes:
-        target: A file that may be read; None: no real engine.
-    """
+    """What loads run on; without a target file there are no real engines."""
 
     cpus: Sequence[int]
     fio: Fio
@@ -339,10 +324,9 @@ def _end(load: subprocess.Popen[str]) -> dict[str, float]:
 
 @contextlib.contextmanager
 def target_file(folder: Path | None) -> Iterator[Path | None]:
-    """A file of random bytes in a folder that the user named, removed afterwards.
+    """A file of random bytes in the user's folder, removed afterwards.
 
-    Raises:
-        InputError: It cannot be made there.
+    Raises InputError on failure.
     """
     if folder is None:
         yield None

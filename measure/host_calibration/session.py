@@ -34,14 +34,13 @@ _CPU_SENSOR = "cpu"
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a calibration.
+    """Options of a calibration.
 
     Attributes:
-        rapl_root: Root of the powercap tree; None: the system's, where it is there.
+        rapl_root: Root of the powercap tree; None: the system's, where it exists.
         power: Meters, in the syntax of `open_sensor`.
         folder: Where a file for real engines may be made; None: no real engine.
-        controls: What is set, below which /sys.
-        proc: Where processes are counted.
+        others_cores: Busy cores of others that are tolerated.
     """
 
     rapl_root: Path | None = None
@@ -74,11 +73,10 @@ class Prepared:
 
 
 def prepare(request: Request) -> Prepared:
-    """Look at sensors and settings; nothing is changed.
+    """Inspect sensors and settings; changes nothing.
 
     Raises:
-        SensorError: Neither the processors' counters nor a meter at the wall can be read; the
-            message names the remedy.
+        SensorError: Neither RAPL nor a wall meter can be read; the message names the remedy.
         InputError: The time is too short.
     """
     sensors, gaps = _sensors(request)
@@ -100,11 +98,11 @@ def prepare(request: Request) -> Prepared:
 
 
 def calibrate(prepared: Prepared, say: Callable[[str], None] = lambda _: None) -> HostProfile:
-    """Run every load and fit; must be called in the main thread. The host is then as it was.
+    """Run every load and fit; must be called in the main thread. The host is restored.
 
     Raises:
-        HostStateError: Others keep the host busy, or something cannot be set or put back.
-        SensorError: A sensor failed on the way.
+        HostStateError: Others keep the host busy, or something cannot be set or restored.
+        SensorError: A sensor failed.
         FioError: fio failed.
         Interrupted: A signal ended it.
     """
@@ -171,11 +169,7 @@ def _record(
 
 
 def _refuse_company(busy_cores: float, allowed: float) -> None:
-    """Refuse a host on which others work.
-
-    Raises:
-        HostStateError: They do.
-    """
+    """Raises HostStateError if others keep the host busy."""
     if busy_cores > allowed:
         raise HostStateError(
             f"others keep {busy_cores:.2f} cores of this host busy, and {allowed:g} are allowed: "
@@ -223,10 +217,9 @@ def _settings(
 
 
 def _sensors(request: Request) -> tuple[list[Sensor], list[str]]:
-    """The instruments that answer, and what is missing.
+    """The sensors that answer, and the gaps.
 
-    Raises:
-        SensorError: A named one does not answer, or none is left.
+    Raises SensorError if a named one fails or none is left.
     """
     names = [f"cpu:{request.proc.parent}"]
     gaps: list[str] = []

@@ -1,4 +1,4 @@
-"""A lab that is up, from outside: what it is, what it did, its faults."""
+"""A running lab from outside: its state, its record of what happened, its faults."""
 
 from __future__ import annotations
 
@@ -27,14 +27,11 @@ SECTOR_BYTES = 512
 def record(
     control: DiskControl, begin_ns: int, end_ns: int, host: HostPower | None = None
 ) -> dict[str, Any]:
-    """What the drive completed and drew in [begin_ns, end_ns), CLOCK_MONOTONIC.
+    """I/O and energy of the drive in [begin_ns, end_ns), CLOCK_MONOTONIC: the ground truth.
 
-    Latencies run from a command's arrival at the drive to the moment its reply had been sent.
-    `iops` and throughput are over the whole time between the two. Of the host there are joules of
-    the package, of its core part and of the memory, where `host` tells how they come about.
-
-    Raises:
-        LabError: The daemon does not answer, or no longer knows that time.
+    Latencies run from a command's arrival to the end of its reply; `iops` and throughput are over
+    the whole time. With `host`: joules of package, core and memory. Raises LabError if the daemon
+    does not answer, or no longer knows that time.
     """
     found = control.completions(begin_ns, end_ns)
     seconds = (end_ns - begin_ns) / 1e9
@@ -86,14 +83,9 @@ _TIMEOUT_SECONDS = 10.0
 
 
 class LabClient:
-    """The lab in `folder`.
+    """The lab in `folder`; docs/lab.md lists the fields of `state` (lab.json).
 
-    Attributes:
-        state: What lab.json says: `drive`, `controller`, `powersensor3`, `rapl_root`, `serial`,
-            `environment` ...; docs/lab.md lists the fields.
-
-    Raises:
-        LabError: There is none, it did not start, or its folder is somebody else's.
+    Raises LabError if there is none, it did not start, or its folder is another user's.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -145,16 +137,11 @@ class LabClient:
         return told
 
     def fault(self, part: str, kind: str, value: float | None = None) -> None:
-        """Let a part of the lab fail; `none` ends its faults.
+        """Inject a fault of `FAULTS` into a part of the lab; `none` ends its faults.
 
-        Args:
-            part: One of `FAULTS`.
-            value: How many requests fail (disk eio), for how many seconds nothing is answered
-                (disk stall), how many bytes or frames of 100 are lost, for how many seconds frames
-                are lost or at full scale, by how many watts the zero moves (powersensor3).
-
-        Raises:
-            LabError: There is no such fault, or the lab does not answer.
+        `value`: number of failing requests (disk eio), seconds without an answer (disk stall),
+        bytes or frames of 100 lost, seconds of lost or full-scale frames, watts of zero drift
+        (powersensor3). Raises LabError if there is no such fault, or the lab does not answer.
         """
         if part not in FAULTS:
             raise LabError(f"the lab has no part {part}; parts are {', '.join(FAULTS)}")

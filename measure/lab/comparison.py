@@ -23,8 +23,7 @@ QUANTITIES = (
 class ComparedRun:
     """One run: measured over true, minus 1, by quantity; what one side lacks is left out.
 
-    Latency is compared where the kernel does not split requests, since the lab's record is of
-    the drive's commands.
+    Latency is compared where the kernel does not split requests: the record is of commands.
     """
 
     number: int
@@ -33,11 +32,7 @@ class ComparedRun:
 
 
 def compare(records: Sequence[RunRecord], lab: LabClient) -> list[ComparedRun]:
-    """Compare every run that counts with what the lab recorded over the same time.
-
-    Raises:
-        LabError: The lab is not up.
-    """
+    """Compare the runs that count with the lab's record. Raises LabError if the lab is not up."""
     largest = int(lab.state["max_transfer_bytes"])
     return [
         ComparedRun(one.number, _name(one), _errors(one, lab, largest))

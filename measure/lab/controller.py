@@ -1,7 +1,7 @@
-"""The lab's NVMe controller: answers admin commands with the bytes that a real one sends.
+"""The lab's NVMe controller: answers admin commands with the bytes of a real one.
 
 `Controller.submit` is the logic; `ControllerSocket` serves it to the preloaded library
-(measure/lab/preload/nvme.c), which turns NVMe ioctls of any program into questions.
+(measure/lab/preload/nvme.c), which forwards NVMe ioctls of any program.
 """
 
 from __future__ import annotations
@@ -77,11 +77,7 @@ class ControllerFault(StrEnum):
 
 
 class Controller:
-    """The controller of the drive behind `control`.
-
-    Args:
-        identity: What Identify says; the capacity is the daemon's.
-    """
+    """The controller of the drive behind `control`; the capacity is the daemon's."""
 
     def __init__(self, power: PowerOptions, control: DiskControl, identity: Identity) -> None:
         self.identity = identity

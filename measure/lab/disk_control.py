@@ -1,6 +1,6 @@
-"""The control socket of the lab's disk daemon: one line asks, one line of JSON answers.
+"""The control socket of the lab's disk daemon: one line requests, one line of JSON answers.
 
-docs/lab.md lists the commands. A connection may be shared by threads.
+docs/lab.md lists the commands. Threads may share a connection.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ COMPLETION = np.dtype([("done_ns", "<u8"), ("packed", "<u8")])
 
 
 class DiskControl:
-    """A connection to the daemon behind the socket `path`, opened with the first question.
+    """A connection to the daemon behind the socket `path`, opened on demand.
 
-    Every method raises LabError when the daemon is not there, does not answer or refuses.
+    Every method raises LabError when the daemon is missing, does not answer or refuses.
     """
 
     def __init__(self, path: Path, timeout_seconds: float = 10.0) -> None:

@@ -1,7 +1,7 @@
-"""The emulated host's CPU and memory power, and the RAPL tree that shows it.
+"""CPU and memory power of the emulated host, and the RAPL tree that shows it.
 
-Joules are those of idling, of each completed command and of each byte moved: a simple truth that
-an analysis of measurements must find again.
+Energy is that of idling, of each completed command and of each byte moved: a simple truth that
+measurements must reproduce.
 """
 
 from __future__ import annotations
@@ -25,12 +25,7 @@ _WIDTH = 20
 
 @dataclass(frozen=True)
 class Domain:
-    """One counter: where it stands and what it counts.
-
-    Attributes:
-        folder: Below the tree's root.
-        name: What `name` says.
-    """
+    """One counter, with its folder below the tree's root."""
 
     folder: str
     name: str
@@ -62,9 +57,9 @@ class HostPower:
 
 
 class RaplTree:
-    """A powercap tree below `root`, kept up to date by a thread.
+    """A powercap tree below `root`, updated by a thread.
 
-    The files keep their inodes and their length, so that a reader may leave them open.
+    The files keep inodes and length, so that a reader may leave them open.
     """
 
     def __init__(self, root: Path, control: DiskControl) -> None:

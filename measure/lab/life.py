@@ -1,4 +1,4 @@
-"""A lab's beginning and end. Nothing of it is left behind, however it ended."""
+"""Start and end of a lab. Nothing of it stays, however it ended."""
 
 from __future__ import annotations
 
@@ -34,20 +34,17 @@ def up(
     profile: str | None = None,
     slow_down: float | None = None,
 ) -> LabClient:
-    """Set a lab up in `folder`, which may not exist yet, and wait until it is ready.
-
-    What a lab whose processes were killed has left in the folder is cleaned away first.
+    """Start a lab in `folder` and wait until it is ready; a killed lab is cleaned up first.
 
     Args:
-        folder: Its place; there can be several labs in several places.
         drive_name: One of `drives.names()`, a preset of the simulator, or a drive's file.
-        backend: One of `BACKENDS`; None: fuse where it can be had, else nbdkit.
+        backend: One of `BACKENDS`; None: fuse where available, else nbdkit.
         profile: Instead of `drive_name`: the file or the shipped id of a profile to rehearse.
         slow_down: How many times slower than the profile; see `rehearsal`.
 
     Raises:
         LabError: There is a lab already, the folder holds other files, or a part does not start;
-            then nothing is left behind.
+            then nothing stays.
         InputError: There is no such drive or profile.
     """
     if profile is not None:
@@ -80,10 +77,9 @@ def up(
 
 
 def down(folder: Path) -> bool:
-    """Take down the lab in `folder`, also one that was killed; whether there was any.
+    """End the lab in `folder`, also a killed one; returns whether there was any.
 
-    Raises:
-        LabError: Something of it does not go.
+    Raises LabError if a part cannot be ended.
     """
     folder = folder.absolute()
     if not os.path.lexists(folder):

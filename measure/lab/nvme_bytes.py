@@ -1,7 +1,7 @@
 """Data structures of the NVMe Base Specification 2.0 as bytes: identify, SMART, features, logs.
 
-Figures are those of revision 2.0c; fields that are not named here are 0, which the specification
-reads as "not supported" or "not reported".
+Figures are those of revision 2.0c; fields that are not named are 0, "not supported" or "not
+reported".
 """
 
 from __future__ import annotations
@@ -24,14 +24,7 @@ NAMESPACE = 1
 
 @dataclass(frozen=True)
 class Identity:
-    """What the controller says it is.
-
-    Attributes:
-        serial: At most 20 characters.
-        model: At most 40 characters.
-        firmware: At most 8 characters.
-        max_transfer_bytes: 0: no limit.
-    """
+    """Serial number (20 characters), model (40), firmware (8), sizes; no transfer limit = 0."""
 
     serial: str
     model: str
@@ -78,10 +71,7 @@ def identify_controller(
 
 
 def power_state_descriptor(state: PowerState, rank: int) -> bytes:
-    """Power State Descriptor (figure 276), 32 bytes.
-
-    Watts below what 16 bits of 0.01 W resolve well are told in units of 0.0001 W (MXPS, IPS).
-    """
+    """Power State Descriptor (figure 276), 32 bytes; small powers in 0.0001 W (MXPS, IPS)."""
     fine = 0 < state.max_power_watts < 1
     maximum = round(state.max_power_watts * (1e4 if fine else 1e2))
     flags = int(fine) | int(not state.operational) << 1

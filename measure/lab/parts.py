@@ -55,11 +55,7 @@ class Parts:
         self._control.close()
 
     def fault(self, part: str, kind: str, value: float | None) -> None:
-        """Play a fault of `FAULTS`.
-
-        Raises:
-            LabError: The part cannot do that.
-        """
+        """Inject a fault of `FAULTS`. Raises LabError if the part has none of that name."""
         if kind not in FAULTS.get(part, ()):
             raise LabError(f"{part} has no fault {kind}")
         if part == "controller":

@@ -1,4 +1,4 @@
-"""Where a lab keeps its files, and what it writes down about itself."""
+"""Files of a lab, and what it records about itself."""
 
 from __future__ import annotations
 
@@ -28,14 +28,11 @@ def default_folder() -> Path:
 
 
 def open_own(folder: Path) -> int:
-    """Open the folder of a lab, which is known by its name and obeyed: programs load what it names.
-
-    Returns:
-        A file descriptor of it.
+    """Open the folder of a lab; returns a file descriptor. Programs load what it names.
 
     Raises:
-        FileNotFoundError: There is none.
-        LabError: It is a link, or somebody else has made it or may write it.
+        FileNotFoundError: It does not exist.
+        LabError: It is a link, or another user made it or may write it.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -117,10 +114,9 @@ class LabPaths:
         return self.folder / f"{name}.log"
 
     def read_state(self) -> dict[str, Any] | None:
-        """What lab.json says; None if there is none.
+        """Content of lab.json; None if there is none.
 
-        Raises:
-            LabError: It is not what it must be.
+        Raises LabError if it is damaged or too new.
         """
         try:
             state = json.loads(self.state.read_text(encoding="utf-8"))
@@ -146,22 +142,14 @@ class LabPaths:
 
 @dataclass(frozen=True)
 class Process:
-    """A process that the lab started; a later one of the same number is another one.
-
-    Attributes:
-        started: When it began, in clock ticks since the system did (/proc/PID/stat).
-    """
+    """A process of the lab, identified by its number and start (clock ticks since boot)."""
 
     pid: int
     started: int
 
     @classmethod
     def of(cls, pid: int) -> Process:
-        """The running process of that number.
-
-        Raises:
-            LabError: There is none.
-        """
+        """The running process of that number. Raises LabError if there is none."""
         found = _stat(pid)
         if found is None:
             raise LabError(f"process {pid} ended as soon as it began")

@@ -1,8 +1,8 @@
-"""A PowerSensor3 that is not there: a pseudo-terminal that speaks its protocol.
+"""An emulated PowerSensor3: a pseudo-terminal that speaks its protocol.
 
-It reports the watts of a `PowerSource` with the true resolution of ten bits, the noise that makes
-averaging work, and the firmware's habits, the bad ones included. Faults are played at run time.
-Runs in a thread (`EmulatedPowerSensor3.start`) or as a program of its own:
+It reports the watts of a `PowerSource` with the real resolution of ten bits, noise, and the
+firmware's behaviour, defects included. Faults are injected at run time. Runs in a thread
+(`EmulatedPowerSensor3.start`) or as a program:
 `python -m iojoule.measure.lab.powersensor3 FOLDER --watts 1.5 --watts 4`.
 """
 
@@ -46,14 +46,10 @@ class PowerSource(Protocol):
     """Time between two values."""
 
     def watts(self, until_ns: int) -> tuple[int, NDArray[np.float64]]:
-        """The watts since the last call.
+        """Watts since the last call, up to `until_ns` (CLOCK_MONOTONIC).
 
-        Args:
-            until_ns: CLOCK_MONOTONIC; values up to here, not beyond.
-
-        Returns:
-            CLOCK_MONOTONIC of the first value, and the values, `step_ns` apart, shape (n, pairs);
-            n may be 0.
+        Returns the time of the first value, and values `step_ns` apart, shape (n, pairs); n may be
+        0.
         """
 
 
@@ -80,16 +76,16 @@ class ConstantPower:
 
 @dataclass(frozen=True)
 class Faults:
-    """What goes wrong at present.
+    """Current faults.
 
     Attributes:
-        mute: Commands are taken and not answered.
+        mute: Commands are read and not answered.
         only_garbage: Random bytes instead of frames.
-        garbage_bytes: So many random bytes come in between,
+        garbage_bytes: This many random bytes come in between,
         garbage_every: on average once in so many frames.
-        drop: So many frames are lost at the begin
+        drop: This many frames are lost at the begin
         drop_of: of every so many.
-        silent_until_ns: No frame leaves the device before then (CLOCK_MONOTONIC).
+        silent_until_ns: No frame is sent before then (CLOCK_MONOTONIC).
         full_scale_until_ns: The first current sensor shows its highest level until then.
     """
 
@@ -148,12 +144,7 @@ VOLTAGE_NOISE_LEVELS = 0.6
 
 @dataclass(frozen=True)
 class EmulatedPair:
-    """One rail: nominal voltage and how the sensors see it.
-
-    Attributes:
-        volts: The rail's voltage; it does not sag.
-        sensitivity: Of the current sensor, volts per ampere; 0.12 is the 10 A sensor.
-    """
+    """One rail: constant voltage, and its sensors; 0.12 V/A is the 10 A current sensor."""
 
     name: str
     volts: float
@@ -172,18 +163,17 @@ SLOT_PAIRS = (EmulatedPair("slot-3v3", 3.3, gain=0.3), EmulatedPair("slot-12v", 
 
 
 class EmulatedPowerSensor3:
-    """An emulated device behind the link `folder/name`.
+    """An emulated device behind the link `folder/name`, which survives a reconnect.
 
     Args:
-        folder: Where the link to the pseudo-terminal is put; it stays the same over a reconnect.
         source: The true watts, one column per pair.
-        noise: Multiplies it; 0 = none.
-        version: What it answers to `V`.
+        noise: Factor; 0 = none.
+        version: Answer to `V`.
 
     Attributes:
         path: The link, to be opened like `/dev/ttyACM0`.
-        frames_sent: Frames of the present or last stream, those that were dropped included.
-        frames_dropped: How many of them never left the device.
+        frames_sent: Frames of the current or last stream, dropped ones included.
+        frames_dropped: Those that never left the device.
     """
 
     def __init__(

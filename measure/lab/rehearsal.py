@@ -1,7 +1,7 @@
-"""A drive for the lab that behaves as a fitted profile says, so many times slower.
+"""A drive for the lab that behaves as a fitted profile says, slowed down by a factor.
 
-Nothing is made up silently: what the profile does not say is either refused or listed as a
-stand-in, which `lab.json` and `iojoule lab status` show.
+What the profile does not say is refused or listed as a stand-in, which `lab.json` and `iojoule lab
+status` show.
 """
 
 from __future__ import annotations
@@ -63,13 +63,12 @@ _TAILS = ("latency_p50_ns", "latency_p99_ns", "latency_p999_ns")
 
 @dataclass(frozen=True)
 class Table:
-    """What a profile says over sizes and requests in flight, in real time.
+    """A profile over sizes and requests in flight, in real time.
 
     Attributes:
         request_bytes: Shape (sizes,).
-        latency_ns: By (operation, pattern, state): shape (sizes, IN_FLIGHT).
-        watts: Likewise.
-        spread: Likewise: shape (sizes, SPREAD_IN_FLIGHT, QUANTILES), over the mean latency.
+        latency_ns: By (operation, pattern, state): shape (sizes, IN_FLIGHT); watts likewise.
+        spread: Shape (sizes, SPREAD_IN_FLIGHT, QUANTILES), over the mean latency.
     """
 
     request_bytes: Floats
@@ -84,12 +83,10 @@ class Table:
 
 
 def make_table(profile: DeviceProfile, largest_bytes: int, states: Sequence[int]) -> Table:
-    """Evaluate a profile with device power by its own defaults (engine, completion, one job).
+    """Evaluate a profile with device power at its own defaults (engine, completion, one job).
 
-    Args:
-        largest_bytes: Of one command; the host splits larger requests.
-        states: Operational states; one whose effect the profile does not know is as PS0 below the
-            state's cap.
+    Of operational `states`, one without known effect is as PS0 below the state's cap. The host
+    splits requests above `largest_bytes`.
     """
     octaves = np.arange(9, np.log2(largest_bytes), 0.5)
     sizes = np.round(2**octaves / SECTOR_BYTES) * SECTOR_BYTES
@@ -137,17 +134,10 @@ def _predict(
 def spread_of(p50: Floats, p99: Floats, p999: Floats) -> Floats:
     """Latency over its mean at QUANTILES, of mean 1, from three percentiles over the mean.
 
-    Above the median, the logarithm is a line in that of the share that is slower. Below it, latency
-    is a line that gives the whole the mean; where it would have to rise again or to fall below
-    zero, all is scaled instead. Without percentiles it is even over 1 +- NARROW.
-
-    Args:
-        p50: Any shape; NaN: unknown.
-        p99: Likewise.
-        p999: Likewise.
-
-    Returns:
-        That shape and (QUANTILES,).
+    Above the median, the logarithm is linear in that of the slower share. Below it, latency is
+    linear such that the mean is right; where it would have to rise again or fall below zero, all is
+    scaled instead. Without percentiles (NaN) it is uniform over 1 +- NARROW. Adds the axis
+    (QUANTILES,).
     """
     p50, p99, p999 = (
         np.asarray(each, dtype=np.float64)[..., np.newaxis] for each in (p50, p99, p999)
@@ -226,12 +216,7 @@ def _words(values: Any) -> str:
 
 @dataclass(frozen=True)
 class ServedDrive:
-    """A drive of the lab.
-
-    Attributes:
-        max_transfer_bytes: Of one command; 0: no limit.
-        facts: What `lab.json` says of it beyond that.
-    """
+    """A drive of the lab; no limit of `max_transfer_bytes` = 0, `facts` go to `lab.json`."""
 
     text: str
     power: PowerOptions
@@ -267,27 +252,17 @@ _MODEL_CHARACTERS = 40  # of an NVMe model number
 
 
 def find_profile(name: str) -> DeviceProfile:
-    """A profile by its file, or a shipped one by its drive's id.
-
-    Raises:
-        InputError: It cannot be read.
-        SchemaVersionError: It is of a newer iojoule.
-    """
+    """A profile by file or shipped drive id. Raises InputError if it cannot be read."""
     if name in shipped_profiles() and not Path(name).exists():
         return load_shipped_profile(name)
     return read_profile(Path(name))
 
 
 def rehearsal(profile: DeviceProfile, name: str, slow_down: float | None = None) -> ServedDrive:
-    """The drive of a profile.
+    """The drive of a profile; `name` goes to `lab.json`.
 
-    Args:
-        name: What the profile is called in `lab.json`.
-        slow_down: Latencies are so many times those of the profile; None: as many as it takes for
-            the fastest to last LEAST_LATENCY_NS.
-
-    Raises:
-        LabError: The profile lacks something that cannot be stood in for; the message says what.
+    `slow_down` multiplies latencies; None: until the fastest lasts LEAST_LATENCY_NS. Raises
+    LabError if the profile lacks what cannot be stood in for.
     """
     power = _power_of(profile)
     _check(slow_down)

@@ -1,9 +1,8 @@
-"""The lab's background process: starts the disk, keeps the other parts, plays their faults.
+"""The lab's background process: starts the disk, serves the other parts, injects their faults.
 
 `python -m iojoule.measure.lab.server FOLDER BACKEND preset NAME`, or `... profile FILE SLOW_DOWN`,
 started by `life.up`. It writes lab.json as soon as there is something to clean up, and again when
-the lab is ready or has failed. It ends on SIGTERM; what it started is taken down by `life.down`,
-which also cleans up after a lab whose processes were killed.
+the lab is ready or has failed. It ends on SIGTERM; `life.down` cleans up, also after a killed lab.
 """
 
 from __future__ import annotations
@@ -55,11 +54,7 @@ class Lab:
         self._faults: _FaultServer | None = None
 
     def start_disk(self) -> None:
-        """Start the daemon, and make the block device over it.
-
-        Raises:
-            IojouleError: It does not start; the message says why.
-        """
+        """Start the daemon and its block device. Raises IojouleError if it does not start."""
         self.paths.write_state(self.state)
         preload = built(PRELOAD)
         self.paths.drive_text.write_text(self.drive.text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The compiled parts of the lab and the programs of the system that it needs."""
+"""System parts of the lab: compiled programs, programs of the system, loop device and mount."""
 
 from __future__ import annotations
 
@@ -30,11 +30,7 @@ _PACKAGES = {
 
 
 def built(name: str) -> Path:
-    """A compiled part of the lab.
-
-    Raises:
-        LabError: It was not built; the message names the Debian package that was missing.
-    """
+    """A compiled part of the lab. Raises LabError, which names the missing Debian package."""
     path = BUILT / name
     if path.exists():
         return path
@@ -46,20 +42,12 @@ def built(name: str) -> Path:
 
 
 def program(name: str) -> str:
-    """Where a program of the system is.
-
-    Raises:
-        LabError: It is not installed; the message names the Debian package.
-    """
+    """Path of a system program. Raises LabError, which names the missing Debian package."""
     return find_program(name, f"as root: apt-get install {_PACKAGES[name]}", LabError)
 
 
 def run(words: Sequence[str], *, seconds: float = 10.0) -> str:
-    """What a program says on standard output.
-
-    Raises:
-        LabError: It fails, is missing, or takes too long.
-    """
+    """Standard output of a program. Raises LabError if it fails, is missing, or takes too long."""
     command = [program(words[0]), *words[1:]]
     try:
         said = subprocess.run(
@@ -77,10 +65,9 @@ _SYS_BLOCK = Path("/sys/block")
 
 
 def attach(image: Path, max_transfer_bytes: int) -> str:
-    """Make a loop device of the file; requests beyond the drive's largest are split by the kernel.
+    """Make a loop device of the file; the kernel splits requests beyond the drive's largest.
 
-    Raises:
-        LabError: There is no loop device to be had.
+    Raises LabError if no loop device is available.
     """
     try:
         drive = run(["losetup", "--show", "--find", "--direct-io=on", str(image)]).strip()
@@ -124,11 +111,7 @@ def detach(paths: LabPaths) -> None:
 
 
 def unmount(paths: LabPaths) -> None:
-    """Take the daemon's file system away, also when its daemon is dead.
-
-    Raises:
-        LabError: It does not go.
-    """
+    """Unmount the daemon's file system, also of a dead daemon. Raises LabError if that fails."""
     for _ in range(8):  # an earlier lab may lie below
         if not mounted(paths.mount):
             return

@@ -1,4 +1,4 @@
-"""What was recorded, and what it says about a window of time.
+"""A recording of several sensors, and statistics of its windows.
 
 Scopes are never added: `device`, `cpu`, `dram` and `system` each have their own numbers (the
 package's counter contains no drive, a client machine's psys may).
@@ -39,12 +39,7 @@ class GaugeStatistics:
 
 @dataclass(frozen=True)
 class CounterDelta:
-    """How far a counter came.
-
-    Attributes:
-        delta: From begin to end, interpolated at both.
-        coverage: Share of the window between the counter's first and last sample.
-    """
+    """Progress of a counter, interpolated at both ends of a window."""
 
     delta: float
     per_second: float
@@ -75,42 +70,25 @@ class Recording:
         return tuple(series.path for series in self._series)
 
     def delivery(self, sensor: str) -> Delivery:
-        """What a sensor delivered in all.
-
-        Raises:
-            SensorError: No such sensor was recorded.
-        """
+        """Totals of a sensor. Raises SensorError if it was not recorded."""
         return self._named(sensor).about.delivery
 
     def rails(self, sensor: str) -> tuple[Rail, ...]:
-        """A sensor's rails.
-
-        Raises:
-            SensorError: No such sensor was recorded.
-        """
+        """A sensor's rails. Raises SensorError if it was not recorded."""
         return self._named(sensor).rails
 
     def identity(self, sensor: str) -> dict[str, str]:
-        """Version and configuration of a sensor.
-
-        Raises:
-            SensorError: No such sensor was recorded.
-        """
+        """Version and configuration of a sensor. Raises SensorError if it was not recorded."""
         return self._named(sensor).about.probe.identity
 
     def nominal_hertz(self, sensor: str) -> float:
-        """Samples a second that a sensor delivers when all is well.
-
-        Raises:
-            SensorError: No such sensor was recorded.
-        """
+        """Nominal samples a second of a sensor. Raises SensorError if it was not recorded."""
         return self._named(sensor).about.probe.nominal_hertz
 
     def markers_ns(self, sensor: str) -> list[int]:
-        """When (CLOCK_MONOTONIC) a sensor saw the markers that `Recorder.mark` sent.
+        """Times (CLOCK_MONOTONIC) of the markers of `Recorder.mark`.
 
-        Raises:
-            SensorError: No such sensor was recorded.
+        Raises SensorError if not recorded.
         """
         times: list[int] = self._named(sensor).markers_ns().tolist()
         return times
@@ -122,18 +100,10 @@ class Recording:
     def power(
         self, scope: Scope, begin_ns: int, end_ns: int, *, sensor: str | None = None
     ) -> PowerStatistics | None:
-        """Power and energy of a scope within a window.
+        """Power and energy of a scope in [begin_ns, end_ns), CLOCK_MONOTONIC.
 
-        Args:
-            begin_ns: CLOCK_MONOTONIC.
-            end_ns: CLOCK_MONOTONIC, later than `begin_ns`.
-            sensor: By this sensor; None = the first recorded one that measures the scope.
-
-        Returns:
-            None where no sensor measures the scope.
-
-        Raises:
-            SensorError: No such sensor was recorded, or the window is empty.
+        By the first recorded sensor that measures the scope, unless one is named; None where none
+        does. Raises SensorError if the sensor was not recorded, or the window is empty.
         """
         if end_ns <= begin_ns:
             raise SensorError(f"an empty window: {begin_ns} to {end_ns} ns")
@@ -156,7 +126,7 @@ class Recording:
         Returns:
             Complete samples, the rails added up; None where no sensor samples the scope's power
             (a counter of energy does not), or fewer than two came. The seconds are None where no
-            rail says where its full scale is.
+            rail states its full scale.
         """
         series = self._for_scope(scope, None)
         rails = series.counted(scope) if series else ()
@@ -172,10 +142,9 @@ class Recording:
         return samples, clipped
 
     def longest_pause_seconds(self, rail: str, begin_ns: int, end_ns: int) -> float:
-        """Longest time within a window in which no sample of a rail was taken.
+        """Longest time in a window without a sample of a rail.
 
-        Raises:
-            SensorError: No such rail was recorded.
+        Raises SensorError if it was not recorded.
         """
         series, found = self._rail(rail, None)
         times = series.window(begin_ns, end_ns, (found,)).times_ns
@@ -184,10 +153,9 @@ class Recording:
     def gauge(
         self, rail: str, begin_ns: int, end_ns: int, *, sensor: str | None = None
     ) -> GaugeStatistics | None:
-        """What a rail showed within a window; None without a fresh sample in it.
+        """Values of a rail in a window; None without a fresh sample.
 
-        Raises:
-            SensorError: No such rail was recorded.
+        Raises SensorError if not recorded.
         """
         series, found = self._rail(rail, sensor)
         window = series.window(begin_ns, end_ns, (found,))
@@ -203,10 +171,9 @@ class Recording:
     def counter(
         self, rail: str, begin_ns: int, end_ns: int, *, sensor: str | None = None
     ) -> CounterDelta | None:
-        """How far a counting rail came within a window; None with fewer than two samples.
+        """Progress of a counter in a window; None with < 2 samples.
 
-        Raises:
-            SensorError: No such rail was recorded.
+        Raises SensorError if not recorded.
         """
         series, found = self._rail(rail, sensor)
         window = series.window(begin_ns, end_ns, (found,), around=True)
@@ -225,17 +192,11 @@ class Recording:
     def background(
         self, scope: Scope, after_ns: int, idle: IdlePower, *, sensor: str | None = None
     ) -> Background | None:
-        """Energy above idle after the work is done, and how long until idle power is back.
+        """Energy above idle after the work, and the time until idle power is back (`background`).
 
-        Garbage collection goes on for seconds to minutes after writes. The rule is that of
-        `background.background`.
-
-        Returns:
-            None where no sensor measures the scope by sampling its power, or nothing was recorded
-            after that time.
-
-        Raises:
-            SensorError: No such sensor was recorded.
+        Garbage collection goes on for seconds to minutes after writes. None where no sensor samples
+        the scope's power, or nothing was recorded afterwards. Raises SensorError if the sensor was
+        not recorded.
         """
         series = self._for_scope(scope, sensor)
         rails = series.counted(scope) if series else ()
@@ -265,11 +226,7 @@ class Recording:
 
 
 def read_recording(folder: Path) -> Recording:
-    """The recording in a folder.
-
-    Raises:
-        SensorError: There is none, or a file of it cannot be read.
-    """
+    """The recording in a folder. Raises SensorError if there is none, or a file cannot be read."""
     files = sorted(folder.glob("*.parquet"))
     if not files:
         raise SensorError(f"{folder} holds no recording (no *.parquet)")

@@ -1,6 +1,6 @@
-"""Several sensors at once: one thread each, one writer, files that appear when they are complete.
+"""Records several sensors at once: one thread each, one writer, complete files only.
 
-A sensor that fails ends alone; the others go on, and `Recorder.failed` says what happened.
+A failed sensor ends alone; the others go on, and `Recorder.failed` holds the reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ class RecentPower:
     """Mean power of the last seconds.
 
     Attributes:
-        mean_watts: Of the rails that make up the scope.
         standard_error_watts: Of that mean, autocorrelation allowed for.
         sd_of_second_watts: Standard deviation of the means of single seconds; None with < 3.
         end_ns: CLOCK_MONOTONIC of the newest sample.
@@ -131,12 +130,8 @@ WAITING_CHUNKS = 2000
 class Recorder:
     """Records sensors into a folder.
 
-    Args:
-        sensors: Not yet started. Where two measure the same scope, the first one counts.
-        folder: Created if need be; must hold no recording yet.
-
-    Raises:
-        SensorError: No sensors, two of one name, or the folder already holds a recording.
+    Where two sensors measure the same scope, the first one counts. Raises SensorError if there are
+    none, two of one name, or the folder already holds a recording.
     """
 
     def __init__(self, sensors: Sequence[Sensor], folder: Path) -> None:
@@ -167,8 +162,7 @@ class Recorder:
     def start(self) -> None:
         """Start all sensors; returns when every one delivers.
 
-        Raises:
-            SensorError: One does not start; the others are stopped then and nothing is kept.
+        Raises SensorError if one does not start; the others are stopped and nothing is kept.
         """
         for track in self._tracks:
             track.thread.start()
@@ -183,14 +177,9 @@ class Recorder:
         self._writer.start()
 
     def stop(self) -> Recording:
-        """Stop all sensors and complete the files.
+        """Stop all sensors and complete the files; failed sensors have data up to their failure.
 
-        Returns:
-            What was recorded, that of failed sensors up to their failure.
-
-        Raises:
-            SensorError: Samples cannot be written, for instance because the disk is full; no
-                half-written file stays behind.
+        Raises SensorError if samples cannot be written (disk full); no partial file stays.
         """
         if self._recording is not None:
             return self._recording
@@ -222,9 +211,7 @@ class Recorder:
     def recent_power(self, scope: Scope, seconds: float) -> RecentPower | None:
         """Mean power of a scope over the last seconds (at most 120).
 
-        Returns:
-            None where no sensor measures the scope, it failed, or so many seconds were not
-            recorded yet.
+        None where no sensor measures it, the sensor failed, or less was recorded.
         """
         for track in self._tracks:
             recent = track.recent.get(scope)
@@ -243,8 +230,7 @@ class Recorder:
     def hand_over(self, track: _Track, chunk: Chunk) -> None:
         """Give samples to the writer, without waiting.
 
-        Raises:
-            SensorError: The disk does not keep up.
+        Raises SensorError if the disk is too slow.
         """
         try:
             self._queue.put_nowait((track, chunk))
@@ -360,10 +346,10 @@ class _Track:
 
 
 def _go_first() -> None:
-    """Let this thread run before fio's jobs: samples are lost when they keep all processors busy.
+    """Raise this thread's priority above fio's jobs: with all processors busy, samples are lost.
 
-    Linux gives every thread a priority of its own, and children of other threads do not inherit it.
-    Whoever may not raise it (CAP_SYS_NICE) records as before.
+    Linux gives every thread its own priority, and children of other threads do not inherit it.
+    Without CAP_SYS_NICE it stays as it is.
     """
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)

@@ -1,4 +1,8 @@
-"""The recorded samples of one sensor, read back a window at a time."""
+"""Samples of one sensor as a Parquet file: written while they come, read window by window.
+
+Columns: `monotonic_ns`, `flags` (see `protocol.Flag`), then one per rail with unit, kind and scope
+in its metadata. The file gets its name only when it is complete.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +33,7 @@ _KEY = b"iojoule"
 
 @dataclass(frozen=True)
 class About:
-    """What a file says of its samples.
-
-    Attributes:
-        clock: `monotonic_ns` and `unix_ns` of one moment, `boot_id`: what the times refer to.
-    """
+    """Metadata of a file; `clock` has `monotonic_ns`, `unix_ns` and `boot_id` of one time."""
 
     sensor: str
     probe: Probe
@@ -43,14 +43,9 @@ class About:
 
 
 class Spool:
-    """A file that grows.
+    """A growing file in an existing folder; `number` makes its name unique.
 
-    Args:
-        folder: Where; it must exist.
-        number: Position of the sensor among those recorded; makes the name unique.
-
-    Raises:
-        SensorError: The file cannot be created, or a rail has an impossible name.
+    Raises SensorError if the file cannot be created, or a rail has an impossible name.
     """
 
     def __init__(self, folder: Path, number: int, sensor: str, probe: Probe) -> None:
@@ -77,21 +72,16 @@ class Spool:
         )
 
     def add(self, chunk: Chunk) -> None:
-        """Append samples.
-
-        Raises:
-            SensorError: They cannot be written; the file is gone then.
-        """
+        """Append samples. Raises SensorError if they cannot be written; the file is removed."""
         self._waiting.append(chunk)
         self._rows += len(chunk)
         if self._rows >= GROUP_ROWS:
             self._flush()
 
     def finish(self, delivery: Delivery, failure: str | None) -> About:
-        """Write the rest and give the file its name.
+        """Write the rest and name the file.
 
-        Raises:
-            SensorError: It cannot be written; the file is gone then.
+        Raises SensorError if that fails; the file is removed.
         """
         about = About(self._sensor, self._probe, delivery, failure, self._clock)
         self._flush()
@@ -142,11 +132,7 @@ class Spool:
 
 
 def read_about(file: pq.ParquetFile, path: Path) -> About:
-    """What a file says of its samples.
-
-    Raises:
-        SensorError: It is not such a file, or of a newer version.
-    """
+    """Metadata of a file. Raises SensorError if it is no series, or of a newer version."""
     raw = (file.schema_arrow.metadata or {}).get(_KEY) or (file.metadata.metadata or {}).get(_KEY)
     if raw is None:
         raise SensorError(f"{path} holds no series that iojoule recorded")
@@ -199,13 +185,7 @@ def _clock() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Window:
-    """Samples of some rails within a window.
-
-    Attributes:
-        times_ns: int64, shape (n,).
-        values: float64, shape (n, rails).
-        flags: uint8, shape (n,).
-    """
+    """Samples of some rails: times (n,), values (n, rails), flags (n,)."""
 
     times_ns: NDArray[np.int64]
     values: NDArray[np.float64]
@@ -213,11 +193,7 @@ class Window:
 
 
 class Series:
-    """One file.
-
-    Raises:
-        SensorError: It cannot be read, or is no series of iojoule.
-    """
+    """One file. Raises SensorError if it cannot be read, or is no series of iojoule."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

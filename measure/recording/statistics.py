@@ -1,4 +1,4 @@
-"""What samples of power say about a window of time.
+"""Statistics of power samples and energy counters within a window.
 
 Pure functions of arrays; times are CLOCK_MONOTONIC in nanoseconds, power in watts.
 """
@@ -29,12 +29,7 @@ FULL_WINDOW = 0.8
 
 @dataclass(frozen=True)
 class WindowPower:
-    """Mean power over windows of one width: how it is distributed.
-
-    Attributes:
-        windows: How many there were.
-        p99_watts: 99th percentile.
-    """
+    """Distribution of mean power over windows of one width."""
 
     width_seconds: float
     windows: int
@@ -45,13 +40,7 @@ class WindowPower:
 
 @dataclass(frozen=True)
 class Sampled:
-    """Power samples of a window, in order of time.
-
-    Attributes:
-        times_ns: int64, shape (n,).
-        watts: float64, shape (n,); the sum of the rails.
-        flags: uint8 of `protocol.Flag`, shape (n,).
-    """
+    """Power samples of a window, in order of time, shape (n,); watts are the sum of the rails."""
 
     times_ns: NDArray[np.int64]
     watts: NDArray[np.float64]
@@ -75,7 +64,7 @@ class Integral:
 
     Attributes:
         joules: Trapezoids between neighbouring samples, none across a gap.
-        covered_seconds: The same plus what a sample stands for at a gap or an edge.
+        covered_seconds: With what a sample stands for at a gap or an edge.
     """
 
     joules: float
@@ -107,17 +96,13 @@ def integrate(samples: Sampled) -> Integral:
 
 
 def batch_standard_error(values: NDArray[np.float64]) -> float:
-    """The standard error of the mean of values that correlate with their neighbours.
+    """The standard error of the mean of autocorrelated values; NaN for fewer than two.
 
     Batch means: the values are cut into batches of equal length and the batches' means treated as
     independent. The length starts at the square root of the number of values (Flegal and Jones,
-    Annals of Statistics 38, 2010) and doubles until neighbouring batches correlate by less than
-    0.1 or only 20 batches would be left (Law, Simulation Modeling and Analysis, 9.5.3); what
-    correlation r then remains widens the error by sqrt((1 + r) / (1 - r)), that of a first-order
-    process.
-
-    Args:
-        values: Shape (n,); NaN comes back for fewer than two.
+    Annals of Statistics 38, 2010) and doubles until neighbouring batches correlate by less than 0.1
+    or only 20 batches would be left (Law, Simulation Modeling and Analysis, 9.5.3); the remaining
+    correlation r widens the error by sqrt((1 + r) / (1 - r)), that of a first-order process.
     """
     count = len(values)
     if count < 2:
@@ -139,15 +124,9 @@ def batch_standard_error(values: NDArray[np.float64]) -> float:
 def over_windows(
     samples: Sampled, begin_ns: int, end_ns: int, width_ns: int, *, slide_ns: int | None = None
 ) -> WindowPower | None:
-    """Mean power over windows of a width, side by side or sliding.
+    """Mean power over complete windows, side by side or sliding by `slide_ns`.
 
-    Args:
-        begin_ns: Where the first window begins.
-        end_ns: Windows that do not end by then are left out.
-        slide_ns: Distance between the begins of windows; a divisor of the width. None = width.
-
-    Returns:
-        None where the sensor is too slow for that width, or no window is full.
+    `slide_ns` divides the width. None where the sensor is too slow for it, or no window is full.
     """
     step_ns = slide_ns or width_ns
     bins = (end_ns - begin_ns) // step_ns
@@ -193,18 +172,15 @@ class PowerStatistics:
     """The power of one scope within one window.
 
     Attributes:
-        mean_watts: Mean over the covered time; None = unknown, see `reason`.
-        standard_error_watts: Of the mean, by chance alone: batch means for samples, the
-            uncertainty of the two ends for a counter.
-        calibration_uncertainty_watts: Offset and gain, which averaging does not remove; None where
-            a rail's are unknown.
+        mean_watts: Over the covered time; None = unknown, see `reason`.
+        standard_error_watts: Random part: batch means for samples, the uncertainty of the two ends
+            for a counter.
+        calibration_uncertainty_watts: Offset and gain, not reduced by averaging; None = unknown.
         energy_joules: `mean_watts` times `seconds`: gaps count as the mean of the rest.
-        over_1_ms: Distribution of means over windows of 1 ms; None where the sensor is too slow
-            (fewer than four samples each) or the window too short.
-        over_10_ms: The same for 10 ms.
-        over_10_s: The same for 10 s, sliding by 1 s.
+        over_1_ms: Means over windows of 1 ms; None where the sensor is too slow (fewer than four
+            samples each) or the window too short.
+        over_10_s: Windows sliding by 1 s.
         gaps: Begin and end (CLOCK_MONOTONIC, ns) of each stretch without samples.
-        reason: Why there is no mean; None where there is one.
     """
 
     sensor: str
@@ -270,10 +246,10 @@ def energy_statistics(
 ) -> PowerStatistics:
     """From energy counters (with one sample on either side of the window where there is one).
 
-    The energy is the difference between the counters at the ends of the window, interpolated. At a
+    The energy is the difference between the interpolated counters at the ends of the window. At a
     fraction f of an interval that took E joules the counter is taken as uncertain by
     E * sqrt(4 f (1 - f) / 12): that of a uniform distribution in the middle (the load may have
-    come at any moment), none where a sample is. Each end adds resolution / sqrt(12).
+    come at any time), none at a sample. Each end adds resolution / sqrt(12).
     """
     seconds = (end_ns - begin_ns) * 1e-9
     known = np.isfinite(window.values).all(axis=1)
@@ -387,11 +363,7 @@ moment, and a supply sags by a few percent."""
 
 @dataclass(frozen=True)
 class SampleQuality:
-    """What one run's samples say of their sensor.
-
-    Attributes:
-        scatter_watts: Median standard deviation within windows of `WINDOW_SAMPLES` fresh samples.
-    """
+    """Quality of a run's samples; scatter: median sd within `WINDOW_SAMPLES` fresh samples."""
 
     scatter_watts: float
     longest_constant_seconds: float
@@ -414,11 +386,7 @@ def sample_quality(samples: Sampled) -> SampleQuality | None:
 def clipped_seconds(
     values: NDArray[np.float64], full_scales: Sequence[float | None], period_ns: float
 ) -> float | None:
-    """Time in which a rail was at its full scale; None where none says where that is.
-
-    Args:
-        values: Watts, shape (n, rails).
-    """
+    """Time in which a rail was at its full scale; None where unknown. Values: watts, (n, rails)."""
     known = [place for place, full in enumerate(full_scales) if full is not None]
     if not known:
         return None
@@ -448,12 +416,12 @@ STEPS_PER_WINDOW = 10
 
 @dataclass(frozen=True)
 class IdlePower:
-    """The idle power that is to come back.
+    """The idle power to return to.
 
     Attributes:
         sd_watts: Standard deviation of its means over `window_seconds`.
-        deviations: Back at idle is who is at most so many `sd_watts` above the mean
-        windows: in so many windows in a row, side by side.
+        deviations: Idle = at most this many `sd_watts` above the mean
+        windows: in this many consecutive windows.
     """
 
     mean_watts: float
@@ -472,10 +440,8 @@ class IdlePower:
 class Background:
     """The time between the end of the work and the return of idle power.
 
-    Attributes:
-        energy_joules: Integral of power minus idle power over `seconds`.
-        seconds: Until idle is back, or the end of the recording.
-        returned: Whether idle came back; if not, both numbers are lower bounds.
+    `energy_joules` is power minus idle power over `seconds`; unless `returned`, both are lower
+    bounds.
     """
 
     energy_joules: float
@@ -486,18 +452,11 @@ class Background:
 def background(
     times_ns: NDArray[np.int64], watts: NDArray[np.float64], after_ns: int, idle: IdlePower
 ) -> Background | None:
-    """Energy above idle and time until it is back.
+    """Energy above idle and time until it is back; None with less than one window of samples.
 
-    The rule: means over `window_seconds`, moving by a tenth of it. Idle is back at the begin of
-    the first window from which on the means of `windows` windows side by side (and all in between)
-    stay at or below `threshold_watts`.
-
-    Args:
-        times_ns: Of the samples, shape (n,).
-        watts: Shape (n,).
-
-    Returns:
-        None with less than one window of samples.
+    Means over `window_seconds` move by a tenth of it. Idle is back at the begin of the first window
+    from which on the means of `windows` consecutive windows (and all in between) stay at or below
+    `threshold_watts`. Samples have shape (n,).
     """
     later = times_ns >= after_ns
     times_ns, watts = times_ns[later], watts[later]

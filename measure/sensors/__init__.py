@@ -1,4 +1,4 @@
-"""Which sensors there are, by name. A new one is its file and one line here."""
+"""The registry of sensors. A new sensor is its module and one line in `KNOWN`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Options:
-    """One sensor as named.
-
-    Attributes:
-        address: What follows the first colon; empty where there is none.
-    """
+    """One sensor as named by the user; `address` follows the first colon and may be empty."""
 
     text: str
     name: str
@@ -28,32 +24,20 @@ class Options:
     values: Mapping[str, str] = field(default_factory=dict)
 
     def known(self, *keys: str) -> None:
-        """Refuse other keys than these.
-
-        Raises:
-            SensorError: It names what is known.
-        """
+        """Raises SensorError if there are other keys than these."""
         unknown = sorted(set(self.values) - set(keys))
         if unknown:
             can = f"it knows {', '.join(keys)}" if keys else "it takes none"
             raise SensorError(f"{self.text}: {self.name} has no option {unknown[0]!r}: {can}")
 
     def needed_address(self, example: str) -> str:
-        """The address.
-
-        Raises:
-            SensorError: There is none.
-        """
+        """The address. Raises SensorError if it is missing."""
         if not self.address:
             raise SensorError(f"{self.text}: {self.name} needs an address, such as {example}")
         return self.address
 
     def get(self, key: str, convert: Callable[[str], T]) -> T | None:
-        """A key's value; None where it is not given.
-
-        Raises:
-            SensorError: It cannot be converted.
-        """
+        """A key's value; None where not given. Raises SensorError if it cannot be converted."""
         if key not in self.values:
             return None
         try:
@@ -69,11 +53,7 @@ class Options:
 
 
 def parse(text: str) -> Options:
-    """Read what a user wrote.
-
-    Raises:
-        SensorError: It is not of that form.
-    """
+    """Read a sensor's name and options. Raises SensorError if they are malformed."""
     head, *rest = text.split(",")
     name, _, address = head.partition(":")
     values = {}
@@ -105,9 +85,7 @@ def open_sensor(text: str) -> Sensor:
     """The sensor that `NAME[:ADDRESS][,key=value ...]` names; it is not touched yet.
 
     For instance `powersensor3:/dev/ttyACM0,pairs=0+1`, `rapl`, `netio:pdu.example:80,outlet=1`.
-
-    Raises:
-        SensorError: No such sensor, or options it does not know; the message says what there is.
+    Raises SensorError, which lists what there is, for an unknown sensor or option.
     """
     options = parse(text)
     if options.name not in KNOWN:

@@ -1,4 +1,4 @@
-"""What the CPU did: busy time, context switches, interrupts, frequency.
+"""CPU activity: busy time, context switches, interrupts, frequency.
 
 Source: proc(5) for /proc/stat, Documentation/admin-guide/pm/cpufreq.rst of Linux. A virtual machine
 often has no cpufreq; the frequency is then left out.
@@ -20,11 +20,7 @@ _IDLE, _IOWAIT, _FIELDS = 3, 4, 8
 
 
 def from_options(options: Options) -> Cpu:
-    """`cpu[:ROOT][,every=SECONDS]`; ROOT holds `proc` and `sys`, by default `/`.
-
-    Raises:
-        SensorError: An option is not what it must be.
-    """
+    """`cpu[:ROOT][,every=SECONDS]`; ROOT holds `proc` and `sys`, by default `/`."""
     options.known("every")
     return Cpu(
         Path(options.address or "/"),
@@ -33,11 +29,7 @@ def from_options(options: Options) -> Cpu:
 
 
 class Cpu(PolledSensor):
-    """All CPUs of the machine.
-
-    Args:
-        root: Folder with `proc/stat` and `sys/devices/system/cpu`.
-    """
+    """All CPUs of the machine; `root` holds `proc/stat` and `sys/devices/system/cpu`."""
 
     def __init__(
         self, root: Path = Path("/"), *, interval_seconds: float = INTERVAL_SECONDS
@@ -48,11 +40,7 @@ class Cpu(PolledSensor):
         self._frequencies = sorted(cpus.glob("cpu[0-9]*/cpufreq/scaling_cur_freq"))
 
     def probe(self) -> Probe:
-        """Reads everything once.
-
-        Raises:
-            SensorError: There is no /proc/stat.
-        """
+        """Reads everything once. Raises SensorError without /proc/stat."""
         self.ask()
         rails = [
             Rail("cpu-busy-seconds", "seconds", Kind.COUNTER, Scope.HOST, 1 / _ticks()),

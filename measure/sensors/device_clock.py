@@ -1,14 +1,14 @@
-"""From a wrapping device clock and jittery arrivals to CLOCK_MONOTONIC, with every lost frame.
+"""Maps a wrapping device clock with jittery arrivals to CLOCK_MONOTONIC, and counts lost frames.
 
-A frame carries the device's microseconds modulo a wrap (1024) that a gap may well exceed, and it
+A frame carries the device's microseconds modulo a wrap (1024), shorter than many gaps, and
 arrives in bursts, milliseconds after it was taken. Two facts settle both problems:
 
 * No frame arrives before it was taken, and now and then one arrives almost at once. So the lower
   envelope of arrival minus device time is the offset between the clocks; its slope is their drift
   (the supporting line below all points that is closest to them, an edge of their lower hull).
-* The device takes frames at a fixed period. So a gap is a whole number of periods, and of the
-  numbers of wraps that agree with the stamp only a few do: at 50 us every 25th. The arrivals need
-  to tell but these apart.
+* The device takes frames at a fixed period. So a gap is a whole number of periods, and few
+  numbers of wraps agree with the stamp: at 50 us every 25th. The arrivals only have to tell these
+  apart.
 
 Frames after a doubtful gap are held back until the arrivals have settled it, at most `HOLD_NS`.
 """
@@ -43,12 +43,7 @@ SLEW = 200e-6
 
 @dataclass(frozen=True)
 class Timed:
-    """The oldest frames, with what is now known of them.
-
-    Attributes:
-        monotonic_ns: int64, shape (n,).
-        lost_before: int64, shape (n,): frames missing between the previous one and this.
-    """
+    """The oldest frames: times and frames lost before each, int64, shape (n,)."""
 
     monotonic_ns: NDArray[np.int64]
     lost_before: NDArray[np.int64]
@@ -104,9 +99,8 @@ class Envelope:
 class DeviceClock:
     """Unwraps and anchors the stamps of a stream of frames.
 
-    Args:
-        wrap_us: The stamps count microseconds modulo this.
-        nominal_period_us: Expected time between frames, until the frames themselves tell.
+    Stamps count microseconds modulo `wrap_us`; the nominal period holds until frames show their
+    own.
     """
 
     def __init__(self, wrap_us: int, nominal_period_us: float) -> None:
@@ -130,12 +124,7 @@ class DeviceClock:
         return self._envelope.drift
 
     def add(self, stamps_us: NDArray[np.uint16], arrivals_ns: NDArray[np.int64]) -> None:
-        """Take in the next frames.
-
-        Args:
-            stamps_us: Shape (n,), device microseconds modulo the wrap.
-            arrivals_ns: Shape (n,), CLOCK_MONOTONIC when the frame was read; never decreasing.
-        """
+        """Add frames: stamps modulo the wrap, arrivals on CLOCK_MONOTONIC, both shape (n,)."""
         if not len(stamps_us):
             return
         if self._origin_ns is None:
@@ -235,7 +224,7 @@ class DeviceClock:
         return True
 
     def _missing_wraps(self, place: int, lag: float, *, settled: bool) -> int:
-        """How many wraps the gap before a frame is longer than its stamps say.
+        """Number of wraps that the gap before a frame is longer than its stamps say.
 
         Where the stream ended before the arrivals could settle it, the shortest possible gap.
         """

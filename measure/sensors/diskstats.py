@@ -1,4 +1,4 @@
-"""What the block layer sent to a drive: commands, merges, bytes, requests in flight.
+"""Block layer counters of a drive: commands, merges, bytes, requests in flight.
 
 Source: Documentation/block/stat.rst of Linux. Sectors there have 512 B, whatever the drive's are.
 """
@@ -31,11 +31,7 @@ _GAUGES = ("disk-in-flight",)
 
 
 def from_options(options: Options) -> Diskstats:
-    """`diskstats:nvme0n1[,root=/sys/block][,every=SECONDS]`.
-
-    Raises:
-        SensorError: An option is not what it must be.
-    """
+    """`diskstats:nvme0n1[,root=/sys/block][,every=SECONDS]`."""
     options.known("root", "every")
     return Diskstats(
         options.needed_address("diskstats:nvme0n1"),
@@ -45,11 +41,7 @@ def from_options(options: Options) -> Diskstats:
 
 
 class Diskstats(PolledSensor):
-    """One whole disk.
-
-    Args:
-        disk: Its name or node, `nvme0n1` or `/dev/nvme0n1`.
-    """
+    """One whole disk, by name or node."""
 
     def __init__(
         self, disk: str, *, root: Path = ROOT, interval_seconds: float = INTERVAL_SECONDS
@@ -58,11 +50,7 @@ class Diskstats(PolledSensor):
         self._file = root / Path(disk).name / "stat"
 
     def probe(self) -> Probe:
-        """Reads the counters once.
-
-        Raises:
-            SensorError: There is no such disk.
-        """
+        """Reads the counters once. Raises SensorError if the disk does not exist."""
         self.ask()
         rails = tuple(
             Rail(

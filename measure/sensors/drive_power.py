@@ -3,10 +3,9 @@
 A controller that has one states in its SMART / Health log (bytes 240 to 243) the mean power of the
 last second: a value in bits 15:0, its scale in bits 17:16 (1: 0.1 mW, 2: 10 mW), 0 where it
 measures none. The Power Measurement log (identifier 25h, byte 56) states the largest error in
-percent. Both are read in their binary form, which every nvme-cli can hand out, old ones too.
-Source: NVM Express Base Specification 2.3 as in libnvme's nvme/types.h. Not checked on hardware.
-
-Asking keeps a drive from its deepest sleep; do not use it where idle power is the question.
+percent. Both are read in binary, which old versions of nvme-cli support too. Source: NVM Express
+Base Specification 2.3 as in libnvme's nvme/types.h. Not checked on hardware. Reading keeps a drive
+from its deepest sleep: do not use it to measure idle power.
 """
 
 from __future__ import annotations
@@ -27,22 +26,14 @@ WATTS_BY_SCALE = {1: 1e-4, 2: 1e-2}
 
 
 def from_options(options: Options) -> DrivePower:
-    """`drive-power:/dev/nvme0[,every=SECONDS]`.
-
-    Raises:
-        SensorError: An option is not what it must be.
-    """
+    """`drive-power:/dev/nvme0[,every=SECONDS]`."""
     options.known("every")
     every = options.get("every", float) or INTERVAL_SECONDS
     return DrivePower(options.needed_address("drive-power:/dev/nvme0"), interval_seconds=every)
 
 
 class DrivePower(PolledSensor):
-    """One controller.
-
-    Args:
-        device: Its node, for instance `/dev/nvme0`.
-    """
+    """One controller, by its node."""
 
     def __init__(self, device: str, *, interval_seconds: float = INTERVAL_SECONDS) -> None:
         super().__init__(f"drive-power:{device}", interval_seconds, repeats_are_stale=True)
@@ -50,10 +41,9 @@ class DrivePower(PolledSensor):
         self._probe: Probe | None = None
 
     def probe(self) -> Probe:
-        """Asks once for power and its error.
+        """Reads power and its error once.
 
-        Raises:
-            SensorError: nvme-cli is missing, the drive does not answer or measures no power.
+        Raises SensorError if the drive does not measure power.
         """
         if self._probe is None:
             resolution = WATTS_BY_SCALE[self._reading()[1]]

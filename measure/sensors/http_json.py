@@ -17,15 +17,10 @@ MAXIMUM_BYTES = 1 << 20
 
 
 class JsonServer:
-    """One server; keeps its connection between questions.
+    """One server, with a persistent connection; `http://` may be left out of the URL.
 
-    Args:
-        url: `http://host[:port]` or `https://...`; `http://` may be left out.
-        user_variable: Environment variable with the user name, for basic authentication.
-        verify: Whether the server's certificate must be trusted.
-
-    Raises:
-        SensorError: It is no such address.
+    Basic authentication takes user and password from environment variables; `verify` requires a
+    trusted certificate. Raises SensorError if it is no such address.
     """
 
     def __init__(
@@ -45,11 +40,7 @@ class JsonServer:
         self._connection: http.client.HTTPConnection | None = None
 
     def get(self, path: str) -> Any:
-        """The document at a path.
-
-        Raises:
-            SensorError: No answer in time, no permission, no such document, or not JSON.
-        """
+        """The document at a path. Raises SensorError if it cannot be read or is not JSON."""
         try:
             status, body = self._ask(path)
         except (OSError, http.client.HTTPException) as error:

@@ -1,4 +1,4 @@
-"""IPMI: the system power that a server's management controller reports over DCMI.
+"""IPMI: system power from a server's management controller over DCMI.
 
 `ipmitool dcmi power reading`; controllers update once a second or more slowly. Source: DCMI 1.5,
 6.6.1 (Get Power Reading), and ipmitool 1.8.19.
@@ -21,22 +21,16 @@ _STATE = re.compile(r"Power reading state is\s*:\s*(\w+)", re.IGNORECASE)
 
 
 def from_options(options: Options) -> Ipmi:
-    """`ipmi[:HOST][,every=SECONDS]`; without a host, the controller of this machine.
-
-    Raises:
-        SensorError: An option is not what it must be.
-    """
+    """`ipmi[:HOST][,every=SECONDS]`; without a host, the controller of this machine."""
     options.known("every")
     every = options.get("every", float) or INTERVAL_SECONDS
     return Ipmi(options.address or None, interval_seconds=every)
 
 
 class Ipmi(PolledSensor):
-    """One management controller.
+    """One management controller; None = this machine's, which needs root.
 
-    Args:
-        host: Asked over the network, as user IOJOULE_IPMI_USER with the password that ipmitool
-            itself takes from IPMI_PASSWORD; None = this machine's, which needs root.
+    Over the network: user IOJOULE_IPMI_USER; ipmitool itself reads the password from IPMI_PASSWORD.
     """
 
     def __init__(self, host: str | None, *, interval_seconds: float = INTERVAL_SECONDS) -> None:
@@ -45,10 +39,9 @@ class Ipmi(PolledSensor):
         self._host = host
 
     def probe(self) -> Probe:
-        """Asks once.
+        """Reads once.
 
-        Raises:
-            SensorError: ipmitool is missing, or the controller does not measure power.
+        Raises SensorError if ipmitool is missing, or the controller measures no power.
         """
         self.ask()
         rail = Rail("system", "watts", Kind.POWER, Scope.SYSTEM, 1.0)

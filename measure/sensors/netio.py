@@ -1,6 +1,6 @@
 """Netio PowerPDU: watts at the wall of one outlet or of all, through its JSON interface.
 
-It is only ever read (GET): a POST to the same address switches outlets. It updates twice a second.
+It is only read (GET): a POST to the same address switches outlets. It updates twice a second.
 Source: NETIO products, "NETIO M2M API protocol - JSON".
 """
 
@@ -20,11 +20,7 @@ JOULES_PER_WATT_HOUR = 3600.0
 
 
 def from_options(options: Options) -> Netio:
-    """`netio:HOST[:PORT][,outlet=N][,every=SECONDS]`.
-
-    Raises:
-        SensorError: An option is not what it must be.
-    """
+    """`netio:HOST[:PORT][,outlet=N][,every=SECONDS]`."""
     options.known("outlet", "every")
     return Netio(
         options.needed_address("netio:pdu.example:80"),
@@ -34,12 +30,7 @@ def from_options(options: Options) -> Netio:
 
 
 class Netio(PolledSensor):
-    """One outlet, or the sum of all.
-
-    Args:
-        address: `HOST[:PORT]`, or a URL.
-        outlet: Its number, as printed on it; None = all.
-    """
+    """One outlet by its printed number, or the sum of all (None)."""
 
     def __init__(
         self, address: str, *, outlet: int | None, interval_seconds: float = INTERVAL_SECONDS
@@ -53,10 +44,9 @@ class Netio(PolledSensor):
         self._probe: Probe | None = None
 
     def probe(self) -> Probe:
-        """Asks the device once.
+        """Reads the device once.
 
-        Raises:
-            SensorError: It does not answer, or has no such outlet.
+        Raises SensorError if it does not answer, or has no such outlet.
         """
         if self._probe is None:
             try:

@@ -1,4 +1,4 @@
-"""A sensor that is asked for its values again and again."""
+"""Sensors that are polled, and programs that they run."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ LATE_INTERVALS = 5.0
 
 
 class PolledSensor(ABC):
-    """Asks every `interval_seconds`; a sample's time is the middle between question and answer.
+    """Reads every `interval_seconds`; a sample's time is the middle of the reading.
 
     Args:
-        repeats_are_stale: Whether an answer equal to the one before brings nothing new, as with an
-            instrument that updates more slowly than it is asked.
-        patience: How many questions in a row may fail before the sensor does; those readings are
-            lost.
+        repeats_are_stale: Whether an unchanged value brings nothing new, as with an instrument that
+            updates more slowly than it is read.
+        patience: Consecutive readings that may fail (they are lost) before the sensor does.
     """
 
     def __init__(
@@ -47,10 +46,9 @@ class PolledSensor(ABC):
 
     @abstractmethod
     def ask(self) -> list[float]:
-        """The values of all rails now, NaN where one has none.
+        """Values of all rails, NaN where one has none.
 
-        Raises:
-            SensorError: They cannot be had.
+        Raises SensorError if they cannot be read.
         """
 
     def begin(self) -> None:
@@ -136,11 +134,7 @@ class PolledSensor(ABC):
 
 
 def ask(command: Sequence[str], *, timeout_seconds: float, package: str) -> bytes:
-    """What a program says on standard output.
-
-    Raises:
-        SensorError: It is missing, takes too long, or fails.
-    """
+    """Standard output of a program. Raises SensorError if it is missing, times out, or fails."""
     program = find_program(command[0], f"sudo apt-get install {package}", SensorError)
     try:
         done = subprocess.run(

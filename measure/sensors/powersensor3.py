@@ -1,8 +1,8 @@
 """PowerSensor3: watts of up to four rails at 20 kHz over USB.
 
-Our own reader of the serial protocol (`powersensor3_protocol`); it needs no vendor software. The
-rails are the device's pairs of a current and a voltage sensor. Which of them feed the drive only
-the user can say: an M.2 slot uses 3.3 V, a card or a U.2 drive 12 V and 3.3 V.
+A reader of the serial protocol (`powersensor3_protocol`) without vendor software. The rails are the
+device's pairs of a current and a voltage sensor. Only the user knows which of them feed the drive:
+an M.2 slot uses 3.3 V, a card or a U.2 drive 12 V and 3.3 V.
 """
 
 from __future__ import annotations
@@ -177,13 +177,7 @@ MARK_SECONDS = 0.002
 
 @dataclass(frozen=True)
 class Pair:
-    """A current and a voltage sensor that measure one rail.
-
-    Attributes:
-        index: 0 to 3.
-        current: Configuration of sensor 2 * index.
-        voltage: Configuration of sensor 2 * index + 1.
-    """
+    """Current sensor 2 * index and voltage sensor 2 * index + 1, which measure one rail."""
 
     index: int
     name: str
@@ -208,11 +202,7 @@ class Pair:
 
 
 def from_options(options: Options) -> PowerSensor3:
-    """`powersensor3:/dev/ttyACM0[,pairs=0+1][,names=a+b][,scope=device][,offset=W][,gain=F]`.
-
-    Raises:
-        SensorError: An option is not what it must be.
-    """
+    """`powersensor3:/dev/ttyACM0[,pairs=0+1][,names=a+b][,scope=device][,offset=W][,gain=F]`."""
     options.known("pairs", "names", "scope", "offset", "gain")
     return PowerSensor3(
         options.needed_address("powersensor3:/dev/ttyACM0"),
@@ -228,7 +218,6 @@ class PowerSensor3:
     """The sensor of one device.
 
     Args:
-        path: Its serial port, for instance `/dev/ttyACM0`.
         pairs: Pairs to record, 0 to 3; None = all in use.
         names: One name for each of them; None = as the device calls them.
         offset_watts: Calibration uncertainty of each rail at zero; None = unknown.
@@ -261,22 +250,14 @@ class PowerSensor3:
         self._delivery = Delivery(0, 0, (), None, None)
 
     def probe(self) -> Probe:
-        """Version, configuration and rails, as the device itself states them.
-
-        Raises:
-            SensorError: See `protocol.Sensor.probe`.
-        """
+        """Version, configuration and rails, as the device states them. Raises SensorError."""
         if self._probe is None or self._port is None:
             with SerialPort(self._path) as port:
                 self._probe = self._identify(port)
         return self._probe
 
     def start(self) -> None:
-        """Identify the device and let it stream.
-
-        Raises:
-            SensorError: See `protocol.Sensor.start`.
-        """
+        """Identify the device and start its stream. Raises SensorError."""
         self.stop()
         self._delivery = Delivery(0, 0, (), None, None)
         port = SerialPort(self._path)
@@ -293,8 +274,7 @@ class PowerSensor3:
     def read(self, timeout_seconds: float) -> Chunk:
         """Watts of the rails since the last call.
 
-        Raises:
-            SensorError: No byte or no whole frame for a second, or the device vanished.
+        Raises SensorError if no byte or no whole frame came for a second, or the device vanished.
         """
         if self._stream is None:
             raise SensorError(f"{self.name} was not started")

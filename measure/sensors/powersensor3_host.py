@@ -1,15 +1,16 @@
 """PowerSensor3 through the vendor's own host library: a second opinion on our reader.
 
-What it needs: the vendor's program `psrun` (github.com/nlesc-recruit/PowerSensor3, host library
-1.6), found by the option `program=`, the environment variable IOJOULE_PSRUN, or on the PATH. The
-library is C++ without a C interface, ends its process when the device is unplugged, and has no
-time-outs; so it stays in a child process: `psrun -d DEVICE -f FIFO -- cat` writes every frame as a
-line of text into a named pipe and ends when the standard input of `cat` does. Nothing is linked or
-imported, and psrun's own Python bindings are not needed.
+It needs the vendor's program `psrun` (github.com/nlesc-recruit/PowerSensor3, host library 1.6.1;
+tried on the emulated device), found by the option `program=`, the environment variable
+IOJOULE_PSRUN, or on the PATH. The library is C++ without a C interface, ends its process when the
+device is unplugged, and has no time-outs; so it stays in a child process: `psrun -d DEVICE -f FIFO
+-- cat` writes every frame as a line of text into a named pipe and ends when the standard input of
+`cat` does. The first line names the columns, for instance
+`marker time dt_micro device_timestamp current0 voltage0 power0 power_total`.
 
 The lines carry the device's time stamp, so that lost frames and times are found as with our own
 reader. The library leaves ICRNL set on the port, which turns byte 0D into 0A and 16 of the 1024
-levels into others; the port is made raw before it starts. It cannot be told to send a marker.
+levels into others; the port is made raw before it starts. It cannot send a marker.
 """
 
 from __future__ import annotations
@@ -62,13 +63,9 @@ _POWER = re.compile(r"power(\d)")
 
 
 def find_psrun(program: str | None) -> str:
-    """The path of psrun.
+    """The path of psrun: as named, by the environment, or from the PATH.
 
-    Args:
-        program: As the user named it; None = as the environment says, or from the PATH.
-
-    Raises:
-        SensorError: There is none.
+    Raises SensorError if missing.
     """
     named = program or os.environ.get(PROGRAM_VARIABLE) or "psrun"
     return find_program(
@@ -82,8 +79,7 @@ def find_psrun(program: str | None) -> str:
 class Psrun:
     """One run; always `end` it.
 
-    Raises:
-        SensorError: It does not start, or the device does not answer it.
+    Raises SensorError if it does not start, or the device is silent.
     """
 
     def __init__(self, program: str, device: str) -> None:
@@ -116,10 +112,9 @@ class Psrun:
         self.pairs = tuple(int(m[1]) for name in self._columns if (m := _POWER.fullmatch(name)))
 
     def lines(self) -> bytes:
-        """Whole lines that came within a few milliseconds, possibly none.
+        """Whole lines of a few milliseconds, possibly none.
 
-        Raises:
-            SensorError: It ended, or nothing came for a second.
+        Raises SensorError if psrun ended or stalled.
         """
         time.sleep(GATHER_SECONDS)
         data = self._available()
@@ -137,10 +132,9 @@ class Psrun:
     def parse(
         self, lines: bytes, pairs: Sequence[int]
     ) -> tuple[NDArray[np.uint16], NDArray[np.float64]]:
-        """Device time stamps, shape (n,), and watts of some pairs, shape (n, pairs).
+        """Device time stamps, shape (n,), and watts, shape (n, pairs).
 
-        Raises:
-            SensorError: The lines are not what psrun writes.
+        Raises SensorError if malformed.
         """
         wanted = [f"power{pair}" for pair in pairs]
         types: dict[str, pa.DataType] = {_STAMP: pa.uint16(), **dict.fromkeys(wanted, pa.float64())}
@@ -244,11 +238,7 @@ NOMINAL_PERIOD_US = 1e6 / NOMINAL_HERTZ["F411"]
 
 
 def from_options(options: Options) -> PowerSensor3Host:
-    """`powersensor3-host:/dev/ttyACM0[,pairs=0+1][,names=a+b][,scope=device][,program=PSRUN]`.
-
-    Raises:
-        SensorError: An option is not what it must be.
-    """
+    """`powersensor3-host:/dev/ttyACM0[,pairs=0+1][,names=a+b][,scope=device][,program=PSRUN]`."""
     options.known("pairs", "names", "scope", "program")
     return PowerSensor3Host(
         options.needed_address("powersensor3-host:/dev/ttyACM0"),
@@ -262,10 +252,7 @@ def from_options(options: Options) -> PowerSensor3Host:
 class PowerSensor3Host:
     """One device, read by the vendor's library in a child process.
 
-    Args:
-        pairs: Pairs to record; None = all in use.
-        names: One name for each of them; None = `pair0` and so on.
-        program: The vendor's psrun; None = as the environment says, or from the PATH.
+    By default all pairs in use are recorded, named `pair0` and so on.
     """
 
     def __init__(
@@ -291,10 +278,9 @@ class PowerSensor3Host:
         self._rest: Chunk | None = None
 
     def probe(self) -> Probe:
-        """Runs psrun for a moment to learn which pairs are in use.
+        """Runs psrun briefly to find the pairs in use.
 
-        Raises:
-            SensorError: psrun is missing, or the device does not answer it.
+        Raises SensorError if it or the device is missing.
         """
         if self._probe is None:
             run, self._probe = self._launch()
@@ -302,11 +288,7 @@ class PowerSensor3Host:
         return self._probe
 
     def start(self) -> None:
-        """Start psrun.
-
-        Raises:
-            SensorError: See `probe`.
-        """
+        """Start psrun. Raises SensorError as `probe`."""
         self.stop()
         self._run, self._probe = self._launch()
         self._clock = DeviceClock(WRAP_US, NOMINAL_PERIOD_US)
@@ -314,11 +296,7 @@ class PowerSensor3Host:
         self._delivery, self._rest = Delivery(0, 0, (), None, None), None
 
     def read(self, timeout_seconds: float) -> Chunk:
-        """Watts of the rails since the last call.
-
-        Raises:
-            SensorError: psrun ended, or the device stalled.
-        """
+        """Watts since the last call. Raises SensorError if psrun ended or the device stalled."""
         if self._run is None:
             rest, self._rest = self._rest, None
             return rest or empty_chunk(self._watts.shape[1])

@@ -52,11 +52,10 @@ class SensorRecord:
 
     Attributes:
         sensor_type: For instance `MLX10` (current) or `voltage`; at most 16 bytes.
-        pair_name: The name of its pair; at most 16 bytes.
-        vref_volts: What the converter sees at zero current or voltage.
+        pair_name: At most 16 bytes.
+        vref_volts: Converter input at zero current or voltage.
         sensitivity: Volts per ampere for a current sensor, the gain for a voltage sensor; a
-            negative sign turns the polarity round.
-        in_use: Whether anything is connected.
+            negative sign reverses the polarity.
     """
 
     sensor_type: str
@@ -72,11 +71,7 @@ class SensorRecord:
 
     @classmethod
     def decode(cls, data: bytes) -> SensorRecord:
-        """The record in 41 bytes.
-
-        Raises:
-            ValueError: It has another length, or numbers that no calibration can hold.
-        """
+        """The record in 41 bytes. Raises ValueError for another length, or non-finite numbers."""
         if len(data) != RECORD_BYTES:
             raise ValueError(f"a configuration record has {RECORD_BYTES} bytes, not {len(data)}")
         kind, name, vref, sensitivity, in_use = _RECORD.unpack(data)
@@ -110,11 +105,7 @@ class Version(NamedTuple):
 
 
 def parse_version(line: bytes) -> Version:
-    """Read the answer to `V`.
-
-    Raises:
-        ValueError: It is not one.
-    """
+    """Read the answer to `V`. Raises ValueError if it is not one."""
     found = _VERSION.fullmatch(line.decode("ascii", errors="replace"))
     if not found:
         raise ValueError(f"{line!r} is not a version such as b'F411-1.6.1\\r\\n'")
@@ -123,7 +114,7 @@ def parse_version(line: bytes) -> Version:
 
 @dataclass(frozen=True)
 class Frames:
-    """Whole frames in the order in which they came.
+    """Whole frames in order of arrival.
 
     Attributes:
         stamps_us: uint16, shape (n,): device microseconds modulo 1024.
@@ -144,13 +135,7 @@ class Frames:
 def encode_frames(
     times_us: NDArray[np.int64], levels: NDArray[np.integer], markers: NDArray[np.bool_]
 ) -> bytes:
-    """The bytes of frames.
-
-    Args:
-        times_us: Shape (n,): device microseconds, wrapped here.
-        levels: Shape (n, 8), each 0 to 1023.
-        markers: Shape (n,).
-    """
+    """The bytes of frames: device microseconds (n,), levels 0 to 1023 (n, 8), markers (n,)."""
     packets = np.empty((len(times_us), SENSORS + 1), dtype=np.uint16)
     packets[:, 0] = times_us & (WRAP_US - 1)
     packets[:, 1:] = levels
@@ -164,14 +149,10 @@ def encode_frames(
 
 
 class FrameDecoder:
-    """Finds the frames in a stream, whatever lies between them.
+    """Finds the frames in a stream of bytes.
 
-    A frame is known by its fixed bits (53 of 144). One that touches bytes which belong to no frame
-    may hold some of them by chance, so it is discarded too. Whoever knows the device's clock counts
-    what is lost.
-
-    Attributes:
-        received_bytes: How many bytes the stream had so far.
+    A frame is known by its fixed bits (53 of 144). One that touches bytes of no frame may match by
+    chance, so it is discarded too. The device's clock tells how many are lost.
     """
 
     def __init__(self) -> None:
@@ -181,13 +162,7 @@ class FrameDecoder:
         self._clean = True  # whether the rest begins where a frame ended, or the stream began
 
     def feed(self, data: bytes, *, last: bool = False) -> Frames:
-        """The frames that are complete with these bytes.
-
-        Args:
-            data: The next bytes.
-            last: Whether nothing more will come; otherwise the newest frame is held back until it
-                is known what follows it.
-        """
+        """Complete frames; unless `last`, the newest waits until its successor is known."""
         buffer = np.frombuffer(self._rest + data, dtype=np.uint8)
         base = self.received_bytes - len(self._rest)
         self.received_bytes += len(data)

@@ -1,7 +1,7 @@
-"""What every sensor promises, whatever it speaks.
+"""The interface of sensors.
 
-A sensor never kills the process, never blocks without a time-out, and never turns silence into
-"the last value still holds": it fails with a `SensorError` that says why, or flags the samples.
+A sensor never kills the process, never blocks without a time-out, and never takes silence for an
+unchanged value: it fails with a `SensorError` that says why, or flags the samples.
 All time stamps are CLOCK_MONOTONIC in nanoseconds (`time.monotonic_ns`).
 """
 
@@ -57,8 +57,7 @@ class Rail:
         name: Unique within the sensor, for instance `3v3` or `package-0`.
         unit: `watts`, `joules`, `celsius`, `hertz`, `fraction`, `bytes`, `operations`, ...
         resolution: Smallest step of a value, in the unit; None = unknown.
-        offset_uncertainty: Of the calibration, in the unit; averaging does not remove it. None =
-            unknown.
+        offset_uncertainty: Calibration error in the unit, not averaged out; None = unknown.
         gain_uncertainty: Likewise, as a fraction of the value.
         counts: Whether the rail is part of its scope's total (a child of a counted rail is not).
         full_scale: The highest value that it can show, in the unit; None = unknown.
@@ -77,13 +76,7 @@ class Rail:
 
 @dataclass(frozen=True)
 class Probe:
-    """What a sensor says of itself before it starts.
-
-    Attributes:
-        rails: Its quantities, in the order of `Chunk.values`.
-        nominal_hertz: Samples a second of each rail when all is well.
-        identity: Version, serial number, configuration: kept with the samples.
-    """
+    """Rails in the order of `Chunk.values`, nominal samples a second, and the sensor's identity."""
 
     rails: tuple[Rail, ...]
     nominal_hertz: float
@@ -127,7 +120,7 @@ class Delivery:
 class Sensor(Protocol):
     """One instrument. `start`, `read` and `stop` are called from one thread, in this order.
 
-    After `stop`, `read` is called once more for what was still held, and does not wait.
+    After `stop`, `read` is called once more for what was held back, and does not wait.
     """
 
     name: str
@@ -136,30 +129,22 @@ class Sensor(Protocol):
     def probe(self) -> Probe:
         """Find out what it can deliver; may be called again.
 
-        Raises:
-            SensorError: It is not there, may not be read, or is not what it should be; the
-                message names the remedy.
+        Raises SensorError if it is missing, unreadable or unexpected; the message names the remedy.
         """
 
     def start(self) -> None:
-        """Begin to deliver.
-
-        Raises:
-            SensorError: It does not start.
-        """
+        """Begin to deliver. Raises SensorError if it does not start."""
 
     def read(self, timeout_seconds: float) -> Chunk:
-        """What arrived since the last call; waits at most so long for the first sample.
+        """Samples since the last call; waits at most this long for the first.
 
-        Raises:
-            SensorError: It stalled, vanished, or sends what cannot be understood.
+        Raises SensorError if it stalled, vanished, or sends invalid data.
         """
 
     def stop(self) -> Delivery:
-        """End delivery and release the device; safe to call after a failure and twice.
+        """End delivery and release the device; may be called twice and after a failure.
 
-        Returns:
-            All there was since `start`, with what `read` has yet to hand out.
+        Returns totals since `start`, with what `read` has yet to return.
         """
 
 

@@ -1,9 +1,8 @@
 """RAPL: the energy counters of CPU packages, their parts, and DRAM, through Linux powercap.
 
-Zones are told apart by what their file `name` says, never by their number. `core` and `uncore` are
-parts of `package-N`, `psys` contains the package and on a client machine perhaps the drive: they
-are recorded but never added. One package may be seen through several interfaces (`CONTROL_TYPES`):
-it counts once.
+Zones are identified by their file `name`, never by their number. `core` and `uncore` are parts of
+`package-N`, `psys` contains the package and on a client machine perhaps the drive: they are
+recorded but never added. A package that several interfaces show (`CONTROL_TYPES`) counts once.
 Source: Documentation/power/powercap/powercap.rst of Linux.
 """
 
@@ -27,11 +26,7 @@ HIGHEST_WATTS = 2000.0
 
 
 def from_options(options: Options) -> Rapl:
-    """`rapl[:ROOT][,every=SECONDS]`.
-
-    Raises:
-        SensorError: An option is not what it must be.
-    """
+    """`rapl[:ROOT][,every=SECONDS]`."""
     options.known("every")
     root = Path(options.address) if options.address else ROOT
     return Rapl(root, interval_seconds=options.get("every", float) or INTERVAL_SECONDS)
@@ -39,13 +34,9 @@ def from_options(options: Options) -> Rapl:
 
 @dataclass(frozen=True)
 class Zone:
-    """One counter.
+    """One counter, such as `package-0`, `package-0-core`, `package-0-dram` or `psys`.
 
-    Attributes:
-        name: Its rail: `package-0`, `package-0-core`, `package-0-dram`, `psys`.
-        folder: Where its files are.
-        counts: Whether it is part of the scope's total.
-        range_joules: Where the counter wraps.
+    It wraps at `range_joules`; `counts`: whether it is part of its scope's total.
     """
 
     name: str
@@ -56,11 +47,7 @@ class Zone:
 
 
 class Rapl(PolledSensor):
-    """All zones below a powercap tree.
-
-    Args:
-        root: `/sys/class/powercap` or a tree like it.
-    """
+    """All zones below a powercap tree such as `/sys/class/powercap`."""
 
     def __init__(self, root: Path = ROOT, *, interval_seconds: float = INTERVAL_SECONDS) -> None:
         name = "rapl" if root == ROOT else f"rapl:{root}"
@@ -73,8 +60,7 @@ class Rapl(PolledSensor):
     def probe(self) -> Probe:
         """The zones; reads each once.
 
-        Raises:
-            SensorError: There are none, or they may not be read.
+        Raises SensorError if there are none or they cannot be read.
         """
         if not self._zones:
             self._zones = _zones(self._root)

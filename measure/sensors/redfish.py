@@ -1,4 +1,4 @@
-"""Redfish: the system power that a server's management controller reports.
+"""Redfish: system power from a server's management controller.
 
 Source: DMTF DSP2046, schemas Power (PowerControl[].PowerConsumedWatts) and EnvironmentMetrics
 (PowerWatts.Reading), which replaces it. Most controllers update once a second or more slowly.
@@ -18,11 +18,7 @@ INTERVAL_SECONDS = 1.0
 
 
 def from_options(options: Options) -> Redfish:
-    """`redfish:https://BMC[,chassis=ID][,verify=no][,every=SECONDS]`.
-
-    Raises:
-        SensorError: An option is not what it must be.
-    """
+    """`redfish:https://BMC[,chassis=ID][,verify=no][,every=SECONDS]`."""
     options.known("chassis", "verify", "every")
     return Redfish(
         options.needed_address("redfish:https://bmc.example"),
@@ -33,11 +29,9 @@ def from_options(options: Options) -> Redfish:
 
 
 class Redfish(PolledSensor):
-    """The power of one chassis.
+    """The power of one chassis; None = the first that reports it.
 
-    Args:
-        chassis: Its identifier; None = the first one that reports its power.
-        verify: Whether its certificate must be trusted; controllers often sign their own.
+    Many certificates are self-signed.
     """
 
     def __init__(
@@ -59,11 +53,7 @@ class Redfish(PolledSensor):
         self._path: str | None = None
 
     def probe(self) -> Probe:
-        """Finds the document that holds the power.
-
-        Raises:
-            SensorError: No answer, or nothing there reports its power.
-        """
+        """Finds the document with the power. Raises SensorError if none reports it."""
         if self._path is None:
             try:
                 self._path = self._find()

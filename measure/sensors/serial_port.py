@@ -1,7 +1,4 @@
-"""A serial port that carries bytes unchanged, belongs to one program, and never blocks.
-
-Standard library only: termios, flock, poll.
-"""
+"""A raw serial port, exclusive to one program, that never blocks (termios, flock, poll)."""
 
 from __future__ import annotations
 
@@ -20,13 +17,10 @@ _READ_BYTES = 1 << 16
 
 
 class SerialPort:
-    """An open port; close it, or use it as a context manager.
+    """An open port such as `/dev/ttyACM0`; close it, or use it as a context manager.
 
-    Args:
-        path: The device node, for instance `/dev/ttyACM0`, or a link to it.
-
-    Raises:
-        SensorError: It is not there, not a serial port, in use, or may not be opened.
+    Every method raises SensorError once the device is gone; opening does if the port is missing, no
+    serial port, in use, or not permitted.
     """
 
     def __init__(self, path: str) -> None:
@@ -59,11 +53,7 @@ class SerialPort:
             os.close(descriptor)
 
     def write(self, data: bytes) -> None:
-        """Send bytes (a few: they must fit into the port's buffer).
-
-        Raises:
-            SensorError: The device is gone or takes nothing.
-        """
+        """Send a few bytes: they must fit into the port's buffer."""
         try:
             written = os.write(self._fd, data)
         except BlockingIOError:
@@ -74,11 +64,7 @@ class SerialPort:
             raise SensorError(f"{self.path} takes no more bytes: unplug it and plug it in again")
 
     def available(self) -> bytes:
-        """What has arrived, possibly nothing.
-
-        Raises:
-            SensorError: The device is gone.
-        """
+        """Received bytes, possibly none."""
         parts: list[bytes] = []
         while True:
             try:
@@ -96,27 +82,15 @@ class SerialPort:
             parts.append(part)
 
     def exactly(self, count: int, timeout_seconds: float) -> bytes:
-        """That many bytes, or fewer when the time is over.
-
-        Raises:
-            SensorError: The device is gone.
-        """
+        """That many bytes, or fewer at the time-out."""
         return self._gather(timeout_seconds, lambda data: len(data) >= count, count)
 
     def line(self, timeout_seconds: float) -> bytes:
-        """Bytes up to and with a line feed, or what came before the time was over.
-
-        Raises:
-            SensorError: The device is gone.
-        """
+        """Bytes up to and with a line feed, or fewer at the time-out."""
         return self._gather(timeout_seconds, lambda data: data.endswith(b"\n"), 0)
 
     def drain(self, quiet_seconds: float, limit_seconds: float) -> int:
-        """Discard what arrives until nothing has for a while; returns how many bytes.
-
-        Raises:
-            SensorError: The device is gone.
-        """
+        """Discard bytes until none came for a while; returns how many."""
         discarded = 0
         end = time.monotonic() + limit_seconds
         while self._wait(quiet_seconds):

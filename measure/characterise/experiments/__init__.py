@@ -1,7 +1,7 @@
-"""The questions, in the order in which they are asked: a new one is one line here.
+"""The characterisation experiments in execution order: a new one is one line here.
 
-The write cache comes early, on a drive that is as it was found but for its first area, and what it
-writes in order is what the others read.
+The write cache comes early, on a drive that is used only in its first area; what it writes in
+order is what the others read.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ QUESTIONS: tuple[Question, ...] = (
 
 
 def chosen(names: Sequence[str]) -> tuple[Question, ...]:
-    """The questions of these names in the order of the registry; no names = all.
+    """The named experiments in execution order; none = all.
 
-    Raises:
-        CampaignError: There is no question of a name.
+    Raises CampaignError if one is unknown.
     """
     known = {one.name for one in QUESTIONS}
     unknown = [name for name in names if name not in known]

@@ -21,11 +21,9 @@ LEAST_COST = 0.06
 
 @dataclass(frozen=True)
 class Shifted:
-    """The throughput of requests that begin so many bytes behind a multiple of their size.
+    """Throughput of requests at an offset from a multiple of their size (0 = aligned).
 
-    Attributes:
-        offset_bytes: 0 = aligned.
-        relative_error: Of the rate, standard.
+    `relative_error` is the standard error of the rate.
     """
 
     offset_bytes: int
@@ -37,16 +35,12 @@ def find_unit(rows: Sequence[Shifted], request_bytes: int, method: str) -> Estim
     """The unit U: requests shifted by a multiple of it cost nothing, all others cost the same.
 
     A request of r bytes, a multiple of U, covers r / U units, shifted by anything else one more. So
-    with offsets that are powers of two the costs end at U. The least offset says what
-    straddling costs; any other is costly where it costs more than half of that, and told
-    neither way where half lies within its interval, which widens that of the unit. Where even the
-    largest offset costs, U is at least the request.
+    with power-of-two offsets the costs end at U. The least offset shows the cost of straddling;
+    another one is costly above half of that, and undecided where half lies within its interval,
+    which widens that of the unit. Where even the largest offset costs, U is at least the request.
 
-    Args:
-        rows: Of one request size; several of one offset are averaged.
-
-    Returns:
-        The least offset that is free; the interval begins behind the largest that is not.
+    Rows of one offset are averaged. Returns the least free offset; the interval begins behind the
+    largest that is not.
     """
     offsets = sorted({row.offset_bytes for row in rows})
     if not offsets or offsets[0] != 0 or len(offsets) < 3:

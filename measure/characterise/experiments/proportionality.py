@@ -30,10 +30,9 @@ class Proportionality:
     Attributes:
         dynamic_range: 1 - idle watts / watts at the peak.
         index: 1 - (A - 1/2) / (1/2), A the area below power over the share of the peak rate, both
-            normalised to the peak: 1 = proportional, 0 = power does not depend on work (Wong and
-            Annavaram, MICRO 2012, EP).
-        curvature: Of the quadratic through the points, watts; negative = the first work costs
-            most.
+            normalised to the peak: 1 = proportional, 0 = constant power (Wong and Annavaram, MICRO
+            2012, EP).
+        curvature: Of the quadratic through the points, watts; negative = the first load costs most.
     """
 
     dynamic_range: tuple[float, float, float]
@@ -47,12 +46,12 @@ def proportionality(
     """From powers over the share of the peak rate; intervals by drawing from the errors.
 
     Args:
-        shares: In [0, 1], the first 0 (idle), the last the peak, growing, shape (n,).
+        shares: From 0 (idle), growing, to the peak, shape (n,).
         watts: Shape (n,).
         errors: Standard errors of the watts, shape (n,).
 
     Returns:
-        None with fewer than three points, or where they do not go from idle to the peak.
+        None with fewer than three points, or where they do not span idle to peak.
     """
     if len(shares) < 3 or shares[0] != 0 or (np.diff(shares) <= 0).any() or watts[-1] <= 0:
         return None

@@ -71,9 +71,9 @@ def fit_saturation(
 ) -> Saturation | None:
     """Fit the law to rates over depth; None with fewer than three depths.
 
-    Least squares in logarithms, each rate weighed by its own error and `MODEL_ERROR` together;
-    a weak prior keeps k between 1 and 5 where the data do not tell. The covariance is that of the
-    linearised problem, widened where the residuals are larger than these errors say.
+    Least squares in logarithms, each rate weighted by its own error and `MODEL_ERROR`; a weak prior
+    keeps k between 1 and 5. The covariance is that of the linearised problem, widened where the
+    residuals exceed these errors.
     """
     depth, rate = np.asarray(depths, float), np.asarray(rates, float)
     if len(np.unique(depth)) < 3 or (rate <= 0).any():

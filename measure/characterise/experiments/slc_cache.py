@@ -31,12 +31,7 @@ LEAST_CHANGE = 0.06
 
 @dataclass(frozen=True)
 class Change:
-    """A change of the mean.
-
-    Attributes:
-        place: Where it lies, in the unit of the places.
-        low: Lower end of the 95 % interval of the place.
-    """
+    """A change of the mean at `place`, with its 95 % interval."""
 
     place: float
     low: float
@@ -62,8 +57,7 @@ def find_change(places: Floats, values: Floats) -> Change | None:
     parameters, 2 log n, at three times its penalty, because values correlate.
 
     Args:
-        places: End of each bin, growing, shape (n,): bytes written so far. Bins are of equal length
-            in time.
+        places: Bytes written at the end of each bin, shape (n,). Bins are of equal duration.
         values: Mean rate, or watts, in the bin, shape (n,).
     """
     count = len(values)
@@ -119,14 +113,13 @@ LASTING_SECONDS = 0.25
 
 @dataclass(frozen=True)
 class Housekeeping:
-    """Work after the end of the last write.
+    """Background work after the last write.
 
     Attributes:
-        joules: Above idle, from the end of the writes until all is quiet.
-        joules_error: Standard error: that of the idle power over the time of the work.
-        seconds: From the end of the writes until the last work ends; 0 = none was seen.
-        deferred_seconds: From the end of the writes until work begins that followed a rest; None =
-            there was none, or it followed at once.
+        joules: Above idle, until all is quiet.
+        joules_error: Standard error: that of the idle power over the duration.
+        seconds: Until the last work ends; 0 = none was seen.
+        deferred_seconds: Until work begins that followed a rest; None = none did.
     """
 
     joules: float
@@ -140,11 +133,10 @@ class Housekeeping:
 def housekeeping(
     seconds: Floats, watts: Floats, idle_watts: float, idle_error: float
 ) -> Housekeeping:
-    """Find the work in the watts after the last write.
+    """Find the background work in the watts after the last write.
 
-    A bin works where it draws more than idle by 5 % or five standard deviations of the quietest
-    quarter of the bins, whichever is more; single bins that disagree with both neighbours
-    follow them.
+    A bin works where it exceeds idle by 5 % or five standard deviations of the quietest quarter of
+    the bins, whichever is more; single bins that disagree with both neighbours follow them.
 
     Args:
         seconds: End of each bin since the end of the writes, evenly spaced, shape (n,).
@@ -194,12 +186,7 @@ def _stretches(works: NDArray[np.bool_], lasting: int) -> list[tuple[int, int, b
 
 @dataclass(frozen=True)
 class Line:
-    """y = a + b x by weighted least squares.
-
-    Attributes:
-        start: a.
-        slope: b.
-    """
+    """y = start + slope x by weighted least squares."""
 
     start: float
     start_error: float

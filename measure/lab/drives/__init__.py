@@ -25,8 +25,8 @@ def find(name: str) -> DriveFile:
     """A drive by name (the lab's own, or a preset of the simulator) or by its file.
 
     Raises:
-        LabError: It is a drive of MQSim's mode, which has neither watts nor power states.
-        InputError: There is none of that name, or its file is not what it must be.
+        LabError: It is a drive of MQSim's mode, without watts and power states.
+        InputError: It does not exist or is invalid.
     """
     if name in names():
         return read_drive(Path(str(files(__name__).joinpath(name + _SUFFIX))))
