@@ -1,1 +1,1 @@
-"""The use cases of iojoule: one module each, computed here or asked of a service behind one `Backend`."""
+"""The use cases of iojoule: one module each, computed here or asked of a service."""
