@@ -1,8 +1,9 @@
 #!/bin/sh
 # The whole way on a machine without an NVMe drive: a virtual one is set up, measured with the real
 # fio and nvme-cli and a PowerSensor3's protocol, and what was measured is compared with what really
-# happened in it; a profile is fitted and asked for a recommendation. Leaves nothing behind but its
-# results. (tests/end_to_end/test_lab_demo.py holds the recommendation against the drive's physics.)
+# happened in it; a profile is fitted and asked for a recommendation, and its predictions, also
+# between the measured sizes, and what it recommends are compared with the drive's true physics.
+# Leaves nothing behind but its results.
 #
 #   lab_demo.sh [FOLDER]    where the results go (default build/lab-demo; made anew)
 set -eu
@@ -43,3 +44,11 @@ step "ask: iojoule recommend"
 "$iojoule" recommend --profile "$out/profile.json" --workload examples/lab.toml
 "$iojoule" recommend --profile "$out/profile.json" --workload examples/lab.toml -o json \
     >"$out/recommendation.json" 2>/dev/null
+
+step "compare predictions and the recommendation with the true physics: iojoule lab judge"
+judge() {
+    "$iojoule" lab judge "$out/profile.json" --recommendation "$out/recommendation.json" \
+        --workload examples/lab.toml "$@"
+}
+judge
+judge -o json >"$out/judged.json"

@@ -154,7 +154,10 @@ def compare(
     rows = [("median distance", {name: f"{value:.2%}" for name, value in medians.items()})]
     shown = {name: name for name in QUANTITIES if name in medians}
     records = [
-        {"run": one.name, **{name: _percent(one.errors.get(name)) for name in shown}}
+        {
+            "run": one.name,
+            **{name: _percent(one.errors[name]) for name in shown if name in one.errors},
+        }
         for one in runs
     ] + [{"run": name, **{one: cells.get(one) for one in shown}} for name, cells in rows]
     console.emit_records(records, output, {"run": "measured over true", **shown})
@@ -162,6 +165,83 @@ def compare(
 
 def _percent(error: float | None) -> str | None:
     return None if error is None else f"{error:+.2%}"
+
+
+@app.command()
+def judge(
+    profile: Annotated[Path, typer.Argument(metavar="PROFILE.json", help="Fitted on the lab.")],
+    recommendation: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What `recommend -o json` answered with it."),
+    ] = None,
+    workload: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The workload of --recommendation.")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(metavar="NAME|FILE", help="The virtual drive, as for `lab up`.")
+    ] = None,
+    output: console.FormatOption = console.Format.TABLE,
+) -> None:
+    """Compare predictions of a profile, and a recommendation, with the drive's true physics."""
+    from dataclasses import asdict
+
+    from iojoule.api.acting.answer_file import read_answer
+    from iojoule.api.application import lab_judgement
+    from iojoule.datasets.profile import read_profile
+    from iojoule.measure.lab import drives
+    from iojoule.recommender.workload import load_workload
+
+    if (recommendation is None) != (workload is None):
+        raise typer.BadParameter(
+            "needs --workload, and that needs it", param_hint="--recommendation"
+        )
+    drive = preset or drives.DEFAULT
+    judged = lab_judgement.judge_predictions(read_profile(profile), drive)
+    chosen = None
+    if recommendation is not None and workload is not None:
+        chosen = lab_judgement.judge_recommendation(
+            read_answer(recommendation).recommended.configuration, load_workload(workload), drive
+        )
+    if output is console.Format.JSON:
+        best = None if chosen is None else {**asdict(chosen), "regret": chosen.regret}
+        console.emit_json(
+            {
+                "summary": lab_judgement.summary(judged),
+                "predictions": [asdict(item) for item in judged],
+                "recommendation": best,
+            }
+        )
+        return
+    shown = {name: name for name in lab_judgement.QUANTITIES}
+    records = [
+        {
+            "reads": f"{item.request_bytes} B, depth {item.queue_depth}, PS{item.power_state}",
+            "evidence": item.evidence,
+            **{
+                name: f"{item.errors[name]:+.2%}{'' if item.inside[name] else ' (outside)'}"
+                for name in shown
+            },
+        }
+        for item in judged
+    ]
+    for measure, text in (
+        ("median_error", "median distance"),
+        ("greatest_error", "greatest distance"),
+        ("inside", "inside the interval"),
+    ):
+        figures = {
+            name: f"{values[measure]:.1%}" for name, values in lab_judgement.summary(judged).items()
+        }
+        records.append({"reads": text, "evidence": "", **figures})
+    console.emit_records(
+        records, output, {"reads": "predicted over true", "evidence": "evidence", **shown}
+    )
+    if chosen is not None:
+        console.note(
+            f"recommended {dict(chosen.recommended)}: {chosen.joules_per_gb:.4g} J/GB on the true "
+            f"physics, {chosen.regret:+.1%} against the best, {dict(chosen.best)}; the SLA "
+            f"{'holds' if chosen.keeps_sla else 'does not hold'}"
+        )
 
 
 @app.command()

@@ -122,6 +122,8 @@ class Load:
     def _accepted(self, sent: bytes, name: str) -> dict[str, Any]:
         with self._service.connection() as connection:
             reply = connection.ask(sent)
+            while reply.status == 429 and 429 in self._expected and not self.enough.wait(1):
+                reply = connection.ask(sent)
         told: dict[str, Any] = json.loads(reply.body)
         if reply.status not in (201, 202):
             self.failures.append(f"{name}: {reply.status} {reply.body[:200]!r}")

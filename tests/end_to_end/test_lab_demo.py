@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,8 @@ from tests.pressure import CpuPressure, skip_if_busy
 ROOT = Path(__file__).resolve().parents[2]
 WATTS_WITHIN = 0.02
 PERFORMANCE_WITHIN = 0.03
+PREDICTED_WATTS_WITHIN = 0.05
+PREDICTED_INSIDE = 0.85
 REGRET_MAX = 0.03
 pytestmark = pytest.mark.slow
 
@@ -53,25 +54,22 @@ def test_latency_is_what_the_drive_took(demo: Path) -> None:
     assert medians["latency_mean_ns"] < PERFORMANCE_WITHIN
 
 
+def test_predictions_between_what_was_measured_are_compared_with_the_true_physics(
+    demo: Path,
+) -> None:
+    judged = json.loads((demo / "judged.json").read_text())
+    sizes = {item["request_bytes"] for item in judged["predictions"]}
+    assert {8192, 32768, 49152} < sizes, "sizes that the plan does not measure"
+    assert judged["summary"]["device_power_watts"]["median_error"] < PREDICTED_WATTS_WITHIN
+    assert judged["summary"]["device_power_watts"]["inside"] >= PREDICTED_INSIDE
+
+
 def test_the_recommendation_costs_hardly_more_than_the_best_on_the_true_physics(
     demo: Path,
 ) -> None:
-    from tests.end_to_end.lab_truth import random_reads
-
-    question = tomllib.loads((ROOT / "examples" / "lab.toml").read_text())
-    size = question["workload"]["useful_request_bytes"]
-    bound = question["sla"]["latency_mean_ns_max"]
-    truth = {
-        (depth, state): random_reads(size, depth, state)
-        for depth in question["free"]["queue_depth"]
-        for state in question["free"]["power_state"]
-    }
-    best = min(one.joules_per_gb for one in truth.values() if one.latency_mean_ns <= bound)
-    answer = json.loads((demo / "recommendation.json").read_text())
-    chosen = answer["recommended"]["configuration"]
-    mine = truth[chosen["queue_depth"], chosen["power_state"]]
-    assert mine.latency_mean_ns <= bound
-    assert mine.joules_per_gb <= (1 + REGRET_MAX) * best
+    recommended = json.loads((demo / "judged.json").read_text())["recommendation"]
+    assert recommended["keeps_sla"]
+    assert recommended["regret"] <= REGRET_MAX
 
 
 def test_nothing_is_left_behind(demo: Path) -> None:

@@ -60,3 +60,23 @@ def test_up_run_fault_record_down(tmp_path: Path) -> None:
         down = iojoule_program("down", folder=folder)
     assert down.returncode == 0
     assert not folder.exists()
+
+
+def test_a_profile_and_a_recommendation_are_judged_by_the_true_physics(
+    iojoule, tmp_path: Path
+) -> None:
+    asked = Path(__file__).resolve().parents[3] / "examples" / "lab.toml"
+    profile = "datasets/profiles/samsung-980-pro-1tb.json"
+    path = Path(__file__).resolve().parents[3] / profile
+    answered = iojoule("recommend", "--profile", path, "--workload", asked, "-o", "json")
+    (tmp_path / "answer.json").write_text(answered.out)
+    done = iojoule(
+        "lab", "judge", path, "--recommendation", tmp_path / "answer.json", "--workload", asked,
+        "-o", "json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    judged = json.loads(done.out)
+    assert judged["summary"]["throughput_bytes_per_second"]["inside"] < 0.1, "another drive's"
+    assert judged["recommendation"]["regret"] >= 0
+    alone = iojoule("lab", "judge", path, "--workload", asked)
+    assert alone.code == 2
