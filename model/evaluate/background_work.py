@@ -169,9 +169,13 @@ Floats = NDArray[np.float64]
 
 
 def bands(
-    profile: DeviceProfile, state: DeviceState, frame: Frame, known: Mapping[str, Band],
-    waits: idle_gaps.Wake | None, awake_factor: Floats | float = 1.0,
-) -> dict[str, Band]:  # fmt: skip
+    profile: DeviceProfile,
+    state: DeviceState,
+    frame: Frame,
+    known: Mapping[str, Band],
+    waits: idle_gaps.Wake | None,
+    awake_factor: Floats | float = 1.0,
+) -> dict[str, Band]:
     """The quantities of gaps and aftermath, NaN where the profile or the question cannot tell.
 
     `wake_latency_ns` is the mean wait of the first requests after the stated gap,
@@ -215,9 +219,12 @@ def _wake(profile: DeviceProfile, frame: Frame, waits: idle_gaps.Wake | None) ->
 
 
 def _cycle(
-    profile: DeviceProfile, state: DeviceState, frame: Frame, known: Mapping[str, Band],
+    profile: DeviceProfile,
+    state: DeviceState,
+    frame: Frame,
+    known: Mapping[str, Band],
     factor: Floats | float,
-) -> Band:  # fmt: skip
+) -> Band:
     active = known["device_power_watts"]
     sd = (active.high - active.value) / NORMAL_90
     found = idle_gaps.cycle(profile, state, frame, known["iops"].value, (active.value, sd), factor)

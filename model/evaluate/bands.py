@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.model.evaluate.quantities import NORMAL_90 as NORMAL_90
+from iojoule.model.evaluate.quantities import NORMAL_90
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]

@@ -86,10 +86,15 @@ def demands(frame: Frame, columns: Mapping[str, Sequence[Any]]) -> list[Demand |
         arrivals = Arrivals.BURSTS if bursty else arrivals_named("" if word is None else str(word))
         found.append(
             Demand(
-                each, size, size, rest=rest_share(arrivals, each / size, gap_seconds),
-                arrivals=arrivals, burst_bytes=burst_bytes, gap_seconds=gap_seconds,
+                each,
+                size,
+                size,
+                rest=rest_share(arrivals, each / size, gap_seconds),
+                arrivals=arrivals,
+                burst_bytes=burst_bytes,
+                gap_seconds=gap_seconds,
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -133,8 +138,9 @@ def _at(
     code = prediction["iops"].evidence
     bands = dict(prediction.bands)
     for name, value in (
-        ("iops", work.requests), ("throughput_bytes_per_second", work.served_bytes),
-    ):  # fmt: skip
+        ("iops", work.requests),
+        ("throughput_bytes_per_second", work.served_bytes),
+    ):
         bands[name] = Band(value, value * down, value * up, code)
     for name in LATENCIES.keys() & bands.keys():
         bands[name] = work.latencies.band(name)
@@ -153,7 +159,7 @@ def _at(
 
 def _host(
     layout: Layout, frame: Frame, prediction: Prediction, work: Work, bands: dict[str, Band]
-) -> None:  # fmt: skip
+) -> None:
     """What the host does at the served rate, as far as it was predicted; in place."""
     requests = work.requests
     load, _ = host_load(layout.profile, frame, prediction, work)
@@ -175,9 +181,11 @@ def _host(
         memory = np.asarray(dram_watts(layout.profile, frame, work)) + np.zeros(len(frame))
         half = before.high - before.value
         bands["dram_power_watts"] = Band(
-            np.where(np.isnan(before.value), np.nan, memory), memory - half, memory + half,
+            np.where(np.isnan(before.value), np.nan, memory),
+            memory - half,
+            memory + half,
             before.evidence,
-        )  # fmt: skip
+        )
 
 
 def _chosen(mask: NDArray[np.bool_], one: Band, other: Band) -> Band:

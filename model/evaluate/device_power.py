@@ -81,10 +81,14 @@ def regressors(
     # stacked by regressor and seen by row, so that each regressor lies together in memory
     return np.stack(
         [
-            np.ones_like(read_bytes), read_bytes, read_operations, write_bytes,
-            write_operations, background,
+            np.ones_like(read_bytes),
+            read_bytes,
+            read_operations,
+            write_bytes,
+            write_operations,
+            background,
         ]
-    ).T  # fmt: skip
+    ).T
 
 
 def merged(

@@ -24,7 +24,8 @@ from iojoule.model.evaluate import host_power
 from iojoule.model.evaluate.bands import EVIDENCE, INTERPOLATED, Direction
 from iojoule.model.evaluate.columns import Codes
 from iojoule.model.evaluate.frame import COMPLETIONS, ENGINES, Frame
-from iojoule.model.evaluate.operating_point import NORMAL_90, Load, OperatingPoint, operating_point
+from iojoule.model.evaluate.operating_point import Load, OperatingPoint, operating_point
+from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.evaluate.surface import Points
 
 MERGED_BYTES = 512 * 1024

@@ -268,9 +268,12 @@ def levels(
     asleep, after = idle, np.full(len(frame), np.inf)
     state = behaviour.apst_state if behaviour is not None else None
     if (
-        behaviour is not None and frame.apst.any() and behaviour.apst_idle_seconds is not None
-        and state is not None and state < len(power.idle_watts)
-    ):  # fmt: skip
+        behaviour is not None
+        and frame.apst.any()
+        and behaviour.apst_idle_seconds is not None
+        and state is not None
+        and state < len(power.idle_watts)
+    ):
         share = behaviour.apst_share.value if behaviour.apst_share is not None else 1.0
         deep = np.minimum(power.idle_watts[state].value, idle)
         asleep = np.where(frame.apst > 0, idle - share * (idle - deep), idle)
@@ -342,9 +345,13 @@ class Cycle:
 
 
 def cycle(
-    profile: DeviceProfile, state: DeviceState, frame: Frame, iops: Floats,
-    active: tuple[Floats, Floats], factor: Floats | float = 1.0,
-) -> Cycle | None:  # fmt: skip
+    profile: DeviceProfile,
+    state: DeviceState,
+    frame: Frame,
+    iops: Floats,
+    active: tuple[Floats, Floats],
+    factor: Floats | float = 1.0,
+) -> Cycle | None:
     """Mean power over a burst-gap cycle; NaN where no gap is stated, None without any power.
 
     Args:
@@ -374,9 +381,5 @@ def cycle(
     rest = np.maximum(gap - settle - background, 0.0)
     waking = spin_up_joules(profile.idle, frame, gap, active[0])
     mean = (burst * active[0] + quiet + waking + joules * written) / period
-    sd = (
-        np.hypot(
-            np.hypot(burst * active[1], joules_sd * written), rest * at.idle_sd
-        ) / period
-    )  # fmt: skip
+    sd = np.hypot(np.hypot(burst * active[1], joules_sd * written), rest * at.idle_sd) / period
     return Cycle(mean, sd, period, rest, background)

@@ -546,9 +546,13 @@ class ServedLatency:
                 alone = self._buffered(alone, capacity, buffer)
             full = {QUANTITIES[name]: _end(self.full[name], scale) for name in names}
             loop = ClosedLoop(
-                capacity, self.in_flight, alone, full,
-                buffer_requests=buffer, buffered_share=self.write_share,
-            )  # fmt: skip
+                capacity,
+                self.in_flight,
+                alone,
+                full,
+                buffer_requests=buffer,
+                buffered_share=self.write_share,
+            )
             variability = 0.0 if self.arrivals is Arrivals.EVEN else 1.0
             arriving = ArrivalProcess(self.rate, variability=variability)
             self._loops[scale] = loop, queues_of(loop, arriving)

@@ -47,6 +47,7 @@ from iojoule.model.evaluate.columns import (
     TURBO,
 )
 from iojoule.model.evaluate.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
+from iojoule.model.evaluate.quantities import NORMAL_90
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -57,8 +58,6 @@ DYNAMIC = frozenset({"ondemand", "conservative", "schedutil"})
 TARGET_BUSY = 0.8
 """Such a governor settles where a core is busy for this share: schedutil asks for 1.25 x load
 (Documentation/scheduler/schedutil.rst), ondemand raises from 80 % on."""
-
-NORMAL_90 = 1.6448536269514722
 
 MOST_OF_LATENCY = 0.7
 """Lighter sleep takes away no more than this share of what the host adds to a request."""
@@ -222,11 +221,19 @@ def operating_point(operation: HostOperation | None, settings: Floats) -> Operat
     rows = len(settings)
     zero, one = np.zeros(rows), np.ones(rows)
     point = OperatingPoint(
-        operation=operation, settings=settings, hertz=np.full(rows, np.nan),
-        core_factor=one, core_sd=zero, remote=zero, remote_core_ns=zero, remote_latency_ns=zero,
-        exit_latency_ns=zero, busy_watts_factor=one, busy_watts_sd=zero,
+        operation=operation,
+        settings=settings,
+        hertz=np.full(rows, np.nan),
+        core_factor=one,
+        core_sd=zero,
+        remote=zero,
+        remote_core_ns=zero,
+        remote_latency_ns=zero,
+        exit_latency_ns=zero,
+        busy_watts_factor=one,
+        busy_watts_sd=zero,
         evidence=np.zeros(rows, dtype=np.intp),
-    )  # fmt: skip
+    )
     clock = operation.clock
     used = np.asarray(np.isfinite(settings[:, [GOVERNOR, FREQUENCY, TURBO]]).any(axis=1))
     if clock is not None and used.any():

@@ -118,9 +118,13 @@ def unchanging(profile: DeviceProfile) -> WriteState:
 
     def number(name: str, value: float, unit: str) -> Parameter:
         return Parameter(
-            name=name, value=value, sd=0.0, unit=unit, evidence=Evidence.DATASHEET,
+            name=name,
+            value=value,
+            sd=0.0,
+            unit=unit,
+            evidence=Evidence.DATASHEET,
             source="platters are written in place",
-        )  # fmt: skip
+        )
 
     return WriteState(
         cached_bytes=number("cached_bytes", BEYOND_BYTES, "bytes"),
@@ -252,9 +256,12 @@ class Trajectory:
 
 
 def follow(
-    predictor: Predictor, columns: Mapping[str, Any], phases: Sequence[Phase], *,
+    predictor: Predictor,
+    columns: Mapping[str, Any],
+    phases: Sequence[Phase],
+    *,
     step_seconds: float = 1.0,
-) -> Trajectory:  # fmt: skip
+) -> Trajectory:
     """Follow a drive along a time line.
 
     Args:

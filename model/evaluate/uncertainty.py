@@ -61,9 +61,15 @@ class Layout:
         device, host, system = profile.device_power, profile.host_power, profile.system_power
         self.states = len(device.idle_watts) if device else 0
         sizes = {
-            "device": 6, "idle": self.states, "cap": self.states, "specimen": 1,
-            "background": 1, "speed": 3, "cpu": len(host_power.PARAMETERS), "system": 4,
-        }  # fmt: skip
+            "device": 6,
+            "idle": self.states,
+            "cap": self.states,
+            "specimen": 1,
+            "background": 1,
+            "speed": 3,
+            "cpu": len(host_power.PARAMETERS),
+            "system": 4,
+        }
         ends = np.cumsum(list(sizes.values()))
         self.at = {
             name: slice(int(end) - size, int(end))
@@ -114,9 +120,11 @@ class Gradients:
     def plus(self, other: Gradients) -> Gradients:
         """The sum of two powers of the same configurations."""
         return Gradients(
-            self.watts + other.watts, self.common + other.common,
-            self.own_speed + other.own_speed, np.hypot(self.own_fit, other.own_fit),
-        )  # fmt: skip
+            self.watts + other.watts,
+            self.common + other.common,
+            self.own_speed + other.own_speed,
+            np.hypot(self.own_fit, other.own_fit),
+        )
 
     def times(self, count: int) -> Gradients:
         """The power of so many that serve alike."""
@@ -254,9 +262,15 @@ def idle_gradients(
     """
     zero = np.zeros(len(frame))
     nothing = replace(
-        work, busy=zero, elasticity=zero, requests=zero, host_writes=zero, background=zero,
-        gap_seconds=zero, flushing=zero,
-    )  # fmt: skip
+        work,
+        busy=zero,
+        elasticity=zero,
+        requests=zero,
+        host_writes=zero,
+        background=zero,
+        gap_seconds=zero,
+        flushing=zero,
+    )
     watts = watts_of(layout.profile, frame, prediction, nothing, rest)
     return all_gradients(layout, frame, prediction, nothing, watts, rest)
 
@@ -312,9 +326,15 @@ def energies(layout: Layout, power: Gradients, idle: Gradients, work: Work, toda
     common[:, layout.at["speed"]] -= net[:, None] * shared
     speed = power.own_speed / served - net * _own_log_sd(work, between) * work.elasticity
     return Energies(
-        net, common, speed, power.own_fit / served, served, floor, power.watts / served,
+        net,
+        common,
+        speed,
+        power.own_fit / served,
+        served,
+        floor,
+        power.watts / served,
         *_relative(layout, power, work),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)

@@ -451,9 +451,16 @@ def _performance_points(
     some = rows.take(kept)
     columns = {
         name: getattr(some, name)
-        for name in ("request_bytes", "queue_depth", "jobs", "engine", "completion",
-                     "submission_polling", "scheduler")
-    }  # fmt: skip
+        for name in (
+            "request_bytes",
+            "queue_depth",
+            "jobs",
+            "engine",
+            "completion",
+            "submission_polling",
+            "scheduler",
+        )
+    }
     columns["cpu_cores_available"] = some.cores
     columns["operation"] = [recipe.operation.value] * len(some)
     columns["pattern"] = [recipe.pattern.value] * len(some)

@@ -36,9 +36,14 @@ ONE_A_CONTRIBUTION = {
 """Conditions that are the same in all runs of a contribution."""
 
 ONE_A_SITTING = (
-    "cpu_model", "kernel_version", "pcie_generation", "pcie_lanes", "max_transfer_bytes",
-    "device_numa_node", "smt_enabled",
-)  # fmt: skip
+    "cpu_model",
+    "kernel_version",
+    "pcie_generation",
+    "pcie_lanes",
+    "max_transfer_bytes",
+    "device_numa_node",
+    "smt_enabled",
+)
 """Conditions that do not change while a host runs: other values are of another session."""
 
 OVERLAP_SECONDS = 1.0
@@ -406,16 +411,24 @@ def _stuck_sensor(runs: Sequence[RunSamples], instruments: Sequence[Instrument])
         return one.longest_constant_seconds
 
     return _of_runs(
-        "stuck_sensor", runs, constant, CONSTANT_SECONDS, "s",
+        "stuck_sensor",
+        runs,
+        constant,
+        CONSTANT_SECONDS,
+        "s",
         "the drive's power meter shows one value, or has lost its noise, for",
-    )  # fmt: skip
+    )
 
 
 def _clipped_sensor(runs: Sequence[RunSamples]) -> Check:
     check = _of_runs(
-        "clipped_sensor", runs, lambda one: one.clipped_seconds, FULL_SCALE_SECONDS, "s",
+        "clipped_sensor",
+        runs,
+        lambda one: one.clipped_seconds,
+        FULL_SCALE_SECONDS,
+        "s",
         "the drive's power meter is at its full scale for",
-    )  # fmt: skip
+    )
     if check.verdict == "not known":
         return check.model_copy(update={"said": "no meter of the drive says its full scale"})
     return check
@@ -423,9 +436,14 @@ def _clipped_sensor(runs: Sequence[RunSamples]) -> Check:
 
 def _coverage(runs: Sequence[RunSamples]) -> Check:
     return _of_runs(
-        "coverage", runs, lambda one: one.coverage, COVERAGE_DOUBTFUL, "",
-        "share of the run that samples of power stand for:", least=True,
-    )  # fmt: skip
+        "coverage",
+        runs,
+        lambda one: one.coverage,
+        COVERAGE_DOUBTFUL,
+        "",
+        "share of the run that samples of power stand for:",
+        least=True,
+    )
 
 
 def _second_meter(runs: Sequence[RunSamples]) -> Check:
@@ -584,9 +602,13 @@ def _gates(rows: list[Measurement]) -> Check:
 
 
 QUANTITIES = (
-    "throughput_bytes_per_second", "latency_mean_ns", "latency_p99_ns", "device_power_watts",
-    "cpu_power_watts", "system_power_watts",
-)  # fmt: skip
+    "throughput_bytes_per_second",
+    "latency_mean_ns",
+    "latency_p99_ns",
+    "device_power_watts",
+    "cpu_power_watts",
+    "system_power_watts",
+)
 
 LARGEST_SHOWN = 10
 """Of the disagreements, over all quantities."""

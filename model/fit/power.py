@@ -296,11 +296,15 @@ class _Problem:
         self.rows, self.recipe = rows, recipe
         points = [
             (
-                1.0, p.read_bytes_per_second, p.read_operations_per_second,
-                p.write_bytes_per_second, p.write_operations_per_second, p.collecting,
+                1.0,
+                p.read_bytes_per_second,
+                p.read_operations_per_second,
+                p.write_bytes_per_second,
+                p.write_operations_per_second,
+                p.collecting,
             )
             for p in recipe.points
-        ]  # fmt: skip
+        ]
         self.x = np.vstack([rows.x, np.array(points).reshape(-1, 6)])
         self.watts = np.concatenate([rows.watts, [p.watts for p in recipe.points]])
         state = np.concatenate([rows.power_state, np.zeros(len(points), dtype=np.intp)])

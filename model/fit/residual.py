@@ -87,9 +87,11 @@ def between(x: Floats, y: Floats, at: Floats) -> Floats:
     h = steps[:, 1]
     t = (at - x[:, 1]) / h
     return np.asarray(
-        (1 + 2 * t) * (1 - t) ** 2 * y[:, 1] + t * (1 - t) ** 2 * h * left
-        + t**2 * (3 - 2 * t) * y[:, 2] + t**2 * (t - 1) * h * right
-    )  # fmt: skip
+        (1 + 2 * t) * (1 - t) ** 2 * y[:, 1]
+        + t * (1 - t) ** 2 * h * left
+        + t**2 * (3 - 2 * t) * y[:, 2]
+        + t**2 * (t - 1) * h * right
+    )
 
 
 def _slope(h0: Floats, h1: Floats, m0: Floats, m1: Floats) -> Floats:

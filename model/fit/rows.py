@@ -27,8 +27,15 @@ BY_RATE = 0.75
 
 PERCENTILES = ("p50", "p99", "p999")
 
-SETTINGS = ("request_bytes", "queue_depth", "jobs", "engine", "completion", "submission_polling",
-            "scheduler")  # fmt: skip
+SETTINGS = (
+    "request_bytes",
+    "queue_depth",
+    "jobs",
+    "engine",
+    "completion",
+    "submission_polling",
+    "scheduler",
+)
 """What a host sets for a run, but for the power state."""
 
 

@@ -238,8 +238,12 @@ def _repeats(rows: list[Measurement]) -> tuple[list[Measurement], list[str]]:
 
 
 FIGURES = (
-    "iops", "latency_mean_ns", "latency_p99_ns", "device_power_watts", "cpu_power_watts",
-)  # fmt: skip
+    "iops",
+    "latency_mean_ns",
+    "latency_p99_ns",
+    "device_power_watts",
+    "cpu_power_watts",
+)
 """What must differ between configurations; a wall meter of whole watts may well not."""
 
 POWERS = ("device_power_watts", "cpu_power_watts", "system_power_watts")
@@ -361,12 +365,15 @@ def fit_flush(measurements: Sequence[Measurement]) -> FlushCost | None:
     low, high = np.quantile(np.log(seconds), [0.05, 0.95])
     return FlushCost(
         seconds=Parameter(
-            name="flush_seconds", value=middle, sd=max(float(high - low) / 3.29, LEAST_LOG_SD),
-            unit="s", evidence=Evidence.MEASURED,
+            name="flush_seconds",
+            value=middle,
+            sd=max(float(high - low) / 3.29, LEAST_LOG_SD),
+            unit="s",
+            evidence=Evidence.MEASURED,
             source=f"{len(seconds)} runs beside the same ones without flushes",
         ),
         every_writes=(min(every), max(every)),
-    )  # fmt: skip
+    )
 
 
 def _key(one: Measurement) -> str:
@@ -419,9 +426,10 @@ def select(measurements: Sequence[Measurement], *, with_doubtful: bool = False) 
     if flushing:
         kept = [one for one in kept if not waits_for_flushes(one)]
         found_out = (
-            "they have no twins without flushes" if flush is None
+            "they have no twins without flushes"
+            if flush is None
             else f"a flush takes {1e3 * flush.seconds.value:.3g} ms"
-        )  # fmt: skip
+        )
         notes.append(
             f"{len(flushing)} measurements with flushes say what a flush costs, nothing else: "
             f"{found_out}"

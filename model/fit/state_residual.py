@@ -140,7 +140,8 @@ def _by_flow(
     mixed = [(Operation.MIXED, pattern) for pattern in Pattern]
     # PS0 alone is what the surfaces are fitted to; of mixes nothing else learns
     return {
-        flow: runs[flow] for flow in mixed + pure
+        flow: runs[flow]
+        for flow in mixed + pure
         if flow in runs
         and (
             flow[0] is Operation.MIXED
@@ -149,7 +150,7 @@ def _by_flow(
                 and any(one.configuration.power_state for one in runs[flow])
             )
         )
-    }  # fmt: skip
+    }
 
 
 def _left_out(one: Measurement, profile: DeviceProfile) -> str | None:

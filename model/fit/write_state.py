@@ -141,8 +141,12 @@ def fit_long_writes(series: Series, filling: int, full: int) -> LongFit:
     spread = SECOND_LOG_SD if few else float(np.std(off))
     watts_sd = WATTS_SD if few else float(np.std(watts))
     return LongFit(
-        _measured("collecting_bytes_per_second", first, float(np.hypot(sds[0], LEVEL_LOG_SD)),
-                  "bytes/s, sd relative"),
+        _measured(
+            "collecting_bytes_per_second",
+            first,
+            float(np.hypot(sds[0], LEVEL_LOG_SD)),
+            "bytes/s, sd relative",
+        ),
         _measured("recovery_bytes_per_second_per_byte", slope, sds[1], "1/s"),
         LongWrites(
             recovered_bytes_per_second=_measured(
@@ -153,14 +157,16 @@ def fit_long_writes(series: Series, filling: int, full: int) -> LongFit:
             again_share=_again(series, [one for one in every if not one.collecting], cache),
             spells_seen=sum(one.over for one in own),
             spell_watts=_measured(
-                "spell_watts", float(watts.mean()),
-                float(np.hypot(watts_sd / np.sqrt(len(watts)), 0.01 * watts.mean())), "W"
+                "spell_watts",
+                float(watts.mean()),
+                float(np.hypot(watts_sd / np.sqrt(len(watts)), 0.01 * watts.mean())),
+                "W",
             ),
             second_log_sd=_measured("second_log_sd", spread, 0.0, "1"),
             watts_sd=_measured("watts_sd", watts_sd, 0.0, "W"),
             correlation_seconds=_measured("correlation_seconds", memory, 0.0, "s"),
         ),
-    )  # fmt: skip
+    )
 
 
 def _settled(rows: slice) -> NDArray[np.intp]:
@@ -244,9 +250,11 @@ def _lengths(series: Series, over: list[Spell]) -> Parameter | None:
         return None
     logs = np.log([_written(series, one) for one in over])
     return _measured(
-        "spell_bytes", float(np.exp(logs.mean())), _spread(logs, SPELL_LEAST_SD),
+        "spell_bytes",
+        float(np.exp(logs.mean())),
+        _spread(logs, SPELL_LEAST_SD),
         "bytes, sd of its log",
-    )  # fmt: skip
+    )
 
 
 def _again(series: Series, fast: list[Spell], cache: float) -> Parameter:
@@ -254,9 +262,11 @@ def _again(series: Series, fast: list[Spell], cache: float) -> Parameter:
     if over:
         logs = np.log([_written(series, one) / cache for one in over])
         return _measured(
-            "again_share", min(float(np.exp(logs.mean())), 1.0), _spread(logs, AGAIN_LEAST_SD),
+            "again_share",
+            min(float(np.exp(logs.mean())), 1.0),
+            _spread(logs, AGAIN_LEAST_SD),
             "1, sd of its log",
-        )  # fmt: skip
+        )
     value, sd = AGAIN_PRIOR
     at_least = max((_written(series, one) / cache for one in fast), default=0.0)
     return number(
@@ -576,9 +586,13 @@ def with_write_buffer(profile: DeviceProfile, measurements: Sequence[Measurement
     size = within[0] if within[-1] == SIZES[-1] else SIZES[likely.argmax()]
     sd = max(np.log(within[-1] / within[0]) / (2.0 * NORMAL_90), 0.1)
     buffer = number(
-        "write_buffer_bytes", float(size), float(sd), "bytes",
-        f"{len(runs)} runs of writes below full speed", Evidence.MEASURED,
-    )  # fmt: skip
+        "write_buffer_bytes",
+        float(size),
+        float(sd),
+        "bytes",
+        f"{len(runs)} runs of writes below full speed",
+        Evidence.MEASURED,
+    )
     return profile.model_copy(update={"write_buffer_bytes": buffer})
 
 

@@ -57,10 +57,13 @@ def expected_cache(capacity_bytes: int | None, generation: int | None = None) ->
         log_sd = float((log_sd**2 + COMMON_CAPACITY[1] ** 2) ** 0.5)
     value = share * capacity
     return Parameter(
-        name="cached_bytes", value=value, sd=log_sd * value, unit="bytes",
+        name="cached_bytes",
+        value=value,
+        sd=log_sd * value,
+        unit="bytes",
         evidence=Evidence.DATASHEET,
         source="data sheets and fresh drives written full in reviews: 1 to 35 % of the capacity",
-    )  # fmt: skip
+    )
 
 
 FOLDING_FROM = 0.9
@@ -102,20 +105,24 @@ class PastCache:
 
 PAST_CACHE = {
     "TLC": PastCache(
-        1.14e9, 0.7, True,
+        1.14e9,
+        0.7,
+        True,
         "reviews and data sheets of TLC drives past their cache, a terabyte: 970 EVO 1.2 GB/s "
         "(techgage.com), 970 EVO Plus 1.7 (digit.in, Samsung), A2000 0.48, NV2 0.6, SN580 0.45, "
         "NM800 Pro 2.2 (techpowerup.com)",
     ),
     "QLC": PastCache(
-        1.7e8, 0.8, False,
+        1.7e8,
+        0.8,
+        False,
         "QLC drives past their cache: 660p 0.1 GB/s (evantechbook.com), P3 0.1 and P310 0.4 "
         "(pgrid.app), 870 QVO 0.2 (pugetsystems.com)",
     ),
     "unknown": PastCache(
         7e8, 1.1, True, "assumption: flash of three or four bits a cell, three drives in four TLC"
     ),
-}  # fmt: skip
+}
 """By bits of a cell. The log sds cover the drives named and the dies that they are built of."""
 
 _SIZE = re.compile(r"\b(\d+(?:\.\d+)?)\s?(GB|TB)\b", re.IGNORECASE)
@@ -219,12 +226,13 @@ def _write_state(
     """As the model takes it; rates as value, log sd and source."""
     return WriteState(
         cached_bytes=_number(
-            "cached_bytes", FOLDING_FROM * cache.value, FOLDING_FROM * cache.sd, "bytes",
+            "cached_bytes",
+            FOLDING_FROM * cache.value,
+            FOLDING_FROM * cache.sd,
+            "bytes",
             cache.source,
         ),
-        transition_bytes=_number(
-            "transition_bytes", cache.value, cache.sd, "bytes", cache.source
-        ),
+        transition_bytes=_number("transition_bytes", cache.value, cache.sd, "bytes", cache.source),
         collecting_bytes_per_second=_number(
             "collecting_bytes_per_second", *random[:2], "bytes/s, sd relative", random[2]
         ),
@@ -236,10 +244,12 @@ def _write_state(
         ),
         background_seconds_after_write={},
         sequential_collecting_bytes_per_second=_number(
-            "sequential_collecting_bytes_per_second", *sequential[:2], "bytes/s, sd relative",
+            "sequential_collecting_bytes_per_second",
+            *sequential[:2],
+            "bytes/s, sd relative",
             sequential[2],
         ),
-    )  # fmt: skip
+    )
 
 
 def _number(name: str, value: float, sd: float, unit: str, source: str) -> Parameter:

@@ -150,13 +150,17 @@ def _surface(
         hulls={"none": Hull(normals=[], offsets=[], fixed=(None, None, None))},
         widths=[
             IntervalWidth(
-                quantity=name, region="outside", factor=FACTOR, floor_sd=sd, sd_per_octave=0.0,
+                quantity=name,
+                region="outside",
+                factor=FACTOR,
+                floor_sd=sd,
+                sd_per_octave=0.0,
                 scores=0,
             )
             for name, sd in TAIL_SD.items()
         ],
         doubt=_doubt(disk, service, operation, pattern, most),
-    )  # fmt: skip
+    )
 
 
 def _queueing(
@@ -179,10 +183,11 @@ def _queueing(
         between = np.where(jobs > 0, arm * queued_share(np.exp2(jobs)) * size / chunk, 0.0)
         seconds = np.exp(
             log_smooth_max(
-                np.log(service.answer), np.log(flying * (service.transfer + between)),
+                np.log(service.answer),
+                np.log(flying * (service.transfer + between)),
                 CAPACITY_SHARPNESS,
             )
-        )  # fmt: skip
+        )
     curve = log_smooth_max(np.log(unloaded), np.log(flying / capacity), CAPACITY_SHARPNESS)
     beside = np.log(seconds) - curve
     return ResidualTable(
@@ -256,11 +261,14 @@ def _doubt(
                         share * arm / whole * seek.sd,
                         share * turn / whole * disk.rpm.sd,
                         service.transfer / whole * disk.outer_rate.sd,
-                        share * service.positioning / whole * EXPONENT_SD
+                        share
+                        * service.positioning
+                        / whole
+                        * EXPONENT_SD
                         * math.log(max(service.queue, NCQ_DEPTH if share == most else 1.0)),
                     ]
                 )
-            )  # fmt: skip
+            )
         first, second = rows
     else:
         first = np.full((1, len(KNOTS)), OVERHEAD_SECONDS[1])
@@ -329,12 +337,12 @@ def disk_idle(disk: DiskFacts, *, sata: bool) -> IdleBehaviour:
         wake_seconds=_number("wake_seconds", 0.0, 0.0, "s", "spinning, it is ready"),
         link=LinkPower(
             slumber_watts=_number(
-                "slumber_watts", *sata_link.disk_slumber_watts(disk.rest.value), "W",
+                "slumber_watts",
+                *sata_link.disk_slumber_watts(disk.rest.value),
+                "W",
                 sata_link.SOURCE,
             ),
-            exit_seconds=_number(
-                "exit_seconds", *sata_link.EXIT_SECONDS, "s", sata_link.SOURCE
-            ),
+            exit_seconds=_number("exit_seconds", *sata_link.EXIT_SECONDS, "s", sata_link.SOURCE),
         )
         if sata
         else None,
@@ -345,7 +353,7 @@ def disk_idle(disk: DiskFacts, *, sata: bool) -> IdleBehaviour:
             spin_up_watts=_known("spin_up_watts", disk.spin_up_watts, "W"),
             cycles_rated=_known("cycles_rated", disk.cycles, "1"),
         ),
-    )  # fmt: skip
+    )
 
 
 def disk_mixes() -> list[MixedEffect]:
@@ -362,10 +370,21 @@ def disk_mixes() -> list[MixedEffect]:
 
 
 _UNITS = {
-    "rpm": "rpm", "seek": "s", "write_seek": "s", "track_to_track": "s", "outer_rate": "bytes/s",
-    "idle": "W", "seek_watts": "W", "read_watts": "W", "write_watts": "W", "standby": "W",
-    "spin_up_seconds": "s", "spin_up_watts": "W", "spin_down_seconds": "s", "cycles": "1",
-}  # fmt: skip
+    "rpm": "rpm",
+    "seek": "s",
+    "write_seek": "s",
+    "track_to_track": "s",
+    "outer_rate": "bytes/s",
+    "idle": "W",
+    "seek_watts": "W",
+    "read_watts": "W",
+    "write_watts": "W",
+    "standby": "W",
+    "spin_up_seconds": "s",
+    "spin_up_watts": "W",
+    "spin_down_seconds": "s",
+    "cycles": "1",
+}
 
 _NEXT = {
     "rpm": "random reads of 4 KiB at depth 1",
@@ -454,9 +473,13 @@ def sata_idle(idle_watts: Parameter, slumber: Fact | None) -> IdleBehaviour:
 
     def number(name: str, value: float, sd: float, unit: str, told: str) -> Parameter:
         return Parameter(
-            name=name, value=float(f"{value:.6g}"), sd=float(f"{sd:.6g}"), unit=unit,
-            evidence=Evidence.DATASHEET, source=told,
-        )  # fmt: skip
+            name=name,
+            value=float(f"{value:.6g}"),
+            sd=float(f"{sd:.6g}"),
+            unit=unit,
+            evidence=Evidence.DATASHEET,
+            source=told,
+        )
 
     return IdleBehaviour(
         settle_seconds=number(

@@ -116,14 +116,24 @@ class Expected:
 
 EXPECTED = {
     3.5: Expected(
-        (7200.0, 0.13), (0.0085, 0.15), (6.2, 0.3), (1.5, 0.12), (1.27, 0.12), (0.96, 0.2),
+        (7200.0, 0.13),
+        (0.0085, 0.15),
+        (6.2, 0.3),
+        (1.5, 0.12),
+        (1.27, 0.12),
+        (0.96, 0.2),
         (3.2, 0.25),
     ),
     2.5: Expected(
-        (5400.0, 0.15), (0.012, 0.15), (1.6, 0.4), (1.78, 0.15), (1.63, 0.25), (0.25, 0.5),
+        (5400.0, 0.15),
+        (0.012, 0.15),
+        (1.6, 0.4),
+        (1.78, 0.15),
+        (1.63, 0.25),
+        (0.25, 0.5),
         (2.8, 0.3),
     ),
-}  # fmt: skip
+}
 """Medians over the catalogue's disks of that width (idle 3.5: 7.5, 5.33, 9.3, 6.39, 5.2 and 4.5 W;
 standby 1.0, 1.06, 0.8 and 1.0 W; seeking 12.5 / 7.5 and 12.6 / 9.3 less its 20 % idle; spin-up 25.5
 / 7.5, 18.2 / 5.33, 25.5 / 9.3), at the rpm beside them. Transfer over idle: 8.1 / 6.4 W (WD Re
@@ -281,10 +291,12 @@ def disk_facts(drive: Drive) -> DiskFacts:
         spin_up_watts=_spin_up_watts(drive, idle, group),
         spin_down_seconds=_spin_down_seconds(drive),
         cycles=of(
-            ("start_stop_cycles_rated",), EXACT_SD, (CYCLES_RATED, 0.5),
+            ("start_stop_cycles_rated",),
+            EXACT_SD,
+            (CYCLES_RATED, 0.5),
             "starts and stops of disks that state them",
         ),
-    )  # fmt: skip
+    )
 
 
 def _at_heads(

@@ -390,12 +390,19 @@ def observation(
 
 DESCRIBING = frozenset(
     {
-        "capacity", "pcie_generation", "pcie_lanes", "max_transfer_size", "hardware_class",
-        "endurance_bytes_written", "slc_cache", "sequential_write_throughput_steady",
-        "operating_temperature_min", "operating_temperature_max",
+        "capacity",
+        "pcie_generation",
+        "pcie_lanes",
+        "max_transfer_size",
+        "hardware_class",
+        "endurance_bytes_written",
+        "slc_cache",
+        "sequential_write_throughput_steady",
+        "operating_temperature_min",
+        "operating_temperature_max",
         *CELL_METRICS,
     }
-)  # fmt: skip
+)
 """Metrics that say what a drive is; they are read by name (`facts_of`, `rating_of`)."""
 
 

@@ -283,6 +283,10 @@ def expected_wall() -> SystemPower:
 
 def _assumed(name: str, value: float, sd: float, unit: str, why: str) -> Parameter:
     return Parameter(
-        name=name, value=value, sd=sd, unit=unit, evidence=Evidence.ASSUMED,
+        name=name,
+        value=value,
+        sd=sd,
+        unit=unit,
+        evidence=Evidence.ASSUMED,
         source=f"assumption: {why}",
-    )  # fmt: skip
+    )

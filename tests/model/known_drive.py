@@ -70,7 +70,5 @@ def drive(sd: float = 0.0) -> DeviceProfile:
     """The drive; `sd` is how unsure everything about its writes is."""
     known = load_shipped_profile("samsung-980-pro-1tb")
     return known.model_copy(
-        update={
-            "write_state": write_state(sd), "idle": idle_behaviour(), "capacity_bytes": 10**12
-        }
-    )  # fmt: skip
+        update={"write_state": write_state(sd), "idle": idle_behaviour(), "capacity_bytes": 10**12}
+    )

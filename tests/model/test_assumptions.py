@@ -41,11 +41,17 @@ def test_an_assumption_of_a_profile_says_so_whatever_it_was_called(evidence: str
     assert found.evidence is Evidence.ASSUMED
     path = HostPath.model_validate(
         {
-            "engine": "psync", "completion": "interrupt", "submission_polling": False,
-            "added_latency_ns": 1.0, "core_time_ns": 1.0, "wakeup_ns": 1.0, "relative_sd": 0.1,
-            "evidence": evidence, **ASSUMED,
+            "engine": "psync",
+            "completion": "interrupt",
+            "submission_polling": False,
+            "added_latency_ns": 1.0,
+            "core_time_ns": 1.0,
+            "wakeup_ns": 1.0,
+            "relative_sd": 0.1,
+            "evidence": evidence,
+            **ASSUMED,
         }
-    )  # fmt: skip
+    )
     assert path.evidence is Evidence.ASSUMED
 
 

@@ -17,19 +17,29 @@ from iojoule.model.recipe import generic_recipe
 def found(**answers: dict[str, tuple[float, float, float]]) -> Characteristics:
     def answer(estimates: dict[str, tuple[float, float, float]]) -> dict[str, Any]:
         return {
-            "title": "t", "purpose": "p", "sources": [], "status": "answered",
+            "title": "t",
+            "purpose": "p",
+            "sources": [],
+            "status": "answered",
             "estimates": {
                 name: {"value": value, "low": low, "high": high, "unit": "1", "method": "m"}
                 for name, (value, low, high) in estimates.items()
             },
-        }  # fmt: skip
+        }
 
     document = {
-        "schema_version": 1, "generator": "g", "scale": "quick", "began_utc": "2026-01-01",
-        "drive": {"schema_version": 1, "model": "Made Up", "capacity_bytes": 10**12,
-                  "block_bytes": 512},
+        "schema_version": 1,
+        "generator": "g",
+        "scale": "quick",
+        "began_utc": "2026-01-01",
+        "drive": {
+            "schema_version": 1,
+            "model": "Made Up",
+            "capacity_bytes": 10**12,
+            "block_bytes": 512,
+        },
         "answers": {name.replace("_", "-"): answer(one) for name, one in answers.items()},
-    }  # fmt: skip
+    }
     return parse_characteristics(document, "here")
 
 

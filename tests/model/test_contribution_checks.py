@@ -230,10 +230,16 @@ def test_a_counter_of_the_platform_need_not_contain_the_drive() -> None:
 def test_repeats_count_whatever_was_written_before() -> None:
     twice = [
         from_row(
-            {"operation": "read", "request_bytes": 4096, "iops": iops, "session_id": "s",
-             "latency_mean_ns": 1e9 / iops, "seconds_since_last_write": seconds}
+            {
+                "operation": "read",
+                "request_bytes": 4096,
+                "iops": iops,
+                "session_id": "s",
+                "latency_mean_ns": 1e9 / iops,
+                "seconds_since_last_write": seconds,
+            }
         )
         for iops, seconds in ((10_000.0, 3.0), (25_000.0, 9.0))
-    ]  # fmt: skip
+    ]
     check = found("repeats", twice)
     assert (check.verdict, check.value) == ("failed", pytest.approx(2.5))

@@ -25,20 +25,32 @@ def test_predict_and_recommend_agree(arrivals: str | None, demand: float) -> Non
     profile = under(load_shipped_profile(DEVICE), Conditions())
     rate = min(demand, 60_000.0)
     columns = {name: [value] for name, value in SETTINGS.items()} | {
-        "operation": ["read"], "demand_operations_per_second": [rate],
+        "operation": ["read"],
+        "demand_operations_per_second": [rate],
         "arrival_process": [arrivals],
-    }  # fmt: skip
+    }
     found, _ = Predictors(load_shipped_profile(DEVICE)).predict_columns(columns, {}, 1)
-    workload = {"operation": "read", "useful_request_bytes": 8192,
-                "demand_operations_per_second": rate, "arrival_process": arrivals}  # fmt: skip
+    workload = {
+        "operation": "read",
+        "useful_request_bytes": 8192,
+        "demand_operations_per_second": rate,
+        "arrival_process": arrivals,
+    }
     row = (
         Recommender(profile)
         .recommend(parse_workload({"workload": workload, "current": SETTINGS, "free": {}}))
         .current
     )
     assert row is not None
-    for name in ("throughput_bytes_per_second", "iops", "latency_mean_ns", "latency_p99_ns",
-                 "device_power_watts", "cpu_power_watts", "system_power_watts"):  # fmt: skip
+    for name in (
+        "throughput_bytes_per_second",
+        "iops",
+        "latency_mean_ns",
+        "latency_p99_ns",
+        "device_power_watts",
+        "cpu_power_watts",
+        "system_power_watts",
+    ):
         one = getattr(row, name)
         assert one is not None
         for end in ("value", "low", "high"):

@@ -72,9 +72,12 @@ def rows_of_truth(noise: float) -> PowerRows:
     state = random.integers(0, 3, count)
     background = np.where(kind == 1, random.choice([0.0, 0.3, 1.0], count), 0.0)
     x = device_power.regressors(
-        reads * (kind == 0), reads * (kind == 0) / size, writes * (kind == 1),
-        writes * (kind == 1) / size, background,
-    )  # fmt: skip
+        reads * (kind == 0),
+        reads * (kind == 0) / size,
+        writes * (kind == 1),
+        writes * (kind == 1) / size,
+        background,
+    )
     session = np.array(list(OFFSETS), dtype=object)[random.integers(0, 3, count)]
     watts = x @ TRUTH
     for one, (base, more) in STATES.items():

@@ -64,9 +64,11 @@ def test_left_out_fill_and_idle_time_change_no_value() -> None:
 
 def test_left_out_fill_widens_what_a_smaller_cache_would_change() -> None:
     asked = {
-        "operation": "write", "request_bytes": 4096, "queue_depth": 32,
+        "operation": "write",
+        "request_bytes": 4096,
+        "queue_depth": 32,
         "host_bytes_written_since_purge": 0.9 * CACHE,
-    }  # fmt: skip
+    }
     widths = []
     for more in ({}, {"fill_fraction": 0.3}):
         answer, _ = PREDICTOR.predict_columns({**asked, **more}, 1)
@@ -152,10 +154,11 @@ def test_a_fuller_drive_has_no_larger_cache(one: float, other: float) -> None:
 def test_idle_time_folds_the_cache_back_and_no_further(written: float, idle: float) -> None:
     left = STATE.effective_bytes(
         frame(
-            pattern="sequential", host_bytes_written_since_purge=written,
+            pattern="sequential",
+            host_bytes_written_since_purge=written,
             seconds_since_last_write=idle,
         )
-    )[0]  # fmt: skip
+    )[0]
     needed = min(written, CACHE) * SECONDS_PER_BYTE
     assert left == pytest.approx(written * max(0.0, 1.0 - idle / needed), abs=1.0)
 
@@ -190,11 +193,12 @@ def test_a_point_near_the_cliff_is_less_sure_than_one_far_from_it() -> None:
     unsure = Predictor(drive(sd=0.05))
     answer, _ = unsure.predict_columns(
         {
-            "operation": "write", "queue_depth": 32,
+            "operation": "write",
+            "queue_depth": 32,
             "host_bytes_written_since_purge": [0.3 * CACHE, 0.97 * CACHE],
         },
         2,
-    )  # fmt: skip
+    )
     least = {"throughput_bytes_per_second": 1.2, "device_power_watts": 1.1}
     for name, ratio in least.items():
         band = answer[name]

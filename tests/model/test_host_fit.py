@@ -54,8 +54,12 @@ def recipe(anchors: list[HostAnchor]) -> HostPowerRecipe:
         )
     )
     return HostPowerRecipe(
-        host_id="truth", scope="test", cpu_cores=CORES, priors=priors, anchors=anchors,
-    )  # fmt: skip
+        host_id="truth",
+        scope="test",
+        cpu_cores=CORES,
+        priors=priors,
+        anchors=anchors,
+    )
 
 
 def made(noise: float = 0.0) -> list[HostAnchor]:
@@ -72,30 +76,42 @@ def made(noise: float = 0.0) -> list[HostAnchor]:
     random = np.random.default_rng(1)
     anchors = []
     settings = [
-        *((busy, serving, woken, None, None)
-          for busy, serving in ((0, 1), (0.05, 1), (0.2, 1), (0.9, 1), (1, 4), (3.5, 4), (8, 8))
-          for woken in (0.0, 3e2, 1e3, 6e3, 3e4)),
-        *((busy, serving, 0.0, hertz, None)
-          for busy, serving in ((0.2, 1), (1, 1), (4, 4), (8, 8)) for hertz in (1e9, 2e9)),
+        *(
+            (busy, serving, woken, None, None)
+            for busy, serving in ((0, 1), (0.05, 1), (0.2, 1), (0.9, 1), (1, 4), (3.5, 4), (8, 8))
+            for woken in (0.0, 3e2, 1e3, 6e3, 3e4)
+        ),
+        *(
+            (busy, serving, 0.0, hertz, None)
+            for busy, serving in ((0.2, 1), (1, 1), (4, 4), (8, 8))
+            for hertz in (1e9, 2e9)
+        ),
         *((0.01, 1, 0.0, None, limit) for limit in (0, 1, 2)),
-    ]  # fmt: skip
+    ]
     for busy, serving, woken, hertz, limit in settings:
         scale, _ = busy_watts_factor(clock, np.array([(hertz or 3e9) / 3e9]))
         drawn = host_power.Drawn(scale, 0.0, 1 + 0.3 * (scale - 1))
         load = load_of(
-            np.array([float(busy)]), np.array([float(serving)]), np.array([woken]),
+            np.array([float(busy)]),
+            np.array([float(serving)]),
+            np.array([woken]),
             (DEEP, SHALLOW),
-        )  # fmt: skip
+        )
         watts = float((host_power.regressors(load, drawn) @ TRUTH)[0])
         watts += LIGHT[limit] * (CORES - busy) if limit is not None else 0
         anchors.append(
             HostAnchor(
-                busy_cores=busy, serving_cores=serving, wakeups_per_second=woken,
-                frequency_hertz=hertz, cstate_limit=limit,
-                watts=watts * (1 + noise * random.standard_normal()), sd=0.005 * watts,
-                evidence=Evidence.MEASURED, source="test",
+                busy_cores=busy,
+                serving_cores=serving,
+                wakeups_per_second=woken,
+                frequency_hertz=hertz,
+                cstate_limit=limit,
+                watts=watts * (1 + noise * random.standard_normal()),
+                sd=0.005 * watts,
+                evidence=Evidence.MEASURED,
+                source="test",
             )
-        )  # fmt: skip
+        )
     return anchors
 
 
@@ -138,12 +154,14 @@ def test_meters_that_disagree_are_told_and_widen_the_wall() -> None:
     """A wall that rises by half of what the packages do: no supply does that."""
     parts = np.linspace(50, 90, 6)
     stated = SystemPowerRecipe(
-        host_id="truth", relative_sd=0.02, slope_prior=figure(1.12, 0.05),
+        host_id="truth",
+        relative_sd=0.02,
+        slope_prior=figure(1.12, 0.05),
         anchors=[
             SystemAnchor(parts_watts=one, wall_watts=66 + 0.5 * one, sd=1.0, source="test")
             for one in parts
         ],
-    )  # fmt: skip
+    )
     found = fit_system_power(stated)
     assert found.slope.value >= 1.0
     assert found.slope.sd > 0.2
@@ -156,17 +174,24 @@ def test_the_wall_is_found_with_its_square() -> None:
     parts = np.linspace(30, 200, 12)
     anchors = [
         SystemAnchor(
-            parts_watts=p, wall_watts=20 + 1.05 * p + 4e-4 * p * p, sd=0.2, source="test",
+            parts_watts=p,
+            wall_watts=20 + 1.05 * p + 4e-4 * p * p,
+            sd=0.2,
+            source="test",
             evidence=Evidence.MEASURED,
         )
         for p in parts
-    ]  # fmt: skip
+    ]
     power = fit_system_power(
         SystemPowerRecipe(
-            host_id="truth", relative_sd=0.01, anchors=anchors, floor_prior=figure(30, 30),
-            slope_prior=figure(1.1, 0.1), quadratic_prior=figure(2.5e-4, 2.5e-4),
+            host_id="truth",
+            relative_sd=0.01,
+            anchors=anchors,
+            floor_prior=figure(30, 30),
+            slope_prior=figure(1.1, 0.1),
+            quadratic_prior=figure(2.5e-4, 2.5e-4),
         )
-    )  # fmt: skip
+    )
     found, sd = system_power.watts(power, np.array([50.0, 150.0]), np.zeros(2))
     np.testing.assert_allclose(found, [73.5, 186.5], rtol=0.005)
     assert (sd > 0).all()
@@ -199,12 +224,13 @@ def test_core_time_of_a_byte_is_told_from_that_of_a_request() -> None:
                         "workload": {"operation": "read"},
                         "configuration": {"request_bytes": size, "queue_depth": depth},
                         "observations": {
-                            "iops": iops, "cpu_utilisation": each * iops,
+                            "iops": iops,
+                            "cpu_utilisation": each * iops,
                             "context_switches_per_second": woken * iops,
                         },
                     }
                 )
-            )  # fmt: skip
+            )
     found = core_seconds_per_byte(measurements)
     assert found is not None
     assert found.value == pytest.approx(3e-11, rel=1e-3)
@@ -223,10 +249,12 @@ def test_a_campaign_with_cpu_power_fits_the_same_law(measure: Maker) -> None:
         device = one.observations.device_power_watts or 0.0
         seen = one.observations.model_copy(
             update={
-                "cpu_power_watts": cpu, "cpu_utilisation": busy, "dram_power_watts": dram,
+                "cpu_power_watts": cpu,
+                "cpu_utilisation": busy,
+                "dram_power_watts": dram,
                 "system_power_watts": 30.0 + 1.1 * (cpu + dram + device),
             }
-        )  # fmt: skip
+        )
         how = one.configuration.model_copy(update={"cpu_frequency_max_hertz": hertz})
         rows.append(one.model_copy(update={"observations": seen, "configuration": how}))
     profile = fit_profile(generic_recipe("truth", "Truth"), rows, [])

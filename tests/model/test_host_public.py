@@ -24,9 +24,10 @@ def test_cpu_time_of_the_980_pro_host_is_predicted() -> None:
     """Over depth, size, jobs and engine; sessions of one host differ by a third."""
     data = import_csv(DATA / "980pro_fio_randread.csv", public_map("980pro_fio_randread"))
     rows = [
-        one for one in data.measurements()
+        one
+        for one in data.measurements()
         if one.observations.cpu_utilisation and one.conditions.session_id != "sizes-unsteady"
-    ]  # fmt: skip
+    ]
     knobs = ("request_bytes", "queue_depth", "jobs", "engine", "completion")
     answer, _ = Predictor(load_shipped_profile("samsung-980-pro-1tb")).predict_columns(
         {name: [getattr(one.configuration, name) for one in rows] for name in knobs}, len(rows)
@@ -98,11 +99,14 @@ def test_libaio_and_io_uring_are_within_a_tenth_as_published() -> None:
     """IOPS/J of libaio over io_uring: 0.95 and 1.01 (000, 5.9 b), 0.93 to 1.09 (IISWC, fig. 10)."""
     answer, _ = Predictor(load_shipped_profile("samsung-980-pro-1tb")).predict_columns(
         {
-            "operation": "write", "pattern": "sequential", "queue_depth": 32,
-            "request_bytes": [4096, 4096, 16384, 16384], "engine": ["io_uring", "libaio"] * 2,
+            "operation": "write",
+            "pattern": "sequential",
+            "queue_depth": 32,
+            "request_bytes": [4096, 4096, 16384, 16384],
+            "engine": ["io_uring", "libaio"] * 2,
         },
         4,
-    )  # fmt: skip
+    )
     drawn = answer["cpu_power_watts"].value + answer["device_power_watts"].value
     each = answer["iops"].value / drawn
     assert each[1::2] / each[::2] == pytest.approx([0.95, 1.0], abs=0.08)

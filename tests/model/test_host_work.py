@@ -22,18 +22,31 @@ WALLS = (SHIPPED.system_power, expected_wall())
 
 
 def made(
-    *, request_ns: float = 2700.0, wakeup_ns: float = 4700.0, jobs: int = 1, cores: int = 20,
-    depth: int = 1, polled: bool = False, submission_polling: bool = False, always: bool = False,
-) -> HostCosts:  # fmt: skip
+    *,
+    request_ns: float = 2700.0,
+    wakeup_ns: float = 4700.0,
+    jobs: int = 1,
+    cores: int = 20,
+    depth: int = 1,
+    polled: bool = False,
+    submission_polling: bool = False,
+    always: bool = False,
+) -> HostCosts:
     def one(value: float) -> np.ndarray:
         return np.array([float(value)])
 
     return HostCosts(
-        request_ns=one(request_ns), wakeup_ns=one(wakeup_ns), copy_ns=one(0.0), jobs=one(jobs),
-        cores=one(cores), depth=one(depth), polled=np.array([polled]),
-        submission_polling=np.array([submission_polling]), always=np.array([always]),
+        request_ns=one(request_ns),
+        wakeup_ns=one(wakeup_ns),
+        copy_ns=one(0.0),
+        jobs=one(jobs),
+        cores=one(cores),
+        depth=one(depth),
+        polled=np.array([polled]),
+        submission_polling=np.array([submission_polling]),
+        always=np.array([always]),
         busy_log_sd=one(0.2),
-    )  # fmt: skip
+    )
 
 
 def watts(
@@ -100,8 +113,9 @@ def test_32_sleeping_jobs_at_100_requests_a_second_cost_what_one_does(power: Hos
 
 @given(st.floats(0.0, 1.0))
 def test_at_depth_1_a_job_spins_while_its_request_is_in_flight(share: float) -> None:
-    load = activity(made(polled=True, request_ns=1.0, wakeup_ns=0.0),
-                    np.array([share * 1e4]), np.array([1e5]))  # fmt: skip
+    load = activity(
+        made(polled=True, request_ns=1.0, wakeup_ns=0.0), np.array([share * 1e4]), np.array([1e5])
+    )
     assert load.busy_cores[0] == pytest.approx(share, abs=1e-4)
 
 

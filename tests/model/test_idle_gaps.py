@@ -143,8 +143,11 @@ def test_no_gap_makes_a_latency_longer_than_the_wait(
     gap: float, burst: float | None, depth: int, size: int, apst: bool
 ) -> None:
     columns = {
-        "request_bytes": size, "queue_depth": depth, "burst_bytes": burst, "apst_enabled": apst
-    }  # fmt: skip
+        "request_bytes": size,
+        "queue_depth": depth,
+        "burst_bytes": burst,
+        "apst_enabled": apst,
+    }
     awake, _ = PREDICTOR.predict_columns(columns, 1)
     gaps, _ = PREDICTOR.predict_columns({**columns, "idle_gap_seconds_p50": gap}, 1)
     most = 9.5e-3 * (1.0 + 3.0 * idle_gaps.DECLARED_EXIT_LOG_SD) * 1e9 if apst else 3e9 * WAKE

@@ -27,9 +27,15 @@ from iojoule.model.recipe import load_recipe
 
 DRIVE = load_shipped_profile("samsung-980-pro-1tb")
 COLUMNS = {
-    "pattern": "random", "operation": "write", "request_bytes": 4096, "queue_depth": 1, "jobs": 1,
-    "engine": "io_uring", "completion": "polled", "fill_fraction": 0.0,
-}  # fmt: skip
+    "pattern": "random",
+    "operation": "write",
+    "request_bytes": 4096,
+    "queue_depth": 1,
+    "jobs": 1,
+    "engine": "io_uring",
+    "completion": "polled",
+    "fill_fraction": 0.0,
+}
 _ANSWER, _ = Predictor(DRIVE).predict_columns(COLUMNS, 1)
 FAST = float(_ANSWER["throughput_bytes_per_second"].value[0])
 FAST_WATTS = float(_ANSWER["device_power_watts"].value[0])

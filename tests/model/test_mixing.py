@@ -90,9 +90,14 @@ def test_a_request_in_a_million_changes_no_quantity(
     pattern: str, size: int, depth: int, state: int, fill: float, device_state: str
 ) -> None:
     answer = predicted(
-        [1.0, 1.0 - 1e-9, 1e-9, 0.0], pattern=pattern, request_bytes=size, queue_depth=depth,
-        power_state=state, fill_fraction=fill, device_state=device_state,
-    )  # fmt: skip
+        [1.0, 1.0 - 1e-9, 1e-9, 0.0],
+        pattern=pattern,
+        request_bytes=size,
+        queue_depth=depth,
+        power_state=state,
+        fill_fraction=fill,
+        device_state=device_state,
+    )
     for name, band in answer.bands.items():
         for values in (band.value, band.low, band.high):
             assert values[1] == pytest.approx(values[0], rel=1e-4, nan_ok=True), name
@@ -125,9 +130,12 @@ def test_a_mix_takes_its_turns_and_longer_by_its_factor(
     effect = next(one for one in PREDICTOR.profile.mixed if one.pattern == pattern)
     factor = effect.latency_factor.value
     answer = predicted(
-        [1.0, share, 0.0], pattern=pattern, request_bytes=16384, queue_depth=depth,
+        [1.0, share, 0.0],
+        pattern=pattern,
+        request_bytes=16384,
+        queue_depth=depth,
         device_state="cached",
-    )  # fmt: skip
+    )
     latency = answer["latency_mean_ns"].value
     reads, writes = share * latency[0], (1 - share) * latency[2]
     far = float(extent(share, depth, pattern == "random"))

@@ -184,8 +184,14 @@ def test_a_drawn_trace_of_writes_and_what_follows_is_told(figure: str) -> None:
             and row["quantity"] == "device_power_watts"
         ]
     joules, whole = (sum(value * bins for value, bins in drawn), sum(bins for _, bins in drawn))
-    how = {"operation": "write", "pattern": pattern, "request_bytes": 131072, "queue_depth": 32,
-           "power_state": state, "host_bytes_written_since_purge": 0.0}  # fmt: skip
+    how = {
+        "operation": "write",
+        "pattern": pattern,
+        "request_bytes": 131072,
+        "queue_depth": 32,
+        "power_state": state,
+        "host_bytes_written_since_purge": 0.0,
+    }
     profile = under(load_shipped_profile("samsung-980-pro-1tb"), AskedConditions())
     phases = [Phase(seconds, write=True), Phase(whole - seconds, write=False)]
     told = follow(Predictor(profile), how, phases, step_seconds=0.5).energy_joules

@@ -40,14 +40,22 @@ def table(latency_ns: float, watts: float) -> ResidualTable:
 
 def with_tables(latency_ns: float = 300_000.0, watts: float = 4.0) -> DeviceProfile:
     section = Simulated(
-        engine="embedded", drive="a drive", condition="as said", base_watts=2.5, parameters=[],
-        energy=[], discrepancy_sd=0.05, indistinct=[], excluded=[], errors=[],
+        engine="embedded",
+        drive="a drive",
+        condition="as said",
+        base_watts=2.5,
+        parameters=[],
+        energy=[],
+        discrepancy_sd=0.05,
+        indistinct=[],
+        excluded=[],
+        errors=[],
         tables=[
             SimulatedTable(
                 operation=Operation.READ, pattern=Pattern.RANDOM, table=table(latency_ns, watts)
             )
         ],
-    )  # fmt: skip
+    )
     shipped = load_shipped_profile("samsung-980-pro-1tb")
     return shipped.model_copy(update={"simulated": section})
 
@@ -83,8 +91,11 @@ def test_a_host_that_is_set_otherwise_has_the_watts_of_its_simulated_rate() -> N
 
 
 def test_littles_law_holds_whatever_the_evidence() -> None:
-    columns = {"request_bytes": [4096, 65536, 524288] * 2, "queue_depth": [1, 64, 32] * 2,
-               "jobs": [1, 1, 1, 8, 8, 8]}  # fmt: skip
+    columns = {
+        "request_bytes": [4096, 65536, 524288] * 2,
+        "queue_depth": [1, 64, 32] * 2,
+        "jobs": [1, 1, 1, 8, 8, 8],
+    }
     told, _ = Predictor(with_tables(latency_ns=50e6)).predict_columns(columns, 6)
     requests = np.array(columns["queue_depth"]) * np.array(columns["jobs"])
     product = told["iops"].value * told["latency_mean_ns"].value * 1e-9

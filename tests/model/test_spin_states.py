@@ -30,14 +30,17 @@ def ask(profile: DeviceProfile, rows: int = 1, **columns: Any) -> Prediction:
 
 
 ONE_READ: Mapping[str, Any] = {
-    "operation": "read", "pattern": "random", "request_bytes": 4096, "queue_depth": 1, "jobs": 1,
+    "operation": "read",
+    "pattern": "random",
+    "request_bytes": 4096,
+    "queue_depth": 1,
+    "jobs": 1,
     "burst_bytes": 4096.0,
-}  # fmt: skip
+}
 
 
 def test_a_stopped_disk_makes_the_next_request_wait_for_the_spin_up() -> None:
-    told = ask(DISK, 2, **ONE_READ, idle_gap_seconds_p50=7200.0,
-               standby_timer_seconds=[0.0, 600.0])  # fmt: skip
+    told = ask(DISK, 2, **ONE_READ, idle_gap_seconds_p50=7200.0, standby_timer_seconds=[0.0, 600.0])
     standby = DISK.idle.standby if DISK.idle else None
     assert standby is not None
     waited = np.diff(told["latency_mean_ns"].value)[0]
@@ -53,9 +56,7 @@ def test_the_energy_of_a_cycle_is_that_of_its_parts() -> None:
     assert power is not None
     up = standby.exit_seconds.value
     idle = power.idle_watts[0].value
-    joules = (
-        idle * timer + standby.watts.value * (gap - timer) + standby.spin_up_watts.value * up
-    )  # fmt: skip
+    joules = idle * timer + standby.watts.value * (gap - timer) + standby.spin_up_watts.value * up
     assert told["cycle_power_watts"].value[0] == pytest.approx(joules / (gap + up), rel=2e-3)
 
 
@@ -92,8 +93,14 @@ def test_a_timer_that_does_not_run_out_changes_nothing(gap: float, timer: float)
 
 
 def test_without_stated_gaps_nothing_is_promised() -> None:
-    told = ask(DISK, 2, operation="read", request_bytes=4096, standby_timer_seconds=[0.0, 60.0],
-               link_power_policy=["max_performance", "min_power"])  # fmt: skip
+    told = ask(
+        DISK,
+        2,
+        operation="read",
+        request_bytes=4096,
+        standby_timer_seconds=[0.0, 60.0],
+        link_power_policy=["max_performance", "min_power"],
+    )
     for name in ("iops", "device_power_watts", "latency_mean_ns"):
         assert told[name].value[0] == told[name].value[1]
 

@@ -86,9 +86,14 @@ def test_each_of_many_curves_is_to_the_bit_what_it_is_alone(sizes: int) -> None:
     together = evaluate_curve(many, at, session)
     for one in range(40):
         alone = Knots(
-            x, many.log_unloaded_ns[one], many.log_capacity_per_ns[one], many.log_sharpness[one],
-            float(transfer[one, 0]), 12.0, float(1.0 + host[one, 0]),
-        )  # fmt: skip
+            x,
+            many.log_unloaded_ns[one],
+            many.log_capacity_per_ns[one],
+            many.log_sharpness[one],
+            float(transfer[one, 0]),
+            12.0,
+            float(1.0 + host[one, 0]),
+        )
         expected = evaluate_curve(alone, at, session[:, one])
         np.testing.assert_array_equal(together.log_latency[one], expected.log_latency)
         np.testing.assert_array_equal(together.log_load[one], expected.log_load)

@@ -151,9 +151,15 @@ def test_a_profile_without_write_state_says_what_to_measure() -> None:
 
 
 OVER_TIME = (
-    "seconds", "step_seconds", "bytes_per_second", "watts", "watts_low", "watts_high",
-    "cache_bytes", "background",
-)  # fmt: skip
+    "seconds",
+    "step_seconds",
+    "bytes_per_second",
+    "watts",
+    "watts_low",
+    "watts_high",
+    "cache_bytes",
+    "background",
+)
 
 phases = st.lists(
     st.builds(

@@ -37,32 +37,53 @@ def host(slower: float = 2.0) -> HostProfile:
         p for p in reference.paths if p.engine == "io_uring" and p.completion == "interrupt"
     )
     performance = HostPerformance(
-        host_id="mine", cpu_cores=8, sharpness=6.0, schedulers=[],
+        host_id="mine",
+        cpu_cores=8,
+        sharpness=6.0,
+        schedulers=[],
         paths=[
             HostPath(
-                engine=Engine.IO_URING, completion=Completion.INTERRUPT, submission_polling=False,
-                added_latency_ns=0.0, core_time_ns=slower * path.core_time_ns,
-                wakeup_ns=slower * path.wakeup_ns, relative_sd=0.05, evidence=Evidence.MEASURED,
+                engine=Engine.IO_URING,
+                completion=Completion.INTERRUPT,
+                submission_polling=False,
+                added_latency_ns=0.0,
+                core_time_ns=slower * path.core_time_ns,
+                wakeup_ns=slower * path.wakeup_ns,
+                relative_sd=0.05,
+                evidence=Evidence.MEASURED,
                 source="test",
             )
         ],
-    )  # fmt: skip
+    )
     return HostProfile(
-        schema_version=1, host_id="mine", cpu_model=None, cpu_cores=8, kernel_version="6.1",
-        generator="test", measured_utc="2026-01-02T03:04:05Z", sensors=["rapl"],
+        schema_version=1,
+        host_id="mine",
+        cpu_model=None,
+        cpu_cores=8,
+        kernel_version="6.1",
+        generator="test",
+        measured_utc="2026-01-02T03:04:05Z",
+        sensors=["rapl"],
         performance=performance,
         power=HostPower(
-            host_id="mine", scope="CPU packages",
+            host_id="mine",
+            scope="CPU packages",
             parameters=[
-                measured("idle_watts", 10.0, 0.1), measured("package_watts", 3.0, 0.1),
-                measured("core_watts", 4.0, 0.1), measured("awake_core_watts", 0.1, 0.05),
+                measured("idle_watts", 10.0, 0.1),
+                measured("package_watts", 3.0, 0.1),
+                measured("core_watts", 4.0, 0.1),
+                measured("awake_core_watts", 0.1, 0.05),
                 measured("wakeup_joules", 2e-5, 1e-6),
             ],
             covariance=np.diag([0.01, 0.01, 0.01, 0.0025, 1e-12]).tolist(),
             cpu_cores=8,
         ),
-        system=None, operation=None, runs=20, others_busy_cores=0.01, gaps=[],
-    )  # fmt: skip
+        system=None,
+        operation=None,
+        runs=20,
+        others_busy_cores=0.01,
+        gaps=[],
+    )
 
 
 @pytest.fixture

@@ -56,9 +56,13 @@ def profile(full_speed: list[Measurement]) -> DeviceProfile:
 
 def buffered(profile: DeviceProfile, size: float | None) -> DeviceProfile:
     told = size and Parameter(
-        name="write_buffer_bytes", value=size, sd=0.1, unit="bytes",
-        evidence=Evidence.ASSUMED, source="this test",
-    )  # fmt: skip
+        name="write_buffer_bytes",
+        value=size,
+        sd=0.1,
+        unit="bytes",
+        evidence=Evidence.ASSUMED,
+        source="this test",
+    )
     return profile.model_copy(update={"write_buffer_bytes": told or None})
 
 
@@ -100,8 +104,15 @@ def paced(profile: DeviceProfile, loads: tuple[float, ...] = LOADS) -> list[Meas
     return [
         Measurement.model_validate(
             {
-                "workload": {key: row[key] for key in ("operation", "pattern", "arrival_process",
-                                                       "demand_operations_per_second")},
+                "workload": {
+                    key: row[key]
+                    for key in (
+                        "operation",
+                        "pattern",
+                        "arrival_process",
+                        "demand_operations_per_second",
+                    )
+                },
                 "configuration": {"request_bytes": row["request_bytes"], **QUEUE},
                 "observations": {
                     "iops": seen["iops"][place],
@@ -111,7 +122,7 @@ def paced(profile: DeviceProfile, loads: tuple[float, ...] = LOADS) -> list[Meas
             }
         )
         for place, row in enumerate(asked)
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize("size", [MIB / 2, 4 * MIB])
@@ -151,11 +162,16 @@ def test_with_a_buffer_writes_answer_sooner_and_the_queue_still_fills(
     rates = [0.3, 0.6, 0.9]
     runs = paced(profile, tuple(rates))
     rows = [
-        {"operation": "write", "pattern": "random", "request_bytes": 4096, "queue_depth": DEPTH,
-         "demand_operations_per_second": one.workload.demand_operations_per_second,
-         "arrival_process": "poisson"}
+        {
+            "operation": "write",
+            "pattern": "random",
+            "request_bytes": 4096,
+            "queue_depth": DEPTH,
+            "demand_operations_per_second": one.workload.demand_operations_per_second,
+            "arrival_process": "poisson",
+        }
         for one in runs[: len(rates)]
-    ]  # fmt: skip
+    ]
     without, small, large = (
         answers(buffered(profile, size), rows)["latency_p99_ns"] for size in (None, MIB, 64 * MIB)
     )
@@ -169,10 +185,16 @@ def test_where_nobody_knows_the_buffer_intervals_reach_from_none_to_one_that_is_
     profile: DeviceProfile,
 ) -> None:
     rows = [
-        {"operation": "write", "pattern": "random", "request_bytes": 65536, **QUEUE,
-         "demand_operations_per_second": rate, "arrival_process": "poisson"}
+        {
+            "operation": "write",
+            "pattern": "random",
+            "request_bytes": 65536,
+            **QUEUE,
+            "demand_operations_per_second": rate,
+            "arrival_process": "poisson",
+        }
         for rate in (3000.0, 6000.0)
-    ]  # fmt: skip
+    ]
     unknown, small, large = (buffered(profile, size) for size in (None, 1.0, 1e12))
     for name in ("latency_mean_ns", "latency_p99_ns"):
         low, value, high = (answers(unknown, rows, end)[name] for end in ("low", "value", "high"))

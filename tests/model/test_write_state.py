@@ -68,9 +68,12 @@ def watts(value: float) -> Figure:
 
 
 CAPPED = DevicePowerRecipe(
-    priors={"base_watts": watts(2.0)}, idle_watts=[watts(1.0)] * 3, cap_watts=[8.0, 4.0, 2.5],
-    peak_watts=watts(6.0), condition="made up",
-)  # fmt: skip
+    priors={"base_watts": watts(2.0)},
+    idle_watts=[watts(1.0)] * 3,
+    cap_watts=[8.0, 4.0, 2.5],
+    peak_watts=watts(6.0),
+    condition="made up",
+)
 """Caps that leave 6, 2 and 0.5 W above the base."""
 
 
@@ -140,11 +143,14 @@ def of_capped(*seen: AfterWrites) -> list[BackgroundWork]:
     told = WriteStateRecipe(cache=[size(1e11, 0.1)], collecting=RATES, after_writes=list(seen))
     effects = [
         PowerStateRecipe(
-            power_state=state, operation=Operation.WRITE, ceiling_bytes_per_second=one,
-            latency_factor=one, tail_factor=one,
+            power_state=state,
+            operation=Operation.WRITE,
+            ceiling_bytes_per_second=one,
+            latency_factor=one,
+            tail_factor=one,
         )
         for state, one in ((1, watts(1.0)), (2, watts(1.0)))
-    ]  # fmt: skip
+    ]
     known = recipe(told).model_copy(update={"device_power": CAPPED, "power_states": effects})
     found = fit_write_state(None, known)
     assert found is not None

@@ -74,9 +74,13 @@ def test_rated_figures_come_back() -> None:
 
 def test_lower_caps_leave_less_power_and_rate() -> None:
     profile = expected("intel-d7-p5510")
-    asked = {"operation": ["write"] * 3, "pattern": ["sequential"] * 3,
-             "request_bytes": [131072] * 3, "queue_depth": [64] * 3,
-             "power_state": [0, 1, 2]}  # fmt: skip
+    asked = {
+        "operation": ["write"] * 3,
+        "pattern": ["sequential"] * 3,
+        "request_bytes": [131072] * 3,
+        "queue_depth": [64] * 3,
+        "power_state": [0, 1, 2],
+    }
     answer, _ = Predictor(profile).predict_columns(asked, 3)
     rate = answer["throughput_bytes_per_second"].value
     assert rate[0] > rate[1] > rate[2]
@@ -156,9 +160,14 @@ def test_a_stated_latency_holds_the_transfer_of_its_request() -> None:
 def test_where_writes_draw_less_the_most_that_was_measured_is_of_reads() -> None:
     profile = expected("samsung-pm9a3")  # 13.5 W over all workloads, 8.19 W writing at full speed
     answer, _ = Predictor(profile).predict_columns(
-        {"operation": ["read", "write"], "pattern": ["sequential"] * 2,
-         "request_bytes": [262144] * 2, "queue_depth": [64] * 2}, 2
-    )  # fmt: skip
+        {
+            "operation": ["read", "write"],
+            "pattern": ["sequential"] * 2,
+            "request_bytes": [262144] * 2,
+            "queue_depth": [64] * 2,
+        },
+        2,
+    )
     assert answer["device_power_watts"].value == pytest.approx([13.5, 8.19], rel=0.1)
 
 

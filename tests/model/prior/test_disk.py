@@ -15,12 +15,13 @@ from iojoule.model.prior.disk_facts import queued_share
 
 DISKS = [drive.id for drive in load_catalogue() if drive.medium == "disk"]
 WITH_WATTS = [
-    name for name in DISKS
+    name
+    for name in DISKS
     if any(
         load_catalogue().get(name).fact(metric)
         for metric in ("idle_power", "idle_power_low", "rated_power")
     )
-]  # fmt: skip
+]
 
 
 def ask(profile: DeviceProfile, **columns: object) -> Prediction:
@@ -39,9 +40,13 @@ def test_every_disk_keeps_littles_law_and_orders_its_watts(name: str) -> None:
     depth, jobs, size = zip(*product((1, 4, 32, 256), (1, 8), (4096, 131072, 4194304)), strict=True)
     for operation, pattern in product(("read", "write"), ("random", "sequential")):
         told = ask(
-            profile, operation=operation, pattern=pattern, request_bytes=list(size),
-            queue_depth=list(depth), jobs=list(jobs),
-        )  # fmt: skip
+            profile,
+            operation=operation,
+            pattern=pattern,
+            request_bytes=list(size),
+            queue_depth=list(depth),
+            jobs=list(jobs),
+        )
         flying = np.array(depth) * np.array(jobs)
         assert told["iops"].value * told["latency_mean_ns"].value == pytest.approx(1e9 * flying)
         assert (told["latency_p99_ns"].value >= told["latency_mean_ns"].value).all()
@@ -58,35 +63,48 @@ def test_every_disk_keeps_littles_law_and_orders_its_watts(name: str) -> None:
 
 def test_a_single_read_waits_for_the_arm_and_half_a_revolution() -> None:
     told = ask(
-        expected_profile("hitachi-travelstar-5k320"), operation="read", pattern="random",
-        request_bytes=[4096], queue_depth=1,
-    )  # fmt: skip
+        expected_profile("hitachi-travelstar-5k320"),
+        operation="read",
+        pattern="random",
+        request_bytes=[4096],
+        queue_depth=1,
+    )
     assert told["latency_mean_ns"].value[0] == pytest.approx(12e6 + 30e9 / 5400, rel=0.01)
 
 
 def test_queued_reads_follow_the_law_of_one_arm() -> None:
     depth = [1, 2, 4, 8, 16, 32, 64]
     told = ask(
-        expected_profile("toshiba-dt01aca300"), operation="read", pattern="random",
-        request_bytes=4096, queue_depth=depth,
-    )  # fmt: skip
+        expected_profile("toshiba-dt01aca300"),
+        operation="read",
+        pattern="random",
+        request_bytes=4096,
+        queue_depth=depth,
+    )
     rate = told["iops"].value / told["iops"].value[0]
     assert rate == pytest.approx(1.0 / queued_share(np.array(depth, dtype=float)), rel=0.02)
 
 
 def test_two_streams_cost_a_disk_what_one_does_not() -> None:
     told = ask(
-        expected_profile("toshiba-dt01aca300"), operation="read", pattern="sequential",
-        request_bytes=65536, queue_depth=8, jobs=[1, 2],
-    )["throughput_bytes_per_second"].value  # fmt: skip
+        expected_profile("toshiba-dt01aca300"),
+        operation="read",
+        pattern="sequential",
+        request_bytes=65536,
+        queue_depth=8,
+        jobs=[1, 2],
+    )["throughput_bytes_per_second"].value
     assert told[1] < 0.7 * told[0]
 
 
 def test_random_watts_do_not_depend_on_the_split_of_a_large_request() -> None:
     told = ask(
-        expected_profile("toshiba-dt01aca300"), operation="read", pattern="random",
-        request_bytes=[2**20, 2**22], queue_depth=1,
-    )  # fmt: skip
+        expected_profile("toshiba-dt01aca300"),
+        operation="read",
+        pattern="random",
+        request_bytes=[2**20, 2**22],
+        queue_depth=1,
+    )
     assert (
         told["throughput_bytes_per_second"].value[1] > told["throughput_bytes_per_second"].value[0]
     )
@@ -96,9 +114,12 @@ def test_different_disks_get_different_answers() -> None:
     seen = set()
     for name in DISKS:
         told = ask(
-            expected_profile(name), operation="read", pattern="random",
-            request_bytes=[4096, 2**20], queue_depth=[1, 8],
-        )  # fmt: skip
+            expected_profile(name),
+            operation="read",
+            pattern="random",
+            request_bytes=[4096, 2**20],
+            queue_depth=[1, 8],
+        )
         watts = told["device_power_watts"].value
         seen.add((*told["iops"].value.round(9), *watts.round(9)))
     alike = {"seagate-constellation-es-2-2tb", "wd-wd60efax"}
@@ -106,9 +127,14 @@ def test_different_disks_get_different_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    "columns", [{"engine": "io_uring_cmd"}, {"engine": "spdk"}, {"completion": "polled",
-    "engine": "io_uring"}, {"power_state": 1}]
-)  # fmt: skip
+    "columns",
+    [
+        {"engine": "io_uring_cmd"},
+        {"engine": "spdk"},
+        {"completion": "polled", "engine": "io_uring"},
+        {"power_state": 1},
+    ],
+)
 def test_what_only_nvme_has_is_refused(columns: dict[str, object]) -> None:
     with pytest.raises(InputError):
         ask(expected_profile("seagate-exos-7e2000"), request_bytes=[4096], **columns)

@@ -13,12 +13,27 @@ from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.facts import facts_of
 
 TWENTY = [
-    "samsung-980-pro-2tb", "samsung-990-pro-2tb", "samsung-970-evo-plus-1tb", "samsung-970-evo-1tb",
-    "samsung-960-pro-512gb", "samsung-870-qvo-8tb", "samsung-850-evo", "intel-660p-1tb",
-    "intel-670p-2tb", "crucial-p310-2tb", "wd-blue-sn580-1tb", "wd-black-sn750-500gb",
-    "sk-hynix-gold-p31-2tb", "intel-dc-p4500-4tb", "intel-dc-s4600", "kingston-dc600m-960gb",
-    "micron-7450-m2-960gb", "kioxia-cm6", "samsung-pm1743-u2", "intel-optane-dc-p4800x-375gb",
-]  # fmt: skip
+    "samsung-980-pro-2tb",
+    "samsung-990-pro-2tb",
+    "samsung-970-evo-plus-1tb",
+    "samsung-970-evo-1tb",
+    "samsung-960-pro-512gb",
+    "samsung-870-qvo-8tb",
+    "samsung-850-evo",
+    "intel-660p-1tb",
+    "intel-670p-2tb",
+    "crucial-p310-2tb",
+    "wd-blue-sn580-1tb",
+    "wd-black-sn750-500gb",
+    "sk-hynix-gold-p31-2tb",
+    "intel-dc-p4500-4tb",
+    "intel-dc-s4600",
+    "kingston-dc600m-960gb",
+    "micron-7450-m2-960gb",
+    "kioxia-cm6",
+    "samsung-pm1743-u2",
+    "intel-optane-dc-p4800x-375gb",
+]
 
 COLUMNS = {
     "operation": ["read", "read", "write", "write", "write"],

@@ -26,10 +26,17 @@ COLUMNS = {
     "queue_depth": [row[3] for row in ROWS],
 }
 SOME = [
-    "intel-ssd-750-1-2tb", "samsung-pm1743-u2", "samsung-850-evo", "intel-d3-s4510",
-    "kingston-a2000-500gb", "intel-660p-2tb", "intel-670p-2tb", "toshiba-xg4",
-    "sk-hynix-ps1010-15-36tb", "intel-optane-900p",
-]  # fmt: skip
+    "intel-ssd-750-1-2tb",
+    "samsung-pm1743-u2",
+    "samsung-850-evo",
+    "intel-d3-s4510",
+    "kingston-a2000-500gb",
+    "intel-660p-2tb",
+    "intel-670p-2tb",
+    "toshiba-xg4",
+    "sk-hynix-ps1010-15-36tb",
+    "intel-optane-900p",
+]
 
 
 def expected(device: str) -> DeviceProfile:

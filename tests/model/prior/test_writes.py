@@ -26,11 +26,14 @@ def facts(device: str) -> DriveFacts:
 @pytest.mark.parametrize(
     ("device", "cell"),
     [
-        ("intel-660p-2tb", "QLC"), ("crucial-p3-plus-4tb", "QLC"), ("samsung-970-pro-512gb", "MLC"),
-        ("samsung-970-evo-plus-250gb", "TLC"), ("toshiba-xg4", "unknown"),
+        ("intel-660p-2tb", "QLC"),
+        ("crucial-p3-plus-4tb", "QLC"),
+        ("samsung-970-pro-512gb", "MLC"),
+        ("samsung-970-evo-plus-250gb", "TLC"),
+        ("toshiba-xg4", "unknown"),
         ("patriot-p310-240gb", "unknown"),
     ],
-)  # fmt: skip
+)
 def test_cells_are_those_of_the_fact_or_of_the_product_line(device: str, cell: str) -> None:
     assert cell_of(facts(device)) == cell
 
@@ -49,11 +52,14 @@ def test_client_drives_fall_past_their_cache_and_nobody_is_sure_how_far(device: 
     assert profile.write_state.transition_bytes.evidence is Evidence.DATASHEET
     answer, _ = Predictor(profile).predict_columns(
         {
-            "operation": "write", "pattern": "sequential", "request_bytes": 131072,
-            "queue_depth": 32, "device_state": ["cached", "steady"],
+            "operation": "write",
+            "pattern": "sequential",
+            "request_bytes": 131072,
+            "queue_depth": 32,
+            "device_state": ["cached", "steady"],
         },
         2,
-    )  # fmt: skip
+    )
     rate = answer["throughput_bytes_per_second"]
     assert rate.value[1] < 0.5 * rate.value[0]
     # a rate past the cache that the data sheet names is known far better than one of its kind
@@ -77,12 +83,15 @@ def test_memory_that_needs_no_such_cache_have_no_cliff(device: str) -> None:
 def test_a_rated_steady_write_is_what_is_left_and_no_burst(device: str, rated: float) -> None:
     answer, _ = Predictor(build_profile(facts(device))).predict_columns(
         {
-            "operation": "write", "pattern": ["random", "random", "sequential", "sequential"],
-            "request_bytes": [4096, 4096, 131072, 131072], "queue_depth": 64, "jobs": 4,
+            "operation": "write",
+            "pattern": ["random", "random", "sequential", "sequential"],
+            "request_bytes": [4096, 4096, 131072, 131072],
+            "queue_depth": 64,
+            "jobs": 4,
             "device_state": ["cached", "steady"] * 2,
         },
         4,
-    )  # fmt: skip
+    )
     iops = answer["iops"]
     assert iops.low[1] < rated < iops.high[1]
     assert iops.value[0] > 1.5 * rated  # into free blocks it goes faster
@@ -113,8 +122,11 @@ def test_more_bits_a_cell_are_slower_and_more_capacity_is_faster_up_to_a_terabyt
 def test_no_upper_bound_of_throughput_exceeds_the_link() -> None:
     operations, patterns = ["read", "write"] * 2, ["random", "random", "sequential", "sequential"]
     columns = {
-        "operation": operations, "pattern": patterns, "request_bytes": 1 << 20, "queue_depth": 256
-    }  # fmt: skip
+        "operation": operations,
+        "pattern": patterns,
+        "request_bytes": 1 << 20,
+        "queue_depth": 256,
+    }
     for drive in list(load_catalogue())[::9]:
         profile = build_profile(facts_of(drive))
         assert profile.link_bytes_per_second is not None
