@@ -590,13 +590,13 @@ def _overlay(
 
 def pool(figures: Sequence[Figure]) -> Figure:
     """Their mean by precision; its deviation is that of the surest."""
-    weights = np.array([one.sd**-2.0 for one in figures])
-    values = np.array([one.value for one in figures])
+    weights = np.array([figure.sd**-2.0 for figure in figures])
+    values = np.array([figure.value for figure in figures])
     return Figure(
         value=float(f"{(weights * values).sum() / weights.sum():.7g}"),
-        sd=min(one.sd for one in figures),
+        sd=min(figure.sd for figure in figures),
         unit=figures[0].unit,
         evidence=figures[0].evidence,
-        source="; ".join(one.source for one in figures),
-        facts=sorted({fact for one in figures for fact in one.facts}),
+        source="; ".join(figure.source for figure in figures),
+        facts=sorted({fact for figure in figures for fact in figure.facts}),
     )

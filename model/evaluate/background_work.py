@@ -115,14 +115,14 @@ def balance(
         if (burst > 0).any():
             period = np.where(written > 0, burst / written, np.inf)
             by_gap = pace * np.maximum(np.asarray(inflow.gap_seconds) - settle, 0.0)
-            kept = np.maximum(burst - by_gap, 0.0)
+            left_bytes = np.maximum(burst - by_gap, 0.0)
             # what the last burst brings stands beside what all earlier ones left
             bursts = np.maximum(horizon_seconds / period - 1.0, 0.0)
             in_bursts = (burst > 0) & (written > 0)
-            left = np.where(kept > 0, kept * bursts, 0.0)
+            left = np.where(left_bytes > 0, left_bytes * bursts, 0.0)
             reached = np.where(in_bursts, burst + left, reached)
             cleared = np.where(in_bursts, by_gap / period, cleared)
-            until = np.where(kept > 0, period * (1.0 + (over - burst) / kept), np.inf)
+            until = np.where(left_bytes > 0, period * (1.0 + (over - burst) / left_bytes), np.inf)
             seconds = np.where(in_bursts, np.where(burst >= over, 0.0, until), seconds)
         collecting = np.clip((reached - full) / (over - full), 0.0, 1.0)
     return Balance(collecting, cleared, reached, seconds)
@@ -227,10 +227,10 @@ def _cycle(
 ) -> Band:
     active = known["device_power_watts"]
     sd = (active.high - active.value) / NORMAL_90
-    found = idle_gaps.cycle(profile, state, frame, known["iops"].value, (active.value, sd), factor)
-    if found is None:
+    cycle = idle_gaps.cycle(profile, state, frame, known["iops"].value, (active.value, sd), factor)
+    if cycle is None:
         return _unknown(len(frame))
-    return linear_band(found.watts, found.watts_sd, active.evidence)
+    return linear_band(cycle.watts, cycle.watts_sd, active.evidence)
 
 
 def _idle(profile: DeviceProfile, frame: Frame) -> Band:
@@ -238,7 +238,7 @@ def _idle(profile: DeviceProfile, frame: Frame) -> Band:
     if power is None:
         return _unknown(len(frame))
     value, sd = device_power.idle_watts(power, frame.power_state)
-    words = [EVIDENCE.index(one.evidence.value) for one in power.idle_watts]
+    words = [EVIDENCE.index(watts.evidence.value) for watts in power.idle_watts]
     return linear_band(value, sd, np.array(words, dtype=np.intp)[frame.power_state])
 
 

@@ -108,12 +108,12 @@ def merge(parts: list[tuple[Codes, Direction]], rows: int) -> Direction:
     drive = np.zeros(rows)
     mixed = any(part.write_share is not None for _, part in parts)
     writes = np.zeros(rows) if mixed else None
-    for places, part in parts:
+    for indices, part in parts:
         for name in names:
-            value[name][places] = part.log_value[name]
-            half[name][places] = part.half_width[name]
-        evidence[places] = part.evidence
-        drive[places] = 0.0 if part.log_drive is None else part.log_drive
+            value[name][indices] = part.log_value[name]
+            half[name][indices] = part.half_width[name]
+        evidence[indices] = part.evidence
+        drive[indices] = 0.0 if part.log_drive is None else part.log_drive
         if writes is not None and part.write_share is not None:
-            writes[places] = part.write_share
+            writes[indices] = part.write_share
     return Direction(value, half, evidence, drive, writes)

@@ -45,9 +45,9 @@ def read_column(given: Any, rows: int) -> tuple[NDArray[Any], NDArray[np.bool_]]
         values = np.empty(rows, dtype=object)
         values[:] = given
     else:
-        one = np.empty((), dtype=object)
-        one[()] = given
-        values = np.broadcast_to(one, (rows,))
+        cell = np.empty((), dtype=object)
+        cell[()] = given
+        values = np.broadcast_to(cell, (rows,))
     return values, left_out(values)
 
 
@@ -257,18 +257,18 @@ def read(column: Callable[[str, Any], NDArray[np.object_]], rows: int) -> Floats
     Raises:
         InputError: A governor that Linux does not have; names row and field.
     """
-    found = as_reference(rows)
+    settings = as_reference(rows)
     for place, name in enumerate(HOST):
         cells = column(name, None)
         stated = ~left_out(cells)
         if not stated.any():
             continue
         if name not in _WORDS:
-            found[stated, place] = cells[stated].astype(np.float64)
+            settings[stated, place] = cells[stated].astype(np.float64)
             continue
         for row in np.flatnonzero(stated):
-            found[row, place] = _cell(name, cells[row], int(row))
-    return found
+            settings[row, place] = _cell(name, cells[row], int(row))
+    return settings
 
 
 def _cell(name: str, value: Any, row: int) -> float:
@@ -290,10 +290,10 @@ def check(settings: Floats, operation: HostOperation | None, host_id: str) -> No
     Raises:
         InputError: The message names the remedy.
     """
-    said = np.isfinite(settings)
-    if not said.any():
+    stated = np.isfinite(settings)
+    if not stated.any():
         return
-    said[:, REST] = False
+    stated[:, REST] = False
     clock = operation.clock if operation else None
     known = {
         GOVERNOR: clock is not None,
@@ -302,14 +302,14 @@ def check(settings: Floats, operation: HostOperation | None, host_id: str) -> No
         CSTATE: operation is not None and bool(operation.idle_states),
         JOB_NODE: operation is not None and operation.numa is not None,
     }
-    for place, answers in known.items():
-        bad = said[:, place] & (not answers)
+    for place, settings_known in known.items():
+        bad = stated[:, place] & (not settings_known)
         if place == JOB_NODE:  # the drive's own node costs nothing, whatever the host
             bad &= settings[:, JOB_NODE] != settings[:, DEVICE_NODE]
         if bad.any():
             raise _unknown(int(np.argmax(bad)), HOST[place], host_id)
     if clock is not None:
-        low = said[:, FREQUENCY] & (settings[:, FREQUENCY] < 0.999 * clock.minimum_hertz.value)
+        low = stated[:, FREQUENCY] & (settings[:, FREQUENCY] < 0.999 * clock.minimum_hertz.value)
         if low.any():
             row = int(np.argmax(low))
             raise InputError(
@@ -325,27 +325,27 @@ def check_rest(settings: Floats, profile: DeviceProfile) -> None:
     Raises:
         InputError: Its interface has no such link, it is no disk, or the profile does not know.
     """
-    said = np.isfinite(settings)
-    said[:, STANDBY] &= settings[:, STANDBY] > 0  # a timer of 0 is switched off
+    stated = np.isfinite(settings)
+    stated[:, STANDBY] &= settings[:, STANDBY] > 0  # a timer of 0 is switched off
     idle, name = profile.idle, profile.model_name
-    if said[:, LINK].any() and (idle is None or idle.link is None):
+    if stated[:, LINK].any() and (idle is None or idle.link is None):
         why = (
             "its profile does not know what its link saves; leave it out"
             if profile.interface == "sata"
             else f"it is attached by {profile.interface or 'an unknown interface'}; leave it out"
         )
-        raise _impossible(said, LINK, f"only SATA links have one, and of {name} {why}")
-    if said[:, STANDBY].any() and (idle is None or idle.standby is None):
+        raise _impossible(stated, LINK, f"only SATA links have one, and of {name} {why}")
+    if stated[:, STANDBY].any() and (idle is None or idle.standby is None):
         why = (
             "its profile does not know what standing still saves"
             if profile.is_disk
             else "it has no platters to stop"
         )
-        raise _impossible(said, STANDBY, f"{name}: {why}; leave it out")
+        raise _impossible(stated, STANDBY, f"{name}: {why}; leave it out")
 
 
-def _impossible(said: NDArray[np.bool_], place: int, why: str) -> InputError:
-    row = int(np.argmax(said[:, place]))
+def _impossible(stated: NDArray[np.bool_], place: int, why: str) -> InputError:
+    row = int(np.argmax(stated[:, place]))
     return InputError(f"row {row + 1}: {HOST[place]}: {why}", field=HOST[place])
 
 

@@ -72,10 +72,10 @@ def demands(frame: Frame, columns: Mapping[str, Sequence[Any]]) -> list[Demand |
     for name, values in zip(FIELDS[:2], (by_bytes, by_operations), strict=True):
         refuse(values <= 0.0, name, values, "is no demand; it must be above 0")
     rate = np.where(np.isnan(by_bytes), by_operations * frame.request_bytes, by_bytes)
-    found: list[Demand | None] = []
+    row_demands: list[Demand | None] = []
     for row in range(rows):
         if np.isnan(rate[row]):
-            found.append(None)
+            row_demands.append(None)
             continue
         size, each = float(frame.request_bytes[row]), float(rate[row])
         gap, burst = float(frame.gap_seconds[row]), float(frame.burst_bytes[row])
@@ -84,7 +84,7 @@ def demands(frame: Frame, columns: Mapping[str, Sequence[Any]]) -> list[Demand |
         bursty = gap_seconds is not None or burst_bytes is not None
         word = stated["arrival_process"][row]
         arrivals = Arrivals.BURSTS if bursty else arrivals_named("" if word is None else str(word))
-        found.append(
+        row_demands.append(
             Demand(
                 each,
                 size,
@@ -95,11 +95,11 @@ def demands(frame: Frame, columns: Mapping[str, Sequence[Any]]) -> list[Demand |
                 gap_seconds=gap_seconds,
             )
         )
-    return found
+    return row_demands
 
 
 def at_demands(
-    predictor: Predictor, frame: Frame, prediction: Prediction, asked: Sequence[Demand | None]
+    predictor: Predictor, frame: Frame, prediction: Prediction, row_demands: Sequence[Demand | None]
 ) -> Prediction:
     """The prediction with the rows that state a demand answered at it.
 
@@ -107,10 +107,10 @@ def at_demands(
         predictor: What predicted.
         frame: The rows.
         prediction: At full speed.
-        asked: Demand of each row.
+        row_demands: Demand of each row.
     """
     groups: dict[Demand | None, list[int]] = {}
-    for row, demand in enumerate(asked):
+    for row, demand in enumerate(row_demands):
         groups.setdefault(demand, []).append(row)
     layout = Layout(predictor.profile)
     parts = (
@@ -188,12 +188,12 @@ def _host(
         )
 
 
-def _chosen(mask: NDArray[np.bool_], one: Band, other: Band) -> Band:
+def _chosen(mask: NDArray[np.bool_], band: Band, other: Band) -> Band:
     """The one band where the mask says so, else the other."""
     return Band(
-        np.where(mask, one.value, other.value),
-        np.where(mask, one.low, other.low),
-        np.where(mask, one.high, other.high),
+        np.where(mask, band.value, other.value),
+        np.where(mask, band.low, other.low),
+        np.where(mask, band.high, other.high),
         other.evidence,
     )
 
@@ -237,8 +237,8 @@ def shared_gradients(
     if drives == 1:
         watts = watts_of(profile, frame, prediction, work, rest)
         return all_gradients(layout, frame, prediction, work, watts, rest)
-    one = device_watts(profile, frame, prediction, work, rest)
-    alone = device_gradients(layout, frame, prediction, work, one, rest)
+    single_watts = device_watts(profile, frame, prediction, work, rest)
+    alone = device_gradients(layout, frame, prediction, work, single_watts, rest)
     device = None if alone is None else alone.times(drives)
     all_of = together(frame, prediction, work, drives)
     cpu = cpu_watts(profile, *all_of)

@@ -181,11 +181,11 @@ def state_sd_watts(
         value: Watts of which those of a state that no run was seen in may be off by a share.
     """
     sd = np.where(power_state > 0, UNSEEN_STATE_SD * value, 0.0)
-    for one in power.states:
-        rows = power_state == one.power_state
+    for state in power.states:
+        rows = power_state == state.power_state
         if rows.any():
             share = background[rows]
-            sd[rows] = np.hypot(one.base_watts.sd, one.background_watts.sd * share)
+            sd[rows] = np.hypot(state.base_watts.sd, state.background_watts.sd * share)
     return sd
 
 
@@ -198,8 +198,8 @@ def _by_state(power: DevicePower, name: str) -> Floats:
     """A parameter that power states have of their own, by state."""
     place = PARAMETERS.index(name)
     values = np.full(len(power.cap_watts), power.parameters[place].value)
-    for one in power.states:
-        values[one.power_state] = getattr(one, name).value
+    for state in power.states:
+        values[state.power_state] = getattr(state, name).value
     return values
 
 

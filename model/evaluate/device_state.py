@@ -224,16 +224,16 @@ class Collecting:
         if known is None:
             return np.zeros((2, runs))
         a = step / max(known.correlation_seconds.value, _LEAST_CORRELATION * step)
-        kept = np.exp(-a)
-        averaged = np.sqrt(2.0 * (a - 1.0 + kept)) / a
+        decay = np.exp(-a)
+        averaged = np.sqrt(2.0 * (a - 1.0 + decay)) / a
         sds = averaged * np.array([known.second_log_sd.value, known.watts_sd.value])
         fresh = self._noise.standard_normal((2, runs))
         fresh[:, 0] = 0.0
-        off = fresh if self._off is None else kept * self._off + np.sqrt(1.0 - kept**2) * fresh
+        off = fresh if self._off is None else decay * self._off + np.sqrt(1.0 - decay**2) * fresh
         self._off = off
-        found = off * sds[:, None]
-        found[0, 1:] -= 0.5 * sds[0] ** 2  # so that the mean of its exponential is 1
-        return np.asarray(found)
+        change = off * sds[:, None]
+        change[0, 1:] -= 0.5 * sds[0] ** 2  # so that the mean of its exponential is 1
+        return np.asarray(change)
 
 
 Floats = NDArray[np.float64]
@@ -353,12 +353,12 @@ class DeviceState:
             return np.zeros(len(frame)), np.zeros(len(frame))
         seconds, log_sd = self.seconds_per_byte(frame)
         watts, watts_sd = self.background_watts(frame)
-        one = self.known.background_joules_per_byte
+        joules = self.known.background_joules_per_byte
         value = seconds * watts
         with np.errstate(invalid="ignore"):
             sd = value * np.hypot(log_sd, watts_sd / watts)
         unknown = np.isnan(value)
-        return np.where(unknown, one.value, value), np.where(unknown, one.sd, sd)
+        return np.where(unknown, joules.value, value), np.where(unknown, joules.sd, sd)
 
     def background_seconds(self, frame: Frame, written: Floats) -> tuple[Floats, Floats]:
         """Seconds of background work after `written` bytes, and their log sd.

@@ -168,9 +168,9 @@ def work_of(
         share = 1.0 / (1.0 + gap * full / burst)
         capacity, elastic = capacity * share, elastic * share
     served, carried = capacity, elastic
-    asked, up = demand.bytes_per_second, np.log(iops.high / iops.value)
-    if asked is not None:
-        served = np.minimum(capacity, asked)
+    demanded, up = demand.bytes_per_second, np.log(iops.high / iops.value)
+    if demanded is not None:
+        served = np.minimum(capacity, demanded)
         elastic = np.where(served < capacity, 0.0, elastic)
     requests = served / useful
     writes = requests * (1.0 - frame.read_fraction) * frame.request_bytes
@@ -195,7 +195,7 @@ def work_of(
             full=prediction,
             alone=alone,
             arrivals=demand.arrivals,
-            rate=(served if asked is None else asked) / useful,
+            rate=(served if demanded is None else demanded) / useful,
             capacity=capacity / useful,
             log_down=carried * slower,
             log_up=carried * up,
@@ -297,8 +297,8 @@ def gap_watts(
     profile: DeviceProfile, frame: Frame, prediction: Prediction, work: Work, rest: float
 ) -> Floats | None:
     """Power of the drive between requests, rest and wakefulness weighted, shape (n,)."""
-    found = gap_levels(profile, frame, prediction, work, rest)
-    return None if found is None else found[0]
+    levels = gap_levels(profile, frame, prediction, work, rest)
+    return None if levels is None else levels[0]
 
 
 @dataclass(frozen=True)

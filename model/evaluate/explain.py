@@ -58,9 +58,9 @@ def explain(predictor: Predictor, frame: Frame) -> list[Explanation]:
     """
     if len(frame) != 1:
         raise ValueError("one configuration is explained at a time")
-    answer = predictor.predict(frame)
+    prediction = predictor.predict(frame)
     out = []
-    for name, band in answer.bands.items():
+    for name, band in prediction.bands.items():
         if not np.isfinite(band.value[0]):
             continue
         if name.startswith("latency_p"):
@@ -78,7 +78,7 @@ def explain(predictor: Predictor, frame: Frame) -> list[Explanation]:
                 float(band.value[0]),
                 float(band.low[0]),
                 float(band.high[0]),
-                answer.evidence_words(name)[0],
+                prediction.evidence_words(name)[0],
                 _shares(parts),
             )
         )
@@ -86,13 +86,13 @@ def explain(predictor: Predictor, frame: Frame) -> list[Explanation]:
 
 
 def _shares(variances: dict[str, float]) -> tuple[Part, ...]:
-    total = sum(max(one, 0.0) for one in variances.values())
-    found = [
-        Part(source, max(one, 0.0) / total, float(np.sqrt(max(one, 0.0))))
-        for source, one in variances.items()
-        if total > 0 and one > 1e-4 * total
+    total = sum(max(variance, 0.0) for variance in variances.values())
+    parts = [
+        Part(source, max(variance, 0.0) / total, float(np.sqrt(max(variance, 0.0))))
+        for source, variance in variances.items()
+        if total > 0 and variance > 1e-4 * total
     ]
-    return tuple(sorted(found, key=lambda part: -part.share))
+    return tuple(sorted(parts, key=lambda part: -part.share))
 
 
 def _latency(predictor: Predictor, frame: Frame, name: str) -> dict[str, float]:
@@ -108,10 +108,10 @@ def _latency(predictor: Predictor, frame: Frame, name: str) -> dict[str, float]:
         for source, variance in performance.variances(operation, pattern, points, code, name):
             label = source if fraction in (0.0, 1.0) else f"{operation}s: {source}"
             parts[label] = parts.get(label, 0.0) + weight * variance
-    told = sum(parts.values())
+    total = sum(parts.values())
     both, _ = predictor.directions(frame, points, code, ("latency", name))
     whole = (float(both.half_width[name][0]) / NORMAL_90) ** 2
-    parts["power state, device state and mixing"] = whole - told if whole > 1.001 * told else 0.0
+    parts["power state, device state and mixing"] = whole - total if whole > 1.001 * total else 0.0
     parts["specimen and unknown conditions"] = predictor.profile.between_drives_relative_sd.value**2
     return parts
 
@@ -120,9 +120,9 @@ def _device_watts(predictor: Predictor, frame: Frame) -> dict[str, float]:
     """Variances relative to the value: the law's parameters, the rate, the specimen."""
     power = predictor.profile.device_power
     assert power is not None, "a band of watts needs a law"
-    answer = predictor.predict(frame)
-    value = float(answer["device_power_watts"].value[0])
-    x = answer.activity.device_x
+    prediction = predictor.predict(frame)
+    value = float(prediction["device_power_watts"].value[0])
+    x = prediction.activity.device_x
     covariance = np.array(power.covariance)
     by_parameter = (x @ covariance * x)[0]
     free = float(device_power.law_watts(power, x, frame.power_state)[0])
@@ -131,7 +131,7 @@ def _device_watts(predictor: Predictor, frame: Frame) -> dict[str, float]:
         for name, part in zip(PARAMETERS, by_parameter, strict=True)
     }
     parts["lack of fit of the power law"] = (power.relative_sd * free / value) ** 2
-    iops = answer["iops"]
+    iops = prediction["iops"]
     half = float(np.log(iops.high[0] / iops.low[0])) / 2.0
     work = max(value - power.parameters[0].value, 0.0) / value
     parts["throughput"] = (work * half / NORMAL_90) ** 2
@@ -139,9 +139,9 @@ def _device_watts(predictor: Predictor, frame: Frame) -> dict[str, float]:
     return parts
 
 
-def narrowing(frame: Frame, found: Explanation) -> str:
+def narrowing(frame: Frame, explanation: Explanation) -> str:
     """What to measure so that the largest part of a prediction's width shrinks."""
-    source = found.parts[0].source if found.parts else ""
+    source = explanation.parts[0].source if explanation.parts else ""
     operation = "read" if float(frame.read_fraction[0]) >= 0.5 else "write"
     flow = f"{operation}_{PATTERNS[int(frame.pattern[0])]}"
     large = float(frame.request_bytes[0]) >= LARGE_BYTES
@@ -151,7 +151,7 @@ def narrowing(frame: Frame, found: Explanation) -> str:
         return what_next(f"{flow}_{'transfer_bytes_per_second' if large else 'latency_ns'}")
     if source.endswith("bend of the curve"):
         return what_next(f"{flow}_sharpness")
-    if found.quantity == "device_power_watts" and not source.startswith("specimen"):
+    if explanation.quantity == "device_power_watts" and not source.startswith("specimen"):
         return what_next("idle_watts" if source.startswith("base") else f"{operation}_watts")
     if source.startswith("specimen"):
         return "state firmware, link, temperature and wear, or measure your own drive"
@@ -171,11 +171,11 @@ def entries_for(profile: DeviceProfile, frame: Frame, quantity: str) -> list[Lad
     fraction = float(frame.read_fraction[0])
     directions = [name for name, share in (("read", fraction), ("write", 1 - fraction)) if share]
     if quantity == "device_power_watts":
-        wanted = ("base_watts", "idle_watts", *(f"{one}_joules" for one in directions))
-        wanted += tuple(f"{one}_watts" for one in directions)
+        wanted = ("base_watts", "idle_watts", *(f"{direction}_joules" for direction in directions))
+        wanted += tuple(f"{direction}_watts" for direction in directions)
     else:
         pattern = PATTERNS[int(frame.pattern[0])]
-        wanted = tuple(f"{one}_{pattern}" for one in directions)
+        wanted = tuple(f"{direction}_{pattern}" for direction in directions)
         if "write_random" in wanted and DeviceState(profile).collecting(frame)[0] > 0.0:
             wanted += ("write_steady_share",)
-    return [one for one in profile.ladder.entries if one.quantity.startswith(wanted)]
+    return [entry for entry in profile.ladder.entries if entry.quantity.startswith(wanted)]

@@ -248,7 +248,7 @@ def check_frame(frame: Frame, profile: DeviceProfile) -> None:
     deep = frame.queue_depth > 1
     kind = np.ravel_multi_index([part.astype(np.intp) for part in (*path, deep)], shape)
     present = np.flatnonzero(np.bincount(kind, minlength=int(np.prod(shape))))
-    first = {int(np.argmax(kind == one)): one for one in present}
+    first = {int(np.argmax(kind == code)): code for code in present}
     for row in sorted(first):
         engine, completion, polling, scheduler, is_deep = np.unravel_index(first[row], shape)
         reason = impossible(

@@ -97,38 +97,40 @@ def regressors(load: Load, drawn: Drawn = PLAIN) -> Floats:
 
 def gaps(power: HostPower | None) -> tuple[float, float]:
     """The thresholds of a host, seconds; `GAPS` where it states none."""
-    stated = {} if power is None else {one.name: one.value for one in power.parameters}
+    stated = (
+        {} if power is None else {parameter.name: parameter.value for parameter in power.parameters}
+    )
     deep, shallow = (stated.get(name, usual) for name, usual in zip(THRESHOLDS, GAPS, strict=True))
     return deep, shallow
 
 
 def theta(power: HostPower) -> Floats:
     """The linear parameters in their order, shape (6,); what a profile leaves out is zero."""
-    stated = {one.name: one.value for one in power.parameters}
+    stated = {parameter.name: parameter.value for parameter in power.parameters}
     return np.array([stated.get(name, 0.0) for name in LINEAR])
 
 
 def covariance(power: HostPower) -> Floats:
     """Covariance of all parameters, shape (8, 8); unstated thresholds have their usual sd."""
-    places = [PARAMETERS.index(one.name) for one in power.parameters]
+    indices = [PARAMETERS.index(parameter.name) for parameter in power.parameters]
     full = np.zeros((len(PARAMETERS), len(PARAMETERS)))
     for place, usual in zip((6, 7), GAPS, strict=True):
         full[place, place] = (GAP_LOG_SD * usual) ** 2
-    full[np.ix_(places, places)] = np.array(power.covariance)
+    full[np.ix_(indices, indices)] = np.array(power.covariance)
     return full
 
 
 def gradients(power: HostPower, load: Load, drawn: Drawn = PLAIN) -> Floats:
     """Derivatives of the power by all parameters, shape (n, 8)."""
     values, (deep, shallow) = theta(power), gaps(power)
-    found = np.empty((len(load.busy_cores), len(PARAMETERS)))
-    found[:, : len(LINEAR)] = regressors(load, drawn)
-    found[:, 6] = (
+    slopes = np.empty((len(load.busy_cores), len(PARAMETERS)))
+    slopes[:, : len(LINEAR)] = regressors(load, drawn)
+    slopes[:, 6] = (
         values[1] * drawn.uncore_scale * load.package_awake_slope
         + values[4] * drawn.scale * load.awake_cores_slope
     ) / deep
-    found[:, 7] = values[2] * drawn.uncore_scale * load.package_active_slope / shallow
-    return found
+    slopes[:, 7] = values[2] * drawn.uncore_scale * load.package_active_slope / shallow
+    return slopes
 
 
 def value(power: HostPower, load: Load, drawn: Drawn = PLAIN) -> Floats:

@@ -197,10 +197,10 @@ def activity(
         spins = _spinning(costs, iops, latency_ns, serving)
         share = np.where(costs.polled, np.maximum(share, spins), share)
         woken = np.where(costs.polled, iops * (1.0 - spins), woken)
-    found = load_of(serving * share, serving, woken, gaps)
+    load = load_of(serving * share, serving, woken, gaps)
     if costs.submission_polling.any():
-        found = _with_threads(found, costs, iops)
-    return _with_copies(found, iops * 1e-9 * costs.copy_ns) if costs.copy_ns.any() else found
+        load = _with_threads(load, costs, iops)
+    return _with_copies(load, iops * 1e-9 * costs.copy_ns) if costs.copy_ns.any() else load
 
 
 def _spinning(costs: HostCosts, iops: Floats, latency_ns: Floats | None, serving: Floats) -> Floats:
@@ -367,7 +367,7 @@ def _in_bursts(
         both = share * getattr(full, name) + (1.0 - share) * getattr(rest, name)
         return np.asarray(np.where(np.isnan(bursts), getattr(load, name), both))
 
-    return Load(**{one.name: mean(one.name) for one in fields(Load)})
+    return Load(**{field.name: mean(field.name) for field in fields(Load)})
 
 
 def bytes_ns(host: HostPerformance, request_bytes: Floats) -> Floats:
@@ -381,16 +381,16 @@ def bytes_ns(host: HostPerformance, request_bytes: Floats) -> Floats:
 def drawn(profile: DeviceProfile, load: Load, operating: OperatingPoint | None) -> host_power.Drawn:
     """What the settings do to CPU power."""
     rows = len(load.busy_cores)
-    zero, one = np.zeros(rows), np.ones(rows)
+    zero, ones = np.zeros(rows), np.ones(rows)
     if operating is None:
-        return host_power.Drawn(one, zero, one, zero, zero, zero)
+        return host_power.Drawn(ones, zero, ones, zero, zero, zero)
     floor, floor_sd = operating.floor_watts(load, profile.host.cpu_cores)
     uncore, uncore_sd = operating.uncore_factor()
     return host_power.Drawn(
-        one * operating.busy_watts_factor,
-        one * operating.busy_watts_sd,
-        one * uncore,
-        one * uncore_sd,
+        ones * operating.busy_watts_factor,
+        ones * operating.busy_watts_sd,
+        ones * uncore,
+        ones * uncore_sd,
         zero + floor,
         zero + floor_sd,
     )
@@ -452,4 +452,4 @@ def wall_evidence(power: SystemPower, cpu: Codes) -> Codes:
 
 def _code(evidence: list[Evidence]) -> int:
     """The weakest; what rests on measurements is at best interpolated, for nobody ran the row."""
-    return max([INTERPOLATED, *(EVIDENCE.index(one.value) for one in evidence)])
+    return max([INTERPOLATED, *(EVIDENCE.index(code.value) for code in evidence)])

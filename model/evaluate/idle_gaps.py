@@ -217,9 +217,9 @@ def _longer(gap: Floats, gap_log_sd: Floats, limit: Floats | float, limit_log_sd
 def _apst_exit(idle: IdleBehaviour) -> float | None:
     return next(
         (
-            one.exit_seconds
-            for one in idle.transitions
-            if one.power_state == idle.apst_state and one.exit_seconds is not None
+            transition.exit_seconds
+            for transition in idle.transitions
+            if transition.power_state == idle.apst_state and transition.exit_seconds is not None
         ),
         None,
     )
@@ -286,10 +286,10 @@ def levels(
 
 
 def _sata_levels(
-    known: IdleBehaviour, frame: Frame, found: tuple[Floats, Floats, Floats, Floats]
+    known: IdleBehaviour, frame: Frame, watts_levels: tuple[Floats, Floats, Floats, Floats]
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Idle, sleep, time until then and sd with a sleeping link and stopped platters."""
-    idle, asleep, after, sd = found
+    idle, asleep, after, sd = watts_levels
     depth = _link_depth(known, frame)
     if depth is not None and known.link is not None:
         slumber = known.link.slumber_watts

@@ -142,11 +142,11 @@ def sojourn(
         are wanted together are ordered.
     """
     queues = queues_of(loop, arrivals)
-    found = {name: latency(queues, loop, name) for name in names}
-    told = [name for name in LOG_ODDS if name in names]
-    for lower, upper in pairwise(told):
-        found[upper] = np.maximum(found[upper], found[lower])
-    return found
+    latencies = {name: latency(queues, loop, name) for name in names}
+    percentiles = [name for name in LOG_ODDS if name in names]
+    for lower, upper in pairwise(percentiles):
+        latencies[upper] = np.maximum(latencies[upper], latencies[lower])
+    return latencies
 
 
 _ERRORS: Mapping[str, tuple[float, float]] = {
@@ -413,8 +413,8 @@ def arrivals_named(process: str) -> Arrivals:
 
 def alone_of(frame: Frame) -> Frame:
     """The same configurations with a single request in flight."""
-    one = np.ones(len(frame))
-    return replace(frame, queue_depth=one, jobs=one)
+    ones = np.ones(len(frame))
+    return replace(frame, queue_depth=ones, jobs=ones)
 
 
 @dataclass(frozen=True)
@@ -518,16 +518,16 @@ class ServedLatency:
         capacity = self._capacity(scale)
         load = self.rate / capacity
         if self.arrivals is Arrivals.BURSTS:
-            found = full + _burst_wait(name, load, 1e9 * self.in_flight / capacity)
-            return np.where(load < 1.0, found, np.inf)
+            sojourn_ns = full + _burst_wait(name, load, 1e9 * self.in_flight / capacity)
+            return np.where(load < 1.0, sojourn_ns, np.inf)
         wanted = QUANTITIES[name]
         loop, queues = self._open(scale)
-        found = latency(queues, loop, wanted)
+        sojourn_ns = latency(queues, loop, wanted)
         if scale == 0.0:
-            return found
+            return sojourn_ns
         # the model's own error is independent of what the profile errs by at the end's load
         sd = error_log_sd(load, wanted, np.asarray(loop.buffer_requests) > 0.0)
-        return _joined(self._queued(name, 0.0), found, scale, sd)
+        return _joined(self._queued(name, 0.0), sojourn_ns, scale, sd)
 
     def _capacity(self, scale: float) -> Floats:
         shift = self.log_down if scale > 0.0 else self.log_up
@@ -570,8 +570,8 @@ class ServedLatency:
         """
         median = alone["p50"]
         fills = (1e9 / alone["latency"] >= FILLS * capacity) | (buffer == NEVER_FULL)
-        told = np.maximum(2.0 * self.write_share - 1.0, 0.0) ** 2
-        weight = np.where(fills & (buffer > 0.0), told, 0.0)
+        odds = np.maximum(2.0 * self.write_share - 1.0, 0.0) ** 2
+        weight = np.where(fills & (buffer > 0.0), odds, 0.0)
         return {
             name: value * (np.fmin(median, value) / value) ** weight
             for name, value in alone.items()

@@ -24,12 +24,12 @@ def variances(x: Floats, covariance: Floats) -> Floats:
     """Return the diagonal of x C x', shape (n,), for a symmetric C of shape (k, k)."""
     columns = np.ascontiguousarray(x.T)
     total = np.zeros(len(x))
-    for row, one in enumerate(columns):
-        if not one.any():
+    for row, column in enumerate(columns):
+        if not column.any():
             continue
-        inner = one * covariance[row, row]
+        inner = column * covariance[row, row]
         for other in range(row + 1, len(columns)):
             if covariance[row, other] != 0.0:
                 inner += columns[other] * (2.0 * covariance[row, other])
-        total += inner * one
+        total += inner * column
     return total

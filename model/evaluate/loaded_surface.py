@@ -124,36 +124,36 @@ class LoadedSurface:
     ) -> None:
         other = PATTERNS[1 - PATTERNS.index(pattern)]
         reverse = "write" if operation == "read" else "read"
-        found: Surface | None = None
+        surface: Surface | None = None
         for rank, key in enumerate(
             ((operation, pattern), (operation, other), (reverse, pattern), (reverse, other))
         ):
-            found = profile.surface(*key)
-            if found is not None:
+            surface = profile.surface(*key)
+            if surface is not None:
                 self.borrowed = rank > 0
                 break
-        if found is None:
+        if surface is None:
             raise ValueError(f"{profile.device}: the profile has no performance surface")
-        self.surface = found
-        self.knots = Knots.of(found, profile.host.sharpness)
-        self.tables = [TableLookup(table) for table in found.residuals]
+        self.surface = surface
+        self.knots = Knots.of(surface, profile.host.sharpness)
+        self.tables = [TableLookup(table) for table in surface.residuals]
         index = {
             path: (table, place)
             for table, lookup in enumerate(self.tables)
             for path, place in lookup.paths.items()
         }
-        told = [index.get(key, (0, 0)) for key in paths.keys]
-        self.table_of, self.table_path = np.array(told, dtype=np.intp).reshape(-1, 2).T
+        path_table = [index.get(key, (0, 0)) for key in paths.keys]
+        self.table_of, self.table_path = np.array(path_table, dtype=np.intp).reshape(-1, 2).T
         # -1: nobody measured unaligned requests on this path
         self.unaligned_table_of = np.array(
             [index.get(key + UNALIGNED, (-1, 0))[0] for key in paths.keys], dtype=np.intp
         )
         self.hull_of = {
-            code: found.hulls[key] for code, key in enumerate(paths.keys) if key in found.hulls
+            code: surface.hulls[key] for code, key in enumerate(paths.keys) if key in surface.hulls
         }
         self.known_path = np.array([code in self.hull_of for code in range(len(paths.keys))])
         # a path of the host that was not measured meets the same drive: its main hull counts
-        main = max(found.hulls.values(), key=lambda hull: len(hull.normals), default=None)
+        main = max(surface.hulls.values(), key=lambda hull: len(hull.normals), default=None)
         if main is not None:
             for code, name in enumerate(paths.keys):
                 if name and code not in self.hull_of:
@@ -169,11 +169,11 @@ class LoadedSurface:
         self.path_sd = np.where(paths.measured, 0.0, np.nan_to_num(paths.relative_sd, nan=0.5))
         self.path_half_width = NORMAL_90 * np.hypot(self.path_sd, BORROWED_SD * self.borrowed)
         self.one_stream = (
-            found.evidence is Evidence.MEASURED
+            surface.evidence is Evidence.MEASURED
             and not self.borrowed
-            and {hull.fixed[1] for hull in found.hulls.values()} == {0.0}
+            and {hull.fixed[1] for hull in surface.hulls.values()} == {0.0}
         )
-        self.widths = {(str(w.quantity), str(w.region)): w for w in found.widths}
+        self.widths = {(str(w.quantity), str(w.region)): w for w in surface.widths}
 
     def evaluate(self, points: Points, code: Codes, names: Sequence[str] = QUANTITIES) -> Direction:
         """Predict `names` at points on host paths `code`, at PS0."""
@@ -238,8 +238,8 @@ class LoadedSurface:
         out: dict[str, Floats] = {}
         for table in used:
             rows = np.flatnonzero(chosen == table)
-            told = self.tables[table](points.take(rows), self.table_path[code[rows]])
-            for name, values in told.items():
+            learned = self.tables[table](points.take(rows), self.table_path[code[rows]])
+            for name, values in learned.items():
                 out.setdefault(name, np.zeros(len(code)))[rows] = values
         return out
 
@@ -274,8 +274,8 @@ class LoadedSurface:
             terms = evaluate_curve(self.knots, points)
             scale = (doubted.factor / NORMAL_90) ** 2
             shares = variance_shares(doubted, self.knots, points, terms)
-            parts += [(DOUBTS[key], scale * float(one[0])) for key, one in shares.items()]
-        rest = half**2 - sum(one for _, one in parts)
+            parts += [(DOUBTS[key], scale * float(share[0])) for key, share in shares.items()]
+        rest = half**2 - sum(part for _, part in parts)
         if doubted is None:
             word = "curve and learned residual" if name == "latency" else "curve, residual and tail"
         else:

@@ -102,8 +102,8 @@ def mix(
     delayed = -np.expm1((fraction - 1.0) / TAIL_DELAY)
     tail, tail_sd = delayed * tail, delayed * tail_sd
     reads, writes, ready = (
-        share * np.exp(one.log_value["latency"])
-        for share, one in (
+        share * np.exp(part.log_value["latency"])
+        for share, part in (
             (fraction, read),
             (1.0 - fraction, write),
             (1.0 - fraction, ready_write),
@@ -222,7 +222,7 @@ def _shape(name: str, read_share: Floats, read: Direction, write: Direction) -> 
     """Shape of both directions: (1 - q) / q = (x_q / m)^a with the mean in place of the median."""
     if name == "p50":
         return MEDIAN_SHAPE
-    tails = [one.log_value[name] - one.log_value["latency"] for one in (read, write)]
+    tails = [side.log_value[name] - side.log_value["latency"] for side in (read, write)]
     log_tail = read_share * tails[0] + (1.0 - read_share) * tails[1]
     return np.asarray(np.log(1.0 / ABOVE[name] - 1.0) / np.maximum(log_tail, LEAST_LOG_TAIL))
 

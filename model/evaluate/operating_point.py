@@ -219,18 +219,18 @@ def operating_point(operation: HostOperation | None, settings: Floats) -> Operat
     if operation is None or not np.isfinite(settings[:, : REST[0]]).any():
         return None
     rows = len(settings)
-    zero, one = np.zeros(rows), np.ones(rows)
+    zero, ones = np.zeros(rows), np.ones(rows)
     point = OperatingPoint(
         operation=operation,
         settings=settings,
         hertz=np.full(rows, np.nan),
-        core_factor=one,
+        core_factor=ones,
         core_sd=zero,
         remote=zero,
         remote_core_ns=zero,
         remote_latency_ns=zero,
         exit_latency_ns=zero,
-        busy_watts_factor=one,
+        busy_watts_factor=ones,
         busy_watts_sd=zero,
         evidence=np.zeros(rows, dtype=np.intp),
     )
@@ -240,8 +240,8 @@ def operating_point(operation: HostOperation | None, settings: Floats) -> Operat
         point = _at_frequency(point, clock, _highest(clock, settings), zero)
         point = _resting_on(point, used, (clock.reference_hertz, clock.static_share))
     if operation.idle_states and np.isfinite(settings[:, CSTATE]).any():
-        told = tuple(state.core_watts for state in operation.idle_states)
-        point = _resting_on(point, np.isfinite(settings[:, CSTATE]), told)
+        core_watts = tuple(state.core_watts for state in operation.idle_states)
+        point = _resting_on(point, np.isfinite(settings[:, CSTATE]), core_watts)
     if operation.numa is not None:
         point = _across_nodes(point, operation.numa)
     return point

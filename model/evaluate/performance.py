@@ -60,10 +60,10 @@ class Ratios:
     def __init__(self, profile: DeviceProfile) -> None:
         section = profile.rebuilt
         self._tables = {
-            (one.operation.value, PATTERNS.index(one.pattern.value)): TableLookup(one.table)
-            for one in (section.tables if section else ())
+            (table.operation.value, PATTERNS.index(table.pattern.value)): TableLookup(table.table)
+            for table in (section.tables if section else ())
         }
-        self._errors = {one.quantity: one for one in (section.errors if section else ())}
+        self._errors = {error.quantity: error for error in (section.errors if section else ())}
 
     def __bool__(self) -> bool:
         return bool(self._tables)
@@ -75,7 +75,7 @@ class Ratios:
 
         Rows of a pattern that was not simulated keep ratio 1, as unsure as the floor.
         """
-        found: dict[str, tuple[Floats, Floats]] = {}
+        ratios: dict[str, tuple[Floats, Floats]] = {}
         none = np.zeros(len(frame))
         in_flight = replace(points, log2_depth=points.log2_depth + points.log2_jobs, log2_jobs=none)
         for (of, pattern), table in self._tables.items():
@@ -87,21 +87,21 @@ class Ratios:
                 if name in self._errors:
                     error = self._errors[name]
                     nothing = np.zeros(len(frame)), np.full(len(frame), error.floor)
-                    value, sd = found.setdefault(name, nothing)
+                    value, sd = ratios.setdefault(name, nothing)
                     value[rows] = values
                     sd[rows] = log_sd(error, values)
-        return found
+        return ratios
 
     def watts(self, frame: Frame, points: Points) -> tuple[Floats, Floats]:
         """Log of the factor on the law's watts and its log sd; of a mix by its share of reads."""
         value, sd = np.zeros(len(frame)), np.zeros(len(frame))
         for operation, share in (("read", frame.read_fraction), ("write", 1 - frame.read_fraction)):
-            told = self.told(frame, points, operation).get("watts")
-            if told is None:  # nobody simulated watts: the law alone, as unsure as the least
+            ratio = self.told(frame, points, operation).get("watts")
+            if ratio is None:  # nobody simulated watts: the law alone, as unsure as the least
                 floor = self._errors["watts"].floor if "watts" in self._errors else 0.0
-                told = np.zeros(len(frame)), np.full(len(frame), floor)
-            value += share * told[0]
-            sd += share * told[1]
+                ratio = np.zeros(len(frame)), np.full(len(frame), floor)
+            value += share * ratio[0]
+            sd += share * ratio[1]
         return value, sd
 
 
@@ -114,7 +114,9 @@ def log_sd(error: RatioError, log_ratio: Floats) -> Floats:
 def _states(table: TableLookup, power_state: Codes) -> Codes:
     """Places of the power states; one that was not simulated takes PS0's ratio."""
     first = table.paths["ps0"]
-    return np.array([table.paths.get(f"ps{int(one)}", first) for one in power_state], dtype=np.intp)
+    return np.array(
+        [table.paths.get(f"ps{int(state)}", first) for state in power_state], dtype=np.intp
+    )
 
 
 @dataclass(frozen=True)
@@ -139,8 +141,8 @@ class SimulatedTables:
         section = profile.simulated
         self.base_watts = section.base_watts if section else None
         self._loaded = {
-            (one.operation.value, PATTERNS.index(one.pattern.value)): _Loaded(one, paths)
-            for one in (section.tables if section else ())
+            (table.operation.value, PATTERNS.index(table.pattern.value)): _Loaded(table, paths)
+            for table in (section.tables if section else ())
         }
 
     def __bool__(self) -> bool:
@@ -158,23 +160,23 @@ class SimulatedTables:
             operation: read or write.
             wanted: Rows that are asked for, shape (n,).
         """
-        found = []
+        predictions = []
         for (of, pattern), table in self._loaded.items():
             if of == operation:
                 rows = np.flatnonzero(wanted & (frame.pattern == pattern))
                 rows = rows[table.reaches(points, code, frame.power_state, rows)]
                 if rows.size:
-                    found.append(table.answer(points, code, frame.power_state, rows))
-        return found
+                    predictions.append(table.answer(points, code, frame.power_state, rows))
+        return predictions
 
 
 class _Loaded:
     """One table with its arrays built."""
 
-    def __init__(self, one: SimulatedTable, paths: HostPaths) -> None:
-        self.lookup = TableLookup(one.table)
+    def __init__(self, table: SimulatedTable, paths: HostPaths) -> None:
+        self.lookup = TableLookup(table.table)
         self._places: dict[tuple[int, int], int] = {}
-        for place, name in enumerate(one.table.paths):
+        for place, name in enumerate(table.table.paths):
             key, _, state = name.rpartition(" ps")
             if key in paths.keys:
                 self._places[paths.keys.index(key), int(state)] = place
@@ -201,16 +203,16 @@ class _Loaded:
             [self._places[pair] for pair in zip(code[rows], power_state[rows], strict=True)],
             dtype=np.intp,
         )
-        told = self.lookup(own, place)
-        value = {"latency": told["latency"]}
-        half = {"latency": NORMAL_90 * told["latency_sd"]}
+        looked_up = self.lookup(own, place)
+        value = {"latency": looked_up["latency"]}
+        half = {"latency": NORMAL_90 * looked_up["latency_sd"]}
         for name in ("p50", "p99", "p999"):
-            value[name] = told["latency"] + told[name]
-            half[name] = NORMAL_90 * np.hypot(told["latency_sd"], told[f"{name}_sd"])
+            value[name] = looked_up["latency"] + looked_up[name]
+            half[name] = NORMAL_90 * np.hypot(looked_up["latency_sd"], looked_up[f"{name}_sd"])
         value["p99"] = np.maximum(value["p99"], value["p50"])
         value["p999"] = np.maximum(value["p999"], value["p99"])
-        if "watts" in told:
-            value["watts"], half["watts"] = told["watts"], NORMAL_90 * told["watts_sd"]
+        if "watts" in looked_up:
+            value["watts"], half["watts"] = looked_up["watts"], NORMAL_90 * looked_up["watts_sd"]
         return SimulatedAnswer(rows, value, half)
 
 
@@ -448,8 +450,8 @@ class PerformanceModel:
         return merge(
             [
                 (at, self._surface(pattern[at], points.take(at), code[at], operation, names))
-                for one in patterns
-                for at in [np.flatnonzero(pattern == one)]
+                for name in patterns
+                for at in [np.flatnonzero(pattern == name)]
             ],
             len(pattern),
         )
@@ -473,11 +475,13 @@ class PerformanceModel:
             log2_jobs=np.zeros(len(rows)),
             log_cores=np.zeros(len(rows)),
         )
-        one = self._surfaces["read", PATTERNS[SEQUENTIAL]].evaluate(alone, code[rows], ("latency",))
+        single = self._surfaces["read", PATTERNS[SEQUENTIAL]].evaluate(
+            alone, code[rows], ("latency",)
+        )
         scattered = self._surfaces["read", PATTERNS[RANDOM]].evaluate(
             some, code[rows], ("latency",)
         )
-        slowest = np.minimum(log_jobs + one.log_value["latency"], scattered.log_value["latency"])
+        slowest = np.minimum(log_jobs + single.log_value["latency"], scattered.log_value["latency"])
         longer = np.maximum(slowest - result.log_value["latency"][rows], 0.0)
         for name in result.log_value:
             result.log_value[name][rows] += longer
@@ -490,26 +494,26 @@ class PerformanceModel:
     ) -> None:
         """Answer from the calibrated simulator what would be extrapolated less surely."""
         wanted = result.evidence >= EXTRAPOLATED
-        for told in self.simulated.answer(frame, points, code, operation, wanted):
-            better = told.half_width["latency"] < result.half_width["latency"][told.rows]
-            rows = told.rows[better]
+        for simulated in self.simulated.answer(frame, points, code, operation, wanted):
+            better = simulated.half_width["latency"] < result.half_width["latency"][simulated.rows]
+            rows = simulated.rows[better]
             for name in result.log_value:
-                result.log_value[name][rows] = told.log_value[name][better]
-                result.half_width[name][rows] = told.half_width[name][better]
+                result.log_value[name][rows] = simulated.log_value[name][better]
+                result.half_width[name][rows] = simulated.half_width[name][better]
             result.evidence[rows] = SIMULATED
 
     def _apply_rebuilt(
         self, result: Direction, frame: Frame, points: Points, operation: str
     ) -> None:
         """Scale the drive's part of the latency by the simulated ratio."""
-        told = self.rebuilt.told(frame, points, operation)
-        if "latency" not in told:
+        ratios = self.rebuilt.told(frame, points, operation)
+        if "latency" not in ratios:
             return
-        ratio, _ = told["latency"]
+        ratio, _ = ratios["latency"]
         longer = self._slowed(result, points, ratio) - result.log_value["latency"]
         drives = np.exp(np.zeros(len(frame)) if result.log_drive is None else result.log_drive)
         for name in result.log_value:
-            own, sd = told[name]
+            own, sd = ratios[name]
             further = drives * (own - ratio)
             result.log_value[name] = result.log_value[name] + longer + further
             result.half_width[name] = np.hypot(result.half_width[name], NORMAL_90 * drives * sd)
@@ -546,8 +550,8 @@ class PerformanceModel:
                 result.half_width[name] ** 2 + (tail_variance if heavy else variance)
             )
         result.put_in_order(low)
-        told = self._effect_evidence[int(operation == "write"), frame.power_state]
-        result.evidence[low] = np.maximum(result.evidence[low], told[low])
+        effect_evidence = self._effect_evidence[int(operation == "write"), frame.power_state]
+        result.evidence[low] = np.maximum(result.evidence[low], effect_evidence[low])
 
     def state_effects(self, operation: str, power_state: Codes) -> StateEffects:
         """What power states do to one direction."""

@@ -101,10 +101,10 @@ def joined(parts: Iterable[tuple[Any, Prediction]], rows: int) -> Prediction:
     Every part is let go once it is copied.
     """
     whole: Prediction | None = None
-    for places, part in parts:
+    for indices, part in parts:
         whole = whole or _roomy(part, rows)
         for target, source in zip(_arrays(whole), _arrays(part), strict=True):
-            target[places] = source
+            target[indices] = source
     assert whole is not None
     return whole
 

@@ -129,23 +129,23 @@ class Predictor:
         activity = self._activity(frame, points, code, iops, writes, operating)
         self.power.add(frame, rated, bands, activity, half, only, operating)
         if not set(_HOST_WORK).isdisjoint(only):
-            found = host_work.bands(
+            host_bands = host_work.bands(
                 points,
                 activity.load.busy_cores,
                 activity.load.wakeups_per_second,
                 half / NORMAL_90,
                 self.performance.paths.relative_sd[code],
             )
-            for name, (value, sd) in found.items():
+            for name, (value, sd) in host_bands.items():
                 wide = np.exp(NORMAL_90 * sd)
                 bands[name] = Band(value, value / wide, value * wide, mixed.evidence)
-        asked = [name for name in GAP_QUANTITIES if name in only]
-        if asked:
+        gap_names = [name for name in GAP_QUANTITIES if name in only]
+        if gap_names:
             bands |= aftermath.bands(
                 self.profile, self.performance.state, frame, bands, waits, activity.awake_factor
             )
         return Prediction(
-            {name: bands[name] for name in (*QUANTITIES, *asked) if name in bands},
+            {name: bands[name] for name in (*QUANTITIES, *gap_names) if name in bands},
             mixed.evidence,
             activity,
         )
@@ -288,18 +288,20 @@ class Predictor:
         if power is None or not writes_per_second.any():
             return np.zeros(len(frame))
         least = self.performance.log_least_write_ns(frame, points)
-        found = device_power.folding(load(writes_per_second, least))
+        share = device_power.folding(load(writes_per_second, least))
         if collecting.any():
             rate, _ = self.performance.state.collecting_rate(frame)
             each = np.log(frame.request_bytes) - np.log(rate * 1e-9)
             collects = load(writes_per_second, np.maximum(least, each))
             joules, _ = self.performance.state.joules_per_byte(frame)
             kept_up = joules * np.minimum(writes_per_second * frame.request_bytes, cleared_most)
-            one = device_power.background_watts(power, np.ones((1, 6)), frame.power_state)
-            least_share = np.divide(kept_up, one, out=np.zeros(len(frame)), where=one > 0.0)
+            per_share = device_power.background_watts(power, np.ones((1, 6)), frame.power_state)
+            least_share = np.divide(
+                kept_up, per_share, out=np.zeros(len(frame)), where=per_share > 0.0
+            )
             own = np.maximum(np.minimum(writes, collects), least_share)
-            found = np.maximum(found, collecting * own)
-        return found
+            share = np.maximum(share, collecting * own)
+        return share
 
     def _own_work(self, frame: Frame, x: Floats) -> Floats:
         """Background watts while serving, as written bytes a second, shape (n,)."""

@@ -79,19 +79,19 @@ class SizeMixPredictor(Predictor):
         loaded = self._by_size(frame, points, code, ("latency",), runs)
         alone = self._by_size(frame, *_unloaded(points, code), QUANTITIES, runs)
         value = blend(list(self.sizes.values()), loaded, alone, mean, tails)
-        widest = np.max([one.half_width["latency"] for one in loaded], axis=0)
+        widest = np.max([surface.half_width["latency"] for surface in loaded], axis=0)
         half = {"latency": np.hypot(widest, NORMAL_90 * RULE_SD["latency"])}
         for name in tails:
             half[name] = np.hypot(mean.half_width[name], NORMAL_90 * RULE_SD[name])
         evidence = np.max([EXTRAPOLATED + 0 * mean.evidence, mean.evidence], axis=0)
-        found = Direction(value, half, evidence, write_share=mean.write_share)
-        return found, frame.read_fraction
+        blended = Direction(value, half, evidence, write_share=mean.write_share)
+        return blended, frame.read_fraction
 
     def _by_size(
         self, frame: Frame, points: Points, code: Codes, names: Sequence[str], runs: int
     ) -> list[Direction]:
         """What the rows would do if all their requests had one size, size by size."""
-        found = []
+        directions = []
         for size in self.sizes:
             bytes_ = np.full(len(frame), float(size))
             commands, log2_bytes = split_commands(bytes_, self.profile.max_transfer_bytes)
@@ -99,8 +99,8 @@ class SizeMixPredictor(Predictor):
                 points, commands=commands, log2_bytes=log2_bytes, log2_request=np.log2(bytes_)
             )
             row = replace(frame, request_bytes=bytes_)
-            found.append(super().directions(row, at, code, names, runs)[0])
-        return found
+            directions.append(super().directions(row, at, code, names, runs)[0])
+        return directions
 
 
 def blend(
@@ -121,7 +121,7 @@ def blend(
     """
     parts = np.array(shares)[:, None]
     latency, unloaded = (
-        (parts * np.exp([one.log_value["latency"] for one in every])).sum(axis=0)
+        (parts * np.exp([part.log_value["latency"] for part in every])).sum(axis=0)
         for every in (loaded, alone)
     )
     waits = np.maximum(latency - unloaded, 0.0)
@@ -150,7 +150,7 @@ def _quantile(name: str, parts: Sequence[Direction], shares: Floats) -> Floats:
     percentiles; the mixture's quantile lies between its parts'.
     """
     z = [float(ndtri(level)) for level in QUANTILES.values()]
-    known = np.array([[one.log_value[level] for level in QUANTILES] for one in parts])
+    known = np.array([[direction.log_value[level] for level in QUANTILES] for direction in parts])
     steps = np.maximum(np.diff(known, axis=1), 1e-6)
     ends = known[:, list(QUANTILES).index(name)]
     low, high = ends.min(axis=0), ends.max(axis=0)

@@ -65,14 +65,14 @@ class StateResiduals:
     """The tables of a profile; False where it has none."""
 
     def __init__(self, profile: DeviceProfile, paths: HostPaths) -> None:
-        self._loaded = [_Loaded(one, paths) for one in profile.state_residuals or []]
+        self._loaded = [_Loaded(table, paths) for table in profile.state_residuals or []]
 
     def __bool__(self) -> bool:
         return bool(self._loaded)
 
     def told(self, frame: Frame, points: Points, code: Codes, operation: str) -> list[Told]:
         """What is known of the rows, one answer a pattern (of mixes, and a share of reads)."""
-        found = []
+        corrections = []
         for table in self._loaded:
             if table.operation == operation:
                 place = table.places(frame.power_state, code)
@@ -82,31 +82,35 @@ class StateResiduals:
                     reached &= weight > 0.0
                 rows = np.flatnonzero(reached)
                 if rows.size:
-                    told = table.told(points, place, rows)
-                    found.append(told if weight is None else replace(told, weight=weight[rows]))
-        return found
+                    correction = table.told(points, place, rows)
+                    corrections.append(
+                        correction if weight is None else replace(correction, weight=weight[rows])
+                    )
+        return corrections
 
     def least(self, name: str, frame: Frame) -> Floats:
         """Least of a value in a power state, reads and writes by their share.
 
         It holds where next to nothing is asked, whatever the configuration; 0 where no run tells.
         """
-        found = np.zeros(len(frame))
+        watts = np.zeros(len(frame))
         shares = {"read": frame.read_fraction, "write": 1.0 - frame.read_fraction}
         for table in self._loaded:
             if table.operation in shares and name in table.least:
                 levels = table.least[name]
                 state = np.minimum(frame.power_state, len(levels) - 1)
-                told = (frame.pattern == table.pattern) & (state == frame.power_state)
-                found += shares[table.operation] * np.where(told, levels[state], 0.0)
-        return found
+                at = (frame.pattern == table.pattern) & (state == frame.power_state)
+                watts += shares[table.operation] * np.where(at, levels[state], 0.0)
+        return watts
 
     def _weight(self, table: _Loaded, fraction: Floats) -> Floats | None:
         """How far a table of a mix counts at these shares of reads: 1 at its own."""
         if table.read_fraction is None:
             return None
-        known = [one.read_fraction for one in self._loaded if one.pattern == table.pattern]
-        nodes = np.array(sorted({0.0, 1.0, *(one for one in known if one is not None)}))
+        known = [loaded.read_fraction for loaded in self._loaded if loaded.pattern == table.pattern]
+        nodes = np.array(
+            sorted({0.0, 1.0, *(fraction for fraction in known if fraction is not None)})
+        )
         return np.asarray(np.interp(fraction, nodes, nodes == table.read_fraction), dtype=float)
 
     def correct_mix(self, result: Direction, frame: Frame, points: Points, code: Codes) -> None:
@@ -118,63 +122,77 @@ class StateResiduals:
         before = {name: half.copy() for name, half in result.half_width.items()}
         for name, log_value in result.log_value.items():
             half = (1.0 - total) * before[name]
-            for told in every:
-                rows, source = told.rows, name if name in told.values else "latency"
-                log_value[rows] += told.weight * told.values[source]
-                learned = NORMAL_90 * told.sd(source)
-                kept = told.inside & (source == name)
-                learned = np.where(kept, learned, np.maximum(before[name][rows], learned))
-                half[rows] += told.weight * learned
+            for correction in every:
+                rows, source = correction.rows, name if name in correction.values else "latency"
+                log_value[rows] += correction.weight * correction.values[source]
+                learned = NORMAL_90 * correction.sd(source)
+                chosen = correction.inside & (source == name)
+                learned = np.where(chosen, learned, np.maximum(before[name][rows], learned))
+                half[rows] += correction.weight * learned
             result.half_width[name][:] = half
         result.put_in_order()
         between = self._between_measured(frame) & (total > 1.0 - 1e-9)
-        for told in every:
-            seen = told.inside & (told.values["on_knot"] > 0) & (told.values["measured"] > 0.5)
-            result.evidence[told.rows[told.inside & between[told.rows]]] = INTERPOLATED
-            result.evidence[told.rows[seen & (told.weight > 1.0 - 1e-9)]] = MEASURED
+        for correction in every:
+            seen = (
+                correction.inside
+                & (correction.values["on_knot"] > 0)
+                & (correction.values["measured"] > 0.5)
+            )
+            result.evidence[correction.rows[correction.inside & between[correction.rows]]] = (
+                INTERPOLATED
+            )
+            result.evidence[correction.rows[seen & (correction.weight > 1.0 - 1e-9)]] = MEASURED
 
     def _between_measured(self, frame: Frame) -> NDArray[np.bool_]:
         """Rows whose share of reads lies between measured ones of the pattern; shape (n,)."""
-        found = np.zeros(len(frame), dtype=bool)
-        for pattern in {one.pattern for one in self._loaded}:
+        between = np.zeros(len(frame), dtype=bool)
+        for pattern in {table.pattern for table in self._loaded}:
             seen = [
-                one.read_fraction
-                for one in self._loaded
-                if one.pattern == pattern and one.read_fraction is not None and one.is_measured
+                table.read_fraction
+                for table in self._loaded
+                if table.pattern == pattern
+                and table.read_fraction is not None
+                and table.is_measured
             ]
             if seen:
                 inside = (frame.read_fraction >= min(seen) - 1e-9) & (
                     frame.read_fraction <= max(seen) + 1e-9
                 )
-                found |= inside & (frame.pattern == pattern)
-        return found
+                between |= inside & (frame.pattern == pattern)
+        return between
 
     @staticmethod
     def mixed_weight(frame: Frame, every: Sequence[Told]) -> Floats:
         """How far tables of mixes count, shape (n,); 0 where no table reaches."""
         total = np.zeros(len(frame))
-        for told in every:
-            total[told.rows] += told.weight
+        for correction in every:
+            total[correction.rows] += correction.weight
         return total
 
     def correct(
         self, result: Direction, frame: Frame, points: Points, code: Codes, operation: str
     ) -> None:
         """Shift latency and percentiles of one direction, and put the learned sds in place."""
-        for told in self.told(frame, points, code, operation):
-            rows = told.rows
+        for correction in self.told(frame, points, code, operation):
+            rows = correction.rows
             for name, log_value in result.log_value.items():
                 # a percentile that was not measured keeps its ratio to the mean
-                own = name if name in told.values else "latency"
-                log_value[rows] += told.values[own]
-                learned, before = NORMAL_90 * told.sd(own), result.half_width[name][rows]
-                kept = told.inside & (own == name)
-                result.half_width[name][rows] = np.where(kept, learned, np.maximum(before, learned))
+                own = name if name in correction.values else "latency"
+                log_value[rows] += correction.values[own]
+                learned, before = NORMAL_90 * correction.sd(own), result.half_width[name][rows]
+                chosen = correction.inside & (own == name)
+                result.half_width[name][rows] = np.where(
+                    chosen, learned, np.maximum(before, learned)
+                )
             result.put_in_order()
-            seen = told.inside & (told.values["on_knot"] > 0) & (told.values["measured"] > 0.5)
+            seen = (
+                correction.inside
+                & (correction.values["on_knot"] > 0)
+                & (correction.values["measured"] > 0.5)
+            )
             evidence = np.where(seen, MEASURED, INTERPOLATED)
             result.evidence[rows] = np.where(
-                told.inside, evidence, np.maximum(result.evidence[rows], INTERPOLATED)
+                correction.inside, evidence, np.maximum(result.evidence[rows], INTERPOLATED)
             )
 
 
@@ -183,21 +201,21 @@ def _least_by_state(values: Floats, states: Codes) -> Floats:
 
     `states` are those of its paths, shape (paths,); the values of each path stand together.
     """
-    found = np.full(1 + states.max(), np.inf)
-    np.minimum.at(found, states, values.reshape(len(states), -1).min(axis=1))
-    return np.where(np.isfinite(found), found, 0.0)
+    least = np.full(1 + states.max(), np.inf)
+    np.minimum.at(least, states, values.reshape(len(states), -1).min(axis=1))
+    return np.where(np.isfinite(least), least, 0.0)
 
 
 class _Loaded:
     """One table with its arrays built."""
 
-    def __init__(self, one: StateResidual, paths: HostPaths) -> None:
-        self.operation = one.operation.value
-        self.read_fraction = one.read_fraction
-        self.pattern = PATTERNS.index(one.pattern.value)
-        self.is_measured = any(one.table.values.get("measured", []))
-        self._lookup = TableLookup(one.table)
-        split = [name.rpartition(" ps") for name in one.table.paths]
+    def __init__(self, table: StateResidual, paths: HostPaths) -> None:
+        self.operation = table.operation.value
+        self.read_fraction = table.read_fraction
+        self.pattern = PATTERNS.index(table.pattern.value)
+        self.is_measured = any(table.table.values.get("measured", []))
+        self._lookup = TableLookup(table.table)
+        split = [name.rpartition(" ps") for name in table.table.paths]
         states = np.array([int(state) for *_, state in split])
         self.least = {
             name: _least_by_state(values, states)

@@ -73,8 +73,8 @@ def episodes(collecting: NDArray[np.bool_], steps: Floats) -> Episodes:
         steps: Seconds of each step.
     """
     ends = np.cumsum(steps)
-    found = np.array([_one(row, ends) for row in collecting])
-    counts, lengths, starts, seconds = found.T
+    episode_counts = np.array([_one(row, ends) for row in collecting])
+    counts, lengths, starts, seconds = episode_counts.T
     starts = np.where(np.isnan(starts), ends[-1], starts)
     second = counts[0] >= 2
     return Episodes(
@@ -285,7 +285,7 @@ def follow(
             "which this profile does not have: measure writes over time with a power meter"
         )
     lengths = [_steps(phase.seconds, step_seconds) for phase in phases]
-    count = sum(len(one) for one in lengths)
+    count = sum(len(length) for length in lengths)
     if not count or count > STEPS_MAX:
         raise InputError(
             f"a time line of {count:,} steps: it must have at least one and at most "
@@ -337,8 +337,8 @@ class _Runs:
         draws[0] = 0.0
         place = state.transition_bytes
         self.fast, self.slow, self.fast_watts, self.slow_watts, self.work = draws[:, 1:].T
-        asked = {**columns, "operation": "write"}
-        frame, _ = make_frame(predictor.profile, asked, 1)
+        columns_of_writes = {**columns, "operation": "write"}
+        frame, _ = make_frame(predictor.profile, columns_of_writes, 1)
         model = predictor.performance.state
         by_fill = model.cache_shares(
             float(frame.fill_fraction[0]), np.random.default_rng(981), DRAWS + 1
@@ -346,7 +346,7 @@ class _Runs:
         self.stretch = by_fill * np.exp(draws[:, 0] * place.sd / place.value)  # of the cache
         self.over = float(place.value * model.cache_share(frame.fill_fraction)[0])
         seconds, log_sd = model.seconds_per_byte(frame)
-        self.pace = self._pace(asked)
+        self.pace = self._pace(columns_of_writes)
         watts, _ = model.background_watts(frame)
         joules, joules_sd = model.joules_per_byte(frame)
         self.seconds_per_byte = float(np.nan_to_num(seconds)[0]) * np.exp(
@@ -446,12 +446,12 @@ class _Runs:
         self.cache = np.where(self.collecting, np.maximum(folded, 0.0), self.cache + step * rate)
         self.collecting = self.collecting & (folded > 0.0)
 
-    def _pace(self, asked: dict[str, Any]) -> Floats:
+    def _pace(self, columns: dict[str, Any]) -> Floats:
         """Bytes a second that the drive folds in the writing state, were it left alone; 0 for none.
 
         Only for sequential writes; shape (runs,).
         """
-        there = {**asked, "post_write_power_state": None}
+        there = {**columns, "post_write_power_state": None}
         frame, _ = make_frame(self.predictor.profile, there, 1)
         seconds, log_sd = self.predictor.performance.state.seconds_per_byte(frame)
         if frame.pattern[0] != SEQUENTIAL or not seconds[0] > 0:
@@ -471,16 +471,16 @@ class _Runs:
         Levels of shape (levels,), rate and watts (runs, levels); no cliff where no level has one.
         """
         level = self._levels()
-        asked = {
+        columns = {
             **self.columns,
             "operation": "write",
             "host_bytes_written_since_purge": level,
             "seconds_since_last_write": None,
         }
-        answer, _ = self.predictor.predict_columns(asked, len(level))
-        rate = answer["throughput_bytes_per_second"]
-        watts = answer["device_power_watts"]
-        frame, _ = make_frame(self.predictor.profile, asked, len(level))
+        prediction, _ = self.predictor.predict_columns(columns, len(level))
+        rate = prediction["throughput_bytes_per_second"]
+        watts = prediction["device_power_watts"]
+        frame, _ = make_frame(self.predictor.profile, columns, len(level))
         slowed, _ = self.predictor.performance.state.slowed(frame)
         # uncertainty of the cliff's place moves the curve and must not widen it too
         steady = np.where(slowed < 0.5, 0, len(level) - 1)

@@ -240,17 +240,17 @@ def by_scope(
         cpu: Of the CPU.
         wall: Power at the wall, W.
     """
-    found: dict[str, Gradients] = {}
+    gradients: dict[str, Gradients] = {}
     if device is not None:
-        found["device"] = device
+        gradients["device"] = device
     if cpu is not None:
-        found["cpu"] = cpu
+        gradients["cpu"] = cpu
     if device is not None and cpu is not None:
-        found["device_cpu"] = device.plus(cpu)
-        system = system_gradients(layout, found["device_cpu"], wall)
+        gradients["device_cpu"] = device.plus(cpu)
+        system = system_gradients(layout, gradients["device_cpu"], wall)
         if system is not None:
-            found["system"] = system
-    return found
+            gradients["system"] = system
+    return gradients
 
 
 def idle_gradients(
@@ -353,42 +353,50 @@ class Contrast:
 
 
 def contrast(
-    layout: Layout, found: Energies, today: int, others: Sequence[int], widening: float = 1.0
+    layout: Layout,
+    energies_of_rows: Energies,
+    today: int,
+    others: Sequence[int],
+    widening: float = 1.0,
 ) -> Contrast:
     """Compare row `today` with others.
 
     Args:
         layout: The common parameters.
-        found: Energies of the rows.
+        energies_of_rows: Energies of the rows.
         today: The one.
         others: The others.
         widening: Factor on what the others err by themselves (`recommender.selection`).
     """
     rows = np.asarray(others, dtype=np.intp)
-    value = found.joules_per_byte[today] - found.joules_per_byte[rows]
-    gross = found.gross[today]
+    value = energies_of_rows.joules_per_byte[today] - energies_of_rows.joules_per_byte[rows]
+    gross = energies_of_rows.gross[today]
     share = value / gross
-    common = found.common[today] - found.common[rows]
-    relative = common / gross - share[:, None] * found.gross_common[today]
+    common = energies_of_rows.common[today] - energies_of_rows.common[rows]
+    relative = common / gross - share[:, None] * energies_of_rows.gross_common[today]
 
     def sd(common: Floats, first: tuple[Floats, Floats], scale: float) -> Floats:
         """From the common parameters, and what the first and the others err by themselves."""
         spread = np.maximum(layout.variances(common), 0.0)
-        own = (found.speed[rows] ** 2 + found.fit[rows] ** 2) * (widening * scale) ** 2
+        own = (energies_of_rows.speed[rows] ** 2 + energies_of_rows.fit[rows] ** 2) * (
+            widening * scale
+        ) ** 2
         return np.asarray(np.sqrt(spread + own + first[0] ** 2 + first[1] ** 2))
 
     ones = np.ones(len(rows))
-    alone = (found.speed[today] * ones, found.fit[today] * ones)
+    alone = (energies_of_rows.speed[today] * ones, energies_of_rows.fit[today] * ones)
     # today's energy is also what the percentage is a share of
     beside = (
-        found.speed[today] / gross - share * found.gross_speed[today],
-        found.fit[today] / gross - share * found.gross_fit[today],
+        energies_of_rows.speed[today] / gross - share * energies_of_rows.gross_speed[today],
+        energies_of_rows.fit[today] / gross - share * energies_of_rows.gross_fit[today],
     )
     value_sd, share_sd = sd(common, alone, 1.0), sd(relative, beside, 1.0 / gross)
     # the faster one's time that is left counts as idle on both sides
-    left = np.maximum(1.0 / found.served[rows] - 1.0 / found.served[today], 0.0)
-    scale = 100.0 * gross / (gross + found.idle * left)
-    rate = found.served[today]
+    left = np.maximum(
+        1.0 / energies_of_rows.served[rows] - 1.0 / energies_of_rows.served[today], 0.0
+    )
+    scale = 100.0 * gross / (gross + energies_of_rows.idle * left)
+    rate = energies_of_rows.served[today]
     return Contrast(
         (value, value_sd), (value * rate, value_sd * rate), (share * scale, share_sd * scale)
     )
@@ -412,31 +420,39 @@ class Sums:
 
 
 def sums(
-    layout: Layout, found: Energies, weights: Floats, base: int, widening: Floats | float = 1.0
+    layout: Layout,
+    energies_of_rows: Energies,
+    weights: Floats,
+    base: int,
+    widening: Floats | float = 1.0,
 ) -> Sums:
     """Sum the rows' energies per useful byte; what rows err in common cancels as it should.
 
     Args:
         layout: The common parameters.
-        found: Energies of the rows.
+        energies_of_rows: Energies of the rows.
         weights: Shape (m, n); each row adds up to zero.
         base: The row of whose energy the sums are shares.
         widening: Factor on what each row errs by itself, shape (n,).
     """
-    value = weights @ found.joules_per_byte
-    share = value / found.gross[base]
+    value = weights @ energies_of_rows.joules_per_byte
+    share = value / energies_of_rows.gross[base]
 
     def sd(common: Floats, speed: Floats, fit: Floats) -> Floats:
         spread = np.maximum(layout.variances(common), 0.0)
         own = ((speed**2 + fit**2) * np.square(widening)).sum(axis=1)
         return np.asarray(np.sqrt(spread + own))
 
-    absolute = (weights @ found.common, weights * found.speed, weights * found.fit)
-    relative = [part / found.gross[base] for part in absolute]
+    absolute = (
+        weights @ energies_of_rows.common,
+        weights * energies_of_rows.speed,
+        weights * energies_of_rows.fit,
+    )
+    relative = [part / energies_of_rows.gross[base] for part in absolute]
     # the base errs too
-    relative[0] = relative[0] - share[:, None] * found.gross_common[base]
-    relative[1][:, base] -= share * found.gross_speed[base]
-    relative[2][:, base] -= share * found.gross_fit[base]
+    relative[0] = relative[0] - share[:, None] * energies_of_rows.gross_common[base]
+    relative[1][:, base] -= share * energies_of_rows.gross_speed[base]
+    relative[2][:, base] -= share * energies_of_rows.gross_fit[base]
     return Sums(value, sd(*absolute), 100.0 * share, 100.0 * sd(*relative))
 
 

@@ -82,47 +82,50 @@ FIELDS = (
 """Conditions that are judged; the schema's others change nothing."""
 
 
-def judge(profile: DeviceProfile, asked: Conditions) -> list[Verdict]:
+def judge(profile: DeviceProfile, conditions: Conditions) -> list[Verdict]:
     """Every condition against what the profile was measured under."""
-    about = interval_for(profile, asked)
+    about = interval_for(profile, conditions)
     return [
-        _specimen(profile, asked, about),
+        _specimen(profile, conditions, about),
         _session(profile, about),
         *_model(profile, about),
-        *(_with_prior(profile, asked, about, *one) for one in _standings(profile, asked)),
+        *(
+            _with_prior(profile, conditions, about, *standing)
+            for standing in _standings(profile, conditions)
+        ),
     ]
 
 
-def interval_for(profile: DeviceProfile, asked: Conditions) -> IntervalFor:
+def interval_for(profile: DeviceProfile, conditions: Conditions) -> IntervalFor:
     """What the intervals are about: as stated, else by what profile and question say.
 
     The measured drive on the measured host is the same host, and so is whatever a profile that a
     user fitted is asked about, unless it is stated to be another drive or host. A profile that
     ships was measured elsewhere; one that rests on facts, on no such drive.
     """
-    if isinstance(asked, AskedConditions) and asked.interval_for is not None:
-        return asked.interval_for
+    if isinstance(conditions, AskedConditions) and conditions.interval_for is not None:
+        return conditions.interval_for
     if profile.recipe == FACTS_RECIPE:
         return IntervalFor.ANOTHER_DRIVE
     measured = profile.host.host_id, profile.valid_for.device_serial_hash
-    stated = asked.host_id, asked.device_serial_hash
+    stated = conditions.host_id, conditions.device_serial_hash
     if None not in measured and stated == measured:
         return IntervalFor.SAME_HOST
     own = profile.recipe == DATASETS_RECIPE and not profile.host.calibrated_apart
     pairs = zip(stated, measured, strict=True)
-    if own and all(one is None or one == known for one, known in pairs):
+    if own and all(pair is None or pair == known for pair, known in pairs):
         return IntervalFor.SAME_HOST
     return IntervalFor.ANOTHER_HOST
 
 
-def refuse_impossible(profile: DeviceProfile, asked: Conditions) -> None:
+def refuse_impossible(profile: DeviceProfile, conditions: Conditions) -> None:
     """Refuse conditions that this drive cannot be under.
 
     Raises:
         InputError: Names the condition and the remedy.
     """
     rating = profile.rating
-    generation, lanes = asked.pcie_generation, asked.pcie_lanes
+    generation, lanes = conditions.pcie_generation, conditions.pcie_lanes
     for field, value in (("pcie_generation", generation), ("pcie_lanes", lanes)):
         if value is not None and profile.interface in ("sata", "sas"):
             raise InputError(
@@ -152,7 +155,7 @@ def refuse_impossible(profile: DeviceProfile, asked: Conditions) -> None:
         )
     low, high = rating.temperature_celsius or GENERAL_CELSIUS
     whose = "the drive's rating" if rating.temperature_celsius else "the range of such drives"
-    for field, degrees in _temperatures(asked):
+    for field, degrees in _temperatures(conditions):
         if not low <= degrees <= high:
             raise InputError(
                 f"{field}: {degrees:g} °C lies outside {whose}, {low:g} to {high:g} °C; state the "
@@ -161,7 +164,7 @@ def refuse_impossible(profile: DeviceProfile, asked: Conditions) -> None:
             )
 
 
-def under(profile: DeviceProfile, asked: Conditions) -> DeviceProfile:
+def under(profile: DeviceProfile, conditions: Conditions) -> DeviceProfile:
     """The profile as it answers under some conditions: wider by what is unknown or differs.
 
     Another specimen than the measured one is the rule: only a stated `device_serial_hash` that is
@@ -171,50 +174,50 @@ def under(profile: DeviceProfile, asked: Conditions) -> DeviceProfile:
     Raises:
         InputError: The drive cannot be under a condition; names it.
     """
-    refuse_impossible(profile, asked)
-    verdicts = judge(profile, asked)
-    profile = _on_link(profile, asked)
+    refuse_impossible(profile, conditions)
+    verdicts = judge(profile, conditions)
+    profile = _on_link(profile, conditions)
     between = profile.between_drives_relative_sd
-    sd = math.sqrt(sum(one.sd**2 for one in verdicts))
+    sd = math.sqrt(sum(verdict.sd**2 for verdict in verdicts))
     specimen, *others = verdicts
-    unknown = [one.field for one in others if one.standing == "unknown" and one.sd > 0.0]
-    other = [one for one in others if one.standing == "different"]
+    unknown = [other.field for other in others if other.standing == "unknown" and other.sd > 0.0]
+    other = [other for other in others if other.standing == "different"]
     source = specimen.said if specimen.standing == "same" else between.source
-    source += f"; for {interval_for(profile, asked).value.replace('-', ' ')}"
+    source += f"; for {interval_for(profile, conditions).value.replace('-', ' ')}"
     source += f"; unknown: {', '.join(unknown)}" if unknown else ""
-    source += f"; not as measured: {'; '.join(one.said for one in other)}" if other else ""
+    source += f"; not as measured: {'; '.join(verdict.said for verdict in other)}" if other else ""
     widened = between.model_copy(update={"value": sd, "source": source})
     return profile.model_copy(
         update={
             "between_drives_relative_sd": widened,
-            "other_conditions": [one.field for one in other],
+            "other_conditions": [verdict.field for verdict in other],
         }
     )
 
 
-def _link_rate(profile: DeviceProfile, asked: Conditions) -> float | None:
+def _link_rate(profile: DeviceProfile, conditions: Conditions) -> float | None:
     """Rate of the stated link, bytes a second; None where none is stated."""
-    generation = asked.pcie_generation
-    if generation is None and asked.pcie_lanes is not None:
+    generation = conditions.pcie_generation
+    if generation is None and conditions.pcie_lanes is not None:
         generation = profile.rating.pcie_generation or max(
             profile.valid_for.pcie_generation, default=None
         )
     if generation not in LANE_BYTES_PER_SECOND:
         return None
     own = profile.rating.pcie_lanes or LINK_LANES
-    return LANE_BYTES_PER_SECOND[generation] * min(asked.pcie_lanes or own, own)
+    return LANE_BYTES_PER_SECOND[generation] * min(conditions.pcie_lanes or own, own)
 
 
-def _on_link(profile: DeviceProfile, asked: Conditions) -> DeviceProfile:
+def _on_link(profile: DeviceProfile, conditions: Conditions) -> DeviceProfile:
     """No drive is faster than the link that is stated; a faster link than its own is allowed for.
 
     A drive that was measured on a slower link than the stated one may pass more: its answers are
     not bound by the old link, and wider (`_with_prior`).
     """
-    rate, link = _link_rate(profile, asked), profile.link_bytes_per_second
+    rate, link = _link_rate(profile, conditions), profile.link_bytes_per_second
     if rate is None or (link is not None and link.value == rate):
         return profile
-    if link is not None and link.value <= rate and not _measured_on_link(profile, asked):
+    if link is not None and link.value <= rate and not _measured_on_link(profile, conditions):
         return profile
     stated = Parameter(
         name="link_bytes_per_second",
@@ -222,21 +225,28 @@ def _on_link(profile: DeviceProfile, asked: Conditions) -> DeviceProfile:
         sd=0.0,
         unit="bytes/s",
         evidence=Evidence.DATASHEET,
-        source=f"PCIe {asked.pcie_generation or 'of the drive'}, {asked.pcie_lanes or 'all'} lanes",
+        source=(
+            f"PCIe {conditions.pcie_generation or 'of the drive'}, "
+            f"{conditions.pcie_lanes or 'all'} lanes"
+        ),
     )
     return profile.model_copy(update={"link_bytes_per_second": stated})
 
 
-def _measured_on_link(profile: DeviceProfile, asked: Conditions) -> bool:
+def _measured_on_link(profile: DeviceProfile, conditions: Conditions) -> bool:
     """Whether measurements on another generation of the link carry the profile."""
     known = profile.valid_for.pcie_generation
-    return bool(known) and asked.pcie_generation is not None and asked.pcie_generation not in known
+    return (
+        bool(known)
+        and conditions.pcie_generation is not None
+        and conditions.pcie_generation not in known
+    )
 
 
-def _specimen(profile: DeviceProfile, asked: Conditions, about: IntervalFor) -> Verdict:
+def _specimen(profile: DeviceProfile, conditions: Conditions, about: IntervalFor) -> Verdict:
     """Whether the drive is the one that was measured; if not, they differ as specimens do."""
     measured = profile.valid_for.device_serial_hash
-    known = measured is not None and asked.device_serial_hash == measured
+    known = measured is not None and conditions.device_serial_hash == measured
     if known or about is IntervalFor.SAME_HOST:
         return Verdict(SPECIMEN, "same", 0.0, "the drive is the one that was measured")
     sd = profile.between_drives_relative_sd.value
@@ -264,11 +274,11 @@ def _model(profile: DeviceProfile, about: IntervalFor) -> Iterator[Verdict]:
 
 def _with_prior(
     profile: DeviceProfile,
-    asked: Conditions,
+    conditions: Conditions,
     about: IntervalFor,
     field: str,
     standing: str,
-    said: str,
+    text: str,
 ) -> Verdict:
     """The verdict with its log sd: the prior's where unknown, more where the condition differs."""
     priors = load_assumptions().conditions
@@ -278,59 +288,65 @@ def _with_prior(
     if standing == "unknown" and about is IntervalFor.SAME_HOST:
         sd = 0.0
     if field == "pcie_generation" and standing == "different":
-        rate, link = _link_rate(profile, asked), profile.link_bytes_per_second
+        rate, link = _link_rate(profile, conditions), profile.link_bytes_per_second
         if rate is not None and link is not None and rate > link.value:
             # the 90 % interval reaches what the faster link lets through
             sd = max(sd, math.log(rate / link.value) / NORMAL_90)
-    return Verdict(field, standing, sd, said)
+    return Verdict(field, standing, sd, text)
 
 
-def _standings(profile: DeviceProfile, asked: Conditions) -> Iterator[tuple[str, str, str]]:
+def _standings(profile: DeviceProfile, conditions: Conditions) -> Iterator[tuple[str, str, str]]:
     valid = profile.valid_for
-    yield _listed("firmware", asked.firmware, valid.firmware)
-    yield _listed("pcie_generation", asked.pcie_generation, valid.pcie_generation)
-    yield _lanes(profile, asked)
-    yield _temperature(valid.temperature_celsius, asked)
+    yield _listed("firmware", conditions.firmware, valid.firmware)
+    yield _listed("pcie_generation", conditions.pcie_generation, valid.pcie_generation)
+    yield _lanes(profile, conditions)
+    yield _temperature(valid.temperature_celsius, conditions)
     for field, has in (
         ("aspm_policy", valid.aspm_policy),
         ("power_loss_protection", valid.power_loss_protection),
     ):
-        yield _listed(field, getattr(asked, field), [] if has is None else [has])
-    yield _worn(asked.percentage_used)
+        yield _listed(field, getattr(conditions, field), [] if has is None else [has])
+    yield _worn(conditions.percentage_used)
     host = profile.host.host_id
-    same = asked.host_id is not None and asked.host_id == host
+    same = conditions.host_id is not None and conditions.host_id == host
     yield "host_id", "same" if same else "unknown", f"performance was measured on host {host}"
 
 
-def _listed(field: str, asked: object, known: Sequence[object]) -> tuple[str, str, str]:
-    if asked is None:
+def _listed(field: str, value: object, known: Sequence[object]) -> tuple[str, str, str]:
+    if value is None:
         return field, "unknown", f"{field} is not stated"
     if not known:
         return field, "unknown", f"the profile does not state its {field}"
-    if asked in known:
-        return field, "same", f"{field} {asked} is what was measured"
-    has = " or ".join(str(one) for one in known)
-    return field, "different", f"{field} is {asked}, the profile was measured with {has}"
+    if value in known:
+        return field, "same", f"{field} {value} is what was measured"
+    has = " or ".join(str(item) for item in known)
+    return field, "different", f"{field} is {value}, the profile was measured with {has}"
 
 
-def _lanes(profile: DeviceProfile, asked: Conditions) -> tuple[str, str, str]:
+def _lanes(profile: DeviceProfile, conditions: Conditions) -> tuple[str, str, str]:
     """Fewer lanes make a link that was not measured."""
-    if asked.pcie_lanes is None:
+    if conditions.pcie_lanes is None:
         return "pcie_lanes", "unknown", "pcie_lanes is not stated"
     own = profile.rating.pcie_lanes or LINK_LANES
-    if asked.pcie_lanes < own:
-        return "pcie_lanes", "different", f"pcie_lanes is {asked.pcie_lanes}, the drive has {own}"
+    if conditions.pcie_lanes < own:
+        return (
+            "pcie_lanes",
+            "different",
+            f"pcie_lanes is {conditions.pcie_lanes}, the drive has {own}",
+        )
     return "pcie_lanes", "same", "the drive has all its lanes"
 
 
-def _temperatures(asked: Conditions) -> list[tuple[str, float]]:
+def _temperatures(conditions: Conditions) -> list[tuple[str, float]]:
     """Stated temperatures of the drive by field."""
     fields = ("temperature_celsius_mean", "temperature_celsius_max")
-    return [(name, degrees) for name in fields if (degrees := getattr(asked, name)) is not None]
+    return [
+        (name, degrees) for name in fields if (degrees := getattr(conditions, name)) is not None
+    ]
 
 
-def _temperature(valid: tuple[float, float] | None, asked: Conditions) -> tuple[str, str, str]:
-    stated = _temperatures(asked)
+def _temperature(valid: tuple[float, float] | None, conditions: Conditions) -> tuple[str, str, str]:
+    stated = _temperatures(conditions)
     if not stated:
         return "temperature_celsius_mean", "unknown", "the temperature is not stated"
     if valid is None:

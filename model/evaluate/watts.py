@@ -58,7 +58,7 @@ class PowerModel:
     def add(
         self,
         frame: Frame,
-        asked: Asked,
+        rated: Asked,
         bands: dict[str, Band],
         activity: Activity,
         half: Floats,
@@ -69,7 +69,7 @@ class PowerModel:
 
         Args:
             frame: The questions.
-            asked: Where their rates were answered.
+            rated: Where their rates were answered.
             bands: Throughput and latency of them; watts come beside.
             activity: What drive and host do.
             half: Half width of the rate's 90 % interval, log units.
@@ -89,33 +89,35 @@ class PowerModel:
             bands["device_power_watts"] = Band(device, unknown, unknown, bands["iops"].evidence)
         elif profile.device_power is not None:
             device, device_sd = self._device(profile.device_power, frame, activity, half)
-            said = _power_evidence(profile.device_power, frame, bands["iops"].evidence, activity)
+            evidence = _power_evidence(
+                profile.device_power, frame, bands["iops"].evidence, activity
+            )
             seen = np.isfinite(activity.watts_factor_sd)
-            said = np.where(seen, np.maximum(bands["iops"].evidence, INTERPOLATED), said)
+            evidence = np.where(seen, np.maximum(bands["iops"].evidence, INTERPOLATED), evidence)
             bands["device_power_watts"] = _within_cap(
                 profile.device_power,
                 frame,
                 _expected_watts(device, device_sd)
                 if profile.device_power.is_expected
-                else linear_band(device, device_sd, said),
+                else linear_band(device, device_sd, evidence),
             )
-        if device is not None and asked.simulated.any():
-            device, device_sd = self._simulated(frame, asked, bands, device, device_sd)
+        if device is not None and rated.simulated.any():
+            device, device_sd = self._simulated(frame, rated, bands, device, device_sd)
         if profile.host_power is not None and not _HOST_POWER.isdisjoint(only):
             cpu, cpu_sd = host_power.watts(
                 profile.host_power, activity.load, activity.drawn, activity.costs.busy_log_sd
             )
-            told = host_work.power_evidence(profile.host_power, operating, len(frame))
-            bands["cpu_power_watts"] = linear_band(cpu, cpu_sd, told)
+            host_evidence = host_work.power_evidence(profile.host_power, operating, len(frame))
+            bands["cpu_power_watts"] = linear_band(cpu, cpu_sd, host_evidence)
             iops = bands["iops"].value
             bands["cpu_joules_per_operation"] = linear_band(
-                cpu / iops, np.hypot(cpu_sd / iops, cpu / iops * half / NORMAL_90), told
+                cpu / iops, np.hypot(cpu_sd / iops, cpu / iops * half / NORMAL_90), host_evidence
             )
             dram = host_power.dram_watts(
                 profile.host_power, bands["throughput_bytes_per_second"].value
             )
             if dram is not None:
-                bands["dram_power_watts"] = linear_band(*dram, told)
+                bands["dram_power_watts"] = linear_band(*dram, host_evidence)
         if (
             profile.system_power is not None
             and device is not None
@@ -127,8 +129,10 @@ class PowerModel:
             if dram is not None:
                 parts, parts_sd = parts + dram[0], np.hypot(parts_sd, dram[1])
             wall, wall_sd = system_power.watts(profile.system_power, parts, parts_sd)
-            told = host_work.wall_evidence(profile.system_power, bands["cpu_power_watts"].evidence)
-            bands["system_power_watts"] = linear_band(wall, wall_sd, told)
+            host_evidence = host_work.wall_evidence(
+                profile.system_power, bands["cpu_power_watts"].evidence
+            )
+            bands["system_power_watts"] = linear_band(wall, wall_sd, host_evidence)
 
     def beside_the_law(
         self, frame: Frame, points: Points, code: Codes, x: Floats
@@ -158,26 +162,28 @@ class PowerModel:
         fraction = frame.read_fraction
         log_factor, variance, known = np.zeros(rows), np.zeros(rows), np.zeros(rows)
         for operation, share in (("read", fraction), ("write", 1.0 - fraction)):
-            for told in tables.told(frame, points, code, operation):
-                if "watts" in told.values:
-                    weight = share[told.rows]
-                    log_factor[told.rows] += weight * told.values["watts"]
-                    variance[told.rows] += weight * told.sd("watts") ** 2
-                    known[told.rows] += weight
+            for correction in tables.told(frame, points, code, operation):
+                if "watts" in correction.values:
+                    weight = share[correction.rows]
+                    log_factor[correction.rows] += weight * correction.values["watts"]
+                    variance[correction.rows] += weight * correction.sd("watts") ** 2
+                    known[correction.rows] += weight
         value, law = device_power.active_watts(power, x, frame.power_state)
         law_variance = (law / value) ** 2
         mixing = 4.0 * fraction * (1.0 - fraction)
         variance = (1.0 - mixing) * (variance + (1.0 - known) * law_variance)
         variance = variance + mixing * law_variance
         mixes = [
-            told for told in tables.told(frame, points, code, "mixed") if "watts" in told.values
+            correction
+            for correction in tables.told(frame, points, code, "mixed")
+            if "watts" in correction.values
         ]
         if mixes:
             total, own = tables.mixed_weight(frame, mixes), np.zeros(rows)
             log_factor = (1.0 - total) * log_factor
-            for told in mixes:
-                log_factor[told.rows] += told.weight * told.values["watts"]
-                own[told.rows] += told.weight * told.sd("watts")
+            for correction in mixes:
+                log_factor[correction.rows] += correction.weight * correction.values["watts"]
+                own[correction.rows] += correction.weight * correction.sd("watts")
             variance = (1.0 - total) * variance + total * own**2
             known = known + total
         return np.exp(log_factor), np.where(known > 0.0, np.sqrt(variance), np.nan)
@@ -185,7 +191,7 @@ class PowerModel:
     def _simulated(
         self,
         frame: Frame,
-        asked: Asked,
+        rated: Asked,
         bands: dict[str, Band],
         device: Floats,
         device_sd: Floats | None,
@@ -200,22 +206,22 @@ class PowerModel:
         evidence = bands["device_power_watts"].evidence.copy()
         serving = self.performance.state.collecting(frame) == 0.0
         for operation, share in (("read", 1.0), ("write", 0.0)):
-            wanted = asked.simulated & (frame.read_fraction == share)
+            wanted = rated.simulated & (frame.read_fraction == share)
             wanted &= serving if operation == "write" else True
-            for told in self.performance.simulated.answer(
-                frame, asked.points, asked.code, operation, wanted
+            for simulated in self.performance.simulated.answer(
+                frame, rated.points, rated.code, operation, wanted
             ):
-                if "watts" not in told.log_value or base is None:
+                if "watts" not in simulated.log_value or base is None:
                     continue
-                rows = told.rows
-                watts = np.exp(told.log_value["watts"])
+                rows = simulated.rows
+                watts = np.exp(simulated.log_value["watts"])
                 slower = np.exp(
-                    told.log_value["latency"] - np.log(bands["latency_mean_ns"].value[rows])
+                    simulated.log_value["latency"] - np.log(bands["latency_mean_ns"].value[rows])
                 )
                 device[rows] = base + (watts - base) * slower
                 evidence[rows] = np.maximum(bands["iops"].evidence[rows], SIMULATED)
                 if device_sd is not None:
-                    own = told.half_width["watts"] / NORMAL_90 * watts
+                    own = simulated.half_width["watts"] / NORMAL_90 * watts
                     device_sd[rows] = np.hypot(own, self._between * watts)
         known = bands["device_power_watts"]
         bands["device_power_watts"] = (

@@ -81,14 +81,14 @@ class _Line:
         return float(x @ self.mean), float(np.sqrt(x @ self.covariance @ x))
 
 
-def _slowness(told: WriteStateRecipe, recipe: Recipe) -> dict[int, float]:
+def _slowness(stated: WriteStateRecipe, recipe: Recipe) -> dict[int, float]:
     """How much less each power state leaves for work than PS0, as a logarithm.
 
     A state caps watts, not bytes: what the cap leaves above the power of an awake controller
     pays for the work. A state whose cap is not known counts as PS0 and its own deviation.
     """
     caps = recipe.device_power.cap_watts if recipe.device_power is not None else []
-    seen = {one.power_state for one in told.after_writes}
+    seen = {run.power_state for run in stated.after_writes}
     return {0: 0.0} | {
         state: max(float(np.log(_for_work(recipe, 0) / _for_work(recipe, state))), 0.0)
         if state < len(caps)
@@ -117,43 +117,43 @@ def _range(recipe: Recipe, state: int) -> float:
     return max(top - power.idle_watts[state].value, 0.05)
 
 
-def _fit_line(told: WriteStateRecipe, recipe: Recipe) -> _Line:
+def _fit_line(stated: WriteStateRecipe, recipe: Recipe) -> _Line:
     """Bayesian linear regression with the priors above (conjugate, known noise)."""
-    slow = _slowness(told, recipe)
+    slow = _slowness(stated, recipe)
     priors = [BACKGROUND_PRIOR, SLOWING_PRIOR, RANDOM_PRIOR, *[(0.0, OWN_SD)] * (len(slow) - 1)]
     centres, sds = np.array(priors).T
     empty = _Line(centres, np.diag(sds**2), slow)
     precision, right = np.diag(sds**-2), centres / sds**2
-    for one in told.after_writes:
-        x = empty.row(one.power_state, one.pattern)
-        precision += np.outer(x, x) / one.log_sd**2
-        right += x * np.log(one.seconds / one.bytes_written) / one.log_sd**2
+    for run in stated.after_writes:
+        x = empty.row(run.power_state, run.pattern)
+        precision += np.outer(x, x) / run.log_sd**2
+        right += x * np.log(run.seconds / run.bytes_written) / run.log_sd**2
     covariance = np.linalg.inv(precision)
     return _Line(covariance @ right, covariance, slow)
 
 
-def background_work(told: WriteStateRecipe, recipe: Recipe) -> list[BackgroundWork]:
+def background_work(stated: WriteStateRecipe, recipe: Recipe) -> list[BackgroundWork]:
     """Seconds a byte and watts of the work after sequential writes, by power state."""
-    line = _fit_line(told, recipe)
-    share = told.background_share
+    line = _fit_line(stated, recipe)
+    share = stated.background_share
     middle, spread = (share.value, share.sd) if share else SHARE_OF_RANGE
-    told_by = "; ".join(one.source for one in told.after_writes)
+    told_by = "; ".join(run.source for run in stated.after_writes)
     source = told_by or "assumption: as a consumer drive within a factor of four"
-    seen = {one.power_state: one.evidence for one in told.after_writes}
-    noise = float(np.mean([one.log_sd for one in told.after_writes])) if seen else 0.2
+    seen = {run.power_state: run.evidence for run in stated.after_writes}
+    noise = float(np.mean([run.log_sd for run in stated.after_writes])) if seen else 0.2
     out = []
     for state in line.slowness:
         centre, sd = line.at(state)
         evidence = seen.get(state, Evidence.EXTRAPOLATED if seen else Evidence.DATASHEET)
         watts = middle * _range(recipe, state)
         watts_sd, watts_source = watts * spread / middle, share.source if share else _HALF_WAY
-        seen_watts = _seen_watts(told, state)
+        seen_watts = _seen_watts(stated, state)
         if seen_watts is not None:
             watts, watts_sd, watts_source = seen_watts
-        joules = told.background_joules_per_byte
+        joules = stated.background_joules_per_byte
         if joules is not None and state == 0:
             # joules and seconds were seen after the same writes, which may all have been random
-            patterns = {one.pattern for one in told.after_writes}
+            patterns = {run.pattern for run in stated.after_writes}
             same = Pattern.RANDOM if patterns == {Pattern.RANDOM} else Pattern.SEQUENTIAL
             watts = joules.value / float(np.exp(line.at(0, same)[0]))
             watts_sd = watts * spread / middle
@@ -181,43 +181,43 @@ def background_work(told: WriteStateRecipe, recipe: Recipe) -> list[BackgroundWo
     return out
 
 
-def _seen_watts(told: WriteStateRecipe, state: int) -> tuple[float, float, str] | None:
+def _seen_watts(stated: WriteStateRecipe, state: int) -> tuple[float, float, str] | None:
     """Watts above idle of the work in a state, weighted by seconds, with sd and sources.
 
     None where no meter saw any. Runs that differ say how far another may; one alone is worth
     `ONE_RUN_SD` of itself.
     """
     seen = [
-        one
-        for one in told.after_writes
-        if one.power_state == state and one.watts_above_idle is not None
+        run
+        for run in stated.after_writes
+        if run.power_state == state and run.watts_above_idle is not None
     ]
     if not seen:
         return None
-    watts = np.array([one.watts_above_idle for one in seen], dtype=float)
-    seconds = np.array([one.seconds for one in seen])
+    watts = np.array([run.watts_above_idle for run in seen], dtype=float)
+    seconds = np.array([run.seconds for run in seen])
     mean = float(np.average(watts, weights=seconds))
     spread = float(np.sqrt(np.average((watts - mean) ** 2, weights=seconds)))
-    return mean, max(spread, ONE_RUN_SD * mean), "; ".join(one.source for one in seen)
+    return mean, max(spread, ONE_RUN_SD * mean), "; ".join(run.source for run in seen)
 
 
-def random_factor(told: WriteStateRecipe, recipe: Recipe) -> Parameter:
+def random_factor(stated: WriteStateRecipe, recipe: Recipe) -> Parameter:
     """Background time after random writes over that after sequential ones."""
-    line = _fit_line(told, recipe)
-    seen = [one for one in told.after_writes if one.pattern is Pattern.RANDOM]
+    line = _fit_line(stated, recipe)
+    seen = [run for run in stated.after_writes if run.pattern is Pattern.RANDOM]
     return number(
         "random_factor",
         float(np.exp(line.mean[2])),
         float(np.sqrt(line.covariance[2, 2])),
         "1, sd of its log",
-        "; ".join(one.source for one in seen) or "assumption: as after sequential writes",
+        "; ".join(run.source for run in seen) or "assumption: as after sequential writes",
         Evidence.PUBLISHED if seen else Evidence.DATASHEET,
     )
 
 
-def after_write(work: BackgroundWork, told: WriteStateRecipe) -> Parameter:
+def after_write(work: BackgroundWork, stated: WriteStateRecipe) -> Parameter:
     """Seconds after the bytes of the state's own published run, else after one GiB."""
-    own = [one.bytes_written for one in told.after_writes if one.power_state == work.power_state]
+    own = [run.bytes_written for run in stated.after_writes if run.power_state == work.power_state]
     written = own[0] if own else float(1 << 30)
     seconds = work.seconds_per_byte.value * written
     return number(
@@ -249,20 +249,20 @@ def fit_idle(recipe: Recipe) -> IdleBehaviour | None:
 
     A drive that has a power-state table and nothing else gets the priors, marked as datasheet.
     """
-    told = recipe.idle or IdleRecipe()
+    stated = recipe.idle or IdleRecipe()
     transitions = _transitions(recipe.device)
     if recipe.idle is None and not transitions:
         return None
     return IdleBehaviour(
-        settle_seconds=_settle(told),
-        wake_seconds=_wake(told),
-        apst_idle_seconds=parameter("apst_idle_seconds", told.apst_idle_seconds)
-        if told.apst_idle_seconds
+        settle_seconds=_settle(stated),
+        wake_seconds=_wake(stated),
+        apst_idle_seconds=parameter("apst_idle_seconds", stated.apst_idle_seconds)
+        if stated.apst_idle_seconds
         else None,
-        apst_state=told.apst_state,
-        apst_share=_apst_share(told, recipe) if told.apst_state is not None else None,
+        apst_state=stated.apst_state,
+        apst_share=_apst_share(stated, recipe) if stated.apst_state is not None else None,
         transitions=transitions,
-        aspm_policy=told.aspm_policy,
+        aspm_policy=stated.aspm_policy,
     )
 
 
@@ -273,12 +273,12 @@ def _transitions(device: str) -> list[StateTransition]:
         return []
     return [
         StateTransition(
-            power_state=one.index,
-            operational=one.operational,
-            entry_seconds=_seconds(one.entry_latency_us),
-            exit_seconds=_seconds(one.exit_latency_us),
+            power_state=level.index,
+            operational=level.operational,
+            entry_seconds=_seconds(level.entry_latency_us),
+            exit_seconds=_seconds(level.exit_latency_us),
         )
-        for one in sorted(drive.power_states, key=lambda state: state.index)
+        for level in sorted(drive.power_states, key=lambda state: state.index)
     ]
 
 
@@ -286,14 +286,14 @@ def _seconds(microseconds: int | None) -> float | None:
     return None if microseconds is None else rounded(microseconds * 1e-6)[0]
 
 
-def _settle(told: IdleRecipe) -> Parameter:
+def _settle(stated: IdleRecipe) -> Parameter:
     """Posterior median and log sd on a grid: gaps without rest bound it below, others above.
 
     Where the time at idle power was seen, the rest of the gap is the settle time or more.
     """
     grid = np.linspace(np.log(1e-4), np.log(10.0), 2001)
     density = norm.logpdf(grid, *SETTLE_PRIOR)
-    for gap in told.gaps:
+    for gap in stated.gaps:
         if gap.idle_seconds == 0:
             density += norm.logcdf(grid, np.log(gap.seconds), BOUND_LOG_SD)
         else:
@@ -308,23 +308,23 @@ def _settle(told: IdleRecipe) -> Parameter:
         float(np.exp(middle)),
         float(high - low) / 2,
         "s, sd of its log",
-        "; ".join(dict.fromkeys(gap.source for gap in told.gaps)),
+        "; ".join(dict.fromkeys(gap.source for gap in stated.gaps)),
     )
 
 
-def _wake(told: IdleRecipe) -> Parameter:
-    centres = [WAKE_PRIOR[0], *(np.log(one.seconds) for one in told.wakes)]
-    weights = np.array([WAKE_PRIOR[1], *(one.log_sd for one in told.wakes)]) ** -2.0
+def _wake(stated: IdleRecipe) -> Parameter:
+    centres = [WAKE_PRIOR[0], *(np.log(wake.seconds) for wake in stated.wakes)]
+    weights = np.array([WAKE_PRIOR[1], *(wake.log_sd for wake in stated.wakes)]) ** -2.0
     return _parameter(
         "wake_seconds",
         float(np.exp(np.average(centres, weights=weights))),
         float(weights.sum() ** -0.5),
         "s, sd of its log",
-        "; ".join(one.source for one in told.wakes),
+        "; ".join(wake.source for wake in stated.wakes),
     )
 
 
-def _apst_share(told: IdleRecipe, recipe: Recipe) -> Parameter:
+def _apst_share(stated: IdleRecipe, recipe: Recipe) -> Parameter:
     """What is left of the promised saving, from runs with and without APST.
 
     ratio = 1 - share (P_idle - P_sleep) (gap - apst time) / (P period): the rest of the power is
@@ -332,10 +332,10 @@ def _apst_share(told: IdleRecipe, recipe: Recipe) -> Parameter:
     """
     power = recipe.device_power
     centres, weights = [SHARE_PRIOR[0]], [SHARE_PRIOR[1] ** -2.0]
-    state, after = told.apst_state or 0, told.apst_idle_seconds
+    state, after = stated.apst_state or 0, stated.apst_idle_seconds
     if power is not None and after is not None and state < len(power.idle_watts):
         drop = power.idle_watts[0].value - power.idle_watts[state].value
-        for seen in told.apst_seen if drop > 0 else ():
+        for seen in stated.apst_seen if drop > 0 else ():
             asleep = max(seen.gap_seconds - after.value, 0.0) / seen.period_seconds
             per_share = drop * asleep / seen.power_watts
             if per_share > 0:
@@ -347,11 +347,11 @@ def _apst_share(told: IdleRecipe, recipe: Recipe) -> Parameter:
         value,
         float(np.sum(weights) ** -0.5),
         "1",
-        "; ".join(one.source for one in told.apst_seen),
+        "; ".join(sight.source for sight in stated.apst_seen),
     )
 
 
 def _parameter(name: str, value: float, sd: float, unit: str, source: str) -> Parameter:
-    said = source or "assumption: as the one drive whose gaps were looked at (000 5.9)"
+    cited = source or "assumption: as the one drive whose gaps were looked at (000 5.9)"
     evidence = Evidence.PUBLISHED if source else Evidence.DATASHEET
-    return number(name, value, sd, unit, said, evidence)
+    return number(name, value, sd, unit, cited, evidence)

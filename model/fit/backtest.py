@@ -73,8 +73,8 @@ def hyperbola(x: Floats, y: Floats, at: float, *, rising: bool) -> float:
     time = x / y if rising else y
     design = np.stack([np.ones_like(x), x], axis=1) / time[:, None]
     (a, b), _ = nnls(design, np.ones_like(x))
-    answer = max(a + b * at, 1e-12)
-    return float(at / answer if rising else answer)
+    latency = max(a + b * at, 1e-12)
+    return float(at / latency if rising else latency)
 
 
 Floats = NDArray[np.float64]
@@ -202,8 +202,8 @@ def _quantity(
     sd = float(predicted["latency_sd"][index])
     if quantity == "throughput":
         requests = test.queue_depth[index] * test.jobs[index]
-        answer = requests / predicted["latency"][index] * 1e9
-        return float(test.iops[index]), series.iops, float(answer), sd
+        throughput = requests / predicted["latency"][index] * 1e9
+        return float(test.iops[index]), series.iops, float(throughput), sd
     if quantity == "mean latency":
         return float(test.mean_ns[index]), series.mean_ns, float(predicted["latency"][index]), sd
     if "p99" not in predicted:
@@ -239,7 +239,7 @@ def judge_intervals(
 ) -> IntervalVerdict:
     """Judge intervals of `interval_scores` together."""
     judged = zip(outcomes, interval_scores(outcomes, method, beside), strict=True)
-    scores = [(outcome.series, *one) for outcome, one in judged if one is not None]
+    scores = [(outcome.series, *score) for outcome, score in judged if score is not None]
     if not scores:
         return IntervalVerdict(0, 0, np.nan)
     return IntervalVerdict(
@@ -266,13 +266,13 @@ def interval_scores(
         say how wide the interval is.
     """
     together = [*outcomes, *beside]
-    errors = np.array([one.log_error(method) for one in together])
-    scale = np.array([one.sd if method == "model" else 1.0 for one in together])
-    places: dict[tuple[str, str, str], list[int]] = {}
-    for place, one in enumerate(together):
-        places.setdefault((one.region, one.sessions, one.quantity), []).append(place)
+    errors = np.array([point.log_error(method) for point in together])
+    scale = np.array([point.sd if method == "model" else 1.0 for point in together])
+    indices: dict[tuple[str, str, str], list[int]] = {}
+    for place, point in enumerate(together):
+        indices.setdefault((point.region, point.sessions, point.quantity), []).append(place)
     judged: list[tuple[bool, float] | None] = [None] * len(together)
-    for group in places.values():
+    for group in indices.values():
         fold = [(together[place].axis, together[place].fold) for place in group]
         for own in set(fold):
             others = [p for p, other in zip(group, fold, strict=True) if other != own]
@@ -294,8 +294,10 @@ def clustered_p_value(hits: Sequence[tuple[str, bool]]) -> float:
     over that of independent rows, at least 1 (Rao and Scott, Biometrics 48, 1992).
     """
     names = sorted({name for name, _ in hits})
-    rows = np.array([sum(one == name for one, _ in hits) for name in names], dtype=float)
-    inside = np.array([sum(hit for one, hit in hits if one == name) for name in names], dtype=float)
+    rows = np.array([sum(hit == name for hit, _ in hits) for name in names], dtype=float)
+    inside = np.array(
+        [sum(hit for series, hit in hits if series == name) for name in names], dtype=float
+    )
     n, share = rows.sum(), inside.sum() / rows.sum()
     effect, spread = 1.0, share * (1.0 - share)
     if len(names) > 1 and spread > 0:
@@ -363,17 +365,19 @@ def _outcomes(rows: Rows, without: Iterable[tuple[Fold, FittedSurface]]) -> list
     most = max(FOLD_LEAST, JUDGED_MAX // max(len(pairs), 1))
     outcomes: list[Outcome] = []
     for fold, model in pairs:
-        kept = fold.train.copy()
-        kept[_thinned(np.flatnonzero(~fold.train), most)] = True
-        outcomes += judge(rows.take(kept), Fold(fold.axis, fold.value, fold.train[kept]), model)
-    return [one for one in outcomes if one.sessions == "steady"]
+        training = fold.train.copy()
+        training[_thinned(np.flatnonzero(~fold.train), most)] = True
+        outcomes += judge(
+            rows.take(training), Fold(fold.axis, fold.value, fold.train[training]), model
+        )
+    return [outcome for outcome in outcomes if outcome.sessions == "steady"]
 
 
-def _thinned(places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+def _thinned(indices: NDArray[np.intp], most: int) -> NDArray[np.intp]:
     """At most so many of the places, evenly spread."""
-    if len(places) <= most:
-        return places
-    return places[np.linspace(0, len(places) - 1, most).astype(np.intp)]
+    if len(indices) <= most:
+        return indices
+    return indices[np.linspace(0, len(indices) - 1, most).astype(np.intp)]
 
 
 def _verdicts(
@@ -388,7 +392,7 @@ def _verdicts(
     for axis in ("queue_depth", "request_bytes"):
         keys += product((axis,), (None,), _REGIONS)
         keys += [(axis, value, None) for value in sorted({o.fold for o in outcomes})]
-    found = []
+    verdicts = []
     for quantity, (axis, value, region) in product(QUANTITIES, keys):
         some = [
             each
@@ -399,8 +403,8 @@ def _verdicts(
             and region in (None, each[0].region)
         ]
         if some:
-            found.append(_verdict(recipe, quantity, axis, value, region, some))
-    return found
+            verdicts.append(_verdict(recipe, quantity, axis, value, region, some))
+    return verdicts
 
 
 def _verdict(
@@ -411,8 +415,8 @@ def _verdict(
     region: str | None,
     judged: list[tuple[Outcome, tuple[bool, float] | None, tuple[bool, float] | None]],
 ) -> HeldOut:
-    errors = np.array([one.error("model") for one, _, _ in judged])
-    base_errors = [one.error("interpolation") for one, _, _ in judged]
+    errors = np.array([outcome.error("model") for outcome, _, _ in judged])
+    base_errors = [outcome.error("interpolation") for outcome, _, _ in judged]
     # one set of rows for both methods, so that the scores compare
     scores = [(own, other) for _, own, other in judged if own is not None and other is not None]
     return HeldOut.model_validate(
@@ -446,9 +450,9 @@ def _performance_points(
     predictor: Predictor, recipe: SurfaceRecipe, rows: Rows
 ) -> PerformancePoints:
     """Log ratios of what was observed to what the profile answers at the same configuration."""
-    kept = np.zeros(len(rows), dtype=bool)
-    kept[_thinned(np.arange(len(rows)), POINTS_MAX)] = True
-    some = rows.take(kept)
+    chosen = np.zeros(len(rows), dtype=bool)
+    chosen[_thinned(np.arange(len(rows)), POINTS_MAX)] = True
+    some = rows.take(chosen)
     columns = {
         name: getattr(some, name)
         for name in (
@@ -464,9 +468,9 @@ def _performance_points(
     columns["cpu_cores_available"] = some.cores
     columns["operation"] = [recipe.operation.value] * len(some)
     columns["pattern"] = [recipe.pattern.value] * len(some)
-    answer, _ = predictor.predict_columns(columns, len(some))
-    latency = np.log(some.latency_ns / answer["latency_mean_ns"].value)
-    p99 = np.log(some.p99 / answer["latency_p99_ns"].value)
+    prediction, _ = predictor.predict_columns(columns, len(some))
+    latency = np.log(some.latency_ns / prediction["latency_mean_ns"].value)
+    p99 = np.log(some.p99 / prediction["latency_p99_ns"].value)
     return PerformancePoints(
         operation=recipe.operation,
         pattern=recipe.pattern,
@@ -484,15 +488,15 @@ def _performance_points(
 def _power_points(profile: DeviceProfile, rows: PowerRows) -> PowerPoints | None:
     if profile.device_power is None:
         return None
-    places = _thinned(np.arange(len(rows)), POINTS_MAX)
-    x = rows.x[places]
-    answer = device_power.active_value(profile.device_power, x, rows.power_state[places])
-    ratio = np.log(rows.watts[places] / answer)
+    indices = _thinned(np.arange(len(rows)), POINTS_MAX)
+    x = rows.x[indices]
+    predicted = device_power.active_value(profile.device_power, x, rows.power_state[indices])
+    ratio = np.log(rows.watts[indices] / predicted)
     columns = [[_short(value) for value in x[:, place]] for place in range(1, 6)]
     return PowerPoints(
         total=len(rows),
-        power_state=[int(one) for one in rows.power_state[places]],
-        request_bytes=[float(one) for one in rows.request_bytes[places]],
+        power_state=[int(state) for state in rows.power_state[indices]],
+        request_bytes=[float(size) for size in rows.request_bytes[indices]],
         read_bytes_per_second=columns[0],
         read_operations_per_second=columns[1],
         write_bytes_per_second=columns[2],

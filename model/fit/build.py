@@ -84,8 +84,8 @@ def load_measurements(recipe: Recipe, folder: Path) -> tuple[list[Measurement], 
     records: list[SourceRecord] = []
     for item in recipe.measurements:
         if isinstance(item, ContributedFolder):
-            found = read_contribution(contributed_folder(item.contributed))
-            own, record = contributed_rows(recipe, Contributed(item.contributed, found))
+            contribution = read_contribution(contributed_folder(item.contributed))
+            own, record = contributed_rows(recipe, Contributed(item.contributed, contribution))
             measurements += own
             records.append(record)
             continue
@@ -97,7 +97,9 @@ def load_measurements(recipe: Recipe, folder: Path) -> tuple[list[Measurement], 
             )
         dataset = import_csv(path, public_map(item.map))
         own = [
-            one for one in dataset.measurements() if one.conditions.device_model == recipe.device
+            measurement
+            for measurement in dataset.measurements()
+            if measurement.conditions.device_model == recipe.device
         ]
         measurements += own
         records.append(_record(item, dataset, len(own)))
@@ -112,22 +114,22 @@ class Contributed:
     contribution: Contribution
 
 
-def contributed_rows(recipe: Recipe, one: Contributed) -> tuple[list[Measurement], SourceRecord]:
+def contributed_rows(recipe: Recipe, entry: Contributed) -> tuple[list[Measurement], SourceRecord]:
     """What a recipe takes of a contribution, and where it comes from.
 
     Raises:
         InputError: It is of another drive.
         DataQualityError: Its measurements contradict themselves (`gates`).
     """
-    about, rows = one.contribution.about, one.contribution.measurements
+    about, rows = entry.contribution.about, entry.contribution.measurements
     if about.device != recipe.device:
         raise InputError(
-            f"contribution {one.name} is of {about.device}, the recipe of {recipe.device}",
+            f"contribution {entry.name} is of {about.device}, the recipe of {recipe.device}",
             field="contributed",
         )
     selected = select(rows)
     record = SourceRecord(
-        name=one.name,
+        name=entry.name,
         citation=f"contributed by {about.contributor or 'a user of iojoule'}",
         licence=about.licence,
         rows_used=len(selected.measurements),
@@ -180,8 +182,8 @@ def fit_profile(
             recipe, measurements, sources, SurfaceMemory(), priors_of
         )
         held = [(fit.rows, fit.without) for fit in fits]
-        found = assess(profile, [fit.recipe for fit in fits], held, points)
-        return profile.model_copy(update={"assessment": found})
+        assessment = assess(profile, [fit.recipe for fit in fits], held, points)
+        return profile.model_copy(update={"assessment": assessment})
 
 
 def host_rows(recipe: Recipe, measurements: list[Measurement]) -> list[Measurement]:
@@ -189,11 +191,12 @@ def host_rows(recipe: Recipe, measurements: list[Measurement]) -> list[Measureme
     stated = recipe.host_power
     if stated is None or stated.measured_as is None:
         return []
-    sessions = {one.session_id for one in stated.sessions}
+    sessions = {session.session_id for session in stated.sessions}
     return [
-        one
-        for one in measurements
-        if one.conditions.host_id == stated.measured_as and one.conditions.session_id in sessions
+        measurement
+        for measurement in measurements
+        if measurement.conditions.host_id == stated.measured_as
+        and measurement.conditions.session_id in sessions
     ]
 
 
@@ -283,19 +286,19 @@ def _fit_profile(
 
 def complete(recipe: Recipe, measurements: list[Measurement]) -> Recipe:
     """Let measured power speak where the recipe says nothing about it."""
-    found: dict[str, object] = {}
+    parts: dict[str, object] = {}
     if recipe.device_power is None:
         power = device_power_recipe(measurements, recipe.cap_watts)
         if power is not None and recipe.idle_watts:
-            known = [recipe.idle_watts.get(*one) for one in enumerate(power.idle_watts)]
+            known = [recipe.idle_watts.get(*watts) for watts in enumerate(power.idle_watts)]
             power = power.model_copy(update={"idle_watts": known})
-        found["device_power"] = power
+        parts["device_power"] = power
     if recipe.host_power is None:
-        found["host_power"] = host_power_recipe(measurements, recipe.host.cpu_cores)
+        parts["host_power"] = host_power_recipe(measurements, recipe.host.cpu_cores)
     if recipe.system_power is None:
-        found["system_power"] = system_power_recipe(measurements)
-    found["host_operation"] = host_operation_recipe(recipe.host_operation, measurements)
-    return recipe.model_copy(update=found)
+        parts["system_power"] = system_power_recipe(measurements)
+    parts["host_operation"] = host_operation_recipe(recipe.host_operation, measurements)
+    return recipe.model_copy(update=parts)
 
 
 def declared_caps(recipe: Recipe) -> list[float]:
@@ -370,23 +373,24 @@ side differ by a few."""
 
 def valid_for(stated: ValidFor, measurements: Sequence[Measurement]) -> ValidFor:
     """The conditions of the measurements; what the recipe states wins, what varied is all kept."""
-    seen = [one.conditions for one in measurements]
+    seen = [measurement.conditions for measurement in measurements]
     known: dict[str, object] = {
-        "firmware": stated.firmware or sorted({one.firmware for one in seen if one.firmware}),
+        "firmware": stated.firmware
+        or sorted({condition.firmware for condition in seen if condition.firmware}),
         "pcie_generation": stated.pcie_generation
-        or sorted({one.pcie_generation for one in seen if one.pcie_generation}),
+        or sorted({condition.pcie_generation for condition in seen if condition.pcie_generation}),
     }
     for field in ("aspm_policy", "power_loss_protection", "device_serial_hash"):
-        values = {getattr(one, field) for one in seen}
+        values = {getattr(condition, field) for condition in seen}
         if getattr(stated, field) is None and len(values) == 1:
             known[field] = values.pop()
     degrees = [
         value
-        for one in seen
+        for condition in seen
         for value in (
-            one.temperature_celsius_start,
-            one.temperature_celsius_mean,
-            one.temperature_celsius_max,
+            condition.temperature_celsius_start,
+            condition.temperature_celsius_mean,
+            condition.temperature_celsius_max,
         )
         if value is not None
     ]

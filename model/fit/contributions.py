@@ -100,7 +100,7 @@ CAPS_APART = 0.02
 def contribution_checks(
     measurements: Sequence[Measurement],
     runs: Sequence[RunSamples],
-    told: MeasuredDrive | None,
+    drive: MeasuredDrive | None,
     known: Drive | None,
     instruments: Sequence[Instrument],
 ) -> list[Check]:
@@ -109,14 +109,14 @@ def contribution_checks(
     Args:
         measurements: Of the contribution.
         runs: What the raw samples say of each; empty = not kept.
-        told: What the drive says of itself; None = nobody asked it.
+        drive: What the drive says of itself; None = nobody asked it.
         known: The catalogue's entry of the model; None = it has none.
         instruments: Those of power; empty = nobody says.
     """
     rows = list(measurements)
     return [
         _one_drive(rows),
-        _identify(rows, told, known),
+        _identify(rows, drive, known),
         _one_session(rows, runs),
         _judged(rows),
         _littles_law(rows),
@@ -126,7 +126,7 @@ def contribution_checks(
         _coverage(runs),
         _steady(runs),
         _link(rows),
-        _declared_cap(rows, told),
+        _declared_cap(rows, drive),
         _above_idle(rows),
         _second_meter(runs),
         _wall(rows, instruments),
@@ -140,18 +140,18 @@ def refuse_failed(checks: Sequence[Check]) -> None:
     Raises:
         DataQualityError: Its field is the name; the message names all that failed.
     """
-    failed = [one for one in checks if one.verdict == "failed"]
+    failed = [check for check in checks if check.verdict == "failed"]
     if failed:
         raise DataQualityError(
             "the contribution is refused: "
-            + "; ".join(f"{one.name}: {one.said}" for one in failed),
+            + "; ".join(f"{check.name}: {check.said}" for check in failed),
             field=failed[0].name,
         )
 
 
 def unsteady_runs(runs: Sequence[RunSamples]) -> set[int]:
     """Places (from 0) of the runs whose power or throughput was not steady."""
-    return {place for place, one in enumerate(runs) if _is_unsteady(one)}
+    return {place for place, run in enumerate(runs) if _is_unsteady(run)}
 
 
 def _verdict(holds: bool | None) -> Verdict:
@@ -167,12 +167,12 @@ def _few(items: Iterable[object]) -> str:
 
 def _values(rows: Iterable[Measurement], field: str) -> dict[Any, int]:
     """Known values of a condition and the first run of each, from 1."""
-    found: dict[Any, int] = {}
-    for number, one in enumerate(rows, 1):
-        value = getattr(one.conditions, field)
+    values: dict[Any, int] = {}
+    for number, measurement in enumerate(rows, 1):
+        value = getattr(measurement.conditions, field)
         if value is not None:
-            found.setdefault(value, number)
-    return found
+            values.setdefault(value, number)
+    return values
 
 
 def _none_of(name: str, wrong: Sequence[str], refused: str, passed: str) -> Check:
@@ -205,8 +205,8 @@ def _one_drive(rows: list[Measurement]) -> Check:
 def _one_session(rows: list[Measurement], runs: Sequence[RunSamples]) -> Check:
     """Runs of one session share what cannot change in it, and do not overlap."""
     sessions: dict[str, list[Measurement]] = {}
-    for one in rows:
-        sessions.setdefault(one.conditions.session_id or "", []).append(one)
+    for measurement in rows:
+        sessions.setdefault(measurement.conditions.session_id or "", []).append(measurement)
     wrong = [
         f"{field} changes within {session or 'runs without session_id'}"
         for session, own in sessions.items()
@@ -226,9 +226,9 @@ def _one_session(rows: list[Measurement], runs: Sequence[RunSamples]) -> Check:
 
 def _overlaps(runs: Sequence[RunSamples]) -> Iterator[str]:
     known = sorted(
-        (one.started_seconds, one.wall_seconds, one.row)
-        for one in runs
-        if one.started_seconds is not None and one.wall_seconds is not None
+        (run.started_seconds, run.wall_seconds, run.row)
+        for run in runs
+        if run.started_seconds is not None and run.wall_seconds is not None
     )
     latest: tuple[float, int] | None = None
     for began, lasted, row in known:
@@ -238,11 +238,11 @@ def _overlaps(runs: Sequence[RunSamples]) -> Iterator[str]:
             latest = began + lasted, row
 
 
-def _identify(rows: list[Measurement], told: MeasuredDrive | None, known: Drive | None) -> Check:
+def _identify(rows: list[Measurement], drive: MeasuredDrive | None, known: Drive | None) -> Check:
     """Identify data are of the drive that was measured, and of the catalogue's model."""
-    if told is None:
+    if drive is None:
         return Check(name="identify", verdict="not known", said="no identify data are given")
-    wrong = [*_against_runs(rows, told), *_against_catalogue(told, known)]
+    wrong = [*_against_runs(rows, drive), *_against_catalogue(drive, known)]
     return _none_of(
         "identify",
         wrong,
@@ -251,22 +251,22 @@ def _identify(rows: list[Measurement], told: MeasuredDrive | None, known: Drive 
     )
 
 
-def _against_runs(rows: list[Measurement], told: MeasuredDrive) -> Iterator[str]:
+def _against_runs(rows: list[Measurement], drive: MeasuredDrive) -> Iterator[str]:
     stated: dict[str, object] = {
-        "firmware": told.firmware,
-        "max_transfer_bytes": told.max_transfer_bytes,
+        "firmware": drive.firmware,
+        "max_transfer_bytes": drive.max_transfer_bytes,
     }
     for field, value in stated.items():
-        others = [one for one in _values(rows, field) if value is not None and one != value]
+        others = [other for other in _values(rows, field) if value is not None and other != value]
         if others:
             yield f"{field} is {value}, the runs say {others[0]}"
-    operational = {state.index for state in told.power_states if state.operational}
-    states = {one.configuration.power_state for one in rows} - {None}
+    operational = {state.index for state in drive.power_states if state.operational}
+    states = {measurement.configuration.power_state for measurement in rows} - {None}
     if operational and not states <= operational:
         yield f"the runs use power states {_few(sorted(states - operational, key=str))}"
 
 
-def _against_catalogue(told: MeasuredDrive, known: Drive | None) -> Iterator[str]:
+def _against_catalogue(drive: MeasuredDrive, known: Drive | None) -> Iterator[str]:
     if known is None:
         return
     facts = {
@@ -275,14 +275,14 @@ def _against_catalogue(told: MeasuredDrive, known: Drive | None) -> Iterator[str
         if (fact := known.fact(metric)) is not None and not isinstance(fact.value, str)
     }
     capacity, transfer = facts.get("capacity"), facts.get("max_transfer_size")
-    if capacity and abs(told.capacity_bytes / capacity - 1.0) > CAPACITY_APART:
-        yield f"capacity {told.capacity_bytes:.4g} bytes, {known.id} has {capacity:.4g}"
-    if transfer and told.max_transfer_bytes and told.max_transfer_bytes != transfer:
-        yield f"largest transfer {told.max_transfer_bytes} bytes, {known.id} has {transfer}"
-    declared = {state.index: state.max_power_watts for state in told.power_states}
+    if capacity and abs(drive.capacity_bytes / capacity - 1.0) > CAPACITY_APART:
+        yield f"capacity {drive.capacity_bytes:.4g} bytes, {known.id} has {capacity:.4g}"
+    if transfer and drive.max_transfer_bytes and drive.max_transfer_bytes != transfer:
+        yield f"largest transfer {drive.max_transfer_bytes} bytes, {known.id} has {transfer}"
+    declared = {state.index: state.max_power_watts for state in drive.power_states}
     for state in known.power_states:
         # another firmware may declare another table, and that is worth knowing
-        if state.firmware is not None and state.firmware != told.firmware:
+        if state.firmware is not None and state.firmware != drive.firmware:
             continue
         cap = declared.get(state.index)
         if declared and cap is None:
@@ -298,17 +298,21 @@ def _against_catalogue(told: MeasuredDrive, known: Drive | None) -> Iterator[str
 
 def _judged(rows: list[Measurement]) -> Check:
     """No run that its campaign calls doubtful or failed."""
-    if all(one.judgement.verdict is None for one in rows):
+    if all(measurement.judgement.verdict is None for measurement in rows):
         return Check(name="verdicts", verdict="not known", said="nobody judged the runs")
-    found = usable(rows)
-    wrong = tuple(number for number, one in enumerate(rows, 1) if not usable([one]).measurements)
+    verdict = usable(rows)
+    wrong = tuple(
+        number
+        for number, measurement in enumerate(rows, 1)
+        if not usable([measurement]).measurements
+    )
     return Check(
         name="verdicts",
         verdict=_verdict(not wrong),
         value=float(len(wrong)),
         limit=0.0,
         runs=wrong,
-        said="; ".join(found.notes) or "every run is good",
+        said="; ".join(verdict.notes) or "every run is good",
     )
 
 
@@ -316,8 +320,8 @@ def _littles_law(rows: list[Measurement]) -> Check:
     """How many runs are off Little's law by more than what `gates` lets into a fit."""
     ratios = {
         number: ratio
-        for number, one in enumerate(rows, 1)
-        if one.at_full_speed and (ratio := one.littles_ratio()) is not None
+        for number, measurement in enumerate(rows, 1)
+        if measurement.at_full_speed and (ratio := measurement.littles_ratio()) is not None
     }
     off = tuple(number for number, ratio in ratios.items() if abs(ratio - 1.0) > FAIL_ABOVE)
     if not ratios:
@@ -342,7 +346,8 @@ def _repeats(rows: list[Measurement]) -> Check:
     # how long ago something was written is not what makes two runs the same
     any_time = {"seconds_since_last_write": None}
     alike = [
-        one.model_copy(update={"state": one.state.model_copy(update=any_time)}) for one in rows
+        measurement.model_copy(update={"state": measurement.state.model_copy(update=any_time)})
+        for measurement in rows
     ]
     spreads = [
         (gates.spread_within(sessions), example)
@@ -351,7 +356,7 @@ def _repeats(rows: list[Measurement]) -> Check:
     ]
     if not spreads:
         return Check(name="repeats", verdict="not known", said="no run was repeated in its session")
-    worst, example = max(spreads, key=lambda one: one[0])
+    worst, example = max(spreads, key=lambda spread: spread[0])
     return Check(
         name="repeats",
         verdict=_verdict(worst <= gates.REPEATS_REFUSE),
@@ -375,10 +380,12 @@ def _of_runs(
     least: bool = False,
 ) -> Check:
     """A figure of each run that must not pass a limit."""
-    known = {one.row: found for one in runs if (found := value(one)) is not None}
+    known = {run.row: number for run in runs if (number := value(run)) is not None}
     if not known:
         return Check(name=name, verdict="not known", said="no raw samples are kept")
-    bad = tuple(row for row, found in known.items() if (found < limit if least else found > limit))
+    bad = tuple(
+        row for row, number in known.items() if (number < limit if least else number > limit)
+    )
     worst = min(known.values()) if least else max(known.values())
     which = f"runs {_few(bad)}: " if bad else ""
     return Check(
@@ -394,9 +401,11 @@ def _of_runs(
 
 def _stuck_sensor(runs: Sequence[RunSamples], instruments: Sequence[Instrument]) -> Check:
     """No stretch of equal samples, and the scatter that the instrument usually has."""
-    scatters = [one.scatter_watts for one in runs if one.scatter_watts is not None]
+    scatters = [run.scatter_watts for run in runs if run.scatter_watts is not None]
     usual = float(np.median(scatters)) if scatters else 0.0
-    steps = [one.resolution_watts for one in instruments if one.scope == "device"]
+    steps = [
+        instrument.resolution_watts for instrument in instruments if instrument.scope == "device"
+    ]
     lost = min([LOST_SCATTER * usual, *(LOST_STEPS * step for step in steps if step)])
 
     def constant(one: RunSamples) -> float | None:
@@ -460,22 +469,22 @@ def _second_meter(runs: Sequence[RunSamples]) -> Check:
     return ratio
 
 
-def _is_unsteady(one: RunSamples) -> bool:
-    excursions = (one.watts_excursion or 0.0, one.throughput_excursion or 0.0)
-    slopes = (one.watts_slope or 0.0, one.throughput_slope or 0.0)
+def _is_unsteady(run: RunSamples) -> bool:
+    excursions = (run.watts_excursion or 0.0, run.throughput_excursion or 0.0)
+    slopes = (run.watts_slope or 0.0, run.throughput_slope or 0.0)
     return max(excursions) > EXCURSION_MAX or max(slopes) > SLOPE_MAX
 
 
 def _steady(runs: Sequence[RunSamples]) -> Check:
     """Power and throughput over five parts of each run."""
     judged = [
-        one
-        for one in runs
-        if one.watts_excursion is not None or one.throughput_excursion is not None
+        run
+        for run in runs
+        if run.watts_excursion is not None or run.throughput_excursion is not None
     ]
     if not judged:
         return Check(name="steady", verdict="not known", said="no raw samples are kept")
-    off = tuple(one.row for one in judged if _is_unsteady(one))
+    off = tuple(judged_row.row for judged_row in judged if _is_unsteady(judged_row))
     share = len(off) / len(judged)
     return Check(
         name="steady",
@@ -493,11 +502,11 @@ def _steady(runs: Sequence[RunSamples]) -> Check:
 def _link(rows: list[Measurement]) -> Check:
     """No throughput above what the link carries."""
     shares = {}
-    for number, one in enumerate(rows, 1):
-        generation, rate = one.conditions.pcie_generation, one.observations
+    for number, measurement in enumerate(rows, 1):
+        generation, rate = measurement.conditions.pcie_generation, measurement.observations
         lane = LANE_BYTES_PER_SECOND.get(generation or 0)
         if lane and rate.throughput_bytes_per_second:
-            lanes = one.conditions.pcie_lanes or LINK_LANES
+            lanes = measurement.conditions.pcie_lanes or LINK_LANES
             shares[number] = rate.throughput_bytes_per_second / (lane * lanes)
     if not shares:
         return Check(name="link", verdict="not known", said="the runs do not name the link")
@@ -513,14 +522,14 @@ def _link(rows: list[Measurement]) -> Check:
     )
 
 
-def _declared_cap(rows: list[Measurement], told: MeasuredDrive | None) -> Check:
+def _declared_cap(rows: list[Measurement], drive: MeasuredDrive | None) -> Check:
     """Mean drive power within the declared cap of the state."""
-    caps = {state.index: state.max_power_watts for state in told.power_states} if told else {}
+    caps = {state.index: state.max_power_watts for state in drive.power_states} if drive else {}
     ratios = {}
-    for number, one in enumerate(rows, 1):
-        cap = caps.get(one.configuration.power_state or 0)
-        if cap and one.observations.device_power_watts is not None:
-            ratios[number] = one.observations.device_power_watts / cap
+    for number, measurement in enumerate(rows, 1):
+        cap = caps.get(measurement.configuration.power_state or 0)
+        if cap and measurement.observations.device_power_watts is not None:
+            ratios[number] = measurement.observations.device_power_watts / cap
     if not ratios:
         return Check(name="declared_cap", verdict="not known", said="no cap or no watts are known")
     bad = tuple(number for number, ratio in ratios.items() if ratio > CAP_EXCEEDED)
@@ -539,8 +548,9 @@ def _above_idle(rows: list[Measurement]) -> Check:
     """A busy drive draws no less than an idle one."""
     ratios = {
         number: seen.device_power_watts / seen.idle_power_watts
-        for number, one in enumerate(rows, 1)
-        if (seen := one.observations).idle_power_watts and seen.device_power_watts is not None
+        for number, measurement in enumerate(rows, 1)
+        if (seen := measurement.observations).idle_power_watts
+        and seen.device_power_watts is not None
     }
     if not ratios:
         return Check(name="above_idle", verdict="not known", said="no idle power is known")
@@ -562,10 +572,12 @@ def _wall(rows: list[Measurement], instruments: Sequence[Instrument]) -> Check:
     A processor's own counter of the platform (RAPL psys) may contain the drive or not, and so may
     a meter that nobody names: only the rise of CPU and memory must then be seen.
     """
-    wall_meter = any(one.scope == "system" and one.kind != "rapl" for one in instruments)
+    wall_meter = any(
+        instrument.scope == "system" and instrument.kind != "rapl" for instrument in instruments
+    )
     points = []
-    for one in rows:
-        seen = one.observations
+    for measurement in rows:
+        seen = measurement.observations
         cpu, drive, wall = seen.cpu_power_watts, seen.device_power_watts, seen.system_power_watts
         if cpu is not None and drive is not None and wall is not None:
             parts = cpu + (seen.dram_power_watts or 0.0) + (drive if wall_meter else 0.0)
@@ -684,19 +696,20 @@ def agreement(
             continue
         band = predicted[quantity]
         seen = np.array(
-            [getattr(one.observations, quantity) or np.nan for one in measurements], dtype=float
+            [getattr(measurement.observations, quantity) or np.nan for measurement in measurements],
+            dtype=float,
         )
-        places = np.flatnonzero(np.isfinite(seen) & np.isfinite(band.value)).tolist()
-        if not places:
+        indices = np.flatnonzero(np.isfinite(seen) & np.isfinite(band.value)).tolist()
+        if not indices:
             continue
-        error = band.value[places] / seen[places] - 1.0
-        low, high = band.low[places], band.high[places]
-        inside = (low <= seen[places]) & (seen[places] <= high)
+        error = band.value[indices] / seen[indices] - 1.0
+        low, high = band.low[indices], band.high[indices]
+        inside = (low <= seen[indices]) & (seen[indices] <= high)
         wide = np.median(high / low) if (low > 0).all() else np.nan
         compared.append(
             QuantityAgreement(
                 quantity=quantity,
-                rows=len(places),
+                rows=len(indices),
                 median_error=_short(np.median(np.abs(error))),
                 p90_error=_short(np.quantile(np.abs(error), 0.9)),
                 bias=_short(np.median(error)),
@@ -715,7 +728,7 @@ def agreement(
                 high=_short(band.high[place]),
                 error=_short(band.value[place] / seen[place] - 1.0),
             )
-            for place in places
+            for place in indices
         ]
     # by factor, so that half as much counts like twice as much
     largest.sort(key=lambda one: (-abs(np.log(one.predicted / one.measured)), one.run))

@@ -68,9 +68,9 @@ class Expectation:
         self.rows = flow_rows(measurements, recipe.host.cpu_cores)
         self.powered = {
             operation: sum(
-                one.observations.device_power_watts is not None
-                and one.workload.operation is operation
-                for one in measurements
+                measurement.observations.device_power_watts is not None
+                and measurement.workload.operation is operation
+                for measurement in measurements
             )
             for operation in (Operation.READ, Operation.WRITE)
         }
@@ -86,9 +86,9 @@ class Expectation:
         """The drive by its facts and rows."""
         return update(self.before, self.rows, host_prior(self.recipe))
 
-    def priors(self, one: SurfaceRecipe) -> Priors:
+    def priors(self, surface: SurfaceRecipe) -> Priors:
         """Priors of a surface's fit; what its recipe says wins."""
-        flow = f"{one.operation.value}_{one.pattern.value}"
+        flow = f"{surface.operation.value}_{surface.pattern.value}"
         mean, covariance = curve_parameters(self.before, flow, self.drive.link_bytes_per_second)
         sd = [max(math.sqrt(covariance[i, i]), LEAST_SD) for i in range(5)]
         latency, transfer, operations, rate, sharpness = (math.exp(value) for value in mean)
@@ -102,7 +102,7 @@ class Expectation:
             sharpness_sd=sd[4],
             knots=tuple(KNOTS.tolist()),
         )
-        return surface_priors(one, expected)
+        return surface_priors(surface, expected)
 
     def power_recipe(self, measurements: list[Measurement]) -> Recipe:
         """The recipe with the catalogue's joules for a direction whose power nobody measured."""
@@ -111,7 +111,7 @@ class Expectation:
         if power is None or self.recipe.device_power is not None:
             return recipe
         expected = prior_power(self.after, self.drive, SOURCE)
-        known = {one.name: one for one in expected.parameters}
+        known = {parameter.name: parameter for parameter in expected.parameters}
         priors = dict(power.priors)
         for operation, rows in self.powered.items():
             if not rows:
@@ -171,7 +171,7 @@ class Expectation:
 
     def _tail_widths(self, surface: Surface, tail: Tail, learned: bool) -> list[IntervalWidth]:
         """A percentile's own doubt: from rows left out, else the prior's, less what rows tell."""
-        own = [one for one in surface.widths if one.quantity == tail.quantile]
+        own = [width for width in surface.widths if width.quantity == tail.quantile]
         return own if learned else tail_widths(self.after, _flow(surface), tail)
 
     def _entries(self, profile: DeviceProfile) -> list[LadderEntry]:
@@ -209,18 +209,22 @@ def _flow(surface: Surface) -> str:
     return f"{surface.operation.value}_{surface.pattern.value}"
 
 
-def _figure(one: Parameter) -> Figure:
+def _figure(parameter: Parameter) -> Figure:
     return Figure(
-        value=one.value, sd=one.sd, unit=one.unit, source=one.source, evidence=one.evidence
+        value=parameter.value,
+        sd=parameter.sd,
+        unit=parameter.unit,
+        source=parameter.source,
+        evidence=parameter.evidence,
     )
 
 
 def _idle(measurements: Sequence[Measurement]) -> list[Observation]:
     """Idle power that runs report, as one observation."""
     seen = [
-        one.observations.idle_power_watts
-        for one in measurements
-        if one.observations.idle_power_watts and not one.configuration.power_state
+        measurement.observations.idle_power_watts
+        for measurement in measurements
+        if measurement.observations.idle_power_watts and not measurement.configuration.power_state
     ]
     if not seen:
         return []

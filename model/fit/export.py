@@ -125,7 +125,7 @@ def _tables(fitted: FittedSurface) -> list[ResidualTable]:
             paths=[path],
             values={
                 **{name: _short(each.ravel()) for name, each in grid.reference.items()},
-                "measured": [float(one) for one in grid.measured.ravel()],
+                "measured": [float(flag) for flag in grid.measured.ravel()],
             },
         )
         for path, grid in fitted.grids.items()

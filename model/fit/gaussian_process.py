@@ -136,12 +136,12 @@ class GaussianProcess:
         return float(np.sqrt(np.mean(self._alpha**2 / inverse)))
 
 
-def unexplained(seen: Floats, asked: Floats, length: float) -> Floats:
-    """Share of the variance of a Matern process that values at `seen` leave at `asked`.
+def unexplained(seen: Floats, targets: Floats, length: float) -> Floats:
+    """Share of the variance of a Matern process that values at `seen` leave at `targets`.
 
     Args:
         seen: Shape (n, d).
-        asked: Shape (m, d).
+        targets: Shape (m, d).
         length: Of every input.
 
     Returns:
@@ -151,7 +151,7 @@ def unexplained(seen: Floats, asked: Floats, length: float) -> Floats:
     covariance = _matern(_distance(seen, seen, lengths))
     covariance[np.diag_indices_from(covariance)] += 1e-3
     factor = cho_factor(covariance, lower=True)[0]
-    half = solve_triangular(factor, _matern(_distance(seen, asked, lengths)), lower=True)
+    half = solve_triangular(factor, _matern(_distance(seen, targets, lengths)), lower=True)
     return np.asarray(np.clip(1.0 - (half**2).sum(axis=0), 0.0, 1.0))
 
 
@@ -184,7 +184,7 @@ class _Search:
             begin = start.as_array()
             begin[-1] -= np.log(scale)
         lows, highs = np.array(self._bounds).T
-        found = minimize(
+        solution = minimize(
             self._loss,
             np.clip(begin, lows, highs),
             jac=True,
@@ -192,7 +192,7 @@ class _Search:
             bounds=self._bounds,
             options={"maxiter": 60},
         )
-        return np.asarray(found.x, dtype=float)
+        return np.asarray(solution.x, dtype=float)
 
     def _covariance(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         lengths = np.exp(theta[1:-1])
@@ -248,7 +248,7 @@ def coordinates(configurations: Sequence[Configuration]) -> tuple[Floats, tuple[
     Queue depth enters as requests in flight (depth x jobs): throughput and latency follow them,
     and what jobs change besides is the host's. Words become one switch each, but for the first.
     """
-    rows = [one.model_dump(mode="json") for one in configurations]
+    rows = [configuration.model_dump(mode="json") for configuration in configurations]
     columns: dict[str, Floats] = {}
     for name in Configuration.model_fields:
         values = [row[name] for row in rows]
@@ -263,8 +263,8 @@ def coordinates(configurations: Sequence[Configuration]) -> tuple[Floats, tuple[
             for word in words[1:]:
                 columns[f"{name}={word}"] = np.array([float(str(v) == word) for v in values])
     columns["queue_depth"] = columns["queue_depth"] + np.log2([float(row["jobs"]) for row in rows])
-    varied = {name: one for name, one in columns.items() if np.ptp(one) > 0}
+    varied = {name: column for name, column in columns.items() if np.ptp(column) > 0}
     if not varied:
         return np.zeros((len(rows), 1)), ("nothing",)
-    scaled = [(one - one.min()) / np.ptp(one) for one in varied.values()]
+    scaled = [(column - column.min()) / np.ptp(column) for column in varied.values()]
     return np.stack(scaled, axis=1), tuple(varied)

@@ -59,17 +59,21 @@ def device_power_recipe(
     Idle power per state is the median of what runs report; the peak is what was seen, or the
     declared cap of PS0 where that is higher.
     """
-    seen = [one for one in measurements if one.observations.device_power_watts is not None]
+    seen = [
+        measurement
+        for measurement in measurements
+        if measurement.observations.device_power_watts is not None
+    ]
     if not seen:
         return None
-    watts = np.array([one.observations.device_power_watts for one in seen], dtype=float)
+    watts = np.array([run.observations.device_power_watts for run in seen], dtype=float)
     idle: dict[int, list[float]] = {}
-    for one in measurements:
-        if one.observations.idle_power_watts is not None:
-            state = one.configuration.power_state or 0
-            idle.setdefault(state, []).append(one.observations.idle_power_watts)
+    for run in measurements:
+        if run.observations.idle_power_watts is not None:
+            state = run.configuration.power_state or 0
+            idle.setdefault(state, []).append(run.observations.idle_power_watts)
     low = float(watts.min())
-    states = max([len(cap_watts) - 1, *idle, *(one.configuration.power_state or 0 for one in seen)])
+    states = max([len(cap_watts) - 1, *idle, *(run.configuration.power_state or 0 for run in seen)])
     idles = []
     for state in range(states + 1):
         if state in idle:
@@ -117,14 +121,14 @@ def _work_priors(
     sensing or programming a page does, and all the rest is bytes.
     """
     own = [
-        one
-        for one in seen
-        if one.workload.operation is direction
-        and one.observations.throughput_bytes_per_second
-        and (one.configuration.power_state or 0) == 0
+        measurement
+        for measurement in seen
+        if measurement.workload.operation is direction
+        and measurement.observations.throughput_bytes_per_second
+        and (measurement.configuration.power_state or 0) == 0
     ]
-    rates = np.array([one.observations.throughput_bytes_per_second or 0.0 for one in own])
-    operations = rates / np.array([float(one.configuration.request_bytes) for one in own])
+    rates = np.array([run.observations.throughput_bytes_per_second or 0.0 for run in own])
+    operations = rates / np.array([float(run.configuration.request_bytes) for run in own])
     told_apart = len(own) >= 6 and abs(float(np.corrcoef(rates, operations)[0, 1])) < 0.8
     fastest = max(2e9 if not told_apart else 0.0, float(rates.max(initial=0.0)))
     byte = ((span_watts + 1.0) if not told_apart else span_watts) / fastest
@@ -142,15 +146,15 @@ def host_power_recipe(measurements: list[Measurement], cpu_cores: int) -> HostPo
     """CPU power of the host that measured; None without both CPU power and utilisation."""
     rows = _spread(
         [
-            one
-            for one in measurements
-            if one.observations.cpu_power_watts is not None
-            and one.observations.cpu_utilisation is not None
+            measurement
+            for measurement in measurements
+            if measurement.observations.cpu_power_watts is not None
+            and measurement.observations.cpu_utilisation is not None
         ]
     )
     if len(rows) < 4:
         return None
-    watts = np.array([one.observations.cpu_power_watts for one in rows], dtype=float)
+    watts = np.array([row.observations.cpu_power_watts for row in rows], dtype=float)
     low = float(watts.min())
     dram_idle, dram_each = _dram(measurements)
     return HostPowerRecipe(
@@ -167,19 +171,19 @@ def host_power_recipe(measurements: list[Measurement], cpu_cores: int) -> HostPo
         },
         anchors=[
             HostAnchor(
-                busy_cores=one.observations.cpu_utilisation or 0.0,
+                busy_cores=row.observations.cpu_utilisation or 0.0,
                 serving_cores=max(
-                    min(one.configuration.jobs, cpu_cores), one.observations.cpu_utilisation or 0.0
+                    min(row.configuration.jobs, cpu_cores), row.observations.cpu_utilisation or 0.0
                 ),
-                wakeups_per_second=one.observations.context_switches_per_second or 0.0,
-                frequency_hertz=one.configuration.cpu_frequency_max_hertz,
-                cstate_limit=one.configuration.cstate_limit,
-                watts=one.observations.cpu_power_watts or low,
+                wakeups_per_second=row.observations.context_switches_per_second or 0.0,
+                frequency_hertz=row.configuration.cpu_frequency_max_hertz,
+                cstate_limit=row.configuration.cstate_limit,
+                watts=row.observations.cpu_power_watts or low,
                 sd=max(0.03 * low, 0.1),
                 source="measured",
                 evidence=Evidence.MEASURED,
             )
-            for one in rows
+            for row in rows
         ],
         dram_idle_watts=dram_idle,
         dram_joules_per_byte=dram_each,
@@ -193,8 +197,8 @@ def host_operation_recipe(
 
     The reference is the highest frequency that was set, the lowest one the least that is known.
     """
-    rows = [one.configuration.cpu_frequency_max_hertz for one in measurements]
-    hertz = sorted({one for one in rows if one is not None})
+    rows = [measurement.configuration.cpu_frequency_max_hertz for measurement in measurements]
+    hertz = sorted({row for row in rows if row is not None})
     if expected is None or expected.clock is not None or len(hertz) < 2:
         return expected
     top = hertz[-1]
@@ -214,7 +218,7 @@ def _dram(measurements: list[Measurement]) -> tuple[Figure, Figure] | tuple[None
     """Idle watts of the memory and joules for a byte moved; None where it has no counter."""
     rows = [
         (seen.throughput_bytes_per_second or 0.0, seen.dram_power_watts)
-        for seen in (one.observations for one in measurements)
+        for seen in (measurement.observations for measurement in measurements)
         if seen.dram_power_watts is not None
     ]
     if len(rows) < 4:
@@ -246,11 +250,11 @@ def system_power_recipe(measurements: list[Measurement]) -> SystemPowerRecipe | 
     """Wall power of the host that measured; None without wall, CPU and drive power together."""
     rows = _spread(
         [
-            one
-            for one in measurements
-            if one.observations.system_power_watts
-            and one.observations.cpu_power_watts
-            and one.observations.device_power_watts
+            measurement
+            for measurement in measurements
+            if measurement.observations.system_power_watts
+            and measurement.observations.cpu_power_watts
+            and measurement.observations.device_power_watts
         ]
     )
     if len(rows) < 3:
@@ -262,14 +266,14 @@ def system_power_recipe(measurements: list[Measurement]) -> SystemPowerRecipe | 
         quadratic_prior=_assumed(2.5e-4, 2.5e-4, "1/W", "80 PLUS Gold, 87, 90 and 87 % of 500 W"),
         anchors=[
             SystemAnchor(
-                parts_watts=(one.observations.cpu_power_watts or 0.0)
-                + (one.observations.dram_power_watts or 0.0)
-                + (one.observations.device_power_watts or 0.0),
-                wall_watts=one.observations.system_power_watts or 0.0,
+                parts_watts=(row.observations.cpu_power_watts or 0.0)
+                + (row.observations.dram_power_watts or 0.0)
+                + (row.observations.device_power_watts or 0.0),
+                wall_watts=row.observations.system_power_watts or 0.0,
                 source="measured",
                 evidence=Evidence.MEASURED,
             )
-            for one in rows
+            for row in rows
         ],
     )
 
@@ -283,12 +287,12 @@ LEAST_LOG_SD = 0.05
 SOURCE = "iojoule measure characterise"
 
 
-def characterised_writes(found: Characteristics) -> WriteStateRecipe | None:
+def characterised_writes(characteristics: Characteristics) -> WriteStateRecipe | None:
     """Cache, rate beyond it and work afterwards; None where none of them was found."""
-    size = _positive(found.estimate("slc-cache", "cache_bytes"))
-    slow = _positive(found.estimate("slc-cache", "write_slow_bytes_per_second"))
-    seconds = _positive(found.estimate("background", "background_seconds_per_byte"))
-    joules = found.estimate("background", "background_joules_per_byte")
+    size = _positive(characteristics.estimate("slc-cache", "cache_bytes"))
+    slow = _positive(characteristics.estimate("slc-cache", "write_slow_bytes_per_second"))
+    seconds = _positive(characteristics.estimate("background", "background_seconds_per_byte"))
+    joules = characteristics.estimate("background", "background_joules_per_byte")
     if size is None and seconds is None and joules is None:
         return None
     return WriteStateRecipe(
@@ -328,30 +332,36 @@ def characterised_writes(found: Characteristics) -> WriteStateRecipe | None:
     )
 
 
-def characterised_gaps(found: Characteristics) -> IdleRecipe | None:
+def characterised_gaps(characteristics: Characteristics) -> IdleRecipe | None:
     """Wake-up from the operational idle state; None where it was not found."""
-    wake = _positive(found.estimate("idle", "wake_seconds_ps0"))
+    wake = _positive(characteristics.estimate("idle", "wake_seconds_ps0"))
     if wake is None:
         return None
     source = f"{SOURCE}: idle"
     return IdleRecipe(wakes=[WakeSeen(seconds=wake[0], log_sd=wake[1], source=source)])
 
 
-def _positive(one: Estimate | None) -> tuple[float, float] | None:
+def _positive(estimate: Estimate | None) -> tuple[float, float] | None:
     """Value and log sd of an estimate; None where it is missing or zero."""
-    if one is None or one.value is None or one.low is None or one.high is None or one.value <= 0:
+    if (
+        estimate is None
+        or estimate.value is None
+        or estimate.low is None
+        or estimate.high is None
+        or estimate.value <= 0
+    ):
         return None
-    low = max(one.low, 1e-3 * one.value)
-    return one.value, max(math.log(one.high / low) / (2 * SIGMAS_95), LEAST_LOG_SD)
+    low = max(estimate.low, 1e-3 * estimate.value)
+    return estimate.value, max(math.log(estimate.high / low) / (2 * SIGMAS_95), LEAST_LOG_SD)
 
 
-def _figure(one: Estimate | None, unit: str, question: str) -> Figure | None:
-    if one is None or one.value is None or one.low is None or one.high is None:
+def _figure(estimate: Estimate | None, unit: str, name: str) -> Figure | None:
+    if estimate is None or estimate.value is None or estimate.low is None or estimate.high is None:
         return None
     return Figure(
-        value=one.value,
-        sd=max((one.high - one.low) / (2 * SIGMAS_95), LEAST_LOG_SD * one.value),
+        value=estimate.value,
+        sd=max((estimate.high - estimate.low) / (2 * SIGMAS_95), LEAST_LOG_SD * estimate.value),
         unit=unit,
-        source=f"{SOURCE}: {question}",
+        source=f"{SOURCE}: {name}",
         evidence=Evidence.MEASURED,
     )

@@ -86,46 +86,48 @@ def mix_outcomes(folder: Path) -> list[MixOutcome]:
         InputError: The file is missing or not what it was.
     """
     measured = import_csv(folder / f"{MIXES}.csv", public_map(MIXES)).measurements()
-    found = []
-    for drive in sorted({str(one.conditions.device_model) for one in measured}):
-        own = [one for one in measured if one.conditions.device_model == drive]
-        pure = [one for one in own if one.workload.operation is Operation.READ]
-        alone = {one.configuration.queue_depth: one.observations.iops or np.nan for one in pure}
+    outcomes = []
+    for drive in sorted({str(run.conditions.device_model) for run in measured}):
+        own = [run for run in measured if run.conditions.device_model == drive]
+        pure = [run for run in own if run.workload.operation is Operation.READ]
+        alone = {run.configuration.queue_depth: run.observations.iops or np.nan for run in pure}
         mixes = [
-            one
-            for one in own
-            if one.workload.operation is Operation.MIXED and one.configuration.queue_depth in alone
+            run
+            for run in own
+            if run.workload.operation is Operation.MIXED and run.configuration.queue_depth in alone
         ]
         base = fit_profile(generic_recipe(drive, drive), pure, [])
-        for share in sorted({one.workload.read_fraction or 0.0 for one in mixes}):
-            kept = [one for one in mixes if one.workload.read_fraction != share]
-            left = [one for one in mixes if one.workload.read_fraction == share]
-            found.append(_outcome(drive, share, base, kept, left, alone))
-    return found
+        for share in sorted({mix.workload.read_fraction or 0.0 for mix in mixes}):
+            training = [mix for mix in mixes if mix.workload.read_fraction != share]
+            left = [mix for mix in mixes if mix.workload.read_fraction == share]
+            outcomes.append(_outcome(drive, share, base, training, left, alone))
+    return outcomes
 
 
 def _outcome(
     drive: str,
     share: float,
     base: DeviceProfile,
-    kept: Sequence[Measurement],
+    training: Sequence[Measurement],
     left: Sequence[Measurement],
     alone: dict[int, float],
 ) -> MixOutcome:
-    log_rate = np.log([one.observations.iops or np.nan for one in left])
-    told = _rates(with_state_residuals(base, kept), left)
+    log_rate = np.log([measurement.observations.iops or np.nan for measurement in left])
+    predicted_rates = _rates(with_state_residuals(base, training), left)
     before = _rates(base, left)[0]
     reads, writes = (_rates(base, left, pure)[0] for pure in (1.0, 0.0))
     by_turns = np.log(share * np.exp(-reads) + (1.0 - share) * np.exp(-writes))
     return MixOutcome(
         drive=drive,
         read_fraction=share,
-        depth=np.array([one.configuration.queue_depth for one in left], dtype=float),
-        error=told[0] - log_rate,
-        inside=(told[1] <= log_rate) & (log_rate <= told[2]),
-        width=np.exp(told[2] - told[1]),
+        depth=np.array(
+            [measurement.configuration.queue_depth for measurement in left], dtype=float
+        ),
+        error=predicted_rates[0] - log_rate,
+        inside=(predicted_rates[1] <= log_rate) & (log_rate <= predicted_rates[2]),
+        width=np.exp(predicted_rates[2] - predicted_rates[1]),
         untaught=before - log_rate,
-        turns=_turns(kept, left, alone) - log_rate,
+        turns=_turns(training, left, alone) - log_rate,
         untaught_turns=-by_turns - log_rate,
     )
 
@@ -135,38 +137,43 @@ def _rates(
 ) -> tuple[Floats, Floats, Floats]:
     """Log rates at the places of runs, at their or another share, and the ends of intervals."""
     shares = [
-        one.workload.read_fraction if read_fraction is None else read_fraction for one in runs
+        measurement.workload.read_fraction if read_fraction is None else read_fraction
+        for measurement in runs
     ]
     word = {1.0: "read", 0.0: "write"}
     columns: dict[str, object] = {
-        "operation": [word.get(one or 0.0, "mixed") for one in shares],
+        "operation": [word.get(share or 0.0, "mixed") for share in shares],
         "read_fraction": shares,
-        "pattern": [one.workload.pattern.value for one in runs],
+        "pattern": [measurement.workload.pattern.value for measurement in runs],
     }
     for name in ("request_bytes", "queue_depth", "jobs", "engine", "completion"):
-        columns[name] = [getattr(one.configuration, name) for one in runs]
-    columns["submission_polling"] = [bool(one.configuration.submission_polling) for one in runs]
+        columns[name] = [getattr(measurement.configuration, name) for measurement in runs]
+    columns["submission_polling"] = [
+        bool(measurement.configuration.submission_polling) for measurement in runs
+    ]
     band = Predictor(profile).predict_columns(columns, len(runs))[0]["iops"]
     return np.log(band.value), np.log(band.low), np.log(band.high)
 
 
 def _turns(
-    kept: Sequence[Measurement], left: Sequence[Measurement], alone: dict[int, float]
+    training: Sequence[Measurement], left: Sequence[Measurement], alone: dict[int, float]
 ) -> Floats:
-    """Log rates by turns at `left`, the writes' unloaded latency and ceiling fitted to `kept`."""
+    """Log rates by turns at `left`; the writes' curve is fitted to `training`."""
 
     def log_rate(parameters: Floats, runs: Sequence[Measurement]) -> Floats:
-        share = np.array([one.workload.read_fraction for one in runs], dtype=float)
-        depth = np.array([one.configuration.queue_depth for one in runs], dtype=float)
+        share = np.array([measurement.workload.read_fraction for measurement in runs], dtype=float)
+        depth = np.array(
+            [measurement.configuration.queue_depth for measurement in runs], dtype=float
+        )
         unloaded, ceiling = np.exp(parameters)
         write = (unloaded**_CORNER + (depth / ceiling) ** _CORNER) ** (1.0 / _CORNER)
-        read = depth / np.array([alone[int(one)] for one in depth])
+        read = depth / np.array([alone[int(count)] for count in depth])
         return np.asarray(np.log(depth / (share * read + (1.0 - share) * write)))
 
-    seen = np.log([one.observations.iops or np.nan for one in kept])
+    seen = np.log([measurement.observations.iops or np.nan for measurement in training])
 
     def misses(parameters: Floats) -> Floats:
-        return log_rate(parameters, kept) - seen
+        return log_rate(parameters, training) - seen
 
     start = np.log([1.5e-5, 1.5e5])  # s and 1/s: a write into a buffer, and what flash may take
     fitted = least_squares(misses, start, loss="soft_l1", f_scale=0.1)
@@ -214,13 +221,13 @@ def larger_requests(
     never saw requests above the limit either.
     """
     reads = [
-        one
-        for one in measurements
-        if one.workload.operation is Operation.READ
-        and one.observations.device_power_watts is not None
+        measurement
+        for measurement in measurements
+        if measurement.workload.operation is Operation.READ
+        and measurement.observations.device_power_watts is not None
     ]
-    seen = [one for one in reads if one.configuration.request_bytes <= limit_bytes]
-    tested = [one for one in reads if one.configuration.request_bytes >= 1 << 20]
+    seen = [read for read in reads if read.configuration.request_bytes <= limit_bytes]
+    tested = [read for read in reads if read.configuration.request_bytes >= 1 << 20]
     if len(seen) < 5 or not tested:
         return []
     transfer = surface.settings.max_transfer_bytes
@@ -228,11 +235,11 @@ def larger_requests(
     own = recipe.model_copy(update={"points": []})
     power = fit_device_power(power_rows(seen, transfer, None), own)
     performance = [
-        one
-        for one in measurements
-        if one.workload.operation is Operation.READ
-        and one.workload.pattern == tested[0].workload.pattern
-        and one.configuration.request_bytes <= limit_bytes
+        measurement
+        for measurement in measurements
+        if measurement.workload.operation is Operation.READ
+        and measurement.workload.pattern == tested[0].workload.pattern
+        and measurement.configuration.request_bytes <= limit_bytes
     ]
     fitted = fit_surface(
         rows_of(performance, host_cores=surface.settings.host_cores), surface.settings
@@ -240,9 +247,9 @@ def larger_requests(
     rows = rows_of(tested, host_cores=surface.settings.host_cores)
     requests = rows.queue_depth * rows.jobs
     rate = requests / fitted.evaluate(rows)["latency"] * 1e9 * rows.request_bytes
-    observed = np.array([one.observations.device_power_watts for one in tested], dtype=float)
+    observed = np.array([run.observations.device_power_watts for run in tested], dtype=float)
     measured = np.array(
-        [one.observations.throughput_bytes_per_second for one in tested], dtype=float
+        [run.observations.throughput_bytes_per_second for run in tested], dtype=float
     )
     out = []
     for name, throughput in (("measured throughput", measured), ("predicted throughput", rate)):
@@ -345,14 +352,14 @@ def series_outcomes(recipe: Recipe, measurements: list[Measurement]) -> list[Ser
     series = write_series(measurements)
     if series is None or cliff_of(series) is None:
         return []
-    rows = [one for one in measurements if _of(one, series)]
-    one = rows[0]
+    rows = [measurement for measurement in measurements if _of(measurement, series)]
+    first = rows[0]
     columns = {
-        "pattern": one.workload.pattern.value,
-        **one.configuration.model_dump(mode="json", exclude_none=True),
+        "pattern": first.workload.pattern.value,
+        **first.configuration.model_dump(mode="json", exclude_none=True),
     }
     bytes_half = int(np.searchsorted(series.bytes_written, series.bytes_written[-1] / 2))
-    found = []
+    outcomes = []
     memory = SurfaceMemory()
     for name, seen in (
         ("second half of the time", len(series.watts) // 2),
@@ -362,29 +369,29 @@ def series_outcomes(recipe: Recipe, measurements: list[Measurement]) -> list[Ser
         ("the whole series", 0),
     ):
         cut = series.bytes_written[seen] if seen else -1.0
-        kept = [
+        training = [
             m
             for m in measurements
             if not _of(m, series) or (m.state.host_bytes_written_since_purge or 0.0) < cut
         ]
-        profile = fit_profile(recipe, kept, [], memory)
+        profile = fit_profile(recipe, training, [], memory)
         if profile.write_state is None or profile.device_power is None:
             continue
-        found.append(
+        outcomes.append(
             _followed(profile, series, columns, name, seen)
             if seen
             else _given_bytes(profile, series, name)
         )
-    return found
+    return outcomes
 
 
-def _of(one: Measurement, series: Series) -> bool:
-    written = one.state.host_bytes_written_since_purge
+def _of(measurement: Measurement, series: Series) -> bool:
+    written = measurement.state.host_bytes_written_since_purge
     return (
-        one.workload.operation is Operation.WRITE
+        measurement.workload.operation is Operation.WRITE
         and written is not None
-        and one.observations.device_power_watts is not None
-        and one.configuration.request_bytes == series.request_bytes
+        and measurement.observations.device_power_watts is not None
+        and measurement.configuration.request_bytes == series.request_bytes
         and bool(np.isin(written, series.bytes_written))
     )
 
@@ -499,31 +506,45 @@ def leave_sessions_out(
         fit: Fits a profile.
     """
     for session in sessions:
-        test = [one for one in measurements if one.conditions.session_id == session]
-        rest = [one for one in measurements if one.conditions.session_id != session]
+        test = [
+            measurement
+            for measurement in measurements
+            if measurement.conditions.session_id == session
+        ]
+        rest = [
+            measurement
+            for measurement in measurements
+            if measurement.conditions.session_id != session
+        ]
         if test and rest:
             yield from compared(session, test, predicted(fit(rest), test))
 
 
-def compared(session: str, runs: Sequence[Measurement], answer: Prediction) -> Iterator[LeftOut]:
+def compared(
+    session: str, runs: Sequence[Measurement], prediction: Prediction
+) -> Iterator[LeftOut]:
     """What runs observed beside what was answered for them."""
     for quantity in OBSERVED:
         observed = np.array(
-            [getattr(one.observations, quantity) or np.nan for one in runs], dtype=float
+            [getattr(measurement.observations, quantity) or np.nan for measurement in runs],
+            dtype=float,
         )
-        band = efficiency(answer) if quantity == OBSERVED[-1] else answer[quantity]
+        band = efficiency(prediction) if quantity == OBSERVED[-1] else prediction[quantity]
         seen = np.isfinite(observed) & np.isfinite(band.value)
         if seen.any():
             some = Band(band.value[seen], band.low[seen], band.high[seen], band.evidence[seen])
-            own = tuple(one for one, known in zip(runs, seen, strict=True) if known)
+            own = tuple(measurement for measurement, known in zip(runs, seen, strict=True) if known)
             yield LeftOut(session, quantity, own, observed[seen], some)
 
 
-def efficiency(answer: Prediction) -> Band:
+def efficiency(prediction: Prediction) -> Band:
     """Operations per joule of drive and CPU; rate and watts are taken to err independently."""
-    rate, parts = answer["iops"], [answer["device_power_watts"], answer["cpu_power_watts"]]
-    watts = sum(one.value for one in parts)
-    half = np.sqrt(sum(((one.high - one.low) / 2.0) ** 2 for one in parts)) / watts
+    rate, parts = (
+        prediction["iops"],
+        [prediction["device_power_watts"], prediction["cpu_power_watts"]],
+    )
+    watts = sum(part.value for part in parts)
+    half = np.sqrt(sum(((part.high - part.low) / 2.0) ** 2 for part in parts)) / watts
     spread = np.exp(np.hypot(half, np.log(rate.high / rate.low) / 2.0))
     value = rate.value / watts
     return Band(value, value / spread, value * spread, rate.evidence)
@@ -540,13 +561,16 @@ def predicted(
         cores: Of the runs' host; None: of the profile's.
     """
     columns: dict[str, list[object]] = {
-        name: [getattr(one.configuration, name) for one in runs] for name in SETTINGS
+        name: [getattr(measurement.configuration, name) for measurement in runs]
+        for name in SETTINGS
     }
-    columns["submission_polling"] = [bool(one.configuration.submission_polling) for one in runs]
-    columns["power_state"] = [one.configuration.power_state or 0 for one in runs]
-    columns["operation"] = [one.workload.operation.value for one in runs]
-    columns["pattern"] = [one.workload.pattern.value for one in runs]
-    columns["read_fraction"] = [one.workload.share_of_reads for one in runs]
+    columns["submission_polling"] = [
+        bool(measurement.configuration.submission_polling) for measurement in runs
+    ]
+    columns["power_state"] = [measurement.configuration.power_state or 0 for measurement in runs]
+    columns["operation"] = [measurement.workload.operation.value for measurement in runs]
+    columns["pattern"] = [measurement.workload.pattern.value for measurement in runs]
+    columns["read_fraction"] = [measurement.workload.share_of_reads for measurement in runs]
     if cores is not None:
         columns["cpu_cores_available"] = [cores] * len(runs)
     return Predictor(profile).predict_columns(columns, len(runs))[0]

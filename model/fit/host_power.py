@@ -114,7 +114,7 @@ def expected_operation(recipe: HostOperationRecipe | None) -> HostOperation | No
         clock=Clock(**carried(clock), powersave_is_dynamic=clock.powersave_is_dynamic)
         if clock is not None
         else None,
-        idle_states=[IdleState(name=one.name, **carried(one)) for one in recipe.idle_states],
+        idle_states=[IdleState(name=state.name, **carried(state)) for state in recipe.idle_states],
         numa=NumaCost(**carried(recipe.numa)) if recipe.numa is not None else None,
     )
 
@@ -150,9 +150,9 @@ def anchors_of(
         sd: Of one run, W.
     """
     paths = {(p.engine, p.completion, p.submission_polling): p for p in host.paths}
-    found = []
-    for one in runs:
-        how, seen = one.configuration, one.observations
+    anchors = []
+    for measurement in runs:
+        how, seen = measurement.configuration, measurement.observations
         path = paths.get(
             (
                 how.engine or Engine.IO_URING,
@@ -179,7 +179,7 @@ def anchors_of(
             ),
             np.array([iops]),
         )
-        found.append(
+        anchors.append(
             HostAnchor(
                 busy_cores=float(load.busy_cores[0]),
                 serving_cores=float(load.serving_cores[0]),
@@ -188,10 +188,10 @@ def anchors_of(
                 cstate_limit=how.cstate_limit,
                 watts=seen.cpu_power_watts,
                 sd=sd,
-                source=one.conditions.session_id or "runs of the host",
+                source=measurement.conditions.session_id or "runs of the host",
             )
         )
-    return found
+    return anchors
 
 
 def fit_host_power(
@@ -210,14 +210,15 @@ def fit_host_power(
     """
     law = _LawFit(recipe, operation)
     fit = law.solve()
-    measured = [one for one in recipe.anchors if one.evidence is Evidence.MEASURED]
+    measured = [anchor for anchor in recipe.anchors if anchor.evidence is Evidence.MEASURED]
     evidence = Evidence.MEASURED if measured else Evidence.PUBLISHED
     if measured:
         source = f"least squares over {len(measured)} runs of this host"
     else:
-        told = Counter(anchor.source for anchor in recipe.anchors)
+        anchors_by_source = Counter(anchor.source for anchor in recipe.anchors)
         source = "; ".join(
-            one if times == 1 else f"{one} ({times} runs)" for one, times in told.items()
+            source if times == 1 else f"{source} ({times} runs)"
+            for source, times in anchors_by_source.items()
         )
         source = source or "priors only"
     count = len(fit.names)
@@ -330,12 +331,14 @@ class _LawFit:
         limits = [a.cstate_limit for a in anchors]
         limited = any(limit is not None for limit in limits)
         self.states = max(len(states) - 1, 0) if limited else 0
-        self.limit = np.array([len(states) - 1 if one is None else one for one in limits])
+        self.limit = np.array([len(states) - 1 if limit is None else limit for limit in limits])
         self.sleeping = np.maximum(recipe.cpu_cores - self.busy, 0.0)
         centres = [(priors[name].value, priors[name].sd) for name in self.names]
         if self.clock is not None:
             centres += [(getattr(self.clock, n).value, getattr(self.clock, n).sd) for n in CLOCKED]
-        centres += [(one.core_watts.value, one.core_watts.sd) for one in states[: self.states]]
+        centres += [
+            (state.core_watts.value, state.core_watts.sd) for state in states[: self.states]
+        ]
         self.prior, self.prior_sd = np.array(centres).T
 
     def solve(self) -> _Solved:
@@ -349,13 +352,13 @@ class _LawFit:
             if name in host_power.THRESHOLDS:  # a gap of no time has no logarithm
                 low[place] = 0.05 * self.prior[place]
         start = np.clip(self.prior, low + 1e-12, np.minimum(high, 1e9) * 0.999)
-        found = least_squares(
+        solution = least_squares(
             self.residuals, start, bounds=(low, high), x_scale=self.prior_sd, max_nfev=400
         )
         # columns differ by orders of magnitude: invert them in units of their priors
-        slopes = np.asarray(found.jac) * self.prior_sd
+        slopes = np.asarray(solution.jac) * self.prior_sd
         spread = np.linalg.inv(slopes.T @ slopes)
-        return self.solved(found.x, spread * np.outer(self.prior_sd, self.prior_sd))
+        return self.solved(solution.x, spread * np.outer(self.prior_sd, self.prior_sd))
 
     def solved(self, values: Floats, covariance: Floats) -> _Solved:
         """The result, its covariance widened where the runs scatter more than they should."""
@@ -367,7 +370,7 @@ class _LawFit:
             weight = self.noise**-2.0 / np.sum(self.noise**-2.0)
             relative = np.sum(weight * (gap / np.maximum(predicted, 1e-9)) ** 2)
             misfit = float(np.sqrt(relative * len(gap) / spare))
-        measured = any(one.evidence is Evidence.MEASURED for one in self.recipe.anchors)
+        measured = any(anchor.evidence is Evidence.MEASURED for anchor in self.recipe.anchors)
         if measured and len(gap):
             chi = float(np.sum((gap / self.noise) ** 2) / spare)
             covariance = covariance * max(chi, 1.0)
@@ -434,7 +437,7 @@ LEAST_SLOPE = 1.0
 """What is saved behind a supply is saved at its wall, and more: no fitted slope is below."""
 
 
-def meters_disagree(recipe: SystemPowerRecipe, found: SystemPower) -> str | None:
+def meters_disagree(recipe: SystemPowerRecipe, power: SystemPower) -> str | None:
     """The gap of a host whose wall meter sees less than the watts behind the supply; else None."""
     free = _free_slope(recipe)
     if free is None or free >= LEAST_SLOPE:
@@ -442,7 +445,7 @@ def meters_disagree(recipe: SystemPowerRecipe, found: SystemPower) -> str | None
     return (
         f"CPU and wall power of {recipe.host_id}: two meters disagree; where CPU and drive draw "
         f"1 W more, the wall meter shows {free:.2f} W more, and a supply cannot give more than it "
-        f"takes. The law takes {found.slope.value:.2f} +- {found.slope.sd:.2f}, so savings at the "
+        f"takes. The law takes {power.slope.value:.2f} +- {power.slope.sd:.2f}, so savings at the "
         "wall are that unsure; a calibrated meter would tell (iojoule measure host)"
     )
 
@@ -527,22 +530,24 @@ def core_seconds_per_byte(measurements: Sequence[Measurement]) -> Parameter | No
     The sd is that of a jackknife over request sizes.
     """
     sessions: dict[str, list[Floats]] = defaultdict(list)
-    for one in measurements:
-        row = _row(one)
+    for measurement in measurements:
+        row = _row(measurement)
         if row is not None:
-            sessions[f"{one.conditions.host_id} {one.conditions.session_id}"].append(row)
-    told = {
+            sessions[
+                f"{measurement.conditions.host_id} {measurement.conditions.session_id}"
+            ].append(row)
+    informative = {
         name: np.array(rows)
         for name, rows in sessions.items()
         if len({row[1] for row in rows}) >= FEWEST_SIZES
     }
-    if not told:
+    if not informative:
         return None
-    sizes = np.unique(np.concatenate([rows[:, 1] for rows in told.values()]))
-    value = _slope(told, None)
-    left = np.array([_slope(told, size) for size in sizes])
+    sizes = np.unique(np.concatenate([rows[:, 1] for rows in informative.values()]))
+    value = _slope(informative, None)
+    left = np.array([_slope(informative, size) for size in sizes])
     sd = float(np.sqrt((len(sizes) - 1) / len(sizes) * np.sum((left - left.mean()) ** 2)))
-    runs = sum(len(rows) for rows in told.values())
+    runs = sum(len(rows) for rows in informative.values())
     return Parameter(
         name="core_seconds_per_byte",
         value=rounded(value)[0],
@@ -562,13 +567,13 @@ def _slope(sessions: dict[str, Floats], without: float | None) -> float:
             line[2 * place], line[2 * place + 1], line[-1] = _SCALE * (1.0, woken, moved)
             design.append(line / each)
             target.append(1.0)
-    found, _ = nnls(np.array(design), np.array(target))
-    return float(found[-1] * _SCALE[2])
+    slopes, _ = nnls(np.array(design), np.array(target))
+    return float(slopes[-1] * _SCALE[2])
 
 
-def _row(one: Measurement) -> Floats | None:
+def _row(measurement: Measurement) -> Floats | None:
     """Share of requests that wake a core, bytes beyond the first page, core seconds a request."""
-    seen, how = one.observations, one.configuration
+    seen, how = measurement.observations, measurement.configuration
     if not seen.cpu_utilisation or not seen.iops or how.submission_polling:
         return None
     if how.completion is Completion.POLLED:

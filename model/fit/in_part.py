@@ -153,24 +153,24 @@ def public_sets(folder: Path, *, in_part: bool = True) -> Iterator[PublicSet]:
     """
     for file in PUBLIC_FILES:
         groups: dict[tuple[str, ...], list[Measurement]] = {}
-        for one in import_csv(folder / f"{file}.csv", public_map(file)).measurements():
-            chosen, cores = one.configuration, one.conditions.cpu_cores_available
+        for measurement in import_csv(folder / f"{file}.csv", public_map(file)).measurements():
+            chosen, cores = measurement.configuration, measurement.conditions.cpu_cores_available
             if cores is not None and chosen.jobs > cores:
                 continue  # tells of the host's scheduling, not of the drive
             key = (
-                one.conditions.device_model or "unknown",
-                one.conditions.session_id or "",
+                measurement.conditions.device_model or "unknown",
+                measurement.conditions.session_id or "",
                 *(str(getattr(chosen, name) or "") for name in ("engine", "completion")),
                 str(chosen.scheduler or ""),
-                one.workload.operation.value,
-                one.workload.pattern.value,
+                measurement.workload.operation.value,
+                measurement.workload.pattern.value,
             )
-            groups.setdefault(key, []).append(one)
+            groups.setdefault(key, []).append(measurement)
         for key, measurements in sorted(groups.items()):
             rows = average_repeats(rows_of(measurements, host_cores=_cores()))
-            kept = kept_in_part(rows)
-            if not in_part or (not kept.all() and kept.sum() >= FEWEST_KEPT):
-                yield PublicSet(key, measurements, rows, kept)
+            in_part_rows = kept_in_part(rows)
+            if not in_part or (not in_part_rows.all() and in_part_rows.sum() >= FEWEST_KEPT):
+                yield PublicSet(key, measurements, rows, in_part_rows)
 
 
 def _cores() -> int:
@@ -179,39 +179,39 @@ def _cores() -> int:
 
 def kept_in_part(rows: Rows) -> NDArray[np.bool_]:
     """Every other value of each axis, and the last one."""
-    kept = np.ones(len(rows), dtype=bool)
+    chosen = np.ones(len(rows), dtype=bool)
     for axis in AXES:
         values = getattr(rows, axis)
         distinct = np.unique(values)
-        kept &= np.isin(values, [*distinct[::2], distinct[-1]])
-    return kept
+        chosen &= np.isin(values, [*distinct[::2], distinct[-1]])
+    return chosen
 
 
-def outcomes(one: PublicSet) -> list[SetOutcome]:
+def outcomes(data_set: PublicSet) -> list[SetOutcome]:
     """Fit a set in part and judge every quantity that can be interpolated."""
-    kept, left = one.rows.take(one.kept), one.rows.take(~one.kept)
-    seen = {_place(kept, index) for index in range(len(kept))}
-    profile = _fitted([m for m in one.measurements if _measured_place(m) in seen])
-    answer = _predicted(profile, one, left, IntervalFor.SAME_HOST)
-    found = []
+    training, left = data_set.rows.take(data_set.kept), data_set.rows.take(~data_set.kept)
+    seen = {_place(training, index) for index in range(len(training))}
+    profile = _fitted([m for m in data_set.measurements if _measured_place(m) in seen])
+    prediction = _predicted(profile, data_set, left, IntervalFor.SAME_HOST)
+    results = []
     for quantity, (field, attribute) in _FIELDS.items():
-        known, truth = getattr(kept, attribute), getattr(left, attribute)
+        known, truth = getattr(training, attribute), getattr(left, attribute)
         if not np.isfinite(known).all():
             continue
-        values, half = interpolated(kept, known, left)
+        values, half = interpolated(training, known, left)
         usable = np.isfinite(truth) & np.isfinite(values)
         if not usable.any() or not np.isfinite(half):
             continue
         factor = np.exp(half)
-        found.append(
+        results.append(
             SetOutcome(
-                one.name,
+                data_set.name,
                 quantity,
-                _judged(answer[field], truth, usable),
+                _judged(prediction[field], truth, usable),
                 Verdict.of(truth, values, values / factor, values * factor, usable),
             )
         )
-    return found
+    return results
 
 
 def _judged(band: Band, truth: Floats, usable: NDArray[np.bool_]) -> Verdict:
@@ -219,10 +219,10 @@ def _judged(band: Band, truth: Floats, usable: NDArray[np.bool_]) -> Verdict:
 
 
 def _predicted(
-    profile: DeviceProfile, one: PublicSet, rows: Rows, about: IntervalFor
+    profile: DeviceProfile, data_set: PublicSet, rows: Rows, about: IntervalFor
 ) -> Prediction:
     """What a profile says of rows of a set, with intervals about the same or another host."""
-    first = one.measurements[0].workload
+    first = data_set.measurements[0].workload
     columns: dict[str, object] = {
         name: getattr(rows, name)
         for name in (*AXES, "engine", "completion", "submission_polling", "scheduler")
@@ -230,12 +230,12 @@ def _predicted(
     columns["cpu_cores_available"] = rows.cores
     columns["operation"] = [first.operation.value] * len(rows)
     columns["pattern"] = [first.pattern.value] * len(rows)
-    asked = AskedConditions(interval_for=about)
-    return Predictor(under(profile, asked)).predict_columns(columns, len(rows))[0]
+    conditions = AskedConditions(interval_for=about)
+    return Predictor(under(profile, conditions)).predict_columns(columns, len(rows))[0]
 
 
-def _measured_place(one: Measurement) -> tuple[int, int, int]:
-    chosen = one.configuration
+def _measured_place(measurement: Measurement) -> tuple[int, int, int]:
+    chosen = measurement.configuration
     return chosen.queue_depth, chosen.jobs, chosen.request_bytes
 
 
@@ -250,7 +250,7 @@ def left_out(sets: Sequence[PublicSet], about: IntervalFor) -> list[SetOutcome]:
     Returns:
         One outcome a pair and quantity: with intervals as asked, and with those for the same host.
     """
-    found = []
+    results = []
     for own in sets:
         seen = {_place(own.rows, index) for index in range(len(own.rows))}
         pairs = []
@@ -271,14 +271,18 @@ def left_out(sets: Sequence[PublicSet], about: IntervalFor) -> list[SetOutcome]:
             continue
         profile = _fitted(own.measurements)
         for other, rows in pairs:
-            answers = [_predicted(profile, own, rows, w) for w in (about, IntervalFor.SAME_HOST)]
+            predictions = [
+                _predicted(profile, own, rows, w) for w in (about, IntervalFor.SAME_HOST)
+            ]
             for quantity, (field, attribute) in _FIELDS.items():
                 truth = getattr(rows, attribute)
                 usable = np.isfinite(truth)
                 if usable.any():
-                    verdicts = [_judged(answer[field], truth, usable) for answer in answers]
-                    found.append(SetOutcome(f"{own.name} -> {other.name}", quantity, *verdicts))
-    return found
+                    verdicts = [
+                        _judged(prediction[field], truth, usable) for prediction in predictions
+                    ]
+                    results.append(SetOutcome(f"{own.name} -> {other.name}", quantity, *verdicts))
+    return results
 
 
 def tables(folder: Path) -> list[Table]:
@@ -289,7 +293,7 @@ def tables(folder: Path) -> list[Table]:
     """
     with threadpool_limits(1):
         sets = list(public_sets(folder))
-        inside = [outcome for one in sets for outcome in outcomes(one)]
+        inside = [outcome for result in sets for outcome in outcomes(result)]
         whole = list(public_sets(folder, in_part=False))
         sessions = left_out(whole, IntervalFor.ANOTHER_HOST)
         drives = left_out(whole, IntervalFor.ANOTHER_DRIVE)
@@ -297,20 +301,22 @@ def tables(folder: Path) -> list[Table]:
     columns = [f"{who} {name}" for who in ("model", "log-log") for name in verdict]
     rows: list[Cells] = [
         [
-            one.name,
-            one.quantity,
-            len(one.model.errors),
-            *_cells(one.model),
-            *_cells(one.interpolation),
+            result.name,
+            result.quantity,
+            len(result.model.errors),
+            *_cells(result.model),
+            *_cells(result.interpolation),
         ]
-        for one in inside
+        for result in inside
     ]
     for quantity in (*QUANTITIES, None):
         model, base = pooled(inside, quantity)
         rows.append(
             ["all sets", quantity or "all", len(model.errors), *_cells(model), *_cells(base)]
         )
-    better = sum(one.model.scores.mean() <= one.interpolation.scores.mean() for one in inside)
+    better = sum(
+        result.model.scores.mean() <= result.interpolation.scores.mean() for result in inside
+    )
     kinds: list[Cells] = []
     for about, judged, by in (
         (IntervalFor.SAME_HOST, inside, "configurations of a session left out"),
@@ -318,7 +324,7 @@ def tables(folder: Path) -> list[Table]:
         (IntervalFor.ANOTHER_DRIVE, drives, "drives left out, told by one other drive"),
     ):
         for quantity in QUANTITIES:
-            if any(one.quantity == quantity for one in judged):
+            if any(result.quantity == quantity for result in judged):
                 model, same = pooled(judged, quantity)
                 cells: Cells = _cells(same)[2:4] if about is not IntervalFor.SAME_HOST else []
                 kinds.append(
@@ -380,11 +386,11 @@ def _place(rows: Rows, index: int) -> tuple[int, int, int]:
     )
 
 
-def interpolated(kept: Rows, known: Floats, left: Rows) -> tuple[Floats, float]:
+def interpolated(training: Rows, known: Floats, left: Rows) -> tuple[Floats, float]:
     """Log-log PCHIP through the kept rows, and half of its 90 % interval, log units.
 
     Args:
-        kept: n rows.
+        training: n rows.
         known: Their values, shape (n,).
         left: m rows.
 
@@ -393,15 +399,15 @@ def interpolated(kept: Rows, known: Floats, left: Rows) -> tuple[Floats, float]:
         every kept row between others that is interpolated without it, the quantile that covers
         90 % of another, or the largest where they are too few.
     """
-    table = {_place(kept, index): float(known[index]) for index in range(len(kept))}
+    table = {_place(training, index): float(known[index]) for index in range(len(training))}
     values = np.array([_at(table, _place(left, index)) for index in range(len(left))])
     errors = []
     for place, value in table.items():
         rest = {other: v for other, v in table.items() if other != place}
-        said = [
+        along = [
             _along(rest, place, axis) for axis in range(len(AXES)) if _inside(rest, place, axis)
         ]
-        errors += [abs(np.log(s / value)) for s in said if np.isfinite(s)]
+        errors += [abs(np.log(s / value)) for s in along if np.isfinite(s)]
     if not errors:
         return values, np.nan
     rank = int(np.ceil(CONFIDENCE * (len(errors) + 1)))
@@ -413,7 +419,7 @@ def _at(table: dict[tuple[int, int, int], float], place: tuple[int, int, int]) -
     if place in table:
         return table[place]
     full = dict(table)
-    kept_values = [sorted({one[axis] for one in table}) for axis in range(3)]
+    kept_values = [sorted({position[axis] for position in table}) for axis in range(3)]
     for axis in range(3):
         if place[axis] in kept_values[axis]:
             continue
@@ -425,9 +431,9 @@ def _at(table: dict[tuple[int, int, int], float], place: tuple[int, int, int]) -
             *(others[o] if o != axis else [place[axis]] for o in range(3))
         ):
             line = depth, jobs, size
-            answer = _along(full, line, axis)
-            if np.isfinite(answer):
-                full[line] = answer
+            value = _along(full, line, axis)
+            if np.isfinite(value):
+                full[line] = value
     return full.get(place, np.nan)
 
 
@@ -435,9 +441,9 @@ def _line(
     table: dict[tuple[int, int, int], float], place: tuple[int, ...], axis: int
 ) -> tuple[Floats, Floats]:
     x = [
-        (one[axis], value)
-        for one, value in table.items()
-        if all(one[o] == place[o] for o in range(3) if o != axis)
+        (position[axis], value)
+        for position, value in table.items()
+        if all(position[o] == place[o] for o in range(3) if o != axis)
     ]
     positions = np.array([a for a, _ in x], dtype=float)
     return positions, np.array([b for _, b in x])
@@ -453,9 +459,11 @@ def _inside(table: dict[tuple[int, int, int], float], place: tuple[int, ...], ax
     return len(x) > 1 and bool(x.min() < place[axis] < x.max())
 
 
-def pooled(found: Sequence[SetOutcome], quantity: str | None = None) -> tuple[Verdict, Verdict]:
+def pooled(
+    set_outcomes: Sequence[SetOutcome], quantity: str | None = None
+) -> tuple[Verdict, Verdict]:
     """All rows of all sets together."""
-    some = [one for one in found if quantity in (None, one.quantity)]
+    some = [outcome for outcome in set_outcomes if quantity in (None, outcome.quantity)]
 
     def together(verdicts: list[Verdict]) -> Verdict:
         return Verdict(

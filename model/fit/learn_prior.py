@@ -98,18 +98,20 @@ def learn(drives: Sequence[DriveFacts], rounds: int = ROUNDS) -> LearnedPrior:
         drives: What is known of each.
         rounds: Of expectation maximisation at the most.
     """
-    told = [drive for drive in drives if drive.observations]
-    first = _learned(told, {}, rounds)
-    unsaid = [drive for drive in told if len(possible_groups(drive)) > 1]
+    informative = [drive for drive in drives if drive.observations]
+    first = _learned(informative, {}, rounds)
+    unsaid = [drive for drive in informative if len(possible_groups(drive)) > 1]
     if rounds == 1 or not unsaid:
         return first
     groups = {drive.device: expected_group(first, drive) for drive in unsaid}
-    return _learned(told, groups, rounds)
+    return _learned(informative, groups, rounds)
 
 
-def _learned(told: Sequence[DriveFacts], groups: Mapping[str, Floats], rounds: int) -> LearnedPrior:
+def _learned(
+    drives: Sequence[DriveFacts], groups: Mapping[str, Floats], rounds: int
+) -> LearnedPrior:
     """Learn with the groups of some drives given as regressors of EFFECTS."""
-    problem = _Problem(load_assumptions(), told, groups)
+    problem = _Problem(load_assumptions(), drives, groups)
     spread = problem.stated_spread
     for _ in range(rounds):
         before, spread = spread, problem.improved(spread)
@@ -133,7 +135,7 @@ def _learned(told: Sequence[DriveFacts], groups: Mapping[str, Floats], rounds: i
             for kind, place in zip(problem.kinds, kinds, strict=True)
         },
         drives=problem.told_by(),
-        sources=_sources(told),
+        sources=_sources(drives),
     )
 
 
@@ -166,10 +168,10 @@ class _Problem:
         self.stated_spread = _stated_spread(assumed)
         self.weight = assumed.spread_drives
         centre, sd = [], []
-        for one in assumed.quantities.values():
-            added = [getattr(one, name) for name in EFFECTS[1:]]
-            centre += [np.log(one.centre), *added]
-            sd += [assumed.centre_sd, *[one.effect_sd or assumed.effect_sd] * len(added)]
+        for quantity in assumed.quantities.values():
+            added = [getattr(quantity, name) for name in EFFECTS[1:]]
+            centre += [np.log(quantity.centre), *added]
+            sd += [assumed.centre_sd, *[quantity.effect_sd or assumed.effect_sd] * len(added)]
         centre += [kind.offset for kind in assumed.kinds.values()]
         sd += [max(kind.offset_sd, 1e-6) for kind in assumed.kinds.values()]
         self.prior_mean, self.prior_precision = np.array(centre), np.diag(np.array(sd) ** -2.0)
@@ -181,26 +183,26 @@ class _Problem:
         group = self.groups.get(drive.device)
         if group is None:
             options = possible_groups(drive)
-            group = sum((share * one for one, share in options), np.zeros(len(EFFECTS)))
+            group = sum((share * option for option, share in options), np.zeros(len(EFFECTS)))
         kinds = np.zeros((len(h), len(self.kinds)))
-        for row, one in enumerate(drive.observations):
-            kinds[row, self.kinds.index(one.kind)] = 1.0
+        for row, observation_row in enumerate(drive.observations):
+            kinds[row, self.kinds.index(observation_row.kind)] = 1.0
         return _Drive(
             np.hstack([np.kron(h, group), kinds]),
             h * spread_scale(self.names, group),
-            np.array([one.log_value for one in drive.observations]),
-            np.diag([one.sd**2 for one in drive.observations]),
+            np.array([observation_row.log_value for observation_row in drive.observations]),
+            np.diag([observation_row.sd**2 for observation_row in drive.observations]),
         )
 
     def effects(self, spread: Floats) -> tuple[Floats, Floats]:
         """Mean and covariance of effects and offsets, given the spread."""
         precision = self.prior_precision.copy()
         pull = precision @ self.prior_mean
-        for one in self.drives:
-            total = one.h @ spread @ one.h.T + one.noise
-            weighted = np.linalg.solve(total, one.regressors)
-            precision += one.regressors.T @ weighted
-            pull += weighted.T @ one.y
+        for drive in self.drives:
+            total = drive.h @ spread @ drive.h.T + drive.noise
+            weighted = np.linalg.solve(total, drive.regressors)
+            precision += drive.regressors.T @ weighted
+            pull += weighted.T @ drive.y
         covariance = np.linalg.inv(precision)
         return np.asarray(covariance @ pull), np.asarray(covariance)
 
@@ -208,26 +210,26 @@ class _Problem:
         """One round of expectation maximisation."""
         mean, covariance = self.effects(spread)
         scatter = self.weight * self.stated_spread
-        for one in self.drives:
-            total = one.h @ spread @ one.h.T + one.noise
-            gain = np.linalg.solve(total, one.h @ spread).T
-            moved = gain @ (one.y - one.regressors @ mean)
-            leverage = gain @ one.regressors
-            left = spread - gain @ one.h @ spread + leverage @ covariance @ leverage.T
+        for drive in self.drives:
+            total = drive.h @ spread @ drive.h.T + drive.noise
+            gain = np.linalg.solve(total, drive.h @ spread).T
+            moved = gain @ (drive.y - drive.regressors @ mean)
+            leverage = gain @ drive.regressors
+            left = spread - gain @ drive.h @ spread + leverage @ covariance @ leverage.T
             scatter += left + np.outer(moved, moved)
-        found = scatter / (self.weight + len(self.drives))
-        return np.asarray(0.5 * (found + found.T))
+        new_spread = scatter / (self.weight + len(self.drives))
+        return np.asarray(0.5 * (new_spread + new_spread.T))
 
     def told_by(self) -> list[int]:
         """How many drives tell of each quantity."""
-        told = np.array([(drive.h != 0).any(axis=0) for drive in self.drives])
-        return [int(count) for count in told.sum(axis=0)]
+        informs = np.array([(drive.h != 0).any(axis=0) for drive in self.drives])
+        return [int(count) for count in informs.sum(axis=0)]
 
 
 def _stated_spread(assumed: Assumptions) -> Floats:
     """Covariance of drives as stated: common causes by their loadings, the rest alone."""
-    sd = np.array([one.sd for one in assumed.quantities.values()])
-    loadings = np.array([one.loadings for one in assumed.quantities.values()])
+    sd = np.array([quantity.sd for quantity in assumed.quantities.values()])
+    loadings = np.array([quantity.loadings for quantity in assumed.quantities.values()])
     correlation = loadings @ loadings.T
     np.fill_diagonal(correlation, 1.0)
     return np.asarray(correlation * np.outer(sd, sd))
@@ -237,8 +239,8 @@ def _sources(drives: Sequence[DriveFacts]) -> list[LearnedSource]:
     figures: Counter[str] = Counter()
     owners: dict[str, set[str]] = {}
     for drive in drives:
-        for one in drive.observations:
-            name = _family(one)
+        for item in drive.observations:
+            name = _family(item)
             figures[name] += 1
             owners.setdefault(name, set()).add(drive.device)
     return [
@@ -247,15 +249,15 @@ def _sources(drives: Sequence[DriveFacts]) -> list[LearnedSource]:
     ]
 
 
-def _family(one: Observation) -> str:
+def _family(fact: Observation) -> str:
     """Where a figure comes from, in one word or two."""
-    if one.kind == "fitted":
-        return one.fact.source
-    if one.kind.startswith("linear_cost"):
+    if fact.kind == "fitted":
+        return fact.fact.source
+    if fact.kind.startswith("linear_cost"):
         return "iocost-benchmarks (Apache-2.0)"
-    if one.fact.name in ("max_power_ps0", "declared_active_power_ps0", "declared_idle_power_ps0"):
+    if fact.fact.name in ("max_power_ps0", "declared_active_power_ps0", "declared_idle_power_ps0"):
         return "power-state descriptors"
-    return "published measurements" if one.measured else "data sheets"
+    return "published measurements" if fact.measured else "data sheets"
 
 
 def _rounded(values: Floats) -> list[list[float]]:
@@ -297,10 +299,12 @@ class _Flow:
         self.log_cores = np.log(np.minimum(rows.jobs, rows.cores))
         costs = [host.paths[path] for path in rows.path()]
         extra = [host.schedulers.get(str(name), (0.0, 0.0)) for name in rows.scheduler]
-        self.added_ns = np.array([one.added_latency_ns for one in costs])
-        self.added_ns = self.added_ns + np.array([one[0] for one in extra])
-        core = np.array([one.core_time_ns for one in costs]) + np.array([one[1] for one in extra])
-        wakeup = np.array([one.wakeup_ns for one in costs])
+        self.added_ns = np.array([cost.added_latency_ns for cost in costs])
+        self.added_ns = self.added_ns + np.array([term[0] for term in extra])
+        core = np.array([cost.core_time_ns for cost in costs]) + np.array(
+            [term[1] for term in extra]
+        )
+        wakeup = np.array([cost.wakeup_ns for cost in costs])
         self.core_ns = core + wakeup * rows.queue_depth**-WAKEUP_EXPONENT
         self.log_latency = np.log(rows.latency_ns)
         self.sd = np.hypot(rows.relative_sd, FORM_SD)
@@ -372,11 +376,11 @@ def measured_drives(folder: Path) -> dict[str, list[Measurement]]:
     Raises:
         InputError: A file is missing or is not what its map expects.
     """
-    found: dict[str, list[Measurement]] = {}
+    drives: dict[str, list[Measurement]] = {}
     for name in SETS:
-        for one in import_csv(folder / f"{name}.csv", public_map(name)).measurements():
-            found.setdefault(str(one.conditions.device_model), []).append(one)
-    return found
+        for measurement in import_csv(folder / f"{name}.csv", public_map(name)).measurements():
+            drives.setdefault(str(measurement.conditions.device_model), []).append(measurement)
+    return drives
 
 
 def flow_rows(measurements: Sequence[Measurement], host_cores: int) -> dict[str, Rows]:
@@ -385,14 +389,16 @@ def flow_rows(measurements: Sequence[Measurement], host_cores: int) -> dict[str,
     for flow in FLOWS:
         operation, pattern = flow.split("_")
         own = [
-            one
-            for one in measurements
-            if one.workload.operation.value == operation
-            and one.workload.pattern.value == pattern
-            and one.at_full_speed
-            and not one.configuration.power_state
-            and one.state.device_state not in ("collecting",)
-            and not stands_apart(str(one.conditions.session_id or one.conditions.series_id or ""))
+            measurement
+            for measurement in measurements
+            if measurement.workload.operation.value == operation
+            and measurement.workload.pattern.value == pattern
+            and measurement.at_full_speed
+            and not measurement.configuration.power_state
+            and measurement.state.device_state not in ("collecting",)
+            and not stands_apart(
+                str(measurement.conditions.session_id or measurement.conditions.series_id or "")
+            )
         ]
         if own:
             found = rows_of(own, host_cores=host_cores)
@@ -424,15 +430,15 @@ def with_measurements(
     rows = flow_rows(measurements, generic_recipe("any", "any").host.cpu_cores)
     unseen = {name for flow, own in rows.items() for name in _unseen(flow, own)}
     vague = np.diag([UNSEEN_SD if name in unseen else VAGUE_SD for name in stated.quantities]) ** 2
-    found = update(
+    posterior = update(
         Posterior(stated, start.mean, vague, (), start.group),
         rows,
         host_prior(generic_recipe("any", "any"), drive.max_transfer_bytes),
     )
     fitted: list[Observation] = []
-    for quantity, value in zip(stated.quantities, found.mean, strict=True):
+    for quantity, value in zip(stated.quantities, posterior.mean, strict=True):
         known = quantity.startswith(tuple(rows)) and quantity not in unseen
-        if not known or found.sd(quantity) >= KNOWN_SD:
+        if not known or posterior.sd(quantity) >= KNOWN_SD:
             continue
         fact = FactUsed(
             name=f"fitted_{quantity}",
@@ -441,14 +447,16 @@ def with_measurements(
             source="public fio runs",
         )
         fitted.append(
-            observation({quantity: 1.0}, "fitted", fact, own_sd=found.sd(quantity), measured=True)
+            observation(
+                {quantity: 1.0}, "fitted", fact, own_sd=posterior.sd(quantity), measured=True
+            )
         )
-    fitted += _tails(drive, found, rows)
-    own = [one for one in drive.observations if not (one.measured and _of_curve(one))]
+    fitted += _tails(drive, posterior, rows)
+    own = [fact for fact in drive.observations if not (fact.measured and _of_curve(fact))]
     return replace(drive, observations=[*own, *fitted])
 
 
-def _tails(drive: DriveFacts, found: Posterior, rows: dict[str, Rows]) -> list[Observation]:
+def _tails(drive: DriveFacts, posterior: Posterior, rows: dict[str, Rows]) -> list[Observation]:
     """The factor on the excess of p99 over the mean that fits each direction's rows best."""
     out = []
     for operation in ("read", "write"):
@@ -457,12 +465,12 @@ def _tails(drive: DriveFacts, found: Posterior, rows: dict[str, Rows]) -> list[O
         own = {flow: part for flow, part in own.items() if len(part) >= LEAST_TAILS}
         if not own:
             continue
-        place = found.index(f"{operation}_tail")
+        place = posterior.index(f"{operation}_tail")
         misses = []
         for factor in TAIL_FACTORS:
-            mean = found.mean.copy()
+            mean = posterior.mean.copy()
             mean[place] = np.log(factor)
-            predictor = Predictor(profile_of(drive, found.moved(mean, found.covariance)))
+            predictor = Predictor(profile_of(drive, posterior.moved(mean, posterior.covariance)))
             ratios = [_tail_misses(predictor, flow, part) for flow, part in own.items()]
             misses.append(float(np.median(np.abs(np.concatenate(ratios)))))
         fact = FactUsed(
@@ -478,9 +486,9 @@ def _tails(drive: DriveFacts, found: Posterior, rows: dict[str, Rows]) -> list[O
 
 
 def _tail_misses(predictor: Predictor, flow: str, rows: Rows) -> Floats:
-    answer = predict_rows(predictor, flow, rows)
-    said = np.log(answer["latency_p99_ns"].value / answer["latency_mean_ns"].value)
-    return np.asarray(np.log(rows.p99 / rows.latency_ns) - said)
+    prediction = predict_rows(predictor, flow, rows)
+    ratio = np.log(prediction["latency_p99_ns"].value / prediction["latency_mean_ns"].value)
+    return np.asarray(np.log(rows.p99 / rows.latency_ns) - ratio)
 
 
 def predict_rows(predictor: Predictor, flow: str, rows: Rows) -> Prediction:
@@ -510,8 +518,8 @@ def _unseen(flow: str, rows: Rows) -> list[str]:
     return [f"{flow}_{name}" for name in names]
 
 
-def _of_curve(one: Observation) -> bool:
-    return any(name.startswith(FLOWS) for name in one.weights)
+def _of_curve(fact: Observation) -> bool:
+    return any(name.startswith(FLOWS) for name in fact.weights)
 
 
 def learned_prior(folder: Path) -> LearnedPrior:
@@ -541,8 +549,8 @@ def prior_without(
 
 def known_drive(device: str) -> DriveFacts:
     """A drive of the catalogue by identify data and data sheet only."""
-    found = next(drive for drive in catalogue_drives() if drive.device == device)
-    return found.without_measurements()
+    match = next(drive for drive in catalogue_drives() if drive.device == device)
+    return match.without_measurements()
 
 
 def write_prior(prior: LearnedPrior, path: Path) -> None:
@@ -554,5 +562,5 @@ def write_prior(prior: LearnedPrior, path: Path) -> None:
 
 def _nested(value: object) -> str:
     if isinstance(value, list) and value and isinstance(value[0], list | dict):
-        return "[\n  " + ",\n  ".join(json.dumps(one) for one in value) + "\n ]"
+        return "[\n  " + ",\n  ".join(json.dumps(row) for row in value) + "\n ]"
     return json.dumps(value)

@@ -395,11 +395,11 @@ class FittedSurface:
             return out
         keys = self.series(rows)
         for key in sorted(set(keys)):
-            at = np.array([one == key for one in keys])
+            at = np.array([other == key for other in keys])
             grid = self.grid_of(key[0]).lookup(key[1])
-            told = grid(points.take(at), np.zeros(int(at.sum()), dtype=np.intp))
+            residual = grid(points.take(at), np.zeros(int(at.sum()), dtype=np.intp))
             for name in names:
-                out[name][at] = told[name]
+                out[name][at] = residual[name]
         return out
 
 
@@ -602,10 +602,10 @@ def learn_residuals(fitted: FittedSurface, rows: Rows, *, finer: bool) -> None:
     levels |= {name: np.log(rows.percentile(name)) for name in fitted.tails}
 
     def laws(where: Floats, like: Rows) -> tuple[Floats, dict[str, Callable[[Floats], Floats]]]:
-        asked = like.take(np.zeros(len(where), dtype=np.intp))
+        example = like.take(np.zeros(len(where), dtype=np.intp))
         depth, jobs, size = np.exp2(where.T)
         points, terms = fitted.reference(
-            replace(asked, queue_depth=depth, jobs=jobs, request_bytes=size)
+            replace(example, queue_depth=depth, jobs=jobs, request_bytes=size)
         )
 
         def ratio(tail: Tail) -> Callable[[Floats], Floats]:
@@ -617,6 +617,6 @@ def learn_residuals(fitted: FittedSurface, rows: Rows, *, finer: bool) -> None:
     sessions = [
         SessionRows(path, session, rows.take(at), {n: y[at] for n, y in levels.items()})
         for path, session in sorted(set(series))
-        for at in [np.array([one == (path, session) for one in series])]
+        for at in [np.array([label == (path, session) for label in series])]
     ]
     fitted.grids = path_grids(sessions, laws, fitted.settings.max_transfer_bytes, finer=finer)

@@ -69,17 +69,21 @@ def power_rows(
     blocks. `performance` says how much of the drive's capacity writes use; without it they are
     taken to leave room.
     """
-    known = [one for one in measurements if one.observations.device_power_watts and _rate(one)]
+    known = [
+        measurement
+        for measurement in measurements
+        if measurement.observations.device_power_watts and _rate(measurement)
+    ]
     if not known:
         none = np.zeros(0)
         return PowerRows(np.zeros((0, 6)), none, none.astype(np.intp), none, none.astype(object))
     rows = _all_rows(known, max_transfer_bytes, performance)
-    places: list[list[int]] = []
+    indices: list[list[int]] = []
     series: dict[float, list[int]] = {0.0: [], 1.0: []}
-    for place, one in enumerate(known):
-        written = one.state.host_bytes_written_since_purge
-        if written is None or state is None or one.workload.operation is Operation.READ:
-            places.append([place])
+    for place, run in enumerate(known):
+        written = run.state.host_bytes_written_since_purge
+        if written is None or state is None or run.workload.operation is Operation.READ:
+            indices.append([place])
         elif written < state.cached_bytes.value:
             series[0.0].append(place)
         elif written > state.transition_bytes.value:
@@ -87,11 +91,11 @@ def power_rows(
             series[1.0].append(place)
     for some in series.values():
         last = len(some) - BLOCK_SECONDS + 1
-        places += [some[start : start + BLOCK_SECONDS] for start in range(0, last, BLOCK_SECONDS)]
-    first = [block[0] for block in places]
+        indices += [some[start : start + BLOCK_SECONDS] for start in range(0, last, BLOCK_SECONDS)]
+    first = [block[0] for block in indices]
     return PowerRows(
-        np.array([rows.x[block].mean(axis=0) for block in places]).reshape(-1, 6),
-        np.array([rows.watts[block].mean() for block in places]),
+        np.array([rows.x[block].mean(axis=0) for block in indices]).reshape(-1, 6),
+        np.array([rows.watts[block].mean() for block in indices]),
         rows.power_state[first],
         rows.request_bytes[first],
         rows.session[first],
@@ -102,15 +106,17 @@ def _all_rows(
     known: Sequence[Measurement], max_transfer_bytes: float, performance: PerformanceModel | None
 ) -> PowerRows:
     """Every measurement by itself."""
-    rate = np.array([_rate(one) for one in known])
-    size = np.array([float(one.configuration.request_bytes) for one in known])
-    reads = np.array([one.workload.share_of_reads for one in known])
-    sequential = np.array([one.workload.pattern is Pattern.SEQUENTIAL for one in known])
-    depth = np.array([float(one.configuration.queue_depth) for one in known])
+    rate = np.array([_rate(measurement) for measurement in known])
+    size = np.array([float(measurement.configuration.request_bytes) for measurement in known])
+    reads = np.array([measurement.workload.share_of_reads for measurement in known])
+    sequential = np.array(
+        [measurement.workload.pattern is Pattern.SEQUENTIAL for measurement in known]
+    )
+    depth = np.array([float(measurement.configuration.queue_depth) for measurement in known])
     commands = rate / np.minimum(size, max_transfer_bytes)
     commands /= device_power.merged(depth, size, max_transfer_bytes, sequential)
     background = np.array(
-        [float(one.state.device_state in ("collecting", "steady")) for one in known]
+        [float(measurement.state.device_state in ("collecting", "steady")) for measurement in known]
     )
     background *= reads < 1.0
     if performance is not None:
@@ -123,13 +129,20 @@ def _all_rows(
         device_power.write_operations(commands * (1.0 - reads), sequential),
         background,
     )
-    conditions = [one.conditions for one in known]
+    conditions = [measurement.conditions for measurement in known]
     return PowerRows(
         np.ascontiguousarray(x),
-        np.array([one.observations.device_power_watts for one in known], dtype=float),
-        np.array([one.configuration.power_state or 0 for one in known], dtype=np.intp),
+        np.array(
+            [measurement.observations.device_power_watts for measurement in known], dtype=float
+        ),
+        np.array(
+            [measurement.configuration.power_state or 0 for measurement in known], dtype=np.intp
+        ),
         size,
-        np.array([one.session_id or one.series_id or "" for one in conditions], dtype=object),
+        np.array(
+            [condition.session_id or condition.series_id or "" for condition in conditions],
+            dtype=object,
+        ),
     )
 
 
@@ -138,22 +151,24 @@ def _write_load(
 ) -> Floats:
     """Share of the drive's capacity for writes that each measurement uses."""
     columns: dict[str, list[object]] = {
-        name: [getattr(one.configuration, name) for one in known]
+        name: [getattr(measurement.configuration, name) for measurement in known]
         for name in ("request_bytes", "queue_depth", "jobs")
     }
-    columns["pattern"] = [one.workload.pattern.value for one in known]
-    columns["power_state"] = [one.configuration.power_state or 0 for one in known]
+    columns["pattern"] = [measurement.workload.pattern.value for measurement in known]
+    columns["power_state"] = [measurement.configuration.power_state or 0 for measurement in known]
     columns["operation"] = ["write"] * len(known)
     frame, _ = make_frame(performance.profile, columns, len(known))
     points, _ = performance.points(frame)
     return performance.write_load(frame, points, writes_per_second)
 
 
-def _rate(one: Measurement) -> float:
+def _rate(measurement: Measurement) -> float:
     """Bytes a second, 0 where nobody says."""
-    seen = one.observations
+    seen = measurement.observations
     rate = seen.throughput_bytes_per_second
-    return rate if rate is not None else (seen.iops or 0.0) * one.configuration.request_bytes
+    return (
+        rate if rate is not None else (seen.iops or 0.0) * measurement.configuration.request_bytes
+    )
 
 
 @dataclass(frozen=True)
@@ -251,11 +266,11 @@ def fit_device_power(rows: PowerRows, recipe: DevicePowerRecipe) -> DevicePower:
     names, units = device_power.PARAMETERS, ("W", "J/B", "J", "J/B", "J", "W")
     own = problem.x[: len(rows)]
     published = problem.x[len(rows) :]
-    found = f"weighted least squares over {len(own)} measurements; prior: "
+    description = f"weighted least squares over {len(own)} measurements; prior: "
     parameters = []
     for i, name in enumerate(names):
         stated = recipe.priors[name]
-        seen, told = (bool(np.abs(x[:, i]).max(initial=0.0) > 0.0) for x in (own, published))
+        seen, cited = (bool(np.abs(x[:, i]).max(initial=0.0) > 0.0) for x in (own, published))
         parameters.append(
             Parameter(
                 name=name,
@@ -265,9 +280,9 @@ def fit_device_power(rows: PowerRows, recipe: DevicePowerRecipe) -> DevicePower:
                 evidence=Evidence.MEASURED
                 if seen
                 else Evidence.PUBLISHED
-                if told
+                if cited
                 else stated.evidence,
-                source=(found if seen or told else "") + stated.source,
+                source=(description if seen or cited else "") + stated.source,
             )
         )
     return DevicePower(
@@ -308,7 +323,7 @@ class _Problem:
         self.x = np.vstack([rows.x, np.array(points).reshape(-1, 6)])
         self.watts = np.concatenate([rows.watts, [p.watts for p in recipe.points]])
         state = np.concatenate([rows.power_state, np.zeros(len(points), dtype=np.intp)])
-        self.low = [int(one) for one in np.unique(state) if one > 0]
+        self.low = [int(number) for number in np.unique(state) if number > 0]
         names = sorted(set(rows.session))
         self.sessions = names if len(names) > 1 else []
         base = recipe.priors["base_watts"].value
@@ -316,11 +331,11 @@ class _Problem:
         for name in device_power.PARAMETERS:
             prior.append(recipe.priors[name].value)
             sd.append(recipe.priors[name].sd)
-        for one in self.low:
-            here = state == one
+        for number in self.low:
+            here = state == number
             columns[0][here, 5] = 0.0  # its background watts are its own
             columns.append(np.stack([here, np.where(here, self.x[:, 5], 0.0)], axis=1))
-            background = self._background(one)
+            background = self._background(number)
             prior += [0.0, background.value]
             sd += [STATE_SD * base, background.sd]
         own = np.hypot(recipe.noise_watts, LAW_SD * rows.watts)
@@ -342,17 +357,17 @@ class _Problem:
         signed[7 : 6 + 2 * len(self.low) : 2] = False
         noise = self.noise
         for _ in range(ROUNDS):
-            found = fit_linear(self.design, self.watts, noise, self.prior, self.sd, signed)
-            missed = (self.watts - self.design @ found.theta) / self.noise
+            fit = fit_linear(self.design, self.watts, noise, self.prior, self.sd, signed)
+            missed = (self.watts - self.design @ fit.theta) / self.noise
             noise = self.noise * (1.0 + missed**2) ** 0.25
-        return replace(found, relative_sd=self._misfit(found)), found.theta[:6]
+        return replace(fit, relative_sd=self._misfit(fit)), fit.theta[:6]
 
-    def _misfit(self, found: LinearFit) -> float:
+    def _misfit(self, fit: LinearFit) -> float:
         """Relative sd of which 90 % of the rows lie inside 1.645, sessions counting alike."""
         rows = self.rows
         if not len(rows):
             return 0.0
-        law = (self.design @ found.theta)[: len(rows)]
+        law = (self.design @ fit.theta)[: len(rows)]
         missed = np.abs(rows.watts / law - 1.0)
         _, session, count = np.unique(
             rows.session.astype(str), return_inverse=True, return_counts=True
@@ -362,33 +377,31 @@ class _Problem:
         inside = np.searchsorted(share, 0.9 * share[-1])
         return float(missed[order][min(inside, len(rows) - 1)] / NORMAL_90)
 
-    def states(self, found: LinearFit) -> list[StatePower]:
+    def states(self, fit: LinearFit) -> list[StatePower]:
         """Base and background watts of the lower states that runs were seen in."""
         out = []
         for place, state in enumerate(self.low):
             at = 6 + 2 * place
-            sd = np.sqrt(np.diag(found.covariance)[at : at + 2])
+            sd = np.sqrt(np.diag(fit.covariance)[at : at + 2])
             runs = int((self.rows.power_state == state).sum())
             source = f"{runs} measurements in power state {state}"
             seen = bool((self.design[:, at + 1] > 0.05).any())
             out.append(
                 StatePower(
                     power_state=state,
-                    base_watts=_fitted(
-                        "base_watts", found.theta[0] + found.theta[at], sd[0], source
-                    ),
-                    background_watts=_fitted("background_watts", found.theta[at + 1], sd[1], source)
+                    base_watts=_fitted("base_watts", fit.theta[0] + fit.theta[at], sd[0], source),
+                    background_watts=_fitted("background_watts", fit.theta[at + 1], sd[1], source)
                     if seen
                     else parameter("background_watts", self._background(state)),
                 )
             )
         return out
 
-    def session_sd(self, found: LinearFit) -> float:
+    def session_sd(self, fit: LinearFit) -> float:
         """Spread of the base between sessions, shrunk to what is assumed; 0 with one session."""
         if not self.sessions:
             return 0.0
-        offsets = found.theta[-len(self.sessions) :]
+        offsets = fit.theta[-len(self.sessions) :]
         assumed = SESSION_SD * self.recipe.priors["base_watts"].value
         total = PRIOR_SESSIONS * assumed**2 + float((offsets**2).sum())
         return float(np.sqrt(total / (PRIOR_SESSIONS + len(offsets) - 1)))

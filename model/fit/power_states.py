@@ -125,10 +125,10 @@ def measured_effect(
         return np.concatenate([robust, (theta - centre) / width])
 
     starts = (centre, np.array([0.0, -0.1, -1.5, 0.0]), np.array([0.2, -0.7, -0.1, 0.0]))
-    found = min((least_squares(misfit, start) for start in starts), key=lambda one: one.cost)
-    told, weight = law(found.x)
-    spread = float(np.sqrt(np.mean((told - np.log(pairs.after_seconds)) ** 2)))
-    factor, per_byte, each, sharp = np.exp(found.x) * scale
+    solution = min((least_squares(misfit, start) for start in starts), key=lambda one: one.cost)
+    effect, weight = law(solution.x)
+    spread = float(np.sqrt(np.mean((effect - np.log(pairs.after_seconds)) ** 2)))
+    factor, per_byte, each, sharp = np.exp(solution.x) * scale
     held = bool((weight > 0.5).any())
     source = "runs that the cap holds back" if held else "no run was held back"
     return PowerStateRecipe(
@@ -144,7 +144,7 @@ def measured_effect(
         ),
         tail_factor=stated.tail_factor
         if stated is not None and not np.isfinite(pairs.after_tail).any()
-        else _tail_factor(pairs, told - np.log(pairs.before_seconds), weight),
+        else _tail_factor(pairs, effect - np.log(pairs.before_seconds), weight),
     )
 
 
@@ -153,13 +153,13 @@ def _priors(scale: Floats, stated: PowerStateRecipe | None) -> tuple[Floats, Flo
     priors = [(0.0, FACTOR_LOG_SD), CEILING_PRIOR, OPERATION_PRIOR, (0.0, SHARPNESS_LOG_SD)]
     if stated is not None:
         priors[2] = NO_OPERATION_PRIOR
-        told = (
+        stated_figures = (
             (0, stated.latency_factor, 1.0),
             (1, stated.ceiling_bytes_per_second, -1.0),
             (2, stated.ceiling_seconds_per_operation, 1.0),
             (3, stated.ceiling_sharpness, 1.0),
         )
-        for place, figure, sign in told:
+        for place, figure, sign in stated_figures:
             if figure is not None:
                 value = sign * np.log(figure.value) - np.log(scale[place])
                 priors[place] = (float(value), figure.sd)
@@ -168,11 +168,15 @@ def _priors(scale: Floats, stated: PowerStateRecipe | None) -> tuple[Floats, Flo
 
 
 def _pairs(rows: Sequence[Measurement], state: int, least: int) -> _Pairs | None:
-    twins = {twin_key(one): one for one in rows if not one.configuration.power_state}
+    twins = {
+        twin_key(measurement): measurement
+        for measurement in rows
+        if not measurement.configuration.power_state
+    }
     pairs = [
-        (twins[twin_key(one)], one)
-        for one in rows
-        if one.configuration.power_state == state and twin_key(one) in twins
+        (twins[twin_key(measurement)], measurement)
+        for measurement in rows
+        if measurement.configuration.power_state == state and twin_key(measurement) in twins
     ]
     known = [(before, after) for before, after in pairs if _rate(before) and _rate(after)]
     if len(known) < least:
@@ -181,7 +185,7 @@ def _pairs(rows: Sequence[Measurement], state: int, least: int) -> _Pairs | None
     flight = np.array([float(after.concurrency()) for _, after in known])
     rates = np.array([(_rate(before), _rate(after)) for before, after in known])
     tails = np.array(
-        [[one.observations.latency_p99_ns or np.nan for one in pair] for pair in known], float
+        [[run.observations.latency_p99_ns or np.nan for run in pair] for pair in known], float
     )
     return _Pairs(
         sizes, flight, flight * sizes / rates[:, 0], flight * sizes / rates[:, 1], *tails.T
@@ -210,13 +214,13 @@ def _figure(value: float, log_sd: float, unit: str, source: str) -> Figure:
     )
 
 
-def _rate(one: Measurement) -> float:
-    return one.observations.throughput_bytes_per_second or 0.0
+def _rate(measurement: Measurement) -> float:
+    return measurement.observations.throughput_bytes_per_second or 0.0
 
 
-def twin_key(one: Measurement) -> tuple[object, ...]:
+def twin_key(measurement: Measurement) -> tuple[object, ...]:
     """What runs of one operation have in common that differ in nothing but the power state."""
-    c, w = one.configuration, one.workload
+    c, w = measurement.configuration, measurement.workload
     return (w.pattern, c.request_bytes, c.queue_depth, c.jobs, c.engine, c.completion, c.scheduler)
 
 
@@ -241,14 +245,16 @@ def power_state_recipes(
         drive_class: As the catalogue has it; an unknown class gets intervals that reach over both.
         stated: What is published of states; it holds where no runs say more.
     """
-    published = {(one.operation, one.power_state): one for one in stated}
-    seen = {one.configuration.power_state or 0 for one in measurements}
+    published = {(state.operation, state.power_state): state for state in stated}
+    seen = {measurement.configuration.power_state or 0 for measurement in measurements}
     states = max(len(cap_watts), max(seen, default=0) + 1)
     out = []
     directions: tuple[Direction, ...] = (Operation.READ, Operation.WRITE)
     for operation in directions:
         rows = [
-            one for one in measurements if one.workload.operation is operation and one.at_full_speed
+            measurement
+            for measurement in measurements
+            if measurement.workload.operation is operation and measurement.at_full_speed
         ]
         for state in range(1, states):
             known = published.get((operation, state))
@@ -267,7 +273,7 @@ def _derived(
     rows: Sequence[Measurement],
     drive_class: str,
 ) -> PowerStateRecipe:
-    rates = [one.observations.throughput_bytes_per_second or 0.0 for one in rows]
+    rates = [measurement.observations.throughput_bytes_per_second or 0.0 for measurement in rows]
     fastest = max(rates, default=0.0) or 1e9
     share, log_sd, why = _share(cap_watts, state, rows)
     if drive_class != "datacentre":
@@ -299,9 +305,12 @@ def _share(
     Above 1 the cap leaves room; that is kept, for it says how far the direction is from it.
     """
     powered = [
-        (one.observations.throughput_bytes_per_second or 0.0, one.observations.device_power_watts)
-        for one in rows
-        if one.observations.device_power_watts and not one.configuration.power_state
+        (
+            measurement.observations.throughput_bytes_per_second or 0.0,
+            measurement.observations.device_power_watts,
+        )
+        for measurement in rows
+        if measurement.observations.device_power_watts and not measurement.configuration.power_state
     ]
     measured = len(powered) >= 3
     full = FULL_SHARE * cap_watts[0]
@@ -394,8 +403,8 @@ def with_predicted_twins(
     twins = predicted_twins(profile, measurements)
     if not twins:
         return profile
-    found = effects_of([*measurements, *twins])
-    return profile.model_copy(update={"power_state_effects": exported_effects(found)})
+    effects = effects_of([*measurements, *twins])
+    return profile.model_copy(update={"power_state_effects": exported_effects(effects)})
 
 
 def predicted_twins(
@@ -407,39 +416,40 @@ def predicted_twins(
     too little to be compared with.
     """
     seen = {
-        (one.workload.operation, twin_key(one))
-        for one in measurements
-        if not one.configuration.power_state
+        (measurement.workload.operation, twin_key(measurement))
+        for measurement in measurements
+        if not measurement.configuration.power_state
     }
     alone = [
-        one
-        for one in measurements
-        if one.configuration.power_state
-        and one.workload.operation is not Operation.MIXED
-        and one.at_full_speed
-        and profile.surface(one.workload.operation, one.workload.pattern) is not None
-        and (one.workload.operation, twin_key(one)) not in seen
+        measurement
+        for measurement in measurements
+        if measurement.configuration.power_state
+        and measurement.workload.operation is not Operation.MIXED
+        and measurement.at_full_speed
+        and profile.surface(measurement.workload.operation, measurement.workload.pattern)
+        is not None
+        and (measurement.workload.operation, twin_key(measurement)) not in seen
     ]
     if not alone:
         return []
-    columns = {name: [getattr(one.configuration, name) for one in alone] for name in SETTINGS}
-    columns["operation"] = [one.workload.operation.value for one in alone]
-    columns["pattern"] = [one.workload.pattern.value for one in alone]
+    columns = {name: [getattr(run.configuration, name) for run in alone] for name in SETTINGS}
+    columns["operation"] = [run.workload.operation.value for run in alone]
+    columns["pattern"] = [run.workload.pattern.value for run in alone]
     columns["power_state"] = [0] * len(alone)
-    answer, _ = Predictor(profile).predict_columns(columns, len(alone))
+    prediction, _ = Predictor(profile).predict_columns(columns, len(alone))
     return [
         Measurement(
-            workload=one.workload,
-            configuration=one.configuration.model_copy(update={"power_state": 0}),
+            workload=run.workload,
+            configuration=run.configuration.model_copy(update={"power_state": 0}),
             observations=Observations(
                 throughput_bytes_per_second=float(
-                    answer["throughput_bytes_per_second"].value[place]
+                    prediction["throughput_bytes_per_second"].value[place]
                 ),
-                latency_mean_ns=float(answer["latency_mean_ns"].value[place]),
-                latency_p99_ns=_known(float(answer["latency_p99_ns"].value[place])),
+                latency_mean_ns=float(prediction["latency_mean_ns"].value[place]),
+                latency_p99_ns=_known(float(prediction["latency_p99_ns"].value[place])),
             ),
         )
-        for place, one in enumerate(alone)
+        for place, run in enumerate(alone)
     ]
 
 

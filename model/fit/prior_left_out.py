@@ -164,9 +164,9 @@ def score_drive(
     prior = prior_without([device], measurements)
     predictor = Predictor(build_profile(known_drive(device), prior))
     scored = [
-        one
+        score
         for name in WATTS_SETS.get(device, ())
-        for one in _score_watts(device, name, folder, predictor)
+        for score in _score_watts(device, name, folder, predictor)
     ]
     for flow, rows in flow_rows(measurements[device], predictor.profile.host.cpu_cores).items():
         scored += _score_flow(device, flow, rows, predictor)
@@ -174,8 +174,8 @@ def score_drive(
 
 
 def _score_flow(device: str, flow: str, rows: Rows, predictor: Predictor) -> list[Scored]:
-    answer = predict_rows(predictor, flow, rows)
-    if any(word != EVIDENCE[DATASHEET] for word in answer.evidence_words()):
+    prediction = predict_rows(predictor, flow, rows)
+    if any(word != EVIDENCE[DATASHEET] for word in prediction.evidence_words()):
         raise AssertionError("a drive known by its facts alone answered with better evidence")
     fields = (
         ("throughput", "iops", rows.iops),
@@ -188,9 +188,9 @@ def _score_flow(device: str, flow: str, rows: Rows, predictor: Predictor) -> lis
             f"{device} {flow} {rows.session[i]}",
             quantity,
             float(observed[i]),
-            float(answer[name].value[i]),
-            float(answer[name].low[i]),
-            float(answer[name].high[i]),
+            float(prediction[name].value[i]),
+            float(prediction[name].low[i]),
+            float(prediction[name].high[i]),
         )
         for quantity, name, observed in fields
         for i in np.flatnonzero(np.isfinite(observed))
@@ -200,9 +200,9 @@ def _score_flow(device: str, flow: str, rows: Rows, predictor: Predictor) -> lis
 def _score_watts(device: str, name: str, folder: Path, predictor: Predictor) -> list[Scored]:
     """Watts of the drive in the runs of one public set."""
     runs = [
-        one
-        for one in import_csv(folder / f"{name}.csv", public_map(name)).measurements()
-        if one.observations.device_power_watts is not None and one.at_full_speed
+        measurement
+        for measurement in import_csv(folder / f"{name}.csv", public_map(name)).measurements()
+        if measurement.observations.device_power_watts is not None and measurement.at_full_speed
     ]
     watts = predicted(predictor.profile, runs, THESIS_CORES)["device_power_watts"]
     return [
@@ -210,12 +210,12 @@ def _score_watts(device: str, name: str, folder: Path, predictor: Predictor) -> 
             device,
             f"{device} {name}",
             "device watts",
-            float(one.observations.device_power_watts or np.nan),
+            float(run.observations.device_power_watts or np.nan),
             float(watts.value[i]),
             float(watts.low[i]),
             float(watts.high[i]),
         )
-        for i, one in enumerate(runs)
+        for i, run in enumerate(runs)
     ]
 
 
@@ -226,12 +226,16 @@ def judge_performance(folder: Path) -> list[CoverageVerdict]:
         InputError: A file of public measurements is missing.
     """
     measurements = measured_drives(folder)
-    scored = [one for device in measurements for one in score_drive(device, measurements, folder)]
+    scored = [
+        score for device in measurements for score in score_drive(device, measurements, folder)
+    ]
     verdicts = []
     for device in ["all", *measurements]:
         for quantity in QUANTITIES:
             own = [
-                one for one in scored if one.quantity == quantity and device in ("all", one.device)
+                score
+                for score in scored
+                if score.quantity == quantity and device in ("all", score.device)
             ]
             if own:
                 verdicts.append(_verdict(device, quantity, own))
@@ -239,9 +243,9 @@ def judge_performance(folder: Path) -> list[CoverageVerdict]:
 
 
 def _verdict(device: str, quantity: str, scored: Sequence[Scored]) -> CoverageVerdict:
-    names = sorted({one.series for one in scored})
-    inside = [[one.inside for one in scored if one.series == name] for name in names]
-    coverage = float(np.mean([one.inside for one in scored]))
+    names = sorted({score.series for score in scored})
+    inside = [[score.inside for score in scored if score.series == name] for name in names]
+    coverage = float(np.mean([score.inside for score in scored]))
     effective = effective_rows(inside)
     count = max(round(effective), 1)
     test = binomtest(round(coverage * count), count, NOMINAL, alternative="less")
@@ -253,8 +257,10 @@ def _verdict(device: str, quantity: str, scored: Sequence[Scored]) -> CoverageVe
         coverage=coverage,
         effective_rows=effective,
         p_value=float(test.pvalue),
-        median_error=float(np.median([abs(np.log(one.observed / one.value)) for one in scored])),
-        median_ratio=float(np.median([one.high / one.low for one in scored])),
+        median_error=float(
+            np.median([abs(np.log(score.observed / score.value)) for score in scored])
+        ),
+        median_ratio=float(np.median([score.high / score.low for score in scored])),
     )
 
 
@@ -264,11 +270,11 @@ def effective_rows(inside: Sequence[Sequence[bool]]) -> float:
     The correlation within a series is the analysis-of-variance estimate (Donner, International
     Statistical Review 54, 1986); one series alone is one row.
     """
-    sizes = np.array([len(one) for one in inside], dtype=float)
+    sizes = np.array([len(cluster) for cluster in inside], dtype=float)
     total, groups = float(sizes.sum()), len(sizes)
     if groups < 2 or total <= groups:
         return float(groups) if groups < 2 else total
-    means = np.array([np.mean(one) for one in inside])
+    means = np.array([np.mean(cluster) for cluster in inside])
     overall = float(np.sum(sizes * means) / total)
     between = float(np.sum(sizes * (means - overall) ** 2)) / (groups - 1)
     within = float(np.sum(sizes * means * (1.0 - means))) / (total - groups)
@@ -295,12 +301,16 @@ def _power_verdict(
     prior = prior_without([device, *known.entries], measurements)
     drive = known_drive(known.entries[0])
     for other in known.entries[1:]:  # of which each says the same only once
-        said = {(one.kind, tuple(one.weights), one.fact.value) for one in drive.observations}
+        watched = {
+            (observation.kind, tuple(observation.weights), observation.fact.value)
+            for observation in drive.observations
+        }
         drive = drive.having(
             [
-                one
-                for one in known_drive(other).observations
-                if (one.kind, tuple(one.weights), one.fact.value) not in said
+                observation
+                for observation in known_drive(other).observations
+                if (observation.kind, tuple(observation.weights), observation.fact.value)
+                not in watched
             ]
         )
     (least_low, least_high), (most_low, most_high) = power_range(condition(prior, drive), drive)

@@ -117,25 +117,25 @@ def _tables(name: str, folder: Path) -> tuple[list[Table], list[Outcome]]:
 def _mixes(folder: Path) -> Table:
     """The public mixes with a share of reads left out, by drive and share and of all."""
     outcomes = mix_outcomes(folder)
-    groups = [(one.drive, one.read_fraction, [one]) for one in outcomes]
+    groups = [(outcome.drive, outcome.read_fraction, [outcome]) for outcome in outcomes]
     rows: list[Cells] = []
     for drive, share, some in [*groups, ("all", None, outcomes)]:
         errors = (
-            np.abs(np.concatenate([getattr(one, name) for one in some]))
+            np.abs(np.concatenate([getattr(outcome, name) for outcome in some]))
             for name in ("error", "turns", "untaught", "untaught_turns")
         )
         rows.append(
             [
                 drive,
                 share,
-                sum(len(one.depth) for one in some),
+                sum(len(outcome.depth) for outcome in some),
                 *[
                     round(100.0 * float(figure(each)), 1)
                     for each in errors
                     for figure in (np.median, np.max)
                 ],
-                _percent(float(np.mean(np.concatenate([one.inside for one in some])))),
-                round(float(np.median(np.concatenate([one.width for one in some]))), 2),
+                _percent(float(np.mean(np.concatenate([outcome.inside for outcome in some])))),
+                round(float(np.median(np.concatenate([outcome.width for outcome in some]))), 2),
             ]
         )
     return Table(
@@ -155,11 +155,11 @@ def _pooled(outcomes: dict[str, list[Outcome]]) -> Table:
     """Medians by drive and axis and of all, on the same rows for model and baselines."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for name, results in outcomes.items():
-        for one in results:
-            if one.sessions != "steady":
+        for result in results:
+            if result.sessions != "steady":
                 continue
-            for key in ((name, one.axis), (name, "both"), ("all drives", "both")):
-                groups.setdefault(key, []).append(one)
+            for key in ((name, result.axis), (name, "both"), ("all drives", "both")):
+                groups.setdefault(key, []).append(result)
     rows: list[Cells] = []
     for key, region, quantity in product(sorted(groups), REGIONS, QUANTITIES):
         some = [o for o in groups[key] if (o.region, o.quantity) == (region, quantity)]
@@ -342,10 +342,10 @@ def _sessions(recipe: Recipe, measurements: list[Measurement]) -> list[Table]:
         return fit_profile(recipe, rest, [], SurfaceMemory())
 
     rows: list[Cells] = []
-    for one in leave_sessions_out(measurements, recipe.sessions_left_out, fit):
-        median, most = (float(np.quantile(one.errors, share)) for share in (0.5, 0.9))
-        cells = [len(one.runs), _percent(median), _percent(most), one.covered]
-        rows.append([one.session, one.quantity, *cells, round(one.width, 2)])
+    for outcome in leave_sessions_out(measurements, recipe.sessions_left_out, fit):
+        median, most = (float(np.quantile(outcome.errors, share)) for share in (0.5, 0.9))
+        cells = [len(outcome.runs), _percent(median), _percent(most), outcome.covered]
+        rows.append([outcome.session, outcome.quantity, *cells, round(outcome.width, 2)])
     if not rows:
         return []
     return [
@@ -365,26 +365,30 @@ def _sessions(recipe: Recipe, measurements: list[Measurement]) -> list[Table]:
 def _left_out(recipe: Recipe, measurements: list[Measurement]) -> list[Table]:
     """The write series with its halves, and all of it, unseen."""
     rows: list[Cells] = []
-    for one in series_outcomes(recipe, measurements):
-        for name, unit, told in (
-            ("energy of the series, J", 1.0, one.energy),
-            ("energy of what was left out, J", 1.0, one.unseen),
-            ("bytes of what was left out, GB", 1e9, one.written),
-            ("energy for a byte of it, J/GB", 1e-9, one.per_byte),
-            ("bytes up to the cliff, GB", 1e9, one.cliff),
+    for outcome in series_outcomes(recipe, measurements):
+        for name, unit, pair in (
+            ("energy of the series, J", 1.0, outcome.energy),
+            ("energy of what was left out, J", 1.0, outcome.unseen),
+            ("bytes of what was left out, GB", 1e9, outcome.written),
+            ("energy for a byte of it, J/GB", 1e-9, outcome.per_byte),
+            ("bytes up to the cliff, GB", 1e9, outcome.cliff),
         ):
-            if told is None:
+            if pair is None:
                 continue
-            found, truth = told
-            if found is None:
-                rows.append([one.left_out, one.seen, one.given, name, None, truth / unit])
+            predicted, truth = pair
+            if predicted is None:
+                rows.append(
+                    [outcome.left_out, outcome.seen, outcome.given, name, None, truth / unit]
+                )
                 continue
             numbers: Cells = [
-                round(n / unit, 1) for n in (found.value, truth, found.low, found.high)
+                round(n / unit, 1) for n in (predicted.value, truth, predicted.low, predicted.high)
             ]
-            error = round(100.0 * (found.value / truth - 1.0), 1)
-            inside = "yes" if found.low <= truth <= found.high else "no"
-            rows.append([one.left_out, one.seen, one.given, name, *numbers, error, inside])
+            error = round(100.0 * (predicted.value / truth - 1.0), 1)
+            inside = "yes" if predicted.low <= truth <= predicted.high else "no"
+            rows.append(
+                [outcome.left_out, outcome.seen, outcome.given, name, *numbers, error, inside]
+            )
     if not rows:
         return []
     return [
@@ -427,11 +431,15 @@ def _series(
         "collecting": second > (end + second[-1]) // 2,
     }
     seen = [
-        one
-        for one in measurements
-        if one.state.host_bytes_written_since_purge is None
+        measurement
+        for measurement in measurements
+        if measurement.state.host_bytes_written_since_purge is None
         or not any(
-            mask[np.searchsorted(series.bytes_written, one.state.host_bytes_written_since_purge)]
+            mask[
+                np.searchsorted(
+                    series.bytes_written, measurement.state.host_bytes_written_since_purge
+                )
+            ]
             for mask in later.values()
         )
     ]

@@ -222,14 +222,14 @@ def fill(
         empty = ~np.isfinite(level)
         if not empty.any():
             break
-        told, spread = _between_neighbours(axes, level, variance, curve, empty, per_octave)
-        level = np.where(empty, told, level)
+        predicted, spread = _between_neighbours(axes, level, variance, curve, empty, per_octave)
+        level = np.where(empty, predicted, level)
         variance = np.where(empty, spread, variance)
     empty = ~np.isfinite(level)
     if empty.any():
         missed = known - curve - base
-        told, scatter, distance = _near(axes, missed, empty, nearest)
-        level[empty] = (curve + base)[empty] + told
+        predicted, scatter, distance = _near(axes, missed, empty, nearest)
+        level[empty] = (curve + base)[empty] + predicted
         known_to = np.broadcast_to(base_sd, empty.shape)[empty]
         variance[empty] = scatter + np.minimum(FAR * per_octave * distance, known_to) ** 2
     return Filled(axes, level, np.sqrt(variance), measured)
@@ -244,10 +244,10 @@ def left_out(
         Two arrays of the grid's shape, NaN where a cell was not measured or lies between none.
     """
     measured = np.isfinite(known)
-    told, variance = _between_neighbours(
+    predicted, variance = _between_neighbours(
         axes, known, np.where(measured, 0.0, np.nan), curve, measured, per_octave
     )
-    return known - told, np.sqrt(variance)
+    return known - predicted, np.sqrt(variance)
 
 
 def _between_neighbours(
@@ -255,7 +255,7 @@ def _between_neighbours(
     level: Floats,
     variance: Floats,
     curve: Floats,
-    asked: NDArray[np.bool_],
+    wanted_cells: NDArray[np.bool_],
     per_octave: float,
 ) -> tuple[Floats, Floats]:
     """Levels and variances of the asked cells from their known neighbours on each axis."""
@@ -268,11 +268,11 @@ def _between_neighbours(
         levels, variances, laws = (
             np.moveaxis(each, k, -1).reshape(-1, len(axis)) for each in (level, variance, curve)
         )
-        wanted = np.moveaxis(asked, k, -1).reshape(-1, len(axis))
-        found = _on_lines(axis, levels, variances, laws, wanted, per_octave)
+        wanted = np.moveaxis(wanted_cells, k, -1).reshape(-1, len(axis))
+        interpolated = _on_lines(axis, levels, variances, laws, wanted, per_octave)
         moved = np.moveaxis(level, k, -1).shape
         value, spread, least, most, near = (
-            np.moveaxis(each.reshape(moved), -1, k) for each in found
+            np.moveaxis(each.reshape(moved), -1, k) for each in interpolated
         )
         seen = np.isfinite(value)
         share = np.where(seen, 1.0 / (spread + 1e-8), 0.0)
@@ -297,7 +297,7 @@ def _on_lines(
     level: Floats,
     variance: Floats,
     curve: Floats,
-    asked: NDArray[np.bool_],
+    wanted_cells: NDArray[np.bool_],
     per_octave: float,
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Level, variance, bounds and distance along lines, shape (lines, cells); NaN elsewhere."""
@@ -312,7 +312,7 @@ def _on_lines(
         [np.minimum.accumulate(index[:, ::-1], axis=1)[:, ::-1][:, 1:], edge], axis=1
     )
     out = [np.full(level.shape, np.nan) for _ in range(5)]
-    line, cell = np.nonzero(asked & (before >= 0) & (after < cells))
+    line, cell = np.nonzero(wanted_cells & (before >= 0) & (after < cells))
     if not len(line):
         return out[0], out[1], out[2], out[3], out[4]
     left, right = before[line, cell], after[line, cell]
@@ -334,9 +334,9 @@ def _on_lines(
     ends = ys[:, 1] + rise, ys[:, 2] - step  # what either neighbour's rate would make of it
     low, high = np.maximum(low, np.minimum(*ends)), np.minimum(high, np.maximum(*ends))
     low, high = np.minimum(low, straight), np.maximum(high, straight)
-    answers = np.clip(np.stack([by_time, by_rate, by_curve]), low, high)
-    value = answers.mean(axis=0)
-    apart = np.hypot(answers.std(axis=0), straight - value)
+    candidates = np.clip(np.stack([by_time, by_rate, by_curve]), low, high)
+    value = candidates.mean(axis=0)
+    apart = np.hypot(candidates.std(axis=0), straight - value)
     near = np.minimum(at - xs[:, 1], xs[:, 2] - at)
     shared = variance[line, left] * (1 - t) + variance[line, right] * t
     jump = STEP_SD * (missed[:, 1] - missed[:, 0])
@@ -347,7 +347,7 @@ def _on_lines(
 
 
 def _near(
-    axes: Axes, missed: Floats, asked: NDArray[np.bool_], nearest: float
+    axes: Axes, missed: Floats, wanted_cells: NDArray[np.bool_], nearest: float
 ) -> tuple[Floats, Floats, Floats]:
     """What the curve misses at the asked cells by the rows near them, their scatter and distance.
 
@@ -358,13 +358,13 @@ def _near(
     seen = np.isfinite(missed)
     rows, values = grid[seen], missed[seen]
     if len(values) == 0:
-        none = np.zeros(int(asked.sum()))
+        none = np.zeros(int(wanted_cells.sum()))
         return none, none + NOTHING_SD**2, none
     if len(values) > ROWS_MAX:
         some = np.linspace(0, len(values) - 1, ROWS_MAX).astype(int)
         rows, values = rows[some], values[some]
-    cells = grid[asked]
-    told, scatter, far = np.empty(len(cells)), np.empty(len(cells)), np.empty(len(cells))
+    cells = grid[wanted_cells]
+    predicted, scatter, far = np.empty(len(cells)), np.empty(len(cells)), np.empty(len(cells))
     for start in range(0, len(cells), 2048):
         part = cells[start : start + 2048]
         squares = ((part[:, None, :] - rows[None, :, :]) ** 2).sum(axis=-1)
@@ -373,10 +373,10 @@ def _near(
         weight = np.exp(-(distance - closest) / nearest)
         weight /= weight.sum(axis=1, keepdims=True)
         mean = weight @ values
-        told[start : start + 2048] = mean
+        predicted[start : start + 2048] = mean
         scatter[start : start + 2048] = (weight * (values - mean[:, None]) ** 2).sum(axis=1)
         far[start : start + 2048] = closest[:, 0]
-    return told, scatter, far
+    return predicted, scatter, far
 
 
 Bools = NDArray[np.bool_]
@@ -507,18 +507,18 @@ def path_grids(
         finer: Also keep values halfway between knots where they may err more.
     """
     members: dict[str, list[SessionRows]] = {}
-    for one in sessions:
-        members.setdefault(one.path, []).append(one)
+    for session in sessions:
+        members.setdefault(session.path, []).append(session)
     for own in members.values():
         own.sort(key=lambda one: (stands_apart(one.session), -len(one.rows), one.session))
     order = sorted(members, key=lambda path: (-sum(len(o.rows) for o in members[path]), path))
-    found: dict[str, PathGrid] = {}
+    grids: dict[str, PathGrid] = {}
     for path in order:
-        main = next(iter(found.values())).lookup() if found else None
-        found[path] = _path_grid(
+        main = next(iter(grids.values())).lookup() if grids else None
+        grids[path] = _path_grid(
             members[path], laws, np.log2(max_transfer_bytes), main, _finer if finer else _filled
         )
-    return found
+    return grids
 
 
 def _path_grid(
@@ -528,7 +528,7 @@ def _path_grid(
     main: TableLookup | None,
     filled: Callable[[Axes, list[SessionRows], Laws, TableLookup | None], PathGrid],
 ) -> PathGrid:
-    where = np.concatenate([one.where for one in members])
+    where = np.concatenate([session.where for session in members])
     depth, jobs = knots(where[:, 0]), knots(where[:, 1])
     if len(depth) > 1:
         depth = np.append(depth, depth[-1] + BEYOND_OCTAVES)
@@ -542,41 +542,43 @@ def _path_grid(
             edge = limit + SPLIT_OCTAVES if is_split else limit
             if np.abs(sizes - edge).min() > SPLIT_OCTAVES / 2:
                 sizes = np.sort([*sizes, edge])
-        masks = [(one.where[:, 2] > limit + 1e-9) == is_split for one in members]
-        some = [one.take(at) for one, at in zip(members, masks, strict=True) if at.any()]
+        masks = [(session.where[:, 2] > limit + 1e-9) == is_split for session in members]
+        some = [session.take(at) for session, at in zip(members, masks, strict=True) if at.any()]
         parts.append(filled((depth, jobs, sizes), some, laws, main))
     if len(parts) == 1:
         return parts[0]
     return _joined(*parts)
 
 
-def _joined(one: PathGrid, split: PathGrid) -> PathGrid:
+def _joined(grid: PathGrid, split: PathGrid) -> PathGrid:
     """Both sides of the split as one grid; a session of one side alone is the reference beyond."""
-    depth, jobs = (np.union1d(one.axes[k], split.axes[k]) for k in (0, 1))
-    one, split = (each.with_knots(depth, jobs) for each in (one, split))
+    depth, jobs = (np.union1d(grid.axes[k], split.axes[k]) for k in (0, 1))
+    grid, split = (each.with_knots(depth, jobs) for each in (grid, split))
 
     def beside(a: Mapping[str, Floats], b: Mapping[str, Floats]) -> dict[str, Floats]:
-        return {name: np.concatenate([a[name], b[name]], axis=2) for name in one.reference}
+        return {name: np.concatenate([a[name], b[name]], axis=2) for name in grid.reference}
 
     return PathGrid(
-        (depth, jobs, np.concatenate([one.axes[2], split.axes[2]])),
+        (depth, jobs, np.concatenate([grid.axes[2], split.axes[2]])),
         {
             name: beside(
-                one.sessions.get(name, one.reference), split.sessions.get(name, split.reference)
+                grid.sessions.get(name, grid.reference), split.sessions.get(name, split.reference)
             )
-            for name in {*one.sessions, *split.sessions}
+            for name in {*grid.sessions, *split.sessions}
         },
-        beside(one.reference, split.reference),
-        np.concatenate([one.measured, split.measured], axis=2),
-        _both(one.left_out, split.left_out),
+        beside(grid.reference, split.reference),
+        np.concatenate([grid.measured, split.measured], axis=2),
+        _both(grid.left_out, split.left_out),
     )
 
 
 def _both(
-    one: Mapping[str, tuple[Floats, Floats]], other: Mapping[str, tuple[Floats, Floats]]
+    first: Mapping[str, tuple[Floats, Floats]], other: Mapping[str, tuple[Floats, Floats]]
 ) -> dict[str, tuple[Floats, Floats]]:
     nothing = (np.zeros(0), np.zeros(0))
-    pairs = {name: (one.get(name, nothing), other.get(name, nothing)) for name in {*one, *other}}
+    pairs = {
+        name: (first.get(name, nothing), other.get(name, nothing)) for name in {*first, *other}
+    }
     return {
         name: (np.concatenate([a[0], b[0]]), np.concatenate([a[1], b[1]]))
         for name, (a, b) in sorted(pairs.items())
@@ -589,17 +591,17 @@ def _finer(
     """One path on one side of the split, finer where a value between two knots may err more."""
     middles = with_middles(axes[0]), with_middles(axes[1]), with_middles(axes[2])
     fine = _filled(middles, members, laws, main)
-    kept = [
+    chosen = [
         np.isin(each, axis) | _less_sure(fine.reference["latency_sd"], k)
         for k, (each, axis) in enumerate(zip(middles, axes, strict=True))
     ]
-    at = np.ix_(*kept)
+    at = np.ix_(*chosen)
 
     def some(values: Mapping[str, Floats]) -> dict[str, Floats]:
         return {name: each[at] for name, each in values.items()}
 
     return PathGrid(
-        (middles[0][kept[0]], middles[1][kept[1]], middles[2][kept[2]]),
+        (middles[0][chosen[0]], middles[1][chosen[1]], middles[2][chosen[2]]),
         {name: some(own) for name, own in fine.sessions.items()},
         some(fine.reference),
         fine.measured[at],
@@ -648,21 +650,21 @@ def _filled(
     place = _Place(axes, where, *laws(where, members[0].rows), laws)
     base = main(_points(where), np.zeros(len(where), dtype=np.intp)) if main else {}
     elsewhere = {name: each for name, each in base.items() if not name.endswith("_sd")}
-    steady = [one for one in members if not stands_apart(one.session)]
+    steady = [session for session in members if not stands_apart(session.session)]
     if len(steady) > 1 or len(steady) < len(members):
         # where a session has no rows, the others tell: all together between rows of any of them
         all_of = _session(_together(steady or members), place, elsewhere)
         elsewhere = {name: each.ravel() for name, each in all_of.values.items()}
-    found = {one.session: _session(one, place, elsewhere) for one in members}
-    told = [found[one.session] for one in steady]
+    filled_sessions = {session.session: _session(session, place, elsewhere) for session in members}
+    grids = [filled_sessions[session.session] for session in steady]
     scores: dict[str, tuple[Floats, Floats]] = {}
-    for session in told:
+    for session in grids:
         scores = _both(scores, session.left_out)
     return PathGrid(
         axes,
-        {name: session.values for name, session in found.items()},
-        _reference([session.values for session in told or found.values()]),
-        np.logical_or.reduce([np.zeros(place.shape, dtype=bool), *(s.measured for s in told)]),
+        {name: session.values for name, session in filled_sessions.items()},
+        _reference([session.values for session in grids or filled_sessions.values()]),
+        np.logical_or.reduce([np.zeros(place.shape, dtype=bool), *(s.measured for s in grids)]),
         scores,
     )
 
@@ -670,24 +672,25 @@ def _filled(
 def _together(members: list[SessionRows]) -> SessionRows:
     """Rows of several sessions as one."""
     levels = {
-        name: np.concatenate([one.levels[name] for one in members]) for name in members[0].levels
+        name: np.concatenate([session.levels[name] for session in members])
+        for name in members[0].levels
     }
-    return SessionRows(members[0].path, "", join([one.rows for one in members]), levels)
+    return SessionRows(members[0].path, "", join([session.rows for session in members]), levels)
 
 
-def _session(one: SessionRows, place: _Place, base: Mapping[str, Floats]) -> _Session:
+def _session(session: SessionRows, place: _Place, base: Mapping[str, Floats]) -> _Session:
     """Fill the grid of one session; `base` is what others miss, flat, with `_sd` where known."""
-    at_cell = places(place.axes, one.where)
-    at_curve, at_ratios = place.laws(one.where, one.rows)
+    at_cell = places(place.axes, session.where)
+    at_curve, at_ratios = place.laws(session.where, session.rows)
     none, shape = np.zeros(len(place.where)), place.shape
     values: dict[str, Floats] = {}
     scores: dict[str, tuple[Floats, Floats]] = {}
     level, seen = place.curve, np.zeros(shape, dtype=bool)
-    for name, observed in one.levels.items():
+    for name, observed in session.levels.items():
         expected, at = place.curve, at_curve
         if name != "latency":
             expected = level + place.ratios[name](level)
-            at = one.levels["latency"] + at_ratios[name](one.levels["latency"])
+            at = session.levels["latency"] + at_ratios[name](session.levels["latency"])
         missed = cell_means(len(none), at_cell, observed - at)
         known, law = (expected + missed).reshape(shape), expected.reshape(shape)
         tail = name in TAILS
@@ -702,8 +705,8 @@ def _session(one: SessionRows, place: _Place, base: Mapping[str, Floats]) -> _Se
             nearest=TAIL_NEAREST_OCTAVES if tail else NEAREST_OCTAVES,
         )
         error, sd = left_out(place.axes, known, law, rate)
-        told = np.isfinite(error)
-        scores[name] = np.abs(error[told]), sd[told]
+        is_known = np.isfinite(error)
+        scores[name] = np.abs(error[is_known]), sd[is_known]
         values[name] = filled.level - law
         values[f"{name}_sd"] = filled.sd
         if name == "latency":
@@ -717,8 +720,8 @@ def _reference(sessions: list[dict[str, Floats]]) -> dict[str, Floats]:
         return sessions[0]
     out: dict[str, Floats] = {}
     for name in (name for name in sessions[0] if not name.endswith("_sd")):
-        value = np.stack([one[name] for one in sessions])
-        variance = np.stack([one[f"{name}_sd"] for one in sessions]) ** 2
+        value = np.stack([session[name] for session in sessions])
+        variance = np.stack([session[f"{name}_sd"] for session in sessions]) ** 2
         weight = 1.0 / (variance + SAME_SD**2)
         weight /= weight.sum(axis=0)
         mean = (weight * value).sum(axis=0)

@@ -116,8 +116,8 @@ def rows_of(measurements: list[Measurement], *, host_cores: int, relative_sd: fl
         relative_sd: Chance error of one row where nothing else is known.
     """
     table: dict[str, list[object]] = {field.name: [] for field in fields(Rows)}
-    for one in measurements:
-        seen, chosen = one.observations, one.configuration
+    for measurement in measurements:
+        seen, chosen = measurement.observations, measurement.configuration
         depth = depth_at_drive(chosen.engine, chosen.queue_depth)
         queued = chosen.queue_depth / depth  # for each request at the drive
         concurrency = depth * chosen.jobs
@@ -138,8 +138,10 @@ def rows_of(measurements: list[Measurement], *, host_cores: int, relative_sd: fl
         table["completion"].append(completion.value)
         table["submission_polling"].append(bool(chosen.submission_polling))
         table["scheduler"].append((chosen.scheduler or Scheduler.NONE).value)
-        table["session"].append(one.conditions.session_id or one.conditions.series_id or "")
-        table["cores"].append(one.conditions.cpu_cores_available or host_cores)
+        table["session"].append(
+            measurement.conditions.session_id or measurement.conditions.series_id or ""
+        )
+        table["cores"].append(measurement.conditions.cpu_cores_available or host_cores)
         table["iops"].append(seen.iops if seen.iops else concurrency / latency * 1e9)
         table["mean_ns"].append(by_clock if by_clock else latency)
         table["latency_ns"].append(latency)

@@ -70,20 +70,21 @@ def check(measurements: Sequence[Measurement]) -> Checked:
         DataQualityError: They contradict themselves; names where, and the remedy.
         InputError: There are too few; says what to measure next.
     """
-    kept, notes = list(measurements), []
-    _refuse_stuck(kept)
+    chosen, notes = list(measurements), []
+    _refuse_stuck(chosen)
     for gate in (_mixed, _throttled, _littles_law, _repeats):
-        kept, said = gate(kept)
-        notes += said
-    return Checked(kept, notes + _too_few(kept))
+        chosen, stated = gate(chosen)
+        notes += stated
+    return Checked(chosen, notes + _too_few(chosen))
 
 
-def named(one: Measurement) -> str:
+def named(measurement: Measurement) -> str:
     """A run by what was set and when."""
-    chosen = one.configuration
-    session = one.conditions.session_id or one.conditions.series_id
+    chosen = measurement.configuration
+    session = measurement.conditions.session_id or measurement.conditions.series_id
     return (
-        f"{one.workload.pattern} {one.workload.operation} of {chosen.request_bytes} bytes, depth "
+        f"{measurement.workload.pattern} {measurement.workload.operation} "
+        f"of {chosen.request_bytes} bytes, depth "
         f"{chosen.queue_depth} x {chosen.jobs}" + (f", session {session}" if session else "")
     )
 
@@ -99,12 +100,12 @@ def _mixed(rows: list[Measurement]) -> tuple[list[Measurement], list[str]]:
     for field, many in ONE_A_SESSION.items():
         sessions: dict[str, set[str]] = {}
         silent = 0
-        for one in rows:
-            value = getattr(one.conditions, field)
+        for measurement in rows:
+            value = getattr(measurement.conditions, field)
             if value is None:
                 silent += 1
             else:
-                sessions.setdefault(one.conditions.session_id or "", set()).add(str(value))
+                sessions.setdefault(measurement.conditions.session_id or "", set()).add(str(value))
         for session, values in sessions.items():
             if len(values) > 1:
                 where = f"session {session}" if session else "runs without session_id"
@@ -128,7 +129,11 @@ def _mixed(rows: list[Measurement]) -> tuple[list[Measurement], list[str]]:
 
 
 def _throttled(rows: list[Measurement]) -> tuple[list[Measurement], list[str]]:
-    hot = [one for one in rows if (one.conditions.thermal_throttle_seconds or 0.0) > 0]
+    hot = [
+        measurement
+        for measurement in rows
+        if (measurement.conditions.thermal_throttle_seconds or 0.0) > 0
+    ]
     if not hot:
         return rows, []
     if len(hot) == len(rows):
@@ -137,38 +142,38 @@ def _throttled(rows: list[Measurement]) -> tuple[list[Measurement], list[str]]:
             "measure again",
             field="thermal_throttle_seconds",
         )
-    said = (
+    message = (
         f"{len(hot)} runs are left out, throttled by heat: {_few(map(named, hot))}; cool the drive "
         "and measure them again"
     )
-    return _without(rows, hot), [said]
+    return _without(rows, hot), [message]
 
 
 def _without(rows: list[Measurement], those: list[Measurement]) -> list[Measurement]:
-    out = {id(one) for one in those}
-    return [one for one in rows if id(one) not in out]
+    out = {id(measurement) for measurement in those}
+    return [measurement for measurement in rows if id(measurement) not in out]
 
 
 def _littles_law(rows: list[Measurement]) -> tuple[list[Measurement], list[str]]:
     """Leave out the runs that are more than 8 % off; many of them condemn the dataset."""
     wrong, doubtful, judged = [], [], 0
-    for one in rows:
-        distance = abs(_littles_ratio(one) - 1.0)
+    for run in rows:
+        distance = abs(_littles_ratio(run) - 1.0)
         judged += bool(np.isfinite(distance))
         if distance > FAIL_ABOVE:
-            wrong.append(one)
+            wrong.append(run)
         elif distance > WARN_ABOVE:
-            doubtful.append(one)
+            doubtful.append(run)
     notes = []
     if wrong:
-        told = (
+        message = (
             f"{len(wrong)} of {judged} runs are more than {FAIL_ABOVE:.0%} off Little's law: "
-            f"{_few(f'{named(one)}: ratio {_littles_ratio(one):.3f}' for one in wrong)}; "
+            f"{_few(f'{named(run)}: ratio {_littles_ratio(run):.3f}' for run in wrong)}; "
             f"{USUAL_CAUSES}"
         )
         if len(wrong) > MOST_FAILING * judged:
-            raise DataQualityError(f"{told}; correct what is stated or measure again")
-        notes.append(f"left out: {told}")
+            raise DataQualityError(f"{message}; correct what is stated or measure again")
+        notes.append(f"left out: {message}")
     if doubtful:
         notes.append(
             f"{len(doubtful)} of {judged} runs are more than {WARN_ABOVE:.0%} off Little's law: "
@@ -177,9 +182,9 @@ def _littles_law(rows: list[Measurement]) -> tuple[list[Measurement], list[str]]
     return _without(rows, wrong), notes
 
 
-def _littles_ratio(one: Measurement) -> float:
+def _littles_ratio(measurement: Measurement) -> float:
     """Throughput x mean latency / requests in flight; NaN where the law says nothing."""
-    ratio = one.littles_ratio() if one.at_full_speed else None
+    ratio = measurement.littles_ratio() if measurement.at_full_speed else None
     return float("nan") if ratio is None else ratio
 
 
@@ -190,18 +195,23 @@ Sitting = dict[str, list[float]]
 def repeats(rows: Sequence[Measurement]) -> list[tuple[Measurement, Sitting]]:
     """Repeats of each configuration: one of them, and what each session saw."""
     sittings: dict[tuple[object, ...], tuple[Measurement, Sitting]] = {}
-    for one in rows:
+    for measurement in rows:
         # what was written changes the drive: such runs are a series, not repeats
-        if not one.observations.iops or one.state.host_bytes_written_since_purge is not None:
+        if (
+            not measurement.observations.iops
+            or measurement.state.host_bytes_written_since_purge is not None
+        ):
             continue
         key: tuple[object, ...] = (
-            one.workload.model_dump_json(),
-            one.configuration.model_dump_json(),
-            one.state.model_dump_json(),
-            one.conditions.cpu_cores_available,
+            measurement.workload.model_dump_json(),
+            measurement.configuration.model_dump_json(),
+            measurement.state.model_dump_json(),
+            measurement.conditions.cpu_cores_available,
         )
-        _, sessions = sittings.setdefault(key, (one, {}))
-        sessions.setdefault(one.conditions.session_id or "", []).append(one.observations.iops)
+        _, sessions = sittings.setdefault(key, (measurement, {}))
+        sessions.setdefault(measurement.conditions.session_id or "", []).append(
+            measurement.observations.iops
+        )
     return list(sittings.values())
 
 
@@ -254,9 +264,11 @@ def _refuse_stuck(rows: list[Measurement]) -> None:
     """A figure that never moves was not measured; power of 0 W under load neither."""
     for name in FIGURES:
         known = [
-            (one, value) for one in rows if (value := getattr(one.observations, name)) is not None
+            (measurement, value)
+            for measurement in rows
+            if (value := getattr(measurement.observations, name)) is not None
         ]
-        settings = {one.configuration.model_dump_json() for one, _ in known}
+        settings = {run.configuration.model_dump_json() for run, _ in known}
         if len(settings) >= STUCK_ROWS and len({value for _, value in known}) == 1:
             raise DataQualityError(
                 f"{name} is {known[0][1]:g} in all {len(known)} runs of {len(settings)} "
@@ -264,26 +276,28 @@ def _refuse_stuck(rows: list[Measurement]) -> None:
                 "of the table; correct it or leave it out",
                 field=name,
             )
-    for one in rows:
-        if (one.observations.iops or 0) > 0:
-            _refuse_impossible_power(one)
+    for run in rows:
+        if (run.observations.iops or 0) > 0:
+            _refuse_impossible_power(run)
 
 
-def _refuse_impossible_power(one: Measurement) -> None:
+def _refuse_impossible_power(measurement: Measurement) -> None:
     watts = {
-        name: value for name in POWERS if (value := getattr(one.observations, name)) is not None
+        name: value
+        for name in POWERS
+        if (value := getattr(measurement.observations, name)) is not None
     }
     for name, value in watts.items():
         if value <= 0:
             raise DataQualityError(
-                f"{named(one)}: {name} is {value:g} while the drive serves; the sensor was not on "
-                "its supply or its sign is wrong",
+                f"{named(measurement)}: {name} is {value:g} while the drive serves; "
+                "the sensor was not on its supply or its sign is wrong",
                 field=name,
             )
     wall = watts.pop("system_power_watts", None)
     if wall is not None and wall < sum(watts.values()):
         raise DataQualityError(
-            f"{named(one)}: system_power_watts is {wall:g}, less than its parts "
+            f"{named(measurement)}: system_power_watts is {wall:g}, less than its parts "
             f"({', '.join(f'{name} {value:g}' for name, value in watts.items())}); a sensor's unit "
             "or scale is wrong, or the columns are exchanged",
             field="system_power_watts",
@@ -293,10 +307,10 @@ def _refuse_impossible_power(one: Measurement) -> None:
 def _too_few(rows: list[Measurement]) -> list[str]:
     """Say what is missing, and what to measure next."""
     kinds: dict[str, list[Measurement]] = {}
-    for one in rows:
-        if one.observations.iops or one.observations.latency_mean_ns:
-            kind = f"{one.workload.pattern} {one.workload.operation}"
-            kinds.setdefault(kind, []).append(one)
+    for measurement in rows:
+        if measurement.observations.iops or measurement.observations.latency_mean_ns:
+            kind = f"{measurement.workload.pattern} {measurement.workload.operation}"
+            kinds.setdefault(kind, []).append(measurement)
     alone = {kind: own for kind, own in kinds.items() if not kind.endswith("mixed")}
     if not alone or max(map(len, alone.values())) < FEWEST:
         have = ", ".join(f"{len(own)} of {kind}" for kind, own in alone.items()) or "none"
@@ -310,8 +324,11 @@ def _too_few(rows: list[Measurement]) -> list[str]:
 
 
 def _thin(kind: str, own: list[Measurement]) -> str | None:
-    sizes = {one.configuration.request_bytes for one in own}
-    depths = {one.configuration.queue_depth * one.configuration.jobs for one in own}
+    sizes = {measurement.configuration.request_bytes for measurement in own}
+    depths = {
+        measurement.configuration.queue_depth * measurement.configuration.jobs
+        for measurement in own
+    }
     if len(sizes) >= 3 and len(depths) >= 3:
         return None
     missing = []
@@ -332,9 +349,12 @@ LEAST_LOG_SD = 0.1
 """Of the time of a flush: how far one session lies from another is not in the pairs."""
 
 
-def waits_for_flushes(one: Measurement) -> bool:
+def waits_for_flushes(measurement: Measurement) -> bool:
     """Whether a run is one of flushes: it says nothing of what a drive does without them."""
-    return bool(one.workload.flush_every_writes) and one.workload.operation is not Operation.READ
+    return (
+        bool(measurement.workload.flush_every_writes)
+        and measurement.workload.operation is not Operation.READ
+    )
 
 
 def fit_flush(measurements: Sequence[Measurement]) -> FlushCost | None:
@@ -343,18 +363,23 @@ def fit_flush(measurements: Sequence[Measurement]) -> FlushCost | None:
     Runs with forced unit access are not looked at: they leave nothing to flush.
     """
     without: dict[str, list[float]] = defaultdict(list)
-    for one in measurements:
-        if not waits_for_flushes(one) and one.observations.iops:
-            without[_key(one)].append(one.observations.iops)
+    for measurement in measurements:
+        if not waits_for_flushes(measurement) and measurement.observations.iops:
+            without[_key(measurement)].append(measurement.observations.iops)
     seconds, every = [], []
-    for one in measurements:
-        twins = without.get(_key(one))
-        if not waits_for_flushes(one) or not one.observations.iops or not twins:
+    for measurement in measurements:
+        twins = without.get(_key(measurement))
+        if not waits_for_flushes(measurement) or not measurement.observations.iops or not twins:
             continue
-        apart = one.workload.flush_every_writes or 1
-        share = 1.0 - float(one.workload.read_fraction or 0.0)
-        longer = one.configuration.jobs * (1.0 / one.observations.iops - 1.0 / np.median(twins))
-        if longer * one.observations.iops / one.configuration.jobs < LEAST_SHARE or share == 0.0:
+        apart = measurement.workload.flush_every_writes or 1
+        share = 1.0 - float(measurement.workload.read_fraction or 0.0)
+        longer = measurement.configuration.jobs * (
+            1.0 / measurement.observations.iops - 1.0 / np.median(twins)
+        )
+        if (
+            longer * measurement.observations.iops / measurement.configuration.jobs < LEAST_SHARE
+            or share == 0.0
+        ):
             continue
         seconds.append(longer * apart / share)
         every.append(apart)
@@ -376,10 +401,10 @@ def fit_flush(measurements: Sequence[Measurement]) -> FlushCost | None:
     )
 
 
-def _key(one: Measurement) -> str:
+def _key(measurement: Measurement) -> str:
     """All that was asked of a run but its flushes, and the state that it met."""
-    asked = one.workload.model_copy(update={"flush_every_writes": None})
-    parts = (asked, one.configuration, one.state.model_copy(update=_HISTORY))
+    workload = measurement.workload.model_copy(update={"flush_every_writes": None})
+    parts = (workload, measurement.configuration, measurement.state.model_copy(update=_HISTORY))
     return "".join(part.model_dump_json() for part in parts)
 
 
@@ -414,17 +439,17 @@ def select(measurements: Sequence[Measurement], *, with_doubtful: bool = False) 
         InputError: There are too few; says what to measure next.
     """
     judged = usable(measurements, with_doubtful=with_doubtful)
-    kept, notes = judged.measurements, list(judged.notes)
-    if measurements and not kept:
+    chosen, notes = judged.measurements, list(judged.notes)
+    if measurements and not chosen:
         raise DataQualityError(f"nothing is left to fit: {'; '.join(notes)}", field="verdict")
-    sizes = [one for one in kept if one.workload.request_bytes_mix is not None]
+    sizes = [run for run in chosen if run.workload.request_bytes_mix is not None]
     if sizes:
-        kept = [one for one in kept if one.workload.request_bytes_mix is None]
+        chosen = [run for run in chosen if run.workload.request_bytes_mix is None]
         notes.append(f"{len(sizes)} measurements of several sizes at once are left out")
-    flush = fit_flush(kept)
-    flushing = [one for one in kept if waits_for_flushes(one)]
+    flush = fit_flush(chosen)
+    flushing = [run for run in chosen if waits_for_flushes(run)]
     if flushing:
-        kept = [one for one in kept if not waits_for_flushes(one)]
+        chosen = [run for run in chosen if not waits_for_flushes(run)]
         found_out = (
             "they have no twins without flushes"
             if flush is None
@@ -434,11 +459,11 @@ def select(measurements: Sequence[Measurement], *, with_doubtful: bool = False) 
             f"{len(flushing)} measurements with flushes say what a flush costs, nothing else: "
             f"{found_out}"
         )
-    unverified = [one for one in kept if one.conditions.power_state_verified is False]
+    unverified = [run for run in chosen if run.conditions.power_state_verified is False]
     if unverified:
-        kept = [one for one in kept if one.conditions.power_state_verified is not False]
+        chosen = [run for run in chosen if run.conditions.power_state_verified is not False]
         notes.append(
             f"{len(unverified)} measurements are left out: nobody verified their power state"
         )
-    checked = check(kept)
+    checked = check(chosen)
     return Selected(checked.measurements, flush, notes + checked.notes)

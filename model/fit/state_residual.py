@@ -77,7 +77,7 @@ def with_state_residuals(
     states were published: the runs that those rest on say more than the few of the dataset. Mixes
     are learned from in any case, in the states that they were measured in.
     """
-    effects = [one.ceiling_bytes_per_second.evidence for one in profile.power_state_effects]
+    effects = [effect.ceiling_bytes_per_second.evidence for effect in profile.power_state_effects]
     runs = _by_flow(profile, measurements)
     alone = {
         flow: own
@@ -88,8 +88,10 @@ def with_state_residuals(
     # what PS0 alone showed is in the new residual too, unless that rests on a part of the runs
     whole = {flow for flow, own in alone.items() if len(own) <= RUNS_MAX}
     surfaces = [
-        one.model_copy(update={"residual": None}) if (one.operation, one.pattern) in whole else one
-        for one in profile.surfaces
+        surface.model_copy(update={"residual": None})
+        if (surface.operation, surface.pattern) in whole
+        else surface
+        for surface in profile.surfaces
     ]
     known = profile.model_copy(update={"surfaces": surfaces})
     # a mix is compared once reads and writes are right, and watts once the rates are
@@ -104,9 +106,9 @@ def mixes_left_out(profile: DeviceProfile, measurements: Sequence[Measurement]) 
     """How many measured mixes `with_state_residuals` does not learn from, by the reason."""
     return Counter(
         reason
-        for one in measurements
-        if one.workload.operation is Operation.MIXED
-        and (reason := _left_out(one, profile)) is not None
+        for measurement in measurements
+        if measurement.workload.operation is Operation.MIXED
+        and (reason := _left_out(measurement, profile)) is not None
     )
 
 
@@ -115,16 +117,16 @@ def _learned(
 ) -> DeviceProfile:
     """The profile with residuals of these names from these runs, beside what it has."""
     every: dict[Flow, Tables] = {}
-    for one in known.state_residuals or []:
-        every.setdefault((one.operation, one.pattern), {})[one.read_fraction] = one.table
+    for entry in known.state_residuals or []:
+        every.setdefault((entry.operation, entry.pattern), {})[entry.read_fraction] = entry.table
     for flow, own in runs.items():
         every[flow] = _tables(known, own, flow, names, every.get(flow, {}))
-    found = [
+    residuals = [
         StateResidual(operation=flow[0], pattern=flow[1], read_fraction=fraction, table=table)
         for flow, tables in every.items()
         for fraction, table in tables.items()
     ]
-    return known.model_copy(update={"state_residuals": found or None})
+    return known.model_copy(update={"state_residuals": residuals or None})
 
 
 def _by_flow(
@@ -132,11 +134,11 @@ def _by_flow(
 ) -> dict[Flow, list[Measurement]]:
     """Runs by operation and pattern, where there are enough; of pure ones some below PS0."""
     runs: dict[Flow, list[Measurement]] = {}
-    for one in measurements:
-        if _left_out(one, profile) is None:
-            flow = one.workload.operation, one.workload.pattern
-            runs.setdefault(flow, []).append(one)
-    pure = [(Operation(one.operation), one.pattern) for one in profile.surfaces]
+    for measurement in measurements:
+        if _left_out(measurement, profile) is None:
+            flow = measurement.workload.operation, measurement.workload.pattern
+            runs.setdefault(flow, []).append(measurement)
+    pure = [(Operation(surface.operation), surface.pattern) for surface in profile.surfaces]
     mixed = [(Operation.MIXED, pattern) for pattern in Pattern]
     # PS0 alone is what the surfaces are fitted to; of mixes nothing else learns
     return {
@@ -147,31 +149,33 @@ def _by_flow(
             flow[0] is Operation.MIXED
             or (
                 len(runs[flow]) >= RUNS_MIN
-                and any(one.configuration.power_state for one in runs[flow])
+                and any(measurement.configuration.power_state for measurement in runs[flow])
             )
         )
     }
 
 
-def _left_out(one: Measurement, profile: DeviceProfile) -> str | None:
+def _left_out(measurement: Measurement, profile: DeviceProfile) -> str | None:
     """Why a run tells nothing of what a drive serves with its cache in play; None where it does."""
     full = profile.write_state.cached_bytes.value if profile.write_state else np.inf
-    seen, work = one.observations, one.workload
+    seen, work = measurement.observations, measurement.workload
     if work.operation is Operation.MIXED and work.mix_dispatch is MixDispatch.SEPARATED:
         return "of reads and writes that do not share the drive's time"
     if work.operation is Operation.MIXED and not 0.0 < (work.read_fraction or 0.0) < 1.0:
         return "of reads or writes alone"
-    if not one.at_full_speed:
+    if not measurement.at_full_speed:
         return "below full speed"
-    if one.state.device_state == "collecting" or (
-        (one.state.host_bytes_written_since_purge or 0.0) >= full
+    if measurement.state.device_state == "collecting" or (
+        (measurement.state.host_bytes_written_since_purge or 0.0) >= full
     ):
         return "of a drive whose cache is full"
-    if one.configuration.jobs > (one.conditions.cpu_cores_available or one.configuration.jobs):
+    if measurement.configuration.jobs > (
+        measurement.conditions.cpu_cores_available or measurement.configuration.jobs
+    ):
         return "of more jobs than cores"
     if not (seen.iops or seen.latency_mean_ns):
         return "without a rate"
-    if stands_apart(one.conditions.session_id or one.conditions.series_id or ""):
+    if stands_apart(measurement.conditions.session_id or measurement.conditions.series_id or ""):
         return "of sessions that stand apart"
     return None
 
@@ -189,8 +193,10 @@ def _node(fraction: float) -> float:
 
 def _nodes(fractions: Floats) -> list[float]:
     """Shares of reads that get a table: the measured ones, and `NODES` where none is near."""
-    measured = {_node(float(one)) for one in fractions}
-    between = {node for node in NODES if all(abs(node - one) >= NODES_APART for one in measured)}
+    measured = {_node(float(fraction)) for fraction in fractions}
+    between = {
+        node for node in NODES if all(abs(node - fraction) >= NODES_APART for fraction in measured)
+    }
     return sorted(measured | between)
 
 
@@ -206,27 +212,29 @@ def _tables(
     runs = runs[:: -(-len(runs) // RUNS_MAX)]
     seen = _Places(
         rows_of(runs, host_cores=profile.host.cpu_cores),
-        np.array([one.configuration.power_state or 0 for one in runs]),
-        np.array([one.workload.read_fraction for one in runs], dtype=float) if mixed else None,
+        np.array([measurement.configuration.power_state or 0 for measurement in runs]),
+        np.array([measurement.workload.read_fraction for measurement in runs], dtype=float)
+        if mixed
+        else None,
     )
-    answer = seen.answer(profile, flow)
+    prediction = seen.answer(profile, flow)
     residuals = {
         name: values
-        for name, values in _residuals(profile, answer, seen, runs).items()
+        for name, values in _residuals(profile, prediction, seen, runs).items()
         if name in names and np.isfinite(values).sum() >= (1 if mixed else RUNS_MIN)
     }
     if not residuals:
         return before
     axes = [octaves(column) for column in seen.log2.T]
-    places, blocks = seen.grid(np.array(list(product(*axes))))
+    positions, blocks = seen.grid(np.array(list(product(*axes))))
     nodes: list[float | None] = [None] if seen.fraction is None else [*_nodes(seen.fraction)]
-    grid = places.at(nodes)
+    grid = positions.at(nodes)
     layout = _Layout(seen)
     at, inputs = layout.inputs(seen), layout.inputs(grid)
-    told: dict[str, Floats] = {}
+    means: dict[str, Floats] = {}
     for name, y in residuals.items():
         if name == "watts":
-            at, inputs = layout.with_law(at, inputs, answer, grid.answer(profile, flow))
+            at, inputs = layout.with_law(at, inputs, prediction, grid.answer(profile, flow))
         known = np.isfinite(y)
         process = GaussianProcess(
             at[known],
@@ -238,21 +246,21 @@ def _tables(
         mean, variance = process.marginal(inputs, 1.0 if extent is None else extent)
         sd = max(1.0, process.surprise()) * np.sqrt(np.maximum(variance, 0.0))
         form = FORM_SD[name] * np.sqrt(unexplained(at[known], inputs, FORM_LENGTH))
-        told[name], told[f"{name}_sd"] = mean, np.hypot(np.hypot(sd, form), LEAST_SD)
-    found: Tables = {}
+        means[name], means[f"{name}_sd"] = mean, np.hypot(np.hypot(sd, form), LEAST_SD)
+    tables: Tables = {}
     for node, part in zip(nodes, np.split(np.arange(len(grid.rows)), len(nodes)), strict=True):
         values = dict(before[node].values) if node in before else {}
-        values |= {name: _short(each[part]) for name, each in told.items()}
+        values |= {name: _short(each[part]) for name, each in means.items()}
         measured = set(seen.near(node).places())
-        values["measured"] = [float(place in measured) for place in places.places()]
-        found[node] = ResidualTable(
+        values["measured"] = [float(place in measured) for place in positions.places()]
+        tables[node] = ResidualTable(
             log2_queue_depth=rounded(axes[0]),
             log2_jobs=rounded(axes[1]),
             log2_request_bytes=rounded(axes[2]),
             paths=[state_path(*block) for block in blocks],
             values=values,
         )
-    return found
+    return tables
 
 
 def _short(values: Floats) -> list[float]:
@@ -283,7 +291,7 @@ class _Places:
 
     def at(self, nodes: Sequence[float | None]) -> _Places:
         """The same places at one share of reads after the other; themselves where it is None."""
-        shares = [one for one in nodes if one is not None]
+        shares = [node for node in nodes if node is not None]
         if not shares:
             return self
         every = np.tile(np.arange(len(self.rows)), len(shares))
@@ -293,7 +301,7 @@ class _Places:
         """Those whose share of reads rounds to a node of the tables; all without one."""
         if self.fraction is None or node is None:
             return self
-        own = np.array([_node(float(one)) == node for one in self.fraction])
+        own = np.array([_node(float(fraction)) == node for fraction in self.fraction])
         return _Places(self.rows.take(own), self.state[own], self.fraction[own])
 
     def extent(self, which: NDArray[np.bool_] | slice = slice(None)) -> Floats | None:
@@ -331,15 +339,15 @@ class _Places:
 
 
 def _residuals(
-    profile: DeviceProfile, answer: Prediction, seen: _Places, runs: Sequence[Measurement]
+    profile: DeviceProfile, prediction: Prediction, seen: _Places, runs: Sequence[Measurement]
 ) -> dict[str, Floats]:
     """Logs of what runs showed over what the profile says, by name, shape (n,).
 
     Watts stand beside the law at the rate that was measured: no error of the rate is in them.
     """
     rows = seen.rows
-    found = {
-        name: np.log(values) - np.log(answer[quantity].value)
+    residuals = {
+        name: np.log(values) - np.log(prediction[quantity].value)
         for name, values, quantity in [
             ("latency", rows.latency_ns, "latency_mean_ns"),
             *((name, rows.percentile(name), f"latency_{name}_ns") for name in PERCENTILES),
@@ -347,11 +355,13 @@ def _residuals(
     }
     power = profile.device_power
     if power is not None:
-        watts = np.array([one.observations.device_power_watts or np.nan for one in runs])
-        x = answer.activity.device_x.copy()
-        x[:, 1:5] *= np.exp(-found["latency"])[:, None]
-        found["watts"] = np.log(watts / device_power.active_value(power, x, seen.state))
-    return found
+        watts = np.array(
+            [measurement.observations.device_power_watts or np.nan for measurement in runs]
+        )
+        x = prediction.activity.device_x.copy()
+        x[:, 1:5] *= np.exp(-residuals["latency"])[:, None]
+        residuals["watts"] = np.log(watts / device_power.active_value(power, x, seen.state))
+    return residuals
 
 
 class _Layout:
@@ -367,24 +377,24 @@ class _Layout:
         self._low = flight.min(axis=0)
         self._span = np.maximum(np.ptp(flight, axis=0), 1.0)
 
-    def inputs(self, places: _Places) -> Floats:
+    def inputs(self, positions: _Places) -> Floats:
         """Inputs of a process, shape (n, d)."""
-        keys = np.array(places.rows.path_keys(), dtype=object)
-        switches = [(keys == one).astype(float) for one in self._paths]
-        scaled = (self._in_flight(places) - self._low) / self._span
-        if places.fraction is not None:
-            switches.append(2.0 / np.pi * np.arcsin(np.sqrt(places.fraction)))
+        keys = np.array(positions.rows.path_keys(), dtype=object)
+        switches = [(keys == path).astype(float) for path in self._paths]
+        scaled = (self._in_flight(positions) - self._low) / self._span
+        if positions.fraction is not None:
+            switches.append(2.0 / np.pi * np.arcsin(np.sqrt(positions.fraction)))
         return np.column_stack([scaled, *switches])
 
     @staticmethod
     def with_law(
-        at: Floats, inputs: Floats, seen: Prediction, asked: Prediction
+        at: Floats, inputs: Floats, seen: Prediction, targets: Prediction
     ) -> tuple[Floats, Floats]:
         """Inputs with the log watts of the law as one more.
 
         What a state does to base and dynamic power is a smooth function of the two's ratio.
         """
-        here, there = (np.log(one["device_power_watts"].value) for one in (seen, asked))
+        here, there = (np.log(part["device_power_watts"].value) for part in (seen, targets))
         low, span = here.min(), max(float(np.ptp(here)), 0.1)
         return (
             np.column_stack([at, (here - low) / span]),
@@ -392,6 +402,6 @@ class _Layout:
         )
 
     @staticmethod
-    def _in_flight(places: _Places) -> Floats:
-        depth, jobs, size = places.log2.T
-        return np.stack([depth + jobs, jobs, size, places.state.astype(float)], axis=1)
+    def _in_flight(positions: _Places) -> Floats:
+        depth, jobs, size = positions.log2.T
+        return np.stack([depth + jobs, jobs, size, positions.state.astype(float)], axis=1)

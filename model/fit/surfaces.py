@@ -47,17 +47,17 @@ class SurfaceMemory:
         key = _key(rows, settings, str(learn))
         if key not in self._fits:
             self._fits[key] = fit_surface(rows, settings, learn=learn)
-        kept, seen = self._fits[key], set(rows.path())
+        cached, seen = self._fits[key], set(rows.path())
         paths = {
             path: (prior.added_latency_ns, prior.core_time_ns, prior.wakeup_ns)
             for path, prior in settings.path_priors.items()
         }
-        paths |= {path: cost for path, cost in kept.paths.items() if path in seen}
+        paths |= {path: cost for path, cost in cached.paths.items() if path in seen}
         measured = {str(name) for name in rows.scheduler}
         schedulers = settings.scheduler_priors | {
-            name: cost for name, cost in kept.schedulers.items() if name in measured
+            name: cost for name, cost in cached.schedulers.items() if name in measured
         }
-        return replace(kept, settings=settings, paths=paths, schedulers=schedulers)
+        return replace(cached, settings=settings, paths=paths, schedulers=schedulers)
 
     def export(
         self,
@@ -82,14 +82,14 @@ def _key(rows: Rows, settings: Settings, more: str) -> str:
     for field in fields(rows):
         digest.update(np.asarray(getattr(rows, field.name)).astype(str).tobytes())
     seen, names = set(rows.path()), {str(name) for name in rows.scheduler}
-    told = (
+    parts = (
         sorted((k, v) for k, v in settings.path_priors.items() if k in seen),
         sorted((k, v) for k, v in settings.scheduler_priors.items() if k in names),
         settings.host_cores,
         settings.max_transfer_bytes,
         settings.priors,
     )
-    digest.update(repr(told).encode())
+    digest.update(repr(parts).encode())
     return digest.hexdigest()
 
 
@@ -136,7 +136,10 @@ PATH_SD = 0.1
 
 
 def surface_rows(
-    recipe: Recipe, one: SurfaceRecipe, measurements: list[Measurement], state: WriteState | None
+    recipe: Recipe,
+    surface: SurfaceRecipe,
+    measurements: list[Measurement],
+    state: WriteState | None,
 ) -> Rows | None:
     """Collect the rows of one surface: as fast as possible at PS0, cache in play; and published.
 
@@ -147,8 +150,8 @@ def surface_rows(
     own = [
         m
         for m in measurements
-        if m.workload.operation == one.operation
-        and m.workload.pattern == one.pattern
+        if m.workload.operation == surface.operation
+        and m.workload.pattern == surface.pattern
         and m.at_full_speed
         and (m.configuration.power_state or 0) == 0
         and m.state.device_state not in ("collecting",)
@@ -158,8 +161,8 @@ def surface_rows(
     parts = []
     if own:
         parts.append(average_repeats(rows_of(own, host_cores=recipe.host.cpu_cores)))
-    if one.points:
-        parts.append(_published_rows(one.points, recipe))
+    if surface.points:
+        parts.append(_published_rows(surface.points, recipe))
     return join(parts) if parts else None
 
 
@@ -204,16 +207,16 @@ def scheduler_priors(recipe: Recipe) -> dict[str, tuple[float, float]]:
     }
 
 
-def surface_priors(one: SurfaceRecipe, expected: Priors | None = None) -> Priors:
+def surface_priors(surface: SurfaceRecipe, expected: Priors | None = None) -> Priors:
     """Priors of one surface: what is expected (or the defaults) but for what its recipe says."""
     known = {field.name for field in dataclasses.fields(Priors)}
-    unknown = set(one.priors) - known
+    unknown = set(surface.priors) - known
     if unknown:
         raise InputError(
-            f"surface {one.operation} {one.pattern}: unknown prior {sorted(unknown)[0]!r}; known: "
-            + ", ".join(sorted(known))
+            f"surface {surface.operation} {surface.pattern}: unknown prior "
+            f"{sorted(unknown)[0]!r}; known: " + ", ".join(sorted(known))
         )
-    return dataclasses.replace(expected or Priors(), **one.priors)  # type: ignore[arg-type]
+    return dataclasses.replace(expected or Priors(), **surface.priors)  # type: ignore[arg-type]
 
 
 def fit_surfaces(
@@ -226,10 +229,10 @@ def fit_surfaces(
     """Fit every surface, the richest first; the host costs that one tells hold for the next."""
     memory = memory or SurfaceMemory()
     candidates = []
-    for one in recipe.surfaces or default_surfaces(measurements):
-        rows = surface_rows(recipe, one, measurements, state)
+    for surface in recipe.surfaces or default_surfaces(measurements):
+        rows = surface_rows(recipe, surface, measurements, state)
         if rows is not None:
-            candidates.append((one, rows))
+            candidates.append((surface, rows))
     if not candidates:
         raise InputError(
             f"{recipe.device}: no measurement has throughput or latency; measure reads and writes "
@@ -238,21 +241,21 @@ def fit_surfaces(
     candidates.sort(key=lambda item: -len(item[1]))
     priors, schedulers = path_priors(recipe), scheduler_priors(recipe)
     fits: list[SurfaceFit] = []
-    for one, rows in candidates:
-        learn = one.evidence == Evidence.MEASURED and len(rows) >= 2
+    for candidate, rows in candidates:
+        learn = candidate.evidence == Evidence.MEASURED and len(rows) >= 2
         settings = Settings(
             priors,
             schedulers,
             recipe.host.cpu_cores,
             recipe.max_transfer_bytes,
-            priors_of(one),
+            priors_of(candidate),
         )
         fitted = memory.fit(rows, settings, learn=learn)
-        fits.append(SurfaceFit(one, rows, fitted))
+        fits.append(SurfaceFit(candidate, rows, fitted))
         # what a path costs the host is known from the first surface whose rows took it
         seen = set(fits[-1].measured_paths) - {p for fit in fits[:-1] for p in fit.measured_paths}
         priors |= {path: PathPrior(*fitted.paths[path], PATH_SD) for path in seen}
-        if one is candidates[0][0]:
+        if candidate is candidates[0][0]:
             schedulers = dict(fitted.schedulers)
     return fits
 

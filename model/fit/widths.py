@@ -185,14 +185,14 @@ def interval_widths(scores: Scores, names: Iterable[str]) -> list[IntervalWidth]
         IntervalWidth(
             quantity=name,  # type: ignore[arg-type]
             region=region,
-            factor=float(f"{width_factor(np.array(told)):.7g}"),
+            factor=float(f"{width_factor(np.array(values)):.7g}"),
             floor_sd=FLOOR_SD[name],
             sd_per_octave=0.0 if region == "inside" else SD_PER_OCTAVE[name],
-            scores=len(told),
+            scores=len(values),
         )
         for name in names
         for region in ("inside", "outside")
-        for told in [scores.get((name, region), [])]
+        for values in [scores.get((name, region), [])]
     ]
 
 
@@ -225,12 +225,16 @@ ROUNDS = 50
 def drive_effects(measurements: Sequence[Measurement]) -> dict[str, float]:
     """Log factors of latency by drive, of configurations that at least two drives ran."""
     cells: dict[tuple[str, str], list[float]] = {}
-    for one in measurements:
-        drive, iops = one.conditions.device_serial_hash, one.observations.iops
-        if drive is None or not iops or one.state.host_bytes_written_since_purge is not None:
+    for measurement in measurements:
+        drive, iops = measurement.conditions.device_serial_hash, measurement.observations.iops
+        if (
+            drive is None
+            or not iops
+            or measurement.state.host_bytes_written_since_purge is not None
+        ):
             continue
-        key = one.workload.model_dump_json() + one.configuration.model_dump_json()
-        cells.setdefault((key, drive), []).append(float(np.log(one.concurrency() / iops)))
+        key = measurement.workload.model_dump_json() + measurement.configuration.model_dump_json()
+        cells.setdefault((key, drive), []).append(float(np.log(measurement.concurrency() / iops)))
     drives_of: dict[str, set[str]] = {}
     for key, drive in cells:
         drives_of.setdefault(key, set()).add(drive)
@@ -260,17 +264,17 @@ def between_sessions(measurements: Sequence[Measurement]) -> Parameter | None:
     of k others with that variance times 1 + 1 / k. Unsteady sessions count: days are so.
     """
     cells: dict[tuple[str, str], dict[str, list[float]]] = {}
-    for one in measurements:
-        session = one.conditions.session_id or one.conditions.series_id or ""
-        iops = one.observations.iops
-        if session.startswith(PUBLISHED) or not iops or not one.at_full_speed:
+    for measurement in measurements:
+        session = measurement.conditions.session_id or measurement.conditions.series_id or ""
+        iops = measurement.observations.iops
+        if session.startswith(PUBLISHED) or not iops or not measurement.at_full_speed:
             continue
-        if one.state.host_bytes_written_since_purge is not None:
+        if measurement.state.host_bytes_written_since_purge is not None:
             continue
-        where = f"{one.conditions.device_serial_hash} {one.conditions.host_id}"
-        key = one.workload.model_dump_json() + one.configuration.model_dump_json()
+        where = f"{measurement.conditions.device_serial_hash} {measurement.conditions.host_id}"
+        key = measurement.workload.model_dump_json() + measurement.configuration.model_dump_json()
         times = cells.setdefault((where, key), {}).setdefault(session, [])
-        times.append(float(np.log(one.concurrency() / iops)))
+        times.append(float(np.log(measurement.concurrency() / iops)))
     squares, freedom = 0.0, 0
     sessions: set[str] = set()
     for runs in cells.values():

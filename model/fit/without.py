@@ -54,7 +54,7 @@ def share_of_cap(cap_watts: float, first_cap_watts: float) -> float:
 
 def facts_of(recipe: Recipe) -> frozenset[str]:
     """Every finding that some number of the recipe was taken from."""
-    return frozenset(fact for one in _sourced(recipe) for fact in one)
+    return frozenset(fact for item in _sourced(recipe) for fact in item)
 
 
 def without(recipe: Recipe, facts: Collection[str]) -> Recipe:
@@ -72,8 +72,8 @@ def without(recipe: Recipe, facts: Collection[str]) -> Recipe:
         return recipe
     data = recipe.model_dump(mode="python")
     fallback = data.pop("fallback")
-    kept = _strip(data, "", gone, _Fallback(recipe, gone))
-    return Recipe.model_validate({**kept, "fallback": fallback})
+    reduced = _strip(data, "", gone, _Fallback(recipe, gone))
+    return Recipe.model_validate({**reduced, "fallback": fallback})
 
 
 class _Fallback:
@@ -118,12 +118,12 @@ class _Fallback:
         def law(state: int) -> float:
             return full * share_of_cap(caps[state], caps[0])
 
-        kept = [
-            one.ceiling_bytes_per_second.value / law(one.power_state)
-            for one in self.recipe.power_states
-            if not self._gone & set(one.ceiling_bytes_per_second.facts)
+        shares = [
+            state.ceiling_bytes_per_second.value / law(state.power_state)
+            for state in self.recipe.power_states
+            if not self._gone & set(state.ceiling_bytes_per_second.facts)
         ]
-        keeps = float(np.exp(np.mean(np.log(kept)))) if kept else 1.0
+        keeps = float(np.exp(np.mean(np.log(shares)))) if shares else 1.0
         return law(power_state) * keeps
 
 
@@ -138,18 +138,18 @@ def _strip(value: Any, path: str, gone: frozenset[str], fallback: _Fallback) -> 
     if isinstance(value, list):
         spare = path in DROPPED or path.partition(".")[0] in DROPPED
         return [
-            _entry(one, path, gone, fallback, {})
-            for one in value
-            if not (spare and _rests_on(one, gone))
+            _entry(child, path, gone, fallback, {})
+            for child in value
+            if not (spare and _rests_on(child, gone))
         ]
     if not isinstance(value, dict):
         return value
     out: dict[Any, Any] = {}
-    for name, one in value.items():
+    for name, child in value.items():
         inner = f"{path}.{name}" if path else str(name)
-        found = _entry(one, inner, gone, fallback, value)
-        if found is not None or one is None:
-            out[name] = found
+        entry = _entry(child, inner, gone, fallback, value)
+        if entry is not None or child is None:
+            out[name] = entry
     if path == "surfaces" and not gone.isdisjoint(value["prior_facts"]):
         out["priors"] = fallback.surface_priors(str(value["operation"]), str(value["pattern"]))
         out["prior_facts"] = []
@@ -157,21 +157,21 @@ def _strip(value: Any, path: str, gone: frozenset[str], fallback: _Fallback) -> 
 
 
 def _entry(
-    one: Any, path: str, gone: frozenset[str], fallback: _Fallback, parent: dict[str, Any]
+    value: Any, path: str, gone: frozenset[str], fallback: _Fallback, parent: dict[str, Any]
 ) -> Any:
-    if _rests_on(one, gone):
-        return fallback.of(path, one, parent)
-    return _strip(one, path, gone, fallback)
+    if _rests_on(value, gone):
+        return fallback.of(path, value, parent)
+    return _strip(value, path, gone, fallback)
 
 
-def _rests_on(one: Any, gone: frozenset[str]) -> bool:
-    return isinstance(one, dict) and not gone.isdisjoint(one.get("facts", ()))
+def _rests_on(value: Any, gone: frozenset[str]) -> bool:
+    return isinstance(value, dict) and not gone.isdisjoint(value.get("facts", ()))
 
 
 def _sourced(value: Any) -> Iterator[list[str]]:
     if isinstance(value, list):
-        for one in value:
-            yield from _sourced(one)
+        for item in value:
+            yield from _sourced(item)
     elif isinstance(value, dict):
         yield from _sourced(list(value.values()))
     elif hasattr(type(value), "model_fields"):

@@ -94,14 +94,14 @@ class Spell:
 def spells(rate: Floats, full: int, fast: float) -> list[Spell]:
     """Spells of collecting and of full speed from second `full` on, in order."""
     smooth = median_filter(rate, size=_MEDIAN_SECONDS, mode="nearest")
-    found, start, collecting = [], full, True
+    all_spells, start, collecting = [], full, True
     for second in range(full, len(rate)):
         high, low = smooth[second] >= RECOVERED * fast, smooth[second] < FALLEN * fast
         if (high if collecting else low) and second > start:
-            found.append(Spell(slice(start, second), collecting, True))
+            all_spells.append(Spell(slice(start, second), collecting, True))
             start, collecting = second, not collecting
-    found.append(Spell(slice(start, len(rate)), collecting, False))
-    return found
+    all_spells.append(Spell(slice(start, len(rate)), collecting, False))
+    return all_spells
 
 
 @dataclass(frozen=True)
@@ -125,12 +125,12 @@ def fit_long_writes(series: Series, filling: int, full: int) -> LongFit:
     fast = float(np.median(series.bytes_per_second[: max(filling, 1)]))
     cache = float(series.bytes_written[full])
     every = spells(series.bytes_per_second, full, fast)
-    own = [one for one in every if one.collecting]
-    rows = np.concatenate([_settled(one.rows) for one in own])
+    own = [spell for spell in every if spell.collecting]
+    rows = np.concatenate([_settled(spell.rows) for spell in own])
     past = np.concatenate(
         [
-            series.bytes_written[_settled(one.rows)] - series.bytes_written[one.rows.start]
-            for one in own
+            series.bytes_written[_settled(spell.rows)] - series.bytes_written[spell.rows.start]
+            for spell in own
         ]
     )
     rate = series.bytes_per_second[rows]
@@ -153,9 +153,9 @@ def fit_long_writes(series: Series, filling: int, full: int) -> LongFit:
                 "recovered_bytes_per_second", fast, 0.0, "bytes/s"
             ),
             seen_bytes=_measured("seen_bytes", float(past.max()), 0.0, "bytes"),
-            spell_bytes=_lengths(series, [one for one in own if one.over]),
-            again_share=_again(series, [one for one in every if not one.collecting], cache),
-            spells_seen=sum(one.over for one in own),
+            spell_bytes=_lengths(series, [spell for spell in own if spell.over]),
+            again_share=_again(series, [spell for spell in every if not spell.collecting], cache),
+            spells_seen=sum(spell.over for spell in own),
             spell_watts=_measured(
                 "spell_watts",
                 float(watts.mean()),
@@ -189,7 +189,7 @@ def _line(
     """
     level = float(np.median(rate))
     missing = max(fast / level - 1.0, 0.1)
-    prior, prior_sd = (one * missing for one in RECOVERY_PRIOR)
+    prior, prior_sd = (prior * missing for prior in RECOVERY_PRIOR)
 
     def differences(parameters: Floats) -> Floats:
         first, kappa = np.exp(parameters[0]) * level, parameters[1]
@@ -202,13 +202,13 @@ def _line(
             beside = (parameters[1] - prior) / prior_sd
             return np.append(differences(parameters) / noise, beside)
 
-        found = least_squares(misses, np.array([0.0, prior]), bounds=([-3.0, 0.0], [3.0, 50.0]))
-        off = differences(found.x)
+        solution = least_squares(misses, np.array([0.0, prior]), bounds=([-3.0, 0.0], [3.0, 50.0]))
+        off = differences(solution.x)
         if len(off) >= SECONDS_MIN:
             noise = max(float(np.std(off)), 0.005) * float(np.sqrt(_memory(off)))
-    jacobian = np.asarray(found.jac, dtype=float)
+    jacobian = np.asarray(solution.jac, dtype=float)
     covariance = np.linalg.inv(jacobian.T @ jacobian)
-    first, kappa = float(np.exp(found.x[0]) * level), float(found.x[1])
+    first, kappa = float(np.exp(solution.x[0]) * level), float(solution.x[1])
     sds = np.sqrt(np.diag(covariance))
     per_byte = first / cache
     # the logarithm's mean is below that of the rate itself, which is what bytes add up from
@@ -233,8 +233,8 @@ def _memory(off: Floats) -> float:
     return total
 
 
-def _written(series: Series, one: Spell) -> float:
-    rows = one.rows
+def _written(series: Series, spell: Spell) -> float:
+    rows = spell.rows
     return float(series.bytes_per_second[rows].sum())
 
 
@@ -248,7 +248,7 @@ def _spread(logs: Floats, least: float) -> float:
 def _lengths(series: Series, over: list[Spell]) -> Parameter | None:
     if not over:
         return None
-    logs = np.log([_written(series, one) for one in over])
+    logs = np.log([_written(series, spell) for spell in over])
     return _measured(
         "spell_bytes",
         float(np.exp(logs.mean())),
@@ -258,9 +258,9 @@ def _lengths(series: Series, over: list[Spell]) -> Parameter | None:
 
 
 def _again(series: Series, fast: list[Spell], cache: float) -> Parameter:
-    over = [one for one in fast if one.over]
+    over = [spell for spell in fast if spell.over]
     if over:
-        logs = np.log([_written(series, one) / cache for one in over])
+        logs = np.log([_written(series, spell) / cache for spell in over])
         return _measured(
             "again_share",
             min(float(np.exp(logs.mean())), 1.0),
@@ -268,7 +268,7 @@ def _again(series: Series, fast: list[Spell], cache: float) -> Parameter:
             "1, sd of its log",
         )
     value, sd = AGAIN_PRIOR
-    at_least = max((_written(series, one) / cache for one in fast), default=0.0)
+    at_least = max((_written(series, spell) / cache for spell in fast), default=0.0)
     return number(
         "again_share",
         min(max(value, 1.5 * at_least), 1.0),
@@ -328,25 +328,25 @@ def write_series(measurements: list[Measurement]) -> Series | None:
     Rows belong together where they share the series and everything the host set.
     """
     rows = [
-        one
-        for one in measurements
-        if one.workload.operation is Operation.WRITE
-        and one.state.host_bytes_written_since_purge is not None
-        and one.observations.device_power_watts is not None
-        and one.observations.throughput_bytes_per_second is not None
+        measurement
+        for measurement in measurements
+        if measurement.workload.operation is Operation.WRITE
+        and measurement.state.host_bytes_written_since_purge is not None
+        and measurement.observations.device_power_watts is not None
+        and measurement.observations.throughput_bytes_per_second is not None
     ]
-    keys = [(one.conditions.series_id, one.configuration.model_dump_json()) for one in rows]
+    keys = [(row.conditions.series_id, row.configuration.model_dump_json()) for row in rows]
     if not keys:
         return None
     longest = Counter(keys).most_common(1)[0][0]
-    rows = [one for one, key in zip(rows, keys, strict=True) if key == longest]
+    rows = [row for row, key in zip(rows, keys, strict=True) if key == longest]
     if len(rows) < SERIES_ROWS_MIN:
         return None
     rows.sort(key=lambda one: one.state.host_bytes_written_since_purge or 0.0)
     return Series(
-        np.array([one.state.host_bytes_written_since_purge for one in rows], dtype=float),
-        np.array([one.observations.throughput_bytes_per_second for one in rows], dtype=float),
-        np.array([one.observations.device_power_watts for one in rows], dtype=float),
+        np.array([row.state.host_bytes_written_since_purge for row in rows], dtype=float),
+        np.array([row.observations.throughput_bytes_per_second for row in rows], dtype=float),
+        np.array([row.observations.device_power_watts for row in rows], dtype=float),
         float(rows[0].configuration.request_bytes),
     )
 
@@ -378,31 +378,35 @@ def fit_write_state(series: Series | None, recipe: Recipe) -> WriteState | None:
         series: Writes over time, if there are any.
         recipe: Published and characterised figures, capacity and power states of the drive.
     """
-    told = recipe.write_state or WriteStateRecipe()
+    stated = recipe.write_state or WriteStateRecipe()
     seen = cliff_of(series) if series is not None else None
-    if seen is None and not told.cache:
+    if seen is None and not stated.cache:
         return None
     if series is not None and seen is not None:
-        places = _measured_places(series, seen)
-        found = fit_long_writes(series, *seen)
-        rate, recovery, long_writes = found.rate, found.recovery, found.long_writes
+        parameters = _measured_places(series, seen)
+        long_writes_fit = fit_long_writes(series, *seen)
+        rate, recovery, long_writes = (
+            long_writes_fit.rate,
+            long_writes_fit.recovery,
+            long_writes_fit.long_writes,
+        )
     else:
-        published = _published_rate(told)
+        published = _published_rate(stated)
         if published is None:
             return None
-        places = _published_places(told, recipe, series)
+        parameters = _published_places(stated, recipe, series)
         rate, recovery = published
         long_writes = None
-    background = background_work(told, recipe)
-    joules = told.background_joules_per_byte
+    background = background_work(stated, recipe)
+    joules = stated.background_joules_per_byte
     base = background[0]
     from_time = base.seconds_per_byte.value * base.watts_above_idle.value
     log_sd = np.hypot(
         base.seconds_per_byte.sd, base.watts_above_idle.sd / base.watts_above_idle.value
     )
     return WriteState(
-        cached_bytes=places[0],
-        transition_bytes=places[1],
+        cached_bytes=parameters[0],
+        transition_bytes=parameters[1],
         collecting_bytes_per_second=rate,
         recovery_bytes_per_second_per_byte=recovery,
         background_joules_per_byte=number(
@@ -414,13 +418,13 @@ def fit_write_state(series: Series | None, recipe: Recipe) -> WriteState | None:
             joules.evidence if joules else base.seconds_per_byte.evidence,
         ),
         background_seconds_after_write={
-            one.power_state: after_write(one, told) for one in background
+            work.power_state: after_write(work, stated) for work in background
         },
-        cache=_cache(places[1], told),
+        cache=_cache(parameters[1], stated),
         background=background,
-        random_factor=random_factor(told, recipe),
-        sequential_collecting_bytes_per_second=_sequential_rate(told, rate),
-        overwriting_seconds=_overwriting(told),
+        random_factor=random_factor(stated, recipe),
+        sequential_collecting_bytes_per_second=_sequential_rate(stated, rate),
+        overwriting_seconds=_overwriting(stated),
         long_writes=long_writes,
     )
 
@@ -437,11 +441,11 @@ def _measured_places(series: Series, seen: tuple[int, int]) -> tuple[Parameter, 
 
 
 def _published_places(
-    told: WriteStateRecipe, recipe: Recipe, series: Series | None
+    stated: WriteStateRecipe, recipe: Recipe, series: Series | None
 ) -> tuple[Parameter, Parameter]:
     """The figures' weighted mean in logs; a series that saw no cliff cuts off what lies below."""
-    centres = [np.log(one.bytes) for one in told.cache]
-    sds = [one.log_sd for one in told.cache]
+    centres = [np.log(figure.bytes) for figure in stated.cache]
+    sds = [figure.log_sd for figure in stated.cache]
     if recipe.capacity_bytes is not None and recipe.drive_class == "consumer":
         centres.append(np.log(SHARE_PRIOR[0] * recipe.capacity_bytes))
         sds.append(SHARE_PRIOR[1])
@@ -452,8 +456,8 @@ def _published_places(
         low, middle, high = norm.ppf(cut + (1.0 - cut) * np.array([0.16, 0.5, 0.84]), centre, sd)
         centre, sd = float(middle), float(high - low) / 2
     size = float(np.exp(centre))
-    source = "; ".join(one.source for one in told.cache)
-    words = [one.evidence for one in told.cache]
+    source = "; ".join(figure.source for figure in stated.cache)
+    words = [figure.evidence for figure in stated.cache]
     evidence = Evidence.MEASURED if Evidence.MEASURED in words else Evidence.PUBLISHED
     return (
         number(
@@ -463,7 +467,7 @@ def _published_places(
     )
 
 
-def _published_rate(told: WriteStateRecipe) -> tuple[Parameter, Parameter] | None:
+def _published_rate(stated: WriteStateRecipe) -> tuple[Parameter, Parameter] | None:
     """Rate of random writes beyond the cliff: as published, else from that of sequential ones."""
     nothing = number(
         "recovery_bytes_per_second_per_byte", 0.0, 0.0, "1/s", "not known", Evidence.PUBLISHED
@@ -472,15 +476,15 @@ def _published_rate(told: WriteStateRecipe) -> tuple[Parameter, Parameter] | Non
         (Pattern.RANDOM, (1.0, 0.0)),
         (Pattern.SEQUENTIAL, RANDOM_RATE),
     ):
-        for one in told.collecting:
-            if one.pattern is pattern:
+        for rate in stated.collecting:
+            if rate.pattern is pattern:
                 return (
                     number(
                         "collecting_bytes_per_second",
-                        factor * one.bytes_per_second,
-                        float(np.hypot(one.log_sd, more)),
+                        factor * rate.bytes_per_second,
+                        float(np.hypot(rate.log_sd, more)),
                         "bytes/s, sd relative",
-                        one.source,
+                        rate.source,
                         Evidence.PUBLISHED,
                     ),
                     nothing,
@@ -488,14 +492,14 @@ def _published_rate(told: WriteStateRecipe) -> tuple[Parameter, Parameter] | Non
     return None
 
 
-def _sequential_rate(told: WriteStateRecipe, random: Parameter) -> Parameter:
+def _sequential_rate(stated: WriteStateRecipe, random: Parameter) -> Parameter:
     """Rate of sequential writes beyond the cliff: as seen, else from that of random ones."""
     value, sd = random.value / RANDOM_RATE[0], float(np.hypot(random.sd, RANDOM_RATE[1]))
     source, evidence = "assumption: twice that of random writes", Evidence.EXTRAPOLATED
-    for one in told.collecting:
-        if one.pattern is Pattern.SEQUENTIAL:
-            value, sd = one.bytes_per_second, one.log_sd
-            source, evidence = one.source, Evidence.PUBLISHED
+    for rate in stated.collecting:
+        if rate.pattern is Pattern.SEQUENTIAL:
+            value, sd = rate.bytes_per_second, rate.log_sd
+            source, evidence = rate.source, Evidence.PUBLISHED
     return number(
         "sequential_collecting_bytes_per_second",
         value,
@@ -506,25 +510,27 @@ def _sequential_rate(told: WriteStateRecipe, random: Parameter) -> Parameter:
     )
 
 
-def _overwriting(told: WriteStateRecipe) -> Parameter | None:
+def _overwriting(stated: WriteStateRecipe) -> Parameter | None:
     """The figures' weighted mean in logs; figures of one paper are never surer than the surest."""
-    figures = told.overwriting
+    figures = stated.overwriting
     if not figures:
         return None
-    weights = [one.log_sd**-2.0 for one in figures]
-    value = float(np.exp(np.average(np.log([one.seconds for one in figures]), weights=weights)))
+    weights = [figure.log_sd**-2.0 for figure in figures]
+    value = float(
+        np.exp(np.average(np.log([figure.seconds for figure in figures]), weights=weights))
+    )
     return number(
         "overwriting_seconds",
         value,
-        min(one.log_sd for one in figures),
+        min(figure.log_sd for figure in figures),
         "s, sd of its log",
-        "; ".join(one.source for one in figures),
+        "; ".join(figure.source for figure in figures),
         Evidence.PUBLISHED,
     )
 
 
-def _cache(over: Parameter, told: WriteStateRecipe) -> WriteCache:
-    static = told.static_bytes
+def _cache(over: Parameter, stated: WriteStateRecipe) -> WriteCache:
+    static = stated.static_bytes
     return WriteCache(
         capacity_bytes=number(
             "capacity_bytes",
@@ -542,7 +548,7 @@ def _cache(over: Parameter, told: WriteStateRecipe) -> WriteCache:
             static.source if static else "assumption: a twentieth of the cache is fixed",
             static.evidence if static else Evidence.DATASHEET,
         ),
-        bits_per_cell=told.bits_per_cell,
+        bits_per_cell=stated.bits_per_cell,
     )
 
 
@@ -576,8 +582,8 @@ def with_write_buffer(profile: DeviceProfile, measurements: Sequence[Measurement
     runs = list(_runs(profile, measurements))
     if len(runs) < RUNS_MIN:
         return profile
-    none = sum(one.log_likelihood(0.0) for one in runs)
-    likely = np.array([sum(one.log_likelihood(size) for one in runs) for size in SIZES])
+    none = sum(run.log_likelihood(0.0) for run in runs)
+    likely = np.array([sum(run.log_likelihood(size) for run in runs) for size in SIZES])
     best = likely.max()
     if best < none + DROP:
         return profile
@@ -620,16 +626,16 @@ class _Run:
 
 
 def _runs(profile: DeviceProfile, measurements: Sequence[Measurement]) -> Iterator[_Run]:
-    own = [one for one in measurements if _tells(profile, one)]
+    own = [measurement for measurement in measurements if _tells(profile, measurement)]
     if not own:
         return
-    rows = [to_row(one) for one in own]
+    rows = [to_row(run) for run in own]
     names = ("operation", "pattern", "read_fraction", "power_state", *SETTINGS, *FIELDS)
     columns = {name: [row[name] for row in rows] for name in names}
     frame, _ = make_frame(profile, columns, len(own))
     predictor = Predictor(profile)
     prediction, alone = predictor.predict(frame), predictor.predict(alone_of(frame))
-    for place, (one, demand) in enumerate(zip(own, demands(frame, columns), strict=True)):
+    for place, (run, demand) in enumerate(zip(own, demands(frame, columns), strict=True)):
         if demand is None or demand.arrivals not in (Arrivals.POISSON, Arrivals.EVEN):
             continue
         at = slice(place, place + 1)
@@ -638,21 +644,23 @@ def _runs(profile: DeviceProfile, measurements: Sequence[Measurement]) -> Iterat
         load = float(latencies.rate[0] / latencies.capacity[0])
         if LOADS[0] <= load <= LOADS[1]:
             written = float(row.request_bytes[0] * (1.0 - row.read_fraction[0]))
-            seen = {name: value for name in SEEN if (value := getattr(one.observations, name))}
+            seen = {name: value for name in SEEN if (value := getattr(run.observations, name))}
             yield _Run(latencies, written, seen)
 
 
-def _tells(profile: DeviceProfile, one: Measurement) -> bool:
+def _tells(profile: DeviceProfile, measurement: Measurement) -> bool:
     """Whether a run has writes below full speed, without pauses and flushes, cache in play."""
-    asked, full = one.workload, profile.write_state
+    workload, full = measurement.workload, profile.write_state
     return (
-        asked.operation is not Operation.READ
-        and bool(asked.demand_bytes_per_second or asked.demand_operations_per_second)
-        and not (asked.think_time_ns or asked.flush_every_writes or asked.force_unit_access)
-        and one.state.device_state != "collecting"
+        workload.operation is not Operation.READ
+        and bool(workload.demand_bytes_per_second or workload.demand_operations_per_second)
+        and not (
+            workload.think_time_ns or workload.flush_every_writes or workload.force_unit_access
+        )
+        and measurement.state.device_state != "collecting"
         and (
             full is None
-            or (one.state.host_bytes_written_since_purge or 0.0) < full.cached_bytes.value
+            or (measurement.state.host_bytes_written_since_purge or 0.0) < full.cached_bytes.value
         )
-        and any(getattr(one.observations, name) for name in SEEN)
+        and any(getattr(measurement.observations, name) for name in SEEN)
     )

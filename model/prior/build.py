@@ -97,11 +97,11 @@ def completed_with_facts(
             if drive.disk is not None
             else prior_power(condition(prior or load_prior(), drive), drive, SOURCE)
         )
-        said = (
+        message = (
             f"{POWER_GAP}: no sensor saw it; it is expected of drives with its facts. Attach one, "
             "repeat the runs and fit again"
         )
-        gaps = [*(gap for gap in profile.gaps if not gap.startswith(POWER_GAP)), said]
+        gaps = [*(gap for gap in profile.gaps if not gap.startswith(POWER_GAP)), message]
         profile = profile.model_copy(update={"device_power": power, "gaps": gaps})
     if profile.idle is None and drive.sata:
         idle = (
@@ -276,8 +276,10 @@ def expected_host(recipe: Recipe) -> HostPerformance:
 
 def _sources(posterior: Posterior) -> list[SourceRecord]:
     """The facts by where they stand, and the prior."""
-    names = sorted({one.fact.source for one in posterior.observations})
-    learned = "; ".join(f"{one.name} ({one.drives} drives)" for one in posterior.prior.sources)
+    names = sorted({observation.fact.source for observation in posterior.observations})
+    learned = "; ".join(
+        f"{source.name} ({source.drives} drives)" for source in posterior.prior.sources
+    )
     return [
         *(_facts_of(name) for name in names),
         SourceRecord(

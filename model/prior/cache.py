@@ -137,10 +137,10 @@ def capacity_of(drive: DriveFacts) -> int | None:
     """Capacity as the facts or else the model's name say."""
     if drive.capacity_bytes is not None:
         return drive.capacity_bytes
-    found = _SIZE.search(drive.model)
-    if found is None:
+    match = _SIZE.search(drive.model)
+    if match is None:
         return None
-    return round(float(found[1]) * (1e12 if found[2].upper() == "TB" else 1e9))
+    return round(float(match[1]) * (1e12 if match[2].upper() == "TB" else 1e9))
 
 
 def expected_writes(
@@ -173,7 +173,14 @@ def expected_writes(
     random = RANDOM_RATE[0] * sequential
     random_sd = math.hypot(sequential_sd, RANDOM_RATE[1])
     random_source = f"assumption: half of sequential writes; {source}"
-    rated = next((one.fact for one in drive.observations if one.kind == "rated_steady_write"), None)
+    rated = next(
+        (
+            observation.fact
+            for observation in drive.observations
+            if observation.kind == "rated_steady_write"
+        ),
+        None,
+    )
     if rated is not None:
         random, random_sd = _steady_random(posterior)
         random_source = rated.source
@@ -198,7 +205,14 @@ def _collecting(posterior: Posterior, drive: DriveFacts) -> WriteState:
         "a purged drive has as many free blocks as its capacity; one in use fewer",
     )
     random, random_sd = _steady_random(posterior)
-    rated = next((one.fact for one in drive.observations if one.kind == "rated_steady_write"), None)
+    rated = next(
+        (
+            observation.fact
+            for observation in drive.observations
+            if observation.kind == "rated_steady_write"
+        ),
+        None,
+    )
     source = rated.source if rated is not None else "expected of drives with its facts"
     sequential = posterior.value("write_sequential_bytes_per_second")
     return _write_state(

@@ -110,13 +110,13 @@ class _Service:
 
 def _service(disk: DiskFacts, operation: Operation, pattern: Pattern) -> _Service:
     size = np.exp2(KNOTS)
-    answer = OVERHEAD_SECONDS[0] + size / (LINK_SHARE * SATA_BYTES_PER_SECOND)
+    overhead = OVERHEAD_SECONDS[0] + size / (LINK_SHARE * SATA_BYTES_PER_SECOND)
     writes = operation is Operation.WRITE
     seek = disk.write_seek if writes else disk.seek
     positioning = 0.0
     if pattern is Pattern.RANDOM:
         positioning = seek.value + rotation_seconds(disk.rpm.value)
-    return _Service(positioning, size / disk.mean_rate, answer, WRITE_QUEUE if writes else 1.0)
+    return _Service(positioning, size / disk.mean_rate, overhead, WRITE_QUEUE if writes else 1.0)
 
 
 def _surface(
@@ -227,17 +227,17 @@ def _tails(disk: DiskFacts, operation: Operation, pattern: Pattern) -> list[Tail
             host_damping=0.0,
         )
 
-    found = [tail("p50", -0.02, None)]
+    posterior = [tail("p50", -0.02, None)]
     for name in FAR_TAIL:
         if pattern is Pattern.RANDOM:
             level, each = FAR_TAIL[name]
             far = positioning_quantiles(
                 disk.track_to_track.value, seek.value, disk.rpm.value, np.array([level])
             )
-            found.append(tail(name, float(far[0]) / mean - 1.0, each))
+            posterior.append(tail(name, float(far[0]) / mean - 1.0, each))
         else:
-            found.append(tail(name, SEQUENTIAL_TAIL[name], None))
-    return found
+            posterior.append(tail(name, SEQUENTIAL_TAIL[name], None))
+    return posterior
 
 
 def _doubt(
@@ -403,7 +403,7 @@ _NEXT = {
 
 def disk_entries(disk: DiskFacts) -> list[LadderEntry]:
     """One entry a quantity: its value, its interval and the fact that told it."""
-    found = []
+    entries = []
     for name, unit in _UNITS.items():
         known: Known = getattr(disk, name)
         fact = known.fact
@@ -414,7 +414,7 @@ def disk_entries(disk: DiskFacts) -> list[LadderEntry]:
                     name=fact.metric, value=float(fact.value), unit=fact.unit, source=fact.source
                 )
             ]
-        found.append(
+        entries.append(
             LadderEntry(
                 quantity=f"disk_{name}",
                 rung="datasheet",
@@ -426,7 +426,7 @@ def disk_entries(disk: DiskFacts) -> list[LadderEntry]:
                 next=_NEXT.get(name, "random reads and writes with a power sensor"),
             )
         )
-    return found
+    return entries
 
 
 def _watts(name: str, known: Known) -> Parameter:

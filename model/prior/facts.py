@@ -69,19 +69,21 @@ def large_write_loss(without: Collection[str] = ()) -> tuple[float, float]:
     Mean and predictive deviation of the published settings; those that rest on the findings named
     are left out.
     """
-    kept = [np.log(ratio) for facts, ratio in SMALL_OVER_LARGE if not facts & set(without)]
-    sd = float(np.std(kept, ddof=1) * np.sqrt(1.0 + 1.0 / len(kept)))
-    return float(np.mean(kept)), sd
+    logs = [np.log(ratio) for facts, ratio in SMALL_OVER_LARGE if not facts & set(without)]
+    sd = float(np.std(logs, ddof=1) * np.sqrt(1.0 + 1.0 / len(logs)))
+    return float(np.mean(logs)), sd
 
 
 def join_large_requests(surfaces: Sequence[Surface]) -> list[Surface]:
     """The surfaces with large random requests drawn to the sequential ones, in log units."""
-    sequential = {one.operation: one for one in surfaces if one.pattern is Pattern.SEQUENTIAL}
+    sequential = {
+        surface.operation: surface for surface in surfaces if surface.pattern is Pattern.SEQUENTIAL
+    }
     return [
-        _joined(one, sequential[one.operation])
-        if one.pattern is Pattern.RANDOM and one.operation in sequential
-        else one
-        for one in surfaces
+        _joined(surface, sequential[surface.operation])
+        if surface.pattern is Pattern.RANDOM and surface.operation in sequential
+        else surface
+        for surface in surfaces
     ]
 
 
@@ -92,10 +94,10 @@ def apart_share(operation: Operation, log2_request_bytes: float) -> float:
 
 
 def _joined(random: Surface, sequential: Surface) -> Surface:
-    share = np.array([apart_share(random.operation, one) for one in random.log2_request_bytes])
+    share = np.array([apart_share(random.operation, size) for size in random.log2_request_bytes])
 
     def between(name: str) -> list[float]:
-        logs = [np.log(np.array(getattr(one, name))) for one in (random, sequential)]
+        logs = [np.log(np.array(getattr(side, name))) for side in (random, sequential)]
         values = np.exp(share * logs[0] + (1.0 - share) * logs[1])
         return [float(f"{value:.6g}") for value in values]
 
@@ -117,7 +119,7 @@ def _joined_doubt(
         return random
 
     def between(name: str, apart: float) -> list[float]:
-        ends = [np.array(getattr(one, name)) for one in (random, sequential)]
+        ends = [np.array(getattr(side, name)) for side in (random, sequential)]
         taken = np.hypot(ends[1], apart) if apart else ends[1]
         return [float(f"{value:.6g}") for value in share * ends[0] + (1.0 - share) * taken]
 
@@ -152,7 +154,7 @@ def cell_named(stated: str | None, model: str) -> str:
             return word
     name = f" {model.casefold()} "
     return next(
-        (word for word, lines in LINES.items() if any(one in name for one in lines)), "unknown"
+        (word for word, lines in LINES.items() if any(line in name for line in lines)), "unknown"
     )
 
 
@@ -372,8 +374,8 @@ class DriveFacts:
 
     def without_measurements(self) -> DriveFacts:
         """The same drive, known by identify data and data sheet only."""
-        kept = [one for one in self.observations if not one.measured]
-        return replace(self, observations=kept)
+        observations = [fact for fact in self.observations if not fact.measured]
+        return replace(self, observations=observations)
 
     def having(self, more: list[Observation]) -> DriveFacts:
         """The same drive with more observations."""
@@ -429,13 +431,13 @@ def facts_of(drive: Drive) -> DriveFacts:
     link = _link(drive)
     tells = drive.drive_class not in ("unknown", "emulated")
     xpoint = _xpoint(drive.model, known=tells)
-    found = list(_catalogue_observations(drive, xpoint=bool(xpoint)))
+    observations = list(_catalogue_observations(drive, xpoint=bool(xpoint)))
     if usable:
         state = drive.operational_states[0]
-        found = [one for one in found if "cap_watts" not in one.weights]
-        found += list(_declared(caps[0], state.active_power_watts, None, state.source))
+        observations = [item for item in observations if "cap_watts" not in item.weights]
+        observations += list(_declared(caps[0], state.active_power_watts, None, state.source))
     if link is not None:
-        found.append(_of("link_bytes_per_second", link[0], "bytes/s", "link", link[1]))
+        observations.append(_of("link_bytes_per_second", link[0], "bytes/s", "link", link[1]))
     capacity, transfer = drive.fact("capacity"), drive.fact("max_transfer_size")
     hardware = drive.fact("hardware_class")
     cell = next(filter(None, map(drive.fact, CELL_METRICS)), None)
@@ -449,11 +451,11 @@ def facts_of(drive: Drive) -> DriveFacts:
         if tells
         else None,
         xpoint=xpoint,
-        observations=found,
+        observations=observations,
         caps_watts=caps if usable else [],
         capacity_bytes=int(float(capacity.value)) if capacity is not None else None,
         max_transfer_bytes=int(float(transfer.value)) if transfer is not None else None,
-        link_bytes_per_second=link[0] if link is not None else _least_link(found),
+        link_bytes_per_second=link[0] if link is not None else _least_link(observations),
         endurance=drive.fact("endurance_bytes_written"),
         cell=None if cell is None else str(cell.value),
         generation=rating.pcie_generation,
@@ -501,11 +503,13 @@ def rating_of(drive: Drive) -> DriveRating:
 def facts_of_measured(drive: MeasuredDrive, device: str) -> DriveFacts:
     """What a drive says of itself; its class shows in its caps only."""
     source = "the drive's identify data"
-    found = [_of("capacity_bytes", drive.capacity_bytes, "bytes", "capacity", source)]
+    observations = [_of("capacity_bytes", drive.capacity_bytes, "bytes", "capacity", source)]
     caps = drive.caps_watts
     if caps and min(caps) >= LEAST_CAP_WATTS:
         state = drive.power_states[0]
-        found += list(_declared(caps[0], state.active_power_watts, state.idle_power_watts, source))
+        observations += list(
+            _declared(caps[0], state.active_power_watts, state.idle_power_watts, source)
+        )
     else:
         caps = []
     return DriveFacts(
@@ -514,7 +518,7 @@ def facts_of_measured(drive: MeasuredDrive, device: str) -> DriveFacts:
         sata=False if drive.power_states else None,  # only NVMe has power states
         datacentre=None,
         xpoint=_xpoint(drive.model, known=True),
-        observations=found,
+        observations=observations,
         caps_watts=caps,
         capacity_bytes=drive.capacity_bytes,
         max_transfer_bytes=drive.max_transfer_bytes,
@@ -523,21 +527,21 @@ def facts_of_measured(drive: MeasuredDrive, device: str) -> DriveFacts:
     )
 
 
-def merged(told: DriveFacts, known: DriveFacts) -> DriveFacts:
+def merged(facts: DriveFacts, known: DriveFacts) -> DriveFacts:
     """What a drive says of itself, and what the catalogue knows of its model beside that."""
-    stated = {tuple(one.weights) for one in told.observations if one.kind == "declared"}
+    stated = {tuple(fact.weights) for fact in facts.observations if fact.kind == "declared"}
     more = [
-        one
-        for one in known.observations
-        if not (one.kind == "declared" and tuple(one.weights) in stated)
+        fact
+        for fact in known.observations
+        if not (fact.kind == "declared" and tuple(fact.weights) in stated)
     ]
     return replace(
         known,
-        observations=[*told.observations, *more],
-        caps_watts=told.caps_watts or known.caps_watts,
-        capacity_bytes=told.capacity_bytes,
-        max_transfer_bytes=told.max_transfer_bytes or known.max_transfer_bytes,
-        firmware=told.firmware,
+        observations=[*facts.observations, *more],
+        caps_watts=facts.caps_watts or known.caps_watts,
+        capacity_bytes=facts.capacity_bytes,
+        max_transfer_bytes=facts.max_transfer_bytes or known.max_transfer_bytes,
+        firmware=facts.firmware,
     )
 
 
@@ -570,13 +574,13 @@ def _catalogue_observations(drive: Drive, *, xpoint: bool) -> Iterator[Observati
         if kind == "rated_qd1":  # one request in flight: latency is the inverse of the rate
             unit, value = "ns", 1e9 / value
         used = FactUsed(name=fact.metric, value=value, unit=unit, source=fact.source)
-        one = observation(weights, kind, used, measured=measured)
+        fact_seen = observation(weights, kind, used, measured=measured)
         if kind in LATENCY_KINDS:
             own = _own_latency_ns(
                 used.value, weights, sata=drive.interface == "sata", xpoint=xpoint
             )
-            one = replace(one, log_value=math.log(own))
-        yield one
+            fact_seen = replace(fact_seen, log_value=math.log(own))
+        yield fact_seen
 
 
 def _write_condition(
@@ -638,7 +642,7 @@ def _of(quantity: str, value: float, unit: str, name: str, source: str) -> Obser
     return observation(_one(quantity), "declared", used, measured=False)
 
 
-def _least_link(found: list[Observation]) -> float:
+def _least_link(observations: list[Observation]) -> float:
     """Rate of the slowest link that an NVMe drive of unknown generation can have, bytes/s.
 
     Four lanes of the first generation, 3.0 at least, that carries what is rated: an assumption, for
@@ -646,7 +650,7 @@ def _least_link(found: list[Observation]) -> float:
     which no drive of the catalogue exceeds.
     """
     rates = ("read_sequential_bytes_per_second", "write_sequential_bytes_per_second")
-    rated = [one.fact.value for one in found if next(iter(one.weights)) in rates]
+    rated = [fact.fact.value for fact in observations if next(iter(fact.weights)) in rates]
     links = [4 * lane for generation, lane in LANE_BYTES_PER_SECOND.items() if generation >= 3]
     if not rated:
         return links[-1]

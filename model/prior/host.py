@@ -49,7 +49,7 @@ def with_host(profile: DeviceProfile, host: HostProfile) -> DeviceProfile:
             "gaps": [
                 *profile.gaps,
                 f"the host is {host.host_id}, calibrated {host.measured_utc[:10]}{gap}",
-                *(f"{host.host_id}: {one}" for one in host.gaps),
+                *(f"{host.host_id}: {gap}" for gap in host.gaps),
             ],
         }
     )
@@ -267,7 +267,7 @@ def expected_cpu() -> HostPower:
     return HostPower(
         host_id=HOST,
         scope="CPU packages",
-        parameters=[_assumed(*one) for one in CPU],
+        parameters=[_assumed(*parameter) for parameter in CPU],
         covariance=np.diag([sd**2 for _, _, sd, _, _ in CPU]).tolist(),
         cpu_cores=CORES,
         relative_sd=0.02,

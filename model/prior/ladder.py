@@ -18,10 +18,10 @@ TELLING_SHARE = 0.02
 
 def prior_entries(posterior: Posterior, flows: tuple[str, ...] = FLOWS) -> list[LadderEntry]:
     """One entry a quantity of the prior: its value, its interval and the facts that moved it."""
-    units = {name: one.unit for name, one in load_assumptions().quantities.items()}
+    units = {name: quantity.unit for name, quantity in load_assumptions().quantities.items()}
     wanted = [f"{flow}_{name}" for flow in flows for name in CURVE]
     wanted += ["write_steady_share", "idle_watts", "read_watts", "write_watts"]
-    told = _facts_by_quantity(posterior, wanted)
+    facts_by_quantity = _facts_by_quantity(posterior, wanted)
     return [
         LadderEntry(
             quantity=name,
@@ -30,7 +30,7 @@ def prior_entries(posterior: Posterior, flows: tuple[str, ...] = FLOWS) -> list[
             unit=units[name],
             value=_digits(posterior.value(name)),
             relative_half_width=_digits(FACTOR * posterior.sd(name)),
-            facts=[*told[name], *_group_facts(posterior, name)],
+            facts=[*facts_by_quantity[name], *_group_facts(posterior, name)],
             prior_drives=posterior.prior.drives[posterior.index(name)],
             next=what_next(name),
         )
@@ -43,21 +43,25 @@ def power_entries(power: DevicePower, rows: int) -> list[LadderEntry]:
     measured = rows > 0
     return [
         LadderEntry(
-            quantity=one.name,
+            quantity=parameter.name,
             rung="datasheet"
-            if one.evidence in (Evidence.DATASHEET, Evidence.ASSUMED) and not measured
+            if parameter.evidence in (Evidence.DATASHEET, Evidence.ASSUMED) and not measured
             else rung_of(rows)
             if measured
             else "published",
-            evidence=one.evidence,
-            unit=one.unit,
-            value=one.value,
-            relative_half_width=_digits(NORMAL_90 * one.sd / one.value) if one.value > 0 else None,
+            evidence=parameter.evidence,
+            unit=parameter.unit,
+            value=parameter.value,
+            relative_half_width=_digits(NORMAL_90 * parameter.sd / parameter.value)
+            if parameter.value > 0
+            else None,
             rows=rows,
-            facts=[] if measured else [_as_fact(one.name, one.value, one.unit, one.source)],
-            next=what_next(one.name),
+            facts=[]
+            if measured
+            else [_as_fact(parameter.name, parameter.value, parameter.unit, parameter.source)],
+            next=what_next(parameter.name),
         )
-        for one in [*power.parameters, *power.idle_watts]
+        for parameter in [*power.parameters, *power.idle_watts]
     ]
 
 
@@ -127,18 +131,18 @@ def _group_facts(posterior: Posterior, quantity: str) -> list[FactUsed]:
 def _facts_by_quantity(posterior: Posterior, names: list[str]) -> dict[str, list[FactUsed]]:
     """Facts that alone would take a visible share off a quantity's variance."""
     spread = np.array(posterior.prior.spread)
-    found: dict[str, list[FactUsed]] = {name: [] for name in names}
-    for one in posterior.observations:
+    facts: dict[str, list[FactUsed]] = {name: [] for name in names}
+    for observation in posterior.observations:
         h = np.zeros(len(spread))
-        for name, weight in one.weights.items():
+        for name, weight in observation.weights.items():
             h[posterior.index(name)] = weight
-        offset_sd = posterior.prior.offsets[one.kind][1]
-        total = float(h @ spread @ h) + one.sd**2 + offset_sd**2
+        offset_sd = posterior.prior.offsets[observation.kind][1]
+        total = float(h @ spread @ h) + observation.sd**2 + offset_sd**2
         gone = (spread @ h) ** 2 / total / np.diag(spread)
         for name in names:
             if gone[posterior.index(name)] >= TELLING_SHARE:
-                found[name].append(one.fact)
-    return found
+                facts[name].append(observation.fact)
+    return facts
 
 
 def _as_fact(name: str, value: float, unit: str, source: str) -> FactUsed:

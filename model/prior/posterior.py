@@ -57,8 +57,8 @@ class Posterior:
 
     def part(self, quantities: Sequence[str]) -> tuple[Floats, Floats]:
         """Mean and covariance of some quantities."""
-        places = [self.index(name) for name in quantities]
-        return self.mean[places], self.covariance[np.ix_(places, places)]
+        indices = [self.index(name) for name in quantities]
+        return self.mean[indices], self.covariance[np.ix_(indices, indices)]
 
     def moved(self, mean: Floats, covariance: Floats) -> Posterior:
         """The same drive after more was learned of it."""
@@ -102,7 +102,7 @@ def possible_groups(drive: DriveFacts) -> list[tuple[Floats, float]]:
     generations = [(float(name) - 3.0, share) for name, share in shares.generation_shares.items()]
     if drive.generation is not None:
         generations = [(drive.generation - 3.0, 1.0)]
-    found = []
+    groups = []
     for sata, datacentre, xpoint, qlc in product(
         _options(drive.sata, shares.sata_share),
         _options(drive.datacentre, shares.datacentre_share),
@@ -113,8 +113,8 @@ def possible_groups(drive: DriveFacts) -> list[tuple[Floats, float]]:
         for generation in [(0.0, 1.0)] if sata[0] else generations:
             both = sata[0] * datacentre[0]
             regressors = (1.0, sata[0], datacentre[0], xpoint[0], generation[0], qlc[0], both)
-            found.append((np.array(regressors), share * generation[1]))
-    return found
+            groups.append((np.array(regressors), share * generation[1]))
+    return groups
 
 
 def _options(known: bool | None, share: float) -> list[tuple[float, float]]:
@@ -147,12 +147,16 @@ def _update(
     if not observations:
         return mean, covariance, 0.0
     h = design(prior.quantities, observations)
-    offsets = np.array([prior.offsets[one.kind] for one in observations])
-    noise = np.diag([one.sd**2 for one in observations])
-    for kind in {one.kind for one in observations}:  # facts of a kind share its unknown offset
-        same = np.array([one.kind == kind for one in observations], dtype=float)
+    offsets = np.array([prior.offsets[observation.kind] for observation in observations])
+    noise = np.diag([observation.sd**2 for observation in observations])
+    for kind in {
+        observation.kind for observation in observations
+    }:  # facts of a kind share its unknown offset
+        same = np.array([observation.kind == kind for observation in observations], dtype=float)
         noise += prior.offsets[kind][1] ** 2 * np.outer(same, same)
-    miss = np.array([one.log_value for one in observations]) - offsets[:, 0] - h @ mean
+    miss = (
+        np.array([observation.log_value for observation in observations]) - offsets[:, 0] - h @ mean
+    )
     total = h @ covariance @ h.T + noise
     gain = np.linalg.solve(total, h @ covariance).T
     _, log_det = np.linalg.slogdet(total)
@@ -164,7 +168,7 @@ def _update(
 def design(quantities: Sequence[str], observations: Sequence[Observation]) -> Floats:
     """Which quantities each observation tells of, shape (observations, quantities)."""
     h = np.zeros((len(observations), len(quantities)))
-    for row, one in enumerate(observations):
-        for name, weight in one.weights.items():
+    for row, observation in enumerate(observations):
+        for name, weight in observation.weights.items():
             h[row, list(quantities).index(name)] = weight
     return h

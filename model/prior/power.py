@@ -231,7 +231,7 @@ def with_published_caps(
     value = float(np.exp(np.mean(np.log(list(known.values())))))
     sd = SD * float(np.sqrt(1.0 + 1.0 / len(known)))
     source = "004 3.2.1: reads of a data-centre drive are untouched, " + ", ".join(known)
-    effects = [_free(one, profile, value, sd, source) for one in profile.power_state_effects]
+    effects = [_free(effect, profile, value, sd, source) for effect in profile.power_state_effects]
     return profile.model_copy(update={"power_state_effects": effects})
 
 

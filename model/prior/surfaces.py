@@ -107,7 +107,7 @@ def prior_surface(
         relative_sd=0.5,
         tails=tails,
         hulls={"none": _queue_hull(posterior)},
-        widths=[one for tail in tails for one in tail_widths(posterior, flow, tail)],
+        widths=[tail_width for tail in tails for tail_width in tail_widths(posterior, flow, tail)],
         doubt=curve_doubt(mean, covariance),
     )
 
