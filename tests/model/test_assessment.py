@@ -63,7 +63,11 @@ def test_interval_scores_are_those_of_the_report(measure: Maker) -> None:
         for one in judge(fit.rows, fold, model)
         if one.quantity == "mean latency"
     ]
-    scores = [one for one in interval_scores(outcomes, "model") if one is not None]
+    scores = [
+        interval_score
+        for interval_score in interval_scores(outcomes, "model")
+        if interval_score is not None
+    ]
     verdict = judge_intervals(outcomes, "model")
     assert verdict.rows == len(scores)
     assert verdict.covered == sum(covered for covered, _ in scores)

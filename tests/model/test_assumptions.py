@@ -85,7 +85,7 @@ def test_what_the_reviewed_figures_of_the_980_pro_rest_on() -> None:
     profile = load_shipped_profile("samsung-980-pro-1tb")
     assert profile.device_power is not None
     assert profile.write_state is not None
-    idle = [one.evidence for one in profile.device_power.idle_watts]
+    idle = [watts.evidence for watts in profile.device_power.idle_watts]
     assert idle == ["published"] * 5
     tails = {one.pattern.value: one.tail_factor.evidence for one in profile.mixed}
     assert tails == {"random": "published", "sequential": "assumed"}

@@ -61,17 +61,17 @@ def test_many_drives_speak_for_themselves() -> None:
 def days(factors: dict[str, float]) -> list[Measurement]:
     """One drive in several sessions, slower in each by its factor."""
     return [
-        one.model_copy(
+        run.model_copy(
             update={
-                "conditions": one.conditions.model_copy(
+                "conditions": run.conditions.model_copy(
                     update={
                         "device_serial_hash": "a",
-                        "session_id": one.conditions.device_serial_hash,
+                        "session_id": run.conditions.device_serial_hash,
                     }
                 )
             }
         )
-        for one in runs(factors)
+        for run in runs(factors)
     ]
 
 

@@ -88,14 +88,14 @@ def found(
     checks = contribution_checks(
         rows() if measurements is None else measurements, runs or [], drive, KNOWN, instruments
     )
-    return next(one for one in checks if one.name == name)
+    return next(check for check in checks if check.name == name)
 
 
 def test_what_nobody_measured_is_not_known_and_refuses_nothing() -> None:
     checks = contribution_checks(rows(), [], None, None, ())
-    judged = {one.name for one in checks if one.verdict == "passed"}
+    judged = {check.name for check in checks if check.verdict == "passed"}
     assert judged == {"one_drive_one_host", "one_session", "littles_law", "gates"}
-    assert {one.verdict for one in checks} == {"passed", "not known"}
+    assert {check.verdict for check in checks} == {"passed", "not known"}
     refuse_failed(checks)
 
 

@@ -43,11 +43,11 @@ def test_a_lower_state_has_a_base_and_background_of_its_own() -> None:
     states = np.arange(3)
     base = device_power.law_watts(law, idle, states)
     assert base[0] == pytest.approx(law.parameters[0].value)
-    assert base[1:] == pytest.approx([one.base_watts.value for one in law.states])
+    assert base[1:] == pytest.approx([state.base_watts.value for state in law.states])
     busy = idle.copy()
     busy[:, 5] = 1.0
     more = device_power.law_watts(law, busy, states) - base
-    assert more[1:] == pytest.approx([one.background_watts.value for one in law.states])
+    assert more[1:] == pytest.approx([state.background_watts.value for state in law.states])
     assert more[0] > more[1] > more[2] > 0.0
 
 
@@ -108,13 +108,13 @@ def recipe() -> DevicePowerRecipe:
 
 def test_a_fit_finds_law_states_and_sessions() -> None:
     found = fit_device_power(rows_of_truth(0.01), recipe())
-    value = np.array([one.value for one in found.parameters])
-    sd = np.array([one.sd for one in found.parameters])
+    value = np.array([parameter.value for parameter in found.parameters])
+    sd = np.array([parameter.sd for parameter in found.parameters])
     assert (np.abs(value - TRUTH) < 4 * sd + 0.02 * TRUTH).all()
-    for one in found.states:
-        base, background = STATES[one.power_state]
-        assert one.base_watts.value == pytest.approx(base, abs=0.12)
-        assert one.background_watts.value == pytest.approx(background, abs=0.12)
+    for state in found.states:
+        base, background = STATES[state.power_state]
+        assert state.base_watts.value == pytest.approx(base, abs=0.12)
+        assert state.background_watts.value == pytest.approx(background, abs=0.12)
     assert 0.03 < found.session_sd_watts < 0.12
 
 

@@ -147,7 +147,7 @@ def test_intervals_hold_the_truth_of_loads_that_were_not_run() -> None:
 def test_a_law_without_anchors_is_its_priors() -> None:
     power, _ = fit_host_power(recipe([]), None)
     stated = [25, 5, 5, 5, 0.5, 2e-5, *host_power.GAPS]
-    assert [one.value for one in power.parameters] == pytest.approx(stated)
+    assert [parameter.value for parameter in power.parameters] == pytest.approx(stated)
 
 
 def test_meters_that_disagree_are_told_and_widen_the_wall() -> None:
@@ -158,8 +158,8 @@ def test_meters_that_disagree_are_told_and_widen_the_wall() -> None:
         relative_sd=0.02,
         slope_prior=figure(1.12, 0.05),
         anchors=[
-            SystemAnchor(parts_watts=one, wall_watts=66 + 0.5 * one, sd=1.0, source="test")
-            for one in parts
+            SystemAnchor(parts_watts=part, wall_watts=66 + 0.5 * part, sd=1.0, source="test")
+            for part in parts
         ],
     )
     found = fit_system_power(stated)

@@ -24,16 +24,17 @@ def test_cpu_time_of_the_980_pro_host_is_predicted() -> None:
     """Over depth, size, jobs and engine; sessions of one host differ by a third."""
     data = import_csv(DATA / "980pro_fio_randread.csv", public_map("980pro_fio_randread"))
     rows = [
-        one
-        for one in data.measurements()
-        if one.observations.cpu_utilisation and one.conditions.session_id != "sizes-unsteady"
+        measurement
+        for measurement in data.measurements()
+        if measurement.observations.cpu_utilisation
+        and measurement.conditions.session_id != "sizes-unsteady"
     ]
     knobs = ("request_bytes", "queue_depth", "jobs", "engine", "completion")
     answer, _ = Predictor(load_shipped_profile("samsung-980-pro-1tb")).predict_columns(
-        {name: [getattr(one.configuration, name) for one in rows] for name in knobs}, len(rows)
+        {name: [getattr(row.configuration, name) for row in rows] for name in knobs}, len(rows)
     )
     band = answer["cpu_utilisation"]
-    seen = np.array([one.observations.cpu_utilisation for one in rows])
+    seen = np.array([row.observations.cpu_utilisation for row in rows])
     assert np.median(np.abs(np.log(band.value / seen))) < 0.15
     assert np.mean((band.low <= seen) & (seen <= band.high)) > 0.8
 
@@ -55,20 +56,20 @@ def _leave_one_size_out() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     assert recipe.host_power is not None
     cores = recipe.host_power.cpu_cores
     found = []
-    for size in sorted({one.configuration.request_bytes for one in runs}):
-        apart = [one for one in runs if one.configuration.request_bytes == size]
-        rest = [one for one in runs if one.configuration.request_bytes != size]
+    for size in sorted({run.configuration.request_bytes for run in runs}):
+        apart = [run for run in runs if run.configuration.request_bytes == size]
+        rest = [run for run in runs if run.configuration.request_bytes != size]
         power, _ = fit_host(recipe, host, rest)
         assert power is not None
         anchors = anchors_of(apart, host, cores, 1.0)
         load = load_of(
             *(
-                np.array([getattr(one, name) for one in anchors])
+                np.array([getattr(anchor, name) for anchor in anchors])
                 for name in ("busy_cores", "serving_cores", "wakeups_per_second")
             ),
             host_power.gaps(power),
         )
-        found.append((*host_power.watts(power, load), [one.watts for one in anchors]))
+        found.append((*host_power.watts(power, load), [anchor.watts for anchor in anchors]))
     value, sd, seen = (np.concatenate(one) for one in zip(*found, strict=True))
     return value, sd, seen
 

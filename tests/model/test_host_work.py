@@ -164,7 +164,7 @@ def test_gradients_by_the_gaps_are_derivatives(woken: float, serving: float) -> 
         return float(host_power.value(changed, load_of(*given, host_power.gaps(changed)))[0])
 
     slopes = host_power.gradients(power, load_of(*given, host_power.gaps(power)))[0]
-    names = [one.name for one in power.parameters]
+    names = [parameter.name for parameter in power.parameters]
     for name in host_power.THRESHOLDS:
         index, step = names.index(name), 1e-5
         difference = (at(index, 1 + step) - at(index, 1 - step)) / (2 * step)

@@ -238,7 +238,7 @@ DRIVES = {
 def outcomes(kind: str, count: int, seed: int) -> list[list[tuple[Interval, float]]]:
     """Rests of so many series of a kind of drive, cut at three places."""
     random = np.random.default_rng(seed)
-    found = []
+    results = []
     for _ in range(count):
         maker = DRIVES[kind](random)
         maker.cache = random.uniform(4e10, 1.1e11)
@@ -249,8 +249,8 @@ def outcomes(kind: str, count: int, seed: int) -> list[list[tuple[Interval, floa
         for share in (1 / 3, 1 / 2, 2 / 3):
             cut = int(share * len(whole.watts))
             if cliff_of(whole.until(cut)) is not None:
-                found.append(rest(whole, cut))
-    return found
+                results.append(rest(whole, cut))
+    return results
 
 
 @pytest.mark.slow

@@ -54,14 +54,14 @@ def test_without_a_cap_the_ceiling_is_above_all_that_was_seen() -> None:
     rows = runs(0.0, 1e12, slower=1.05)
     found = measured_effect(rows, Operation.READ, 1)
     assert found is not None
-    seen = max(one.observations.throughput_bytes_per_second or 0 for one in rows)
+    seen = max(row.observations.throughput_bytes_per_second or 0 for row in rows)
     assert found.ceiling_bytes_per_second.value > seen
     assert found.ceiling_seconds_per_operation is None
     assert found.latency_factor.value == pytest.approx(1.05, rel=0.005)
 
 
 def test_runs_without_a_twin_say_nothing() -> None:
-    alone = [one for one in runs(1e-3, 1e7) if one.configuration.power_state == 1]
+    alone = [run for run in runs(1e-3, 1e7) if run.configuration.power_state == 1]
     assert measured_effect(alone, Operation.READ, 1) is None
 
 

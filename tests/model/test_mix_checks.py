@@ -25,11 +25,11 @@ def outcomes() -> list[MixOutcome]:
 
 
 def errors(outcomes: list[MixOutcome], name: str) -> np.ndarray:
-    return np.abs(np.concatenate([getattr(one, name) for one in outcomes]))
+    return np.abs(np.concatenate([getattr(outcome, name) for outcome in outcomes]))
 
 
 def test_every_share_of_every_drive_is_left_out(outcomes: list[MixOutcome]) -> None:
-    assert len({one.drive for one in outcomes}) == 3
+    assert len({outcome.drive for outcome in outcomes}) == 3
     assert len(outcomes) == 15
 
 
@@ -49,7 +49,7 @@ def test_where_no_mix_was_measured_the_law_is_no_worse_than_turns(
 
 
 def test_intervals_hold_what_they_promise(outcomes: list[MixOutcome]) -> None:
-    inside = np.concatenate([one.inside for one in outcomes])
+    inside = np.concatenate([outcome.inside for outcome in outcomes])
     # 105 rows of 15 shares move together: about 40 independent ones, 90 % of which vary by 10
     assert 0.8 <= inside.mean() <= 1.0
-    assert np.median(np.concatenate([one.width for one in outcomes])) < 1.3
+    assert np.median(np.concatenate([outcome.width for outcome in outcomes])) < 1.3

@@ -149,7 +149,7 @@ def drives(seed: int, rows: int = 200) -> ClosedLoop:
         return {"p50": mean * source.uniform(0.6, 1, rows), "p99": p99, "p999": 1.7 * p99}
 
     least = {"latency": alone, **tails(alone)}
-    most = {name: np.maximum(one, least[name]) for name, one in tails(full).items()}
+    most = {name: np.maximum(tail, least[name]) for name, tail in tails(full).items()}
     return ClosedLoop(
         slots / full * 1e9, slots, least, most, sharpness=source.uniform(0.5, 8, rows)
     )

@@ -19,16 +19,20 @@ def slower(request_bytes: int, latency_ns: float, requests: int) -> float:
     return max(1.0, requests * request_bytes / CEILING_BYTES_PER_SECOND * 1e9 / latency_ns)
 
 
-def at_ps1(one: Measurement) -> Measurement:
+def at_ps1(measurement: Measurement) -> Measurement:
     """The same run where no more than so many bytes a second pass."""
-    seen = one.observations
+    seen = measurement.observations
     assert seen.iops is not None
     assert seen.throughput_bytes_per_second is not None
     assert seen.latency_mean_ns is not None
-    factor = slower(one.configuration.request_bytes, seen.latency_mean_ns, int(one.concurrency()))
-    return one.model_copy(
+    factor = slower(
+        measurement.configuration.request_bytes,
+        seen.latency_mean_ns,
+        int(measurement.concurrency()),
+    )
+    return measurement.model_copy(
         update={
-            "configuration": one.configuration.model_copy(update={"power_state": 1}),
+            "configuration": measurement.configuration.model_copy(update={"power_state": 1}),
             "observations": seen.model_copy(
                 update={
                     "iops": seen.iops / factor,
@@ -66,8 +70,8 @@ def test_the_effect_is_found_without_any_twin(rows: list[Measurement]) -> None:
 
 def test_only_runs_that_stand_alone_get_a_twin(rows: list[Measurement]) -> None:
     profile = fitted(rows)
-    alone = [one for one in rows if one.configuration.power_state]
+    alone = [measurement for measurement in rows if measurement.configuration.power_state]
     twins = predicted_twins(profile, rows)
     assert len(twins) == len(alone)
-    assert all(one.configuration.power_state == 0 for one in twins)
+    assert all(twin.configuration.power_state == 0 for twin in twins)
     assert predicted_twins(profile, [*rows, *twins]) == []

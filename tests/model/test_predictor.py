@@ -113,10 +113,10 @@ def test_a_power_state_does_not_stretch_the_wait_for_a_core() -> None:
     """4 KiB sequential reads at depth 32 wait for the core; at depth 1 for the drive."""
     profile = load_shipped_profile(DEVICE)
     effects = []  # of states that cost latency alone
-    for one in profile.power_state_effects:
-        ceiling = one.ceiling_bytes_per_second.model_copy(update={"value": 1e10})
+    for effect in profile.power_state_effects:
+        ceiling = effect.ceiling_bytes_per_second.model_copy(update={"value": 1e10})
         free = {"ceiling_bytes_per_second": ceiling, "ceiling_seconds_per_operation": None}
-        effects.append(one.model_copy(update=free))
+        effects.append(effect.model_copy(update=free))
     profile = profile.model_copy(update={"power_state_effects": effects})
     depth, state = [1, 1, 32, 32], [0, 1, 0, 1]
     answer, _ = Predictor(profile).predict_columns(

@@ -102,9 +102,9 @@ def test_the_rule_beats_one_size_on_a_simulated_drive() -> None:
             mix, mean = (simulated(sizes, depth, kind) for sizes in (SHARES, {MEAN: 1.0}))
             loaded = [simulated({size: 1.0}, depth, kind) for size in SHARES]
             told = blend(list(SHARES.values()), loaded, alone, mean)
-            for name, found in errors.items():
+            for name, error in errors.items():
                 seen = mix.log_value[name][0]
-                found.append((told[name][0] - seen, mean.log_value[name][0] - seen))
+                error.append((told[name][0] - seen, mean.log_value[name][0] - seen))
     for name, most in (("latency", 0.08), ("p99", 0.25)):
         rule, one_size = np.sqrt(np.mean(np.square(errors[name]), axis=0))
         assert rule < most

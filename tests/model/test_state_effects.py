@@ -40,11 +40,11 @@ def shares(drive_class: str) -> dict[tuple[Operation, int], tuple[float, float]]
     """Share of the full speed that each state leaves, and its log sd."""
     full = {Operation.WRITE: FULL_WRITE, Operation.READ: 6.5e9}
     return {
-        (one.operation, one.power_state): (
-            one.ceiling_bytes_per_second.value / full[one.operation],
-            one.ceiling_bytes_per_second.sd,
+        (recipe.operation, recipe.power_state): (
+            recipe.ceiling_bytes_per_second.value / full[recipe.operation],
+            recipe.ceiling_bytes_per_second.sd,
         )
-        for one in power_state_recipes(CAPS, rows(), drive_class)
+        for recipe in power_state_recipes(CAPS, rows(), drive_class)
     }
 
 
@@ -90,12 +90,12 @@ def test_without_any_power_the_caps_alone_say_it_less_surely() -> None:
         )
         for m in rows()
     ]
-    for one in power_state_recipes(CAPS, bare, "datacentre"):
-        if one.operation is Operation.WRITE:
-            share = one.ceiling_bytes_per_second.value / FULL_WRITE
-            seen = {1: 0.74, 2: 0.55}[one.power_state]
-            assert abs(np.log(share / seen)) < NORMAL_90 * one.ceiling_bytes_per_second.sd
-            assert one.ceiling_bytes_per_second.sd > 0.4
+    for recipe in power_state_recipes(CAPS, bare, "datacentre"):
+        if recipe.operation is Operation.WRITE:
+            share = recipe.ceiling_bytes_per_second.value / FULL_WRITE
+            seen = {1: 0.74, 2: 0.55}[recipe.power_state]
+            assert abs(np.log(share / seen)) < NORMAL_90 * recipe.ceiling_bytes_per_second.sd
+            assert recipe.ceiling_bytes_per_second.sd > 0.4
 
 
 def test_a_ceiling_that_falls_with_depth_holds_as_stated_at_eight_commands() -> None:

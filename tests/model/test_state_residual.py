@@ -20,14 +20,14 @@ def unpublished() -> DeviceProfile:
     """A profile whose effects of power states nobody published."""
     profile = load_shipped_profile("samsung-980-pro-1tb")
     effects = [
-        one.model_copy(
+        effect.model_copy(
             update={
-                "ceiling_bytes_per_second": one.ceiling_bytes_per_second.model_copy(
+                "ceiling_bytes_per_second": effect.ceiling_bytes_per_second.model_copy(
                     update={"evidence": Evidence.DATASHEET}
                 )
             }
         )
-        for one in profile.power_state_effects
+        for effect in profile.power_state_effects
     ]
     return profile.model_copy(update={"power_state_effects": effects})
 
@@ -179,7 +179,10 @@ def test_runs_of_a_mix_teach_what_mixing_does(mixes: DeviceProfile, name: str) -
 
 def test_what_mixing_does_fades_towards_reads_and_writes_alone(mixes: DeviceProfile) -> None:
     towards_reads, towards_writes = (
-        [np.log(over_the_model(mixes, one, "latency_mean_ns")).mean() for one in fractions]
+        [
+            np.log(over_the_model(mixes, fraction, "latency_mean_ns")).mean()
+            for fraction in fractions
+        ]
         for fractions in ((0.7, 0.85, 0.95, 0.999, 1.0 - 1e-6), (0.3, 0.1, 0.01, 1e-6))
     )
     for told in (towards_reads, towards_writes):
@@ -200,7 +203,7 @@ def test_a_mix_that_nobody_measured_is_less_sure(mixes: DeviceProfile) -> None:
 
 def test_a_profile_that_knows_mixes_is_read_back_as_written(mixes: DeviceProfile) -> None:
     assert mixes.state_residuals is not None
-    assert 0.7 in [one.read_fraction for one in mixes.state_residuals]
+    assert 0.7 in [table.read_fraction for table in mixes.state_residuals]
     assert DeviceProfile.model_validate_json(mixes.model_dump_json()) == mixes
 
 
@@ -249,14 +252,16 @@ def test_measured_even_mixes_tell_of_themselves_and_of_their_neighbours(rows: in
 def test_shares_that_differ_by_chance_are_one_mix() -> None:
     profile = load_shipped_profile("samsung-980-pro-1tb")
     runs = [
-        one
+        run
         for fraction in (0.4998, 0.5, 0.5001)
-        for one in mixed_runs(profile, fraction, (4096,), (0,))
+        for run in mixed_runs(profile, fraction, (4096,), (0,))
     ]
     learned = with_state_residuals(profile, runs)
     assert learned.state_residuals is not None
     measured = [
-        one.read_fraction for one in learned.state_residuals if any(one.table.values["measured"])
+        table.read_fraction
+        for table in learned.state_residuals
+        if any(table.table.values["measured"])
     ]
     assert measured == [0.5]
 
@@ -265,18 +270,18 @@ def test_what_is_not_learned_from_is_counted() -> None:
     profile = load_shipped_profile("samsung-980-pro-1tb")
     runs = even_runs(profile)
     full = [
-        one.model_copy(
-            update={"state": one.state.model_copy(update={"device_state": "collecting"})}
+        run.model_copy(
+            update={"state": run.state.model_copy(update={"device_state": "collecting"})}
         )
-        for one in runs[:2]
+        for run in runs[:2]
     ]
     apart = [
-        one.model_copy(
+        run.model_copy(
             update={
-                "workload": one.workload.model_copy(update={"mix_dispatch": MixDispatch.SEPARATED})
+                "workload": run.workload.model_copy(update={"mix_dispatch": MixDispatch.SEPARATED})
             }
         )
-        for one in runs[:3]
+        for run in runs[:3]
     ]
     assert not mixes_left_out(profile, runs)
     assert sorted(mixes_left_out(profile, runs + full + apart).values()) == [2, 3]

@@ -69,7 +69,7 @@ def test_what_is_known_to_be_the_same_leaves_the_specimen_alone(profile: DeviceP
     same = SAME | {"host_id": profile.host.host_id}
     specimen, session, *others = judge(profile, Conditions(**same))
     assert (specimen.standing, session.standing) == ("unknown", "unknown")
-    assert {one.standing for one in others} == {"same"}
+    assert {other.standing for other in others} == {"same"}
     assert sd(profile, **same) == pytest.approx(spread(profile))
     assert sd(profile, **same) > 0
 

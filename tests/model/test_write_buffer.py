@@ -152,8 +152,8 @@ def test_runs_that_were_held_back_are_no_part_of_a_surface(
     runs = paced(profile, (0.1, 0.3))
     again = fit_profile(generic_recipe("truth", "Truth"), [*full_speed, *runs], [])
     assert again.surfaces == profile.surfaces
-    assert not any(one.at_full_speed for one in runs)
-    assert all(one.at_full_speed for one in full_speed)
+    assert not any(run.at_full_speed for run in runs)
+    assert all(measurement.at_full_speed for measurement in full_speed)
 
 
 def test_with_a_buffer_writes_answer_sooner_and_the_queue_still_fills(
@@ -167,10 +167,10 @@ def test_with_a_buffer_writes_answer_sooner_and_the_queue_still_fills(
             "pattern": "random",
             "request_bytes": 4096,
             "queue_depth": DEPTH,
-            "demand_operations_per_second": one.workload.demand_operations_per_second,
+            "demand_operations_per_second": run.workload.demand_operations_per_second,
             "arrival_process": "poisson",
         }
-        for one in runs[: len(rates)]
+        for run in runs[: len(rates)]
     ]
     without, small, large = (
         answers(buffered(profile, size), rows)["latency_p99_ns"] for size in (None, MIB, 64 * MIB)

@@ -55,7 +55,7 @@ def test_physics_holds_over_the_catalogue(drive: Drive) -> None:
     assert set(answer.evidence_words()) == {"datasheet"}
     assert set(answer.evidence_words("device_power_watts")) == {"datasheet"}
     assert profile.device_power.parameters[0].value >= profile.device_power.idle_watts[0].value
-    assert all(one.value >= 0 for one in profile.device_power.parameters)
+    assert all(parameter.value >= 0 for parameter in profile.device_power.parameters)
 
 
 def test_no_prediction_is_faster_than_the_link() -> None:
@@ -119,7 +119,7 @@ def test_declared_active_power_narrows_the_highest_power() -> None:
     def watts(drive: MeasuredDrive) -> tuple[float, float]:
         profile = build_profile(facts_of_measured(drive, "drive"))
         assert profile.ladder is not None
-        entry = next(one for one in profile.ladder.entries if one.quantity == "read_watts")
+        entry = next(entry for entry in profile.ladder.entries if entry.quantity == "read_watts")
         assert entry.value is not None
         assert entry.relative_half_width is not None
         return entry.value, entry.relative_half_width
@@ -133,7 +133,9 @@ def test_the_ladder_names_facts_and_their_sources() -> None:
     profile = expected("samsung-pm9a3-u2-e1s")
     assert profile.ladder is not None
     entry = next(
-        one for one in profile.ladder.entries if one.quantity == "read_sequential_bytes_per_second"
+        entry
+        for entry in profile.ladder.entries
+        if entry.quantity == "read_sequential_bytes_per_second"
     )
     assert {fact.name for fact in entry.facts} >= {"sequential_read_throughput"}
     assert all(fact.source for fact in entry.facts)
@@ -173,7 +175,12 @@ def test_where_writes_draw_less_the_most_that_was_measured_is_of_reads() -> None
 
 def test_what_is_known_of_one_drive_alone_teaches_nothing_of_others() -> None:
     drives = {drive.device: drive for drive in catalogue_drives()}
-    metrics = {one.fact.name for drive in drives.values() for one in drive.observations}
+    metrics = {
+        observation.fact.name for drive in drives.values() for observation in drive.observations
+    }
     assert not metrics & OWN_METRICS
-    own = {one.fact.name for one in facts_of(load_catalogue().get("samsung-pm9a3")).observations}
+    own = {
+        observation.fact.name
+        for observation in facts_of(load_catalogue().get("samsung-pm9a3")).observations
+    }
     assert own & OWN_METRICS

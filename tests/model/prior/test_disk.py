@@ -143,7 +143,7 @@ def test_what_only_nvme_has_is_refused(columns: dict[str, object]) -> None:
 def test_a_stated_figure_moves_the_answer_and_an_assumption_says_so() -> None:
     ladder = expected_profile("seagate-exos-7e2000").ladder
     assert ladder is not None
-    by_name = {one.quantity: one for one in ladder.entries}
+    by_name = {entry.quantity: entry for entry in ladder.entries}
     assert by_name["disk_idle"].value == 3.76
     assert by_name["disk_idle"].evidence.value == "datasheet"
     assert by_name["disk_seek"].evidence.value == "assumed"

@@ -55,5 +55,5 @@ def test_no_two_drives_answer_alike(predictors: dict[str, Predictor]) -> None:
     for name, predictor in predictors.items():
         band = predictor.predict_columns(COLUMNS, 5)[0]
         answers[name] = np.log(np.array([band[quantity].value for quantity in QUANTITIES]))
-    for one, other in itertools.combinations(TWENTY, 2):
-        assert np.abs(answers[one] - answers[other]).max() > 0.05, (one, other)
+    for combination, other in itertools.combinations(TWENTY, 2):
+        assert np.abs(answers[combination] - answers[other]).max() > 0.05, (combination, other)

@@ -64,7 +64,7 @@ def test_a_published_ratio_holds_for_its_drive_and_is_not_learned_from() -> None
         for one in (told, untold)
     ]
     assert ratios[0] > 1.1 > ratios[1]
-    observed = {o.kind for one in catalogue_drives() for o in one.observations}
+    observed = {o.kind for drive in catalogue_drives() for o in drive.observations}
     assert "measured_ratio" not in observed
 
 
@@ -73,8 +73,8 @@ PATTERNS = ("sequential", "random")
 
 def test_large_random_requests_are_doubted_as_the_sequential_ones_that_they_go_as() -> None:
     surfaces = {
-        (str(one.operation), str(one.pattern)): one
-        for one in build_profile(facts_of(DRIVE)).surfaces
+        (str(surface.operation), str(surface.pattern)): surface
+        for surface in build_profile(facts_of(DRIVE)).surfaces
     }
     random, sequential = (surfaces["write", name].doubt for name in ("random", "sequential"))
     assert random is not None

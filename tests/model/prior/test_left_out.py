@@ -62,8 +62,8 @@ def test_every_figure_of_a_left_out_drive_is_judged() -> None:
         for one in score_drive(device, measured_drives(DATA), DATA)
         if one.quantity == "device watts"
     ]
-    assert {one.series.removeprefix(f"{device} ") for one in watts} == set(WATTS_SETS[device])
-    assert np.mean([one.inside for one in watts]) > NOMINAL
+    assert {watt.series.removeprefix(f"{device} ") for watt in watts} == set(WATTS_SETS[device])
+    assert np.mean([watt.inside for watt in watts]) > NOMINAL
 
 
 @pytest.mark.slow

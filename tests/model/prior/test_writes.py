@@ -99,10 +99,16 @@ def test_a_rated_steady_write_is_what_is_left_and_no_burst(device: str, rated: f
 
 
 def test_a_consumer_s_unlabelled_write_rating_is_that_of_its_cache() -> None:
-    kinds = {one.fact.name: one.kind for one in facts("samsung-970-evo-plus-1tb").observations}
+    kinds = {
+        observation.fact.name: observation.kind
+        for observation in facts("samsung-970-evo-plus-1tb").observations
+    }
     assert kinds["random_write_4k_iops_max"] == "rated_up_to"
     assert kinds["random_write_4k_iops_steady"] == "rated_steady_write"
-    kinds = {one.fact.name: one.kind for one in facts("intel-dc-p4500-4tb").observations}
+    kinds = {
+        observation.fact.name: observation.kind
+        for observation in facts("intel-dc-p4500-4tb").observations
+    }
     assert kinds["random_write_4k_iops"] == "rated_steady_write"
 
 
