@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 
-import iojoule.api.acting.errors
-import iojoule.api.client.errors
-import iojoule.api.state.errors
-import iojoule.measure.errors
-import iojoule.sim.errors  # noqa: F401
 from iojoule.datasets.errors import IojouleError
+
+_DEFINED_IN = (
+    "iojoule.api.acting.errors",
+    "iojoule.api.client.errors",
+    "iojoule.api.state.errors",
+    "iojoule.measure.errors",
+    "iojoule.sim.errors",
+)
+"""Modules of error classes besides `datasets.errors`; imported when the classes are listed."""
 
 DONE = 0
 DIFFERENT = 1
@@ -37,6 +42,8 @@ def exit_codes() -> dict[int, str]:
 
 def error_classes(root: type[IojouleError] = IojouleError) -> Iterator[type[IojouleError]]:
     """Every error class of iojoule, bases first."""
+    for module in _DEFINED_IN:
+        import_module(module)
     yield root
     for kind in root.__subclasses__():
         yield from error_classes(kind)

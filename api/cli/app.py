@@ -4,38 +4,13 @@ from __future__ import annotations
 
 import sys
 import traceback
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 from iojoule import __version__
-from iojoule.api.cli import (
-    act,
-    audit,
-    backup,
-    calibrate,
-    console,
-    datasets,
-    devices,
-    fit,
-    fleet,
-    imports,
-    jobs,
-    keys,
-    lab,
-    measure,
-    predict,
-    profile,
-    recommend,
-    serve,
-    sim,
-    simulate,
-    timeline,
-    validate,
-    verify,
-    what_if,
-    workload,
-)
+from iojoule.api.cli import console
+from iojoule.api.cli.deferred import DeferredGroup
 from iojoule.api.exit_codes import (
     INTERRUPTED,
     OUTPUT_CLOSED,
@@ -45,47 +20,69 @@ from iojoule.api.exit_codes import (
 )
 from iojoule.datasets.errors import IojouleError
 
+
+class CommandLine(DeferredGroup):
+    """Every command of `iojoule`, in the order of the help."""
+
+    deferred: ClassVar = {
+        "fit": "Fit a device profile from datasets, from a recipe, or all that ship.",
+        "calibrate": "Fit a profile, calibrate the simulator on the same measurements, join both.",
+        "predict": "Predict throughput, latency and power of configurations, with 90 % intervals.",
+        "timeline": "Follow a drive over time: write bursts, a full cache, collecting, idle time.",
+        "recommend": "Rank the configurations that meet the SLA for the least energy.",
+        "apply": "Show, and with --run set, what puts a recommendation into effect on this host.",
+        "undo": "Take back what `iojoule apply --run` set, exactly, and remove the file.",
+        "verify": "Measure what a recommendation saves: interleaved runs with and without it.",
+        "serve": "Answer over HTTP until interrupted; /ui/ is the page, /ui/api its interface.",
+        "worker": "Run the jobs of a service until interrupted, wherever its state is reached.",
+        "backup": "Write all that a service keeps into one file; it may run and write meanwhile.",
+        "restore": "Restore a backup, whole or not at all, while no service runs there.",
+        "audit": "Write each change as one JSON object a line, the oldest first.",
+        "simulate": "Simulate a drive under a workload.",
+        "devices": "SSD models: what is published and what is fitted.",
+        "import": "Turn measurements that exist into a dataset.",
+        "measure": "Measure a drive: plan, run, resume, check.",
+        "profile": "Build, look into, contribute to and choose device profiles.",
+        "key": "Make, list, change and revoke the keys of those who may use a service.",
+        "jobs": "What a service computes, and what came of it.",
+        "datasets": "Measurements that a service keeps.",
+        "what-if": "What another drive, workload, SLA, price or a power cap would change.",
+        "fleet": "Many drives under one power budget: who serves what, for how many watts.",
+        "lab": "A virtual testbed: a drive in slow motion behind the real interfaces.",
+        "sim": "Files, references and presets of the simulator.",
+        "validate": "Compare iojoule with what was published and with what must hold.",
+        "workload": "Workload profiles from job files, traces, a live drive, and presets.",
+    }
+    modules: ClassVar = {
+        "apply": "act",
+        "undo": "act",
+        "worker": "serve",
+        "restore": "backup",
+        "import": "imports",
+        "key": "keys",
+    }
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Adds the exit codes, which need every error class."""
+        codes = (f"{code} {meaning}" for code, meaning in exit_codes().items())
+        self.epilog = "Exit codes: " + "; ".join(codes)
+        super().format_help(ctx, formatter)
+
+
 app = typer.Typer(
     name="iojoule",
+    cls=CommandLine,
     help="Recommends the NVMe SSD and host I/O settings that meet an SLA for the least energy.",
-    epilog="Exit codes: " + "; ".join(f"{code} {said}" for code, said in exit_codes().items()),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.add_typer(devices.app, name="devices")
-app.add_typer(imports.app, name="import")
-app.add_typer(measure.app, name="measure")
-app.command()(fit.fit)
-app.command()(calibrate.calibrate)
-app.command()(predict.predict)
-app.command()(timeline.timeline)
-app.add_typer(profile.app, name="profile")
-app.command()(recommend.recommend)
-app.command()(act.apply)
-app.command()(act.undo)
-app.command()(verify.verify)
-app.command()(serve.serve)
-app.command()(serve.worker)
-app.command()(backup.backup)
-app.command()(backup.restore)
-app.add_typer(keys.app, name="key")
-app.command()(audit.audit)
-app.add_typer(jobs.app, name="jobs")
-app.add_typer(datasets.app, name="datasets")
-app.add_typer(what_if.app, name="what-if")
-app.add_typer(fleet.app, name="fleet")
-app.add_typer(lab.app, name="lab")
-app.add_typer(sim.app, name="sim")
-app.command()(simulate.simulate)
-app.add_typer(validate.app, name="validate")
-app.add_typer(workload.app, name="workload")
 
 
 @app.command("exit-codes")
 def list_exit_codes(output: console.FormatOption = console.Format.TABLE) -> None:
     """List what the exit codes mean."""
-    records = [{"exit_code": code, "meaning": said} for code, said in exit_codes().items()]
+    records = [{"exit_code": code, "meaning": text} for code, text in exit_codes().items()]
     console.emit_records(records, output, {"exit_code": "code", "meaning": "meaning"})
 
 

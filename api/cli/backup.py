@@ -54,7 +54,7 @@ def restore(
     state: StateOption = None,
     database: DatabaseOption = None,
 ) -> None:
-    """Bring back what a backup holds, all of it or nothing, while no service runs there."""
+    """Restore a backup, whole or not at all, while no service runs there."""
     from iojoule.api.state.place import Place
     from iojoule.api.state.restore import restore as bring_back
 

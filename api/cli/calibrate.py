@@ -86,7 +86,7 @@ def calibrate(
         console.Format, typer.Option("--format", help="Form of the table of errors.")
     ] = console.Format.TABLE,
 ) -> None:
-    """Fit a profile, calibrate the simulator on the same measurements, and join both.
+    """Fit a profile, calibrate the simulator on the same measurements, join both.
 
     With --server, datasets are uploaded or named by their ids there, --device is needed, and what
     comes of it answers there from then on.

@@ -18,7 +18,9 @@ from iojoule.api.cli.server import ServerOption, service
 if TYPE_CHECKING:
     from iojoule.api.http.datasets.schemas import DatasetSummary
 
-app = typer.Typer(help="Measurements that a service keeps.", no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False, help="Measurements that a service keeps.", no_args_is_help=True
+)
 
 DatasetId = Annotated[str, typer.Argument(metavar="ID", help="As `iojoule datasets list` shows.")]
 

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from iojoule.api.devices import DeviceDetail, ProfileSummary
     from iojoule.datasets.catalogue import Fact
 
-app = typer.Typer(help="SSD models: what is published and what is fitted.", no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False,
+    help="SSD models: what is published and what is fitted.",
+    no_args_is_help=True,
+)
 
 
 @app.command("list")

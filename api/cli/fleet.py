@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from iojoule.recommender.fleet.document import Fleet
 
 app = typer.Typer(
+    add_completion=False,
     help="Many drives under one power budget: who serves what, for how many watts.",
     no_args_is_help=True,
 )

@@ -11,7 +11,9 @@ import typer
 from iojoule.api.cli import console
 from iojoule.api.cli.questions import assignments
 
-app = typer.Typer(help="Turn measurements that exist into a dataset.", no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False, help="Turn measurements that exist into a dataset.", no_args_is_help=True
+)
 
 DatasetOption = Annotated[
     Path, typer.Option("--output", "-o", metavar="DATASET", help="Name of the dataset to write.")

@@ -16,7 +16,9 @@ from iojoule.api.cli.server import ServerOption, service, waited_for
 if TYPE_CHECKING:
     from iojoule.api.http.jobs.schemas import JobStatus
 
-app = typer.Typer(help="What a service computes, and what came of it.", no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False, help="What a service computes, and what came of it.", no_args_is_help=True
+)
 
 JobId = Annotated[str, typer.Argument(metavar="ID", help="As `iojoule jobs list` shows it.")]
 MostOption = Annotated[int, typer.Option("--most", min=1, metavar="N", help="Rows at most.")]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from iojoule.api.state.place import State
 
 app = typer.Typer(
+    add_completion=False,
     help="Make, list, change and revoke the keys of those who may use a service.",
     no_args_is_help=True,
 )

@@ -12,8 +12,9 @@ import typer
 from iojoule.api.cli import console
 
 app = typer.Typer(
+    add_completion=False,
     no_args_is_help=True,
-    help="A virtual testbed: a drive in slow motion behind the real interfaces, its truth known.",
+    help="A virtual testbed: a drive in slow motion behind the real interfaces.",
 )
 
 FolderOption = Annotated[

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
     from iojoule.measure.campaign.session import Opened
 
-app = typer.Typer(help="Measure a drive: plan, run, resume, check.", no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False, help="Measure a drive: plan, run, resume, check.", no_args_is_help=True
+)
 app.command("command", context_settings=measure_command.SETTINGS)(measure_command.command)
 app.command()(measure_host.host)
 app.command()(characterise)

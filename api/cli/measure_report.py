@@ -12,7 +12,11 @@ from iojoule.api.cli import console
 if TYPE_CHECKING:
     from iojoule.measure.emerald import Metric
 
-app = typer.Typer(help="What a finished campaign means in others' terms.", no_args_is_help=True)
+app = typer.Typer(
+    add_completion=False,
+    help="What a finished campaign means in others' terms.",
+    no_args_is_help=True,
+)
 
 
 @app.callback()

@@ -82,7 +82,7 @@ def predict(
     server: ServerOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Predict throughput, latency and power of each configuration, with 90 % intervals.
+    """Predict throughput, latency and power of configurations, with 90 % intervals.
 
     Columns are fields of the schema: workload (operation, read_fraction, pattern ...),
     configuration (request_bytes, queue_depth, engine ...) and state. What is left out takes the

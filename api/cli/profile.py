@@ -13,7 +13,9 @@ from iojoule.api.cli import (
 )
 
 app = typer.Typer(
-    no_args_is_help=True, help="Build, look into, contribute to and choose device profiles."
+    add_completion=False,
+    no_args_is_help=True,
+    help="Build, look into, contribute to and choose device profiles.",
 )
 app.command("build")(profile_build.build)
 app.command("contribute")(profile_contribute.contribute)

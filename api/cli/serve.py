@@ -166,7 +166,7 @@ def _refuse_without_key(store: State, host: str) -> None:
 def worker(
     state: StateOption = None, database: DatabaseOption = None, log: LogOption = None
 ) -> None:
-    """Run the jobs of a service until interrupted, on any machine that reaches its state."""
+    """Run the jobs of a service until interrupted, wherever its state is reached."""
     from iojoule.api.jobs.process import work
 
     work(state, database, log=log)

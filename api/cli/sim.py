@@ -16,7 +16,11 @@ from iojoule.api.exit_codes import DIFFERENT
 if TYPE_CHECKING:
     from iojoule.sim.verify import Verdict
 
-app = typer.Typer(no_args_is_help=True, help="Files, references and presets of the simulator.")
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    help="Files, references and presets of the simulator.",
+)
 
 _SHOWN_DIFFERENCES = 4
 

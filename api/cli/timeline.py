@@ -58,7 +58,7 @@ def timeline(
     for_: ForOption = None,
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Follow a drive over time: write bursts, the cache that fills, collecting, idle time.
+    """Follow a drive over time: write bursts, a full cache, collecting, idle time.
 
     The table takes together the seconds in which the drive does the same; CSV has one row a step,
     JSON both and the totals with their 90 % intervals.

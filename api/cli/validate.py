@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from iojoule.recommender.thesis_table import Rule
 
 app = typer.Typer(
-    no_args_is_help=True, help="Compare iojoule with what was published and with what must hold."
+    add_completion=False,
+    no_args_is_help=True,
+    help="Compare iojoule with what was published and with what must hold.",
 )
 
 COLUMNS = {

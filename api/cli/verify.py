@@ -61,7 +61,7 @@ def verify(
     ] = False,
     output: console.FormatOption = console.Format.TABLE,
 ) -> None:
-    """Measure what a recommendation saves: interleaved pairs of runs with and without it.
+    """Measure what a recommendation saves: interleaved runs with and without it.
 
     The drive must not be in use, as for `iojoule measure`; everything is put back. Leaves with exit
     code 30 where no saving is shown or a bound of the SLA is broken.

@@ -45,8 +45,9 @@ class _AskByDefault(TyperGroup):
 
 
 app = typer.Typer(
+    add_completion=False,
     cls=_AskByDefault,
-    help="What if something were different: drive, workload, SLA, drives, price, a power cap.",
+    help="What another drive, workload, SLA, price or a power cap would change.",
     no_args_is_help=True,
 )
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from iojoule.recommender.workload import WorkloadProfile
 
 app = typer.Typer(
+    add_completion=False,
     help="Workload profiles from job files, traces, a live drive, and presets.",
     no_args_is_help=True,
 )

@@ -5,10 +5,12 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
 from iojoule import __version__
 from iojoule.api.cli import app as app_module
 from iojoule.api.cli import console
+from iojoule.api.cli.deferred import DeferredCommand
 from iojoule.api.exit_codes import error_classes, exit_codes
 from iojoule.datasets import errors
 
@@ -153,3 +155,11 @@ def test_csv_and_json_say_the_same_as_the_table(iojoule) -> None:
     assert [int(row["exit_code"]) for row in listed] == list(exit_codes())
     table = iojoule("exit-codes").out
     assert all(said in table for said in exit_codes().values())
+
+
+def test_the_list_of_commands_says_what_the_commands_say() -> None:
+    group = typer.main.get_command(app_module.app)
+    for command in group.commands.values():
+        if isinstance(command, DeferredCommand):
+            help_text = command.load().help.partition("\n\n")[0]
+            assert " ".join(help_text.split()) == command.help

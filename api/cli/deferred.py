@@ -1,0 +1,54 @@
+"""Commands whose modules are imported when they are called; their help is known before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, ClassVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+
+class DeferredCommand(TyperCommand):
+    """Stands for a command in the list of its group, and gives way to it when it is called.
+
+    Args:
+        name: Of the command, and of its function where the module holds no `app`.
+        help: First paragraph of the command's help.
+        module: Below `iojoule.api.cli`.
+    """
+
+    def __init__(self, name: str, help: str, module: str) -> None:  # noqa: A002 - Typer's name
+        super().__init__(name=name, help=help)
+        self.module = module
+
+    def load(self) -> Any:
+        """The command itself, from its module."""
+        module = import_module(f"iojoule.api.cli.{self.module}")
+        application = getattr(module, "app", None)
+        if application is None:
+            application = typer.Typer(add_completion=False)
+            application.command(self.name)(getattr(module, str(self.name)))
+        return typer.main.get_command(application)
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """The context of the command itself."""
+        return self.load().make_context(*arguments, **options)
+
+
+class DeferredGroup(TyperGroup):
+    """A group with deferred commands before its own."""
+
+    deferred: ClassVar[Mapping[str, str]] = {}
+    """Name of a command -> first paragraph of its help."""
+
+    modules: ClassVar[Mapping[str, str]] = {}
+    """Name of a command -> its module, where that has another name."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = {
+            name: DeferredCommand(name, text, self.modules.get(name, name.replace("-", "_")))
+            for name, text in self.deferred.items()
+        } | dict(self.commands)
