@@ -126,15 +126,17 @@ def emerald(
     """
     folder.options()
     plan = parse_plan(folder.plan_text(), str(folder.path / "plan.toml"))
-    records = [one for one in folder.records() if one.status is Status.DONE]
-    if not any(one.sweep in METRICS for one in records):
+    records = [record for record in folder.records() if record.status is Status.DONE]
+    if not any(record.sweep in METRICS for record in records):
         raise CampaignError(
             f"{folder.path}: holds no finished run of {', '.join(METRICS)}; measure with `--plan "
             "emerald`, or name your sweeps so"
         )
     metrics = [_ready_idle(folder)]
     for sweep in METRICS:
-        own = [one for one in records if one.sweep == sweep and one.measurement is not None]
+        own = [
+            record for record in records if record.sweep == sweep and record.measurement is not None
+        ]
         if own:
             metrics.append(_active(folder, sweep, own, response_time_seconds_max))
     notes = []
@@ -142,9 +144,9 @@ def emerald(
         notes.append("the drive was not preconditioned until it was steady")
     if not all(folder.state().steady.values()):
         notes.append("the drive did not become steady within the plan's rounds")
-    told = measured_drive.read_measured_drive(folder.path)
+    drive = measured_drive.read_measured_drive(folder.path)
     return EmeraldReport(
-        drive=told.model if told is not None else "unknown",
+        drive=drive.model if drive is not None else "unknown",
         plan=plan.name,
         metrics=tuple(metrics),
         notes=tuple(notes),
@@ -154,15 +156,15 @@ def emerald(
 def _ready_idle(folder: CampaignFolder) -> Metric:
     """Formatted capacity over idle watts, GB/W, from the baselines before and after the runs."""
     known = folder.state().idle.get("0", [])
-    told = measured_drive.read_measured_drive(folder.path)
-    if not known or told is None:
+    drive = measured_drive.read_measured_drive(folder.path)
+    if not known or drive is None:
         return _absent("EP_RI", "GB/W", "idle power was not measured")
     seconds = sum(one.seconds for one in known)
     watts = sum(one.mean_watts * one.seconds for one in known) / seconds
     error = math.hypot(*(one.standard_error_watts * one.seconds for one in known)) / seconds
     drift = max(one.mean_watts for one in known) - min(one.mean_watts for one in known)
     error = max(error, drift / 2 / math.sqrt(len(known)))
-    value = told.capacity_bytes / 1e9 / watts
+    value = drive.capacity_bytes / 1e9 / watts
     spread = Z * error / watts * value
     deviation = max(abs(one.mean_watts / watts - 1) for one in known)
     deviation = max(deviation, *(one.sd_watts / watts for one in known))
@@ -191,7 +193,7 @@ def _active(
     folder: CampaignFolder, sweep: str, records: Sequence[RunRecord], bound: float
 ) -> Metric:
     name, unit = METRICS[sweep]
-    allowed = [one for one in records if _response(one) <= bound]
+    allowed = [record for record in records if _response(record) <= bound]
     notes = []
     if allowed:
         chosen = max(allowed, key=_rate)
@@ -248,7 +250,7 @@ def _periods(
     if count < 1:
         return []
     edges = np.linspace(begin_ns, end_ns, count + 1).astype(np.int64).tolist()
-    found = []
+    periods = []
     for left, right in pairwise(edges):
         power = series.power(Scope.DEVICE, left, right)
         moved = 0.0
@@ -257,8 +259,8 @@ def _periods(
             moved += counted.per_second if counted is not None else 0.0
         if power is None or power.mean_watts is None or power.mean_watts <= 0:
             return []
-        found.append(moved / request_bytes * scale / power.mean_watts)
-    return found
+        periods.append(moved / request_bytes * scale / power.mean_watts)
+    return periods
 
 
 def _rate(record: RunRecord) -> float:

@@ -129,17 +129,17 @@ def _area(workload: Workload, configuration: Configuration, target: JobTarget) -
     wanted = workload.working_set_bytes
     size = target.size_bytes if wanted is None else min(int(wanted), target.size_bytes)
     request = configuration.request_bytes
-    found = {"offset": target.offset_bytes, "size": size}
+    options = {"offset": target.offset_bytes, "size": size}
     if workload.pattern is Pattern.SEQUENTIAL and configuration.jobs > 1:
         each = size // configuration.jobs // request * request
-        found |= {"size": each, "offset_increment": each}
-    if found["size"] < request:
+        options |= {"size": each, "offset_increment": each}
+    if options["size"] < request:
         raise CampaignError(
             f"request_bytes {request}: does not fit into {size} bytes shared by "
             f"{configuration.jobs} jobs; enlarge the target or the working set",
             field="request_bytes",
         )
-    return found
+    return options
 
 
 def _engine(configuration: Configuration, host: JobHost) -> dict[str, Any]:
@@ -166,14 +166,14 @@ def _engine(configuration: Configuration, host: JobHost) -> dict[str, Any]:
 
 
 def _timing(timing: JobTiming) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if timing.time_based:
-        found |= {"time_based": 1, "runtime": f"{round(timing.seconds * 1000)}ms"}
+        options |= {"time_based": 1, "runtime": f"{round(timing.seconds * 1000)}ms"}
     if timing.ramp_seconds:
-        found["ramp_time"] = f"{round(timing.ramp_seconds * 1000)}ms"
+        options["ramp_time"] = f"{round(timing.ramp_seconds * 1000)}ms"
     if timing.io_bytes is not None:
-        found["io_size"] = timing.io_bytes
-    return found
+        options["io_size"] = timing.io_bytes
+    return options
 
 
 def _arrivals(
@@ -184,7 +184,7 @@ def _arrivals(
     The io_uring engines refuse offloaded submission (fio, engines/io_uring.c, FIO_NO_OFFLOAD):
     there a drive that falls behind shows as unserved demand, not as latency.
     """
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     operations = workload.demand_operations_per_second
     if workload.demand_bytes_per_second:
         operations = workload.demand_bytes_per_second / configuration.request_bytes
@@ -192,14 +192,14 @@ def _arrivals(
         each = max(1, round(operations / configuration.jobs))
         shares = {Operation.READ: (each, 0), Operation.WRITE: (0, each)}
         read, write = shares.get(workload.operation, _split(each, workload.read_fraction or 0.5))
-        found["rate_iops"] = f"{read},{write}" if read and write else max(read, write)
-        found["rate_process"] = workload.arrival_process or "linear"
+        options["rate_iops"] = f"{read},{write}" if read and write else max(read, write)
+        options["rate_process"] = workload.arrival_process or "linear"
         if timing.offload and (configuration.engine or Engine.IO_URING) not in _RINGS:
-            found["io_submit_mode"] = "offload"
+            options["io_submit_mode"] = "offload"
     if workload.think_time_ns:
-        found["thinktime"] = f"{max(1, round(workload.think_time_ns / 1000))}us"
-        found["thinktime_blocks"] = 1
-    return found
+        options["thinktime"] = f"{max(1, round(workload.think_time_ns / 1000))}us"
+        options["thinktime_blocks"] = 1
+    return options
 
 
 def _split(total: int, share: float) -> tuple[int, int]:
@@ -212,26 +212,28 @@ def _writes(workload: Workload, host: JobHost) -> dict[str, Any]:
         return {}
     # random data is made once and scrambled for every request: refill_buffers would spend the time
     # between two requests on making it anew
-    found: dict[str, Any] = {"zero_buffers": 1} if host.data == "zero" else {"scramble_buffers": 1}
+    options: dict[str, Any] = (
+        {"zero_buffers": 1} if host.data == "zero" else {"scramble_buffers": 1}
+    )
     if workload.flush_every_writes:
-        found["fdatasync"] = workload.flush_every_writes
+        options["fdatasync"] = workload.flush_every_writes
     if workload.force_unit_access:
-        found["sync"] = "dsync"
+        options["sync"] = "dsync"
     if host.fsync_at_end:
-        found["end_fsync"] = 1
-    return found
+        options["end_fsync"] = 1
+    return options
 
 
 def _placement(configuration: Configuration, host: JobHost) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if host.cpus is not None:
-        found["cpus_allowed"] = host.cpus
+        options["cpus_allowed"] = host.cpus
     if configuration.job_numa_node is not None:
-        found["numa_cpu_nodes"] = configuration.job_numa_node
-        found["numa_mem_policy"] = f"bind:{configuration.job_numa_node}"
+        options["numa_cpu_nodes"] = configuration.job_numa_node
+        options["numa_mem_policy"] = f"bind:{configuration.job_numa_node}"
     if host.numa_memory_node is not None:
-        found["numa_mem_policy"] = f"bind:{host.numa_memory_node}"
-    return found
+        options["numa_mem_policy"] = f"bind:{host.numa_memory_node}"
+    return options
 
 
 def _jobs(workload: Workload, configuration: Configuration) -> list[tuple[str, dict[str, Any]]]:
@@ -291,16 +293,16 @@ def find_fio() -> Fio:
         FioError,
     )
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [path, "--version"], capture_output=True, text=True, timeout=20, check=False,
             env=program_environment(),
         ).stdout  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         raise FioError(f"{path}: does not run ({error})") from None
-    found = _VERSION.search(said)
-    if found is None:
-        raise FioError(f"{path}: says {said.strip()!r} when asked for its version; is it fio?")
-    version = int(found[1]), int(found[2])
+    match = _VERSION.search(output)
+    if match is None:
+        raise FioError(f"{path}: says {output.strip()!r} when asked for its version; is it fio?")
+    version = int(match[1]), int(match[2])
     if version < OLDEST:
         raise FioError(
             f"{path}: is fio {version[0]}.{version[1]}; {OLDEST[0]}.{OLDEST[1]} or newer is needed"
@@ -377,13 +379,13 @@ def _descendants(number: int) -> list[int]:
         with contextlib.suppress(OSError):
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
             parents.setdefault(int(fields[1]), []).append(int(folder.name))
-    found: list[int] = []
+    processes: list[int] = []
     left = [number]
     while left:
         own = parents.get(left.pop(), [])
-        found += own
+        processes += own
         left += own
-    return found
+    return processes
 
 
 def _status(code: int) -> str:
@@ -399,8 +401,8 @@ def messages(folder: Path) -> str:
     with contextlib.suppress(OSError):
         # what fio says of an engine precedes the JSON in its output file
         text += (folder / RESULT_FILE).read_text(errors="replace").partition("{")[0]
-    said = " ".join(line.strip() for line in text.splitlines() if line.strip())
-    return (said[:600] or "it said nothing") + _hint(said)
+    text_line = " ".join(line.strip() for line in text.splitlines() if line.strip())
+    return (text_line[:600] or "it said nothing") + _hint(text_line)
 
 
 _HINTS = {
@@ -421,8 +423,8 @@ _HINTS = {
 }
 
 
-def _hint(said: str) -> str:
-    return next((hint for words, hint in _HINTS.items() if words in said), "")
+def _hint(message: str) -> str:
+    return next((hint for words, hint in _HINTS.items() if words in message), "")
 
 
 _NS_PER_MS = 1_000_000
@@ -499,16 +501,16 @@ def read_outcome(folder: Path, point: Point) -> Outcome:
 
 
 def _observed(stats: Stats, prefix: str) -> dict[str, float]:
-    found = {
+    fields = {
         f"{prefix}throughput_bytes_per_second": stats.bytes_per_second,
         f"{prefix}iops": stats.iops,
     }
     if stats.mean_ns:
-        found[f"{prefix}latency_mean_ns"] = stats.mean_ns
+        fields[f"{prefix}latency_mean_ns"] = stats.mean_ns
     for name in PERCENTILES:
         if stats.percentiles_ns.get(name):
-            found[f"{prefix}latency_{name}_ns"] = stats.percentiles_ns[name]
-    return found
+            fields[f"{prefix}latency_{name}_ns"] = stats.percentiles_ns[name]
+    return fields
 
 
 def _littles_ratio(point: Point, total: Stats) -> float | None:
@@ -593,7 +595,7 @@ def _written_ns(folder: Path, file: FioFile) -> int:
 
 def _notes(folder: Path, file: FioFile) -> tuple[str, ...]:
     try:
-        said = (folder / MESSAGES_FILE).read_text(errors="replace").splitlines()
+        lines = (folder / MESSAGES_FILE).read_text(errors="replace").splitlines()
     except OSError:
-        said = []
-    return (*file.notes, *(line.strip() for line in said if line.strip()))
+        lines = []
+    return (*file.notes, *(line.strip() for line in lines if line.strip()))

@@ -137,8 +137,8 @@ def _read(disk: Disk, descriptor: int) -> tuple[float, tuple[int, ...]]:
 def _packed(readings: list[tuple[float, tuple[int, ...]]]) -> Samples:
     width = len(readings[0][1])
     values = np.zeros((len(readings), COUNTERS), dtype=np.int64)
-    values[:, : min(width, COUNTERS)] = [one[:COUNTERS] for _, one in readings]
-    at = np.array([moment for moment, _ in readings])
+    values[:, : min(width, COUNTERS)] = [reading[:COUNTERS] for _, reading in readings]
+    at = np.array([seconds for seconds, _ in readings])
     return Samples(at, values, counts_flushes=width > 16, counts_discards=width > 14)
 
 
@@ -194,16 +194,16 @@ class Watch:
             (Samples.WRITES, Samples.WRITE_SECTORS, self._write_sizes),
         ):
             alone = (come[:, number] == 1) & (come[:, sectors] > 0)
-            found = zip(*np.unique(come[alone, sectors], return_counts=True), strict=True)
-            sizes.update({int(size) * SECTOR_BYTES: int(count) for size, count in found})
+            counts = zip(*np.unique(come[alone, sectors], return_counts=True), strict=True)
+            sizes.update({int(size) * SECTOR_BYTES: int(count) for size, count in counts})
 
     def _add_bare_flushes(self, come: Ints) -> None:
         """Steps that flushed and wrote no data tell how many writes a flush is counted as."""
-        told = (come[:, Samples.FLUSHES] > 0) & (come[:, Samples.WRITE_SECTORS] == 0)
+        flushed = (come[:, Samples.FLUSHES] > 0) & (come[:, Samples.WRITE_SECTORS] == 0)
         flushes, bare = self._bare
         self._bare = (
-            flushes + int(come[told, Samples.FLUSHES].sum()),
-            bare + int(come[told, Samples.WRITES].sum()),
+            flushes + int(come[flushed, Samples.FLUSHES].sum()),
+            bare + int(come[flushed, Samples.WRITES].sum()),
         )
 
     def _add_times(self, samples: Samples, steps: Floats, come: Ints) -> None:
@@ -229,12 +229,12 @@ class Watch:
         before, after = np.diff(stretches[:, :2]).ravel(), np.diff(stretches[:, 2:4]).ravel()
         gap = stretches[:, 2] - stretches[:, 1] + (before + after) / 2
         whole = ~goes_on & (stretches[:, 1] > self._first[0])
-        kept = whole & (gap >= self.gap_floor_seconds)
+        counted = whole & (gap >= self.gap_floor_seconds)
         usual = LATE * float(np.median(np.diff(samples.at_seconds)))
         late = (np.maximum(before, after) > usual) & (before + after > 2 * UNSURE_SHARE * gap)
-        self._gap_seconds.extend(gap[kept & ~late])
-        self._unsure_gaps += int((kept & late).sum())
-        self._bytes_before.extend(stretches[kept, 4])
+        self._gap_seconds.extend(gap[counted & ~late])
+        self._unsure_gaps += int((counted & late).sum())
+        self._bytes_before.extend(stretches[counted, 4])
 
     def window(self) -> IoWindow:
         """What was seen so far."""
@@ -269,8 +269,8 @@ class Watch:
         if self._first is None or self._last is None or not flushes:
             return 0
         come = self._last[1] - self._first[1]
-        told, bare = self._bare
-        each = bare / told if told else 1.0
+        flushed, bare = self._bare
+        each = bare / flushed if flushed else 1.0
         data = 1 if come[Samples.WRITE_SECTORS] > 0 else 0
         return int(min(round(each * flushes), max(int(come[Samples.WRITES]) - data, 0)))
 
@@ -439,8 +439,8 @@ def capture(disk: Disk, seconds: float, *, patience_seconds: float = PATIENCE_SE
             tracer.kill()
             tracer.communicate()
         complaints.seek(0)
-        said = complaints.read().decode(errors="replace").strip().splitlines()
+        messages = complaints.read().decode(errors="replace").strip().splitlines()
     if failed:
-        why = said[0] if said else "no reason given"
+        why = messages[0] if messages else "no reason given"
         raise HostStateError(f"{disk.path}: cannot be traced: {why}; {_REMEDY}")
     return Traced(began, parsed.stdout.decode(errors="replace"))

@@ -22,7 +22,7 @@ from iojoule.measure.characterise.experiment import ScaleName
 
 if TYPE_CHECKING:
     from iojoule.datasets.characteristics import Characteristics
-    from iojoule.measure.characterise.session import Considered
+    from iojoule.measure.characterise.session import PlannedExperiments
 
 
 def characterise(
@@ -54,10 +54,10 @@ def characterise(
     ] = False,
 ) -> None:
     """Ask a drive what no data sheet says: cache, units, saturation, idle and background watts."""
-    from iojoule.measure.characterise.experiments import QUESTIONS, chosen
+    from iojoule.measure.characterise.experiments import EXPERIMENTS, chosen
     from iojoule.measure.characterise.folder import CharacteriseFolder
     from iojoule.measure.characterise.preset import DEFAULT_BASE
-    from iojoule.measure.characterise.session import Asked, commands, consider
+    from iojoule.measure.characterise.session import CharacteriseRequest, commands, consider
     from iojoule.measure.characterise.session import characterise as ask
 
     asked = chosen([one.strip() for one in only.split(",")] if only else [])
@@ -72,30 +72,32 @@ def characterise(
     found = ask(
         considered,
         CharacteriseFolder(out),
-        Asked(sensors_of(power, rapl_root), overwrite or [], serial, base or DEFAULT_BASE),
+        CharacteriseRequest(
+            sensors_of(power, rapl_root), overwrite or [], serial, base or DEFAULT_BASE
+        ),
         console.note,
     )
-    _tell(found, [one.name for one in QUESTIONS])
+    _tell(found, [one.name for one in EXPERIMENTS])
     console.emit(f"{out}: characteristics.json, report.md and preset.toml are written\n")
 
 
 def questions() -> None:
     """List the questions that `measure characterise` asks."""
-    from iojoule.measure.characterise.experiments import QUESTIONS
+    from iojoule.measure.characterise.experiments import EXPERIMENTS
 
     table = console.new_table(["question", "what it asks", "what it is good for"])
-    for one in QUESTIONS:
+    for one in EXPERIMENTS:
         table.add_row(one.name, one.title, one.purpose)
     console.emit_table(table)
 
 
-def _show(considered: Considered) -> None:
+def _show(considered: PlannedExperiments) -> None:
     facts, scope = considered.drive, considered.scope
     table = console.new_table(["question", "what it asks", "runs", "writes", "at least"])
     if considered.fills:
         table.add_row("", "the area is written in order first", "1", _megabytes(scope.area_bytes))
     for step in considered.steps:
-        name, title = step.question.name, step.question.title
+        name, title = step.experiment.name, step.experiment.title
         if step.obstacle is not None:
             table.add_row(name, f"left out: {step.obstacle}")
             continue

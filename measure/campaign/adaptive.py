@@ -152,19 +152,19 @@ class _Adaptive:
         conductor = self._conductor
         left = [run for run in self._chosen if not counts(conductor.known.get(run.number))]
         stopped: str | None = None
-        told = self._ended() or self._used_up(left)
+        end_reason = self._ended() or self._used_up(left)
         try:
-            if told is None:
+            if end_reason is None:
                 conductor.prepare()
                 self._store()
-                stopped, told = self._all(left)
+                stopped, end_reason = self._all(left)
                 conductor.finish()
                 if conductor.measured():
                     self._ask()
                 self._store()
         finally:
             conductor.write_measurements()
-        words = ". ".join(one for one in (told, self._progress.answer) if one)
+        words = ". ".join(part for part in (end_reason, self._progress.answer) if part)
         return conductor.summary(stopped, len(self._chosen), words, all_needed=False)
 
     def _all(self, left: Sequence[Run]) -> tuple[str | None, str | None]:
@@ -174,9 +174,9 @@ class _Adaptive:
                 stopped = self._conductor.must_stop()
                 if stopped is not None:
                     return stopped, None
-                told = self._used_up([run])
-                if told is not None:
-                    return None, told
+                end_reason = self._used_up([run])
+                if end_reason is not None:
+                    return None, end_reason
                 total = len(self._conductor.known) + self._runs_left(run)
                 self._conductor.make(run, total, self._seconds_left())
                 self._store()
@@ -184,9 +184,9 @@ class _Adaptive:
                 if self._used_up([run]) is None and self._conductor.ended(run):
                     self._conductor.repeat([run], len(self._conductor.known))
                     self._store()
-            told = self._ended()
-            if told is not None:
-                return None, told
+            end_reason = self._ended()
+            if end_reason is not None:
+                return None, end_reason
             left = self._choose()
             if not left:
                 return "every point that is asked for fails", None
@@ -196,7 +196,7 @@ class _Adaptive:
         points: Sequence[Point] = self._first() if not self._chosen else ()
         if not points:
             advice, failed = self._ask(), {point.key for point in self._failed()}
-            points = [one for one in advice.points if one.key not in failed]
+            points = [point for point in advice.points if point.key not in failed]
             self._progress.regret_bounds.append(self._progress.last_bound)
             self._progress.told.append(advice.why)
         begin = len(self._chosen)
@@ -205,7 +205,7 @@ class _Adaptive:
                 raise CampaignError(
                     f"{self._folder.path}: the advisor asks for a point that the plan does not have"
                 )
-            repeat = sum(one.point == point.key for one in self._progress.chosen)
+            repeat = sum(choice.point == point.key for choice in self._progress.chosen)
             self._progress.chosen.append(Chosen(point=point.key, repeat=repeat))
             self._chosen.append(self._run(len(self._progress.chosen)))
         self._store()
@@ -222,7 +222,7 @@ class _Adaptive:
         points = [run.point for run in self._candidates.values()]
         count = self._budget.first
         if count is None:
-            _, knobs = coordinates([one.configuration for one in points])
+            _, knobs = coordinates([point.configuration for point in points])
             count = FIRST_PER_KNOB * len(knobs) + FIRST_BESIDES
         places = space_filling(points, min(count, len(points)), self._plan.seed)
         return [points[place] for place in places]
@@ -230,7 +230,7 @@ class _Adaptive:
     def _ended(self) -> str | None:
         """Whether the recommendation is good enough by now."""
         last = self._progress.regret_bounds[-SETTLED_TIMES:]
-        low = [one is not None and one < self._budget.regret for one in last]
+        low = [bound is not None and bound < self._budget.regret for bound in last]
         if len(low) == SETTLED_TIMES and all(low):
             return f"the recommendation is within {self._budget.regret:.1%} of the best"
         return None

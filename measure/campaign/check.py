@@ -47,50 +47,60 @@ class Finding:
 
 def check(records: Sequence[RunRecord], state: CampaignState) -> list[Finding]:
     """What is unstable about a campaign, beside the verdicts on its runs."""
-    done = [one for one in records if one.status is Status.DONE and one.measurement is not None]
+    done = [
+        record
+        for record in records
+        if record.status is Status.DONE and record.measurement is not None
+    ]
     by_point: dict[str, list[RunRecord]] = {}
-    for one in done:
-        by_point.setdefault(f"{one.sweep}/{one.point}", []).append(one)
-    found: list[Finding] = []
+    for record in done:
+        by_point.setdefault(f"{record.sweep}/{record.point}", []).append(record)
+    findings: list[Finding] = []
     for group in by_point.values():
-        found += _scatter(group)
-    for one in done:
-        found += _single(one)
-    found += _drift(state)
-    return found
+        findings += _scatter(group)
+    for record in done:
+        findings += _single(record)
+    findings += _drift(state)
+    return findings
 
 
 def verdicts(records: Sequence[RunRecord]) -> list[Finding]:
     """The verdict on every run: one line a reason of what is not good, one for all that is."""
-    found = []
-    for one in records:
-        name = _name(one) if one.measurement else one.sweep
-        if one.verdict is not None:
-            word = one.verdict.verdict.value
-            found += [
-                Finding((one.number,), name, each.said, each.remedy, word, each.code.value)
-                for each in one.verdict.reasons
+    findings = []
+    for record in records:
+        name = _name(record) if record.measurement else record.sweep
+        if record.verdict is not None:
+            word = record.verdict.verdict.value
+            findings += [
+                Finding((record.number,), name, reason.said, reason.remedy, word, reason.code.value)
+                for reason in record.verdict.reasons
             ]
-        elif one.status is Status.FAILED:  # of an older iojoule
+        elif record.status is Status.FAILED:  # of an older iojoule
             advice = "mend the cause, then `iojoule measure resume`"
-            found.append(
-                Finding((one.number,), name, one.reason or "unknown", advice, Verdict.FAILED.value)
+            findings.append(
+                Finding(
+                    (record.number,), name, record.reason or "unknown", advice, Verdict.FAILED.value
+                )
             )
-    found.sort(key=lambda one: one.verdict != Verdict.FAILED)
-    good = tuple(one.number for one in records if one.is_good and one.verdict is not None)
-    unjudged = tuple(one.number for one in records if one.is_good and one.verdict is None)
+    findings.sort(key=lambda one: one.verdict != Verdict.FAILED)
+    good = tuple(
+        record.number for record in records if record.is_good and record.verdict is not None
+    )
+    unjudged = tuple(
+        record.number for record in records if record.is_good and record.verdict is None
+    )
     if good:
-        found.append(Finding(good, f"{len(good)} runs", "", "", Verdict.GOOD.value))
+        findings.append(Finding(good, f"{len(good)} runs", "", "", Verdict.GOOD.value))
     if unjudged:
-        found.append(
+        findings.append(
             Finding(unjudged, f"{len(unjudged)} runs", "made by an older iojoule", "", "not judged")
         )
-    return found
+    return findings
 
 
 def _scatter(group: Sequence[RunRecord]) -> Iterator[Finding]:
-    numbers = tuple(one.number for one in group)
-    seen = [one.measurement.observations for one in group if one.measurement is not None]
+    numbers = tuple(record.number for record in group)
+    seen = [record.measurement.observations for record in group if record.measurement is not None]
     if len(seen) < 2:
         yield Finding(
             numbers,
@@ -100,7 +110,9 @@ def _scatter(group: Sequence[RunRecord]) -> Iterator[Finding]:
         )
         return
     for field, name in _CHECKED.items():
-        values = np.array([value for one in seen if (value := getattr(one, field)) is not None])
+        values = np.array(
+            [value for observation in seen if (value := getattr(observation, field)) is not None]
+        )
         if len(values) < 2 or values.mean() == 0:
             continue
         half = half_width(values) / values.mean()
@@ -136,7 +148,7 @@ def repeats_needed(values: np.ndarray) -> int:
 
 def _reason(group: Sequence[RunRecord]) -> str:
     """The first difference between the repeats that would explain scatter."""
-    measured = [one.measurement for one in group if one.measurement is not None]
+    measured = [record.measurement for record in group if record.measurement is not None]
     for explain in (_throttled, _states, _temperatures, _after_writes):
         reason = explain(measured)
         if reason is not None:
@@ -145,18 +157,20 @@ def _reason(group: Sequence[RunRecord]) -> str:
 
 
 def _throttled(measured: Sequence[Measurement]) -> str | None:
-    seconds = [one.conditions.thermal_throttle_seconds or 0 for one in measured]
+    seconds = [measurement.conditions.thermal_throttle_seconds or 0 for measurement in measured]
     return "the drive throttled by heat in some of them" if any(seconds) else None
 
 
 def _states(measured: Sequence[Measurement]) -> str | None:
-    states = {one.state.device_state for one in measured}
+    states = {measurement.state.device_state for measurement in measured}
     return "the drive was in different states" if len(states) > 1 else None
 
 
 def _temperatures(measured: Sequence[Measurement]) -> str | None:
     known = [
-        value for one in measured if (value := one.conditions.temperature_celsius_mean) is not None
+        value
+        for measurement in measured
+        if (value := measurement.conditions.temperature_celsius_mean) is not None
     ]
     if known and max(known) - min(known) > 10:
         return f"the drive was between {min(known):g} and {max(known):g} degrees Celsius"
@@ -164,31 +178,35 @@ def _temperatures(measured: Sequence[Measurement]) -> str | None:
 
 
 def _after_writes(measured: Sequence[Measurement]) -> str | None:
-    waits = [value for one in measured if (value := one.state.seconds_since_last_write) is not None]
+    waits = [
+        value
+        for measurement in measured
+        if (value := measurement.state.seconds_since_last_write) is not None
+    ]
     if waits and min(waits) < 5:
         return "some began within 5 s of the end of a run that wrote"
     return None
 
 
-def _single(one: RunRecord) -> Iterator[Finding]:
-    assert one.measurement is not None
-    number = (one.number,)
-    requests = (one.measurement.observations.iops or 0) * (
-        ((one.end_monotonic_ns or 0) - (one.begin_monotonic_ns or 0)) / 1e9
+def _single(record: RunRecord) -> Iterator[Finding]:
+    assert record.measurement is not None
+    number = (record.number,)
+    requests = (record.measurement.observations.iops or 0) * (
+        ((record.end_monotonic_ns or 0) - (record.begin_monotonic_ns or 0)) / 1e9
     )
     if requests < _FEW_REQUESTS_FOR_P99:
         yield Finding(
             number,
-            f"{_name(one)}: {requests:.0f} requests",
+            f"{_name(record)}: {requests:.0f} requests",
             "a 99th percentile of fewer than 1,000 requests rests on fewer than 10 of them",
             f"run it {_FEW_REQUESTS_FOR_P99 / max(requests, 1):.1f} times as long",
         )
-    for scope, power in one.power.items():
+    for scope, power in record.power.items():
         total = power.samples + power.lost
         if total and power.lost / total > _LOST_SHARE:
             yield Finding(
                 number,
-                f"{_name(one)}: {power.lost / total:.2%} of the samples of {scope} power are lost",
+                f"{_name(record)}: {power.lost / total:.2%} of the {scope} power samples are lost",
                 "the host did not read the sensor in time, or its cable is bad",
                 "keep cores free of fio's jobs (host.cpus), or use another port",
             )
@@ -196,7 +214,7 @@ def _single(one: RunRecord) -> Iterator[Finding]:
 
 def _drift(state: CampaignState) -> Iterator[Finding]:
     for number, baselines in state.idle.items():
-        levels = [one.mean_watts for one in baselines]
+        levels = [baseline.mean_watts for baseline in baselines]
         if len(levels) < 2 or not levels[0]:
             continue
         change = levels[-1] / levels[0] - 1
@@ -209,13 +227,13 @@ def _drift(state: CampaignState) -> Iterator[Finding]:
             )
 
 
-def _name(one: RunRecord) -> str:
-    assert one.measurement is not None
+def _name(record: RunRecord) -> str:
+    assert record.measurement is not None
     words: Mapping[str, object] = {
-        **one.measurement.workload.model_dump(mode="json", exclude_none=True),
-        **one.measurement.configuration.model_dump(mode="json", exclude_none=True),
+        **record.measurement.workload.model_dump(mode="json", exclude_none=True),
+        **record.measurement.configuration.model_dump(mode="json", exclude_none=True),
     }
     shown = ("operation", "pattern", "request_bytes", "queue_depth", "jobs", "engine")
-    told = [str(words[name]) for name in shown if name in words]
+    parts = [str(words[name]) for name in shown if name in words]
     state = words.get("power_state")
-    return f"{one.sweep} {' '.join(told)}" + (f" PS{state}" if state is not None else "")
+    return f"{record.sweep} {' '.join(parts)}" + (f" PS{state}" if state is not None else "")

@@ -91,17 +91,17 @@ class Summary:
     @property
     def lines(self) -> list[str]:
         """What was repeated and why, and what is doubtful nevertheless."""
-        found = [
-            f"run {one.number} was repeated, it was {one.why.verdict} ({one.why.text}): now it is "
-            f"{one.verdict.verdict}"
-            for one in self.repeats
+        lines = [
+            f"run {repeat.number} was repeated, it was {repeat.why.verdict} ({repeat.why.text}): "
+            f"now it is {repeat.verdict.verdict}"
+            for repeat in self.repeats
         ]
         if self.doubtful:
-            found.append(
+            lines.append(
                 f"doubtful, and not fitted unless asked for: runs "
                 f"{', '.join(map(str, self.doubtful))} (`iojoule measure check`)"
             )
-        return found
+        return lines
 
 
 class Conduct(Protocol):
@@ -174,11 +174,11 @@ class Conductor:
         if record.measurement is None:
             return []
         levels = self.state.idle_in(record.measurement.configuration.power_state)
-        return [IdleLevel(one.mean_watts, one.standard_error_watts) for one in levels]
+        return [IdleLevel(level.mean_watts, level.standard_error_watts) for level in levels]
 
     def _helps(self, record: RunRecord) -> bool:
         """Whether to make a run again: not while idle power is where it makes it doubtful."""
-        codes = {one.code for one in _verdict(record).reasons}
+        codes = {reason.code for reason in _verdict(record).reasons}
         if codes != {ReasonCode.IDLE_DRIFT}:
             return True
         levels = self._idle(record)
@@ -227,7 +227,7 @@ class Conductor:
     def ended(self, run: Run) -> bool:
         """Whether a run came to its end, so that its evidence was judged."""
         verdict = self.known[run.number].verdict
-        codes = {one.code for one in verdict.reasons} if verdict else {ReasonCode.RUN_ERROR}
+        codes = {reason.code for reason in verdict.reasons} if verdict else {ReasonCode.RUN_ERROR}
         return ReasonCode.RUN_ERROR not in codes
 
     def must_stop(self) -> str | None:
@@ -241,8 +241,10 @@ class Conductor:
 
     def measured(self) -> list[Measurement]:
         """What was measured so far and is good, in the order of the runs."""
-        found = [one.measurement for one in self._records()]
-        return usable([one for one in found if one is not None]).measurements
+        measurements = [record.measurement for record in self._records()]
+        return usable(
+            [measurement for measurement in measurements if measurement is not None]
+        ).measurements
 
     def write_measurements(self) -> None:
         """Make the dataset of all runs so far."""
@@ -250,19 +252,23 @@ class Conductor:
         self._folder.write_measurements(self._records(), self._plan.name)
 
     def summary(
-        self, stopped: str | None, total: int, told: str = "", *, all_needed: bool = True
+        self, stopped: str | None, total: int, message: str = "", *, all_needed: bool = True
     ) -> Summary:
         """The summary. With `all_needed`, one failed run makes the campaign incomplete.
 
         Raises:
             RunsFailedError: Needed runs failed, or it was stopped; the others are stored.
         """
-        failed = [one for one in self._records() if one.status is Status.FAILED]
+        failed = [record for record in self._records() if record.status is Status.FAILED]
         done = len(self.known) - len(failed)
         if failed and not all_needed:
-            told = f"{told}. {len(failed)} runs failed ({_reasons(failed)})"
-        doubtful = [one.number for one in self._records() if counts(one) and not one.is_good]
-        summary = Summary(done, len(failed), stopped, told, tuple(self._repeats), tuple(doubtful))
+            message = f"{message}. {len(failed)} runs failed ({_reasons(failed)})"
+        doubtful = [
+            record.number for record in self._records() if counts(record) and not record.is_good
+        ]
+        summary = Summary(
+            done, len(failed), stopped, message, tuple(self._repeats), tuple(doubtful)
+        )
         if (failed and (all_needed or not done)) or stopped:
             raise RunsFailedError(_story(self._folder, summary, failed, total))
         return summary
@@ -295,7 +301,7 @@ def conduct(
             conductor.prepare()
         wanted = {run.number for run in left}
         for block in _blocks(plan, runs):
-            for run in (one for one in block if one.number in wanted):
+            for run in (run for run in block if run.number in wanted):
                 stopped = conductor.must_stop()
                 if stopped is not None:
                     break
@@ -320,7 +326,7 @@ def _blocks(plan: Plan, runs: Sequence[Run]) -> list[list[Run]]:
     if not plan.precondition.until_steady:
         return [list(runs)]
     patterns = dict.fromkeys(run.point.workload.pattern for run in runs)
-    return [[run for run in runs if run.point.workload.pattern is one] for one in patterns]
+    return [[run for run in runs if run.point.workload.pattern is pattern] for pattern in patterns]
 
 
 def _repeat_after_drift(conductor: Conductor, runs: Sequence[Run]) -> None:
@@ -329,7 +335,7 @@ def _repeat_after_drift(conductor: Conductor, runs: Sequence[Run]) -> None:
         run
         for run in runs
         if (record := conductor.known.get(run.number)) is not None
-        and any(one.code is ReasonCode.IDLE_DRIFT for one in _verdict(record).reasons)
+        and any(reason.code is ReasonCode.IDLE_DRIFT for reason in _verdict(record).reasons)
     ]
     if not drifted or not conductor.repeats_left:
         return

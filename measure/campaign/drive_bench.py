@@ -103,10 +103,10 @@ class Preconditioner:
             state.bytes_written += int(bytes_per_second * self._asked.round_seconds)
             throughput.append(bytes_per_second)
             watts += [power] if power is not None else []
-            found = [steadiness(throughput)]
+            windows = [steadiness(throughput)]
             if len(watts) == len(throughput):
-                found.append(steadiness(watts))
-            reached = all(one is not None and one.steady for one in found)
+                windows.append(steadiness(watts))
+            reached = all(window is not None and window.steady for window in windows)
             if reached and index + 1 >= WINDOW_ROUNDS:
                 break
         if not reached:
@@ -189,9 +189,9 @@ def _job(plan: Plan, target: JobTarget, point: Point, timing: JobTiming) -> str:
 
 
 def _round_bytes(plan: Plan, pattern: Pattern) -> int:
-    asked = plan.precondition
+    precondition = plan.precondition
     random = pattern is Pattern.RANDOM
-    return asked.random_request_bytes if random else asked.fill_request_bytes
+    return precondition.random_request_bytes if random else precondition.fill_request_bytes
 
 
 def _writes(pattern: Pattern, request_bytes: int) -> Point:
@@ -319,9 +319,9 @@ class DriveBench:
                 rig.state.set(settings.power_state(rig.controller), str(number))
             where = "" if number is None else f" in power state {number}"
             rig.say(f"measuring idle power{where} for {settle.baseline_seconds:g} s")
-            found = idle.measure_baseline(self._recorder, settle)
-            if found is not None:
-                state.idle.setdefault(str(number or 0), []).append(found)
+            baseline = idle.measure_baseline(self._recorder, settle)
+            if baseline is not None:
+                state.idle.setdefault(str(number or 0), []).append(baseline)
         self._standby_baseline(state)
 
     def _standby_baseline(self, state: CampaignState) -> None:
@@ -334,11 +334,11 @@ class DriveBench:
         drive = SataDrive(device.path)
         drive.stop()
         rig.say(f"measuring standby power for {settle.baseline_seconds:g} s")
-        found = idle.measure_baseline(self._recorder, settle)
+        baseline = idle.measure_baseline(self._recorder, settle)
         if drive.state() is not SpinState.STANDBY:
             rig.say(f"{device.path}: did not stay in standby; its standby power is not stored")
-        elif found is not None:
-            state.idle.setdefault(STANDBY, []).append(found)
+        elif baseline is not None:
+            state.idle.setdefault(STANDBY, []).append(baseline)
         settings.wake(device)
 
     def _require_drive(self) -> None:

@@ -308,9 +308,9 @@ class CampaignFolder(JsonFolder):
         folder = self.path / "runs" / run.name
         try:
             if (folder / RUN_FILE).is_file():
-                kept = self.path / "attempts" / f"{run.name}.{self.attempts(run)}"
-                kept.parent.mkdir(exist_ok=True)
-                folder.replace(kept)
+                earlier = self.path / "attempts" / f"{run.name}.{self.attempts(run)}"
+                earlier.parent.mkdir(exist_ok=True)
+                folder.replace(earlier)
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
         except OSError as error:
@@ -344,20 +344,22 @@ class CampaignFolder(JsonFolder):
 
     def write_measurements(self, records: Sequence[RunRecord], plan_name: str) -> Path | None:
         """Make the dataset of all runs that are done; None where there is none."""
-        done = [one for one in records if one.measurement is not None]
+        done = [record for record in records if record.measurement is not None]
         if not done:
             return None
         provenance = Provenance(
             importer="measure",
             sources=(SourceFile.of(self.path / PLAN_FILE, name=f"{plan_name}.toml"),),
-            warnings=tuple(f"run {one.number}: {note}" for one in done for note in one.notes),
+            warnings=tuple(
+                f"run {record.number}: {note}" for record in done for note in record.notes
+            ),
             excluded=tuple(
-                ExcludedRow(source=plan_name, row=one.number, reason=one.reason or "failed")
-                for one in records
-                if one.status is Status.FAILED
+                ExcludedRow(source=plan_name, row=record.number, reason=record.reason or "failed")
+                for record in records
+                if record.status is Status.FAILED
             ),
         )
-        measured = [one.measurement for one in done if one.measurement is not None]
+        measured = [record.measurement for record in done if record.measurement is not None]
         dataset = Dataset.from_measurements(measured, provenance)
         try:
             return write_dataset(dataset, self.path / DATASET)[0]

@@ -86,11 +86,11 @@ def read_size(value: Any) -> Any:
     """
     if not isinstance(value, str):
         return value
-    found = _SIZE.fullmatch(value)
-    unit = UNITS.get(found[2]) if found else None
+    match = _SIZE.fullmatch(value)
+    unit = UNITS.get(match[2]) if match else None
     is_size = unit is not None and unit.dimension == UNITS["B"].dimension
-    if found and unit is not None and is_size and len(found[1]) <= DIGITS_MAX:
-        return int(found[1]) * int(unit.factor)
+    if match and unit is not None and is_size and len(match[1]) <= DIGITS_MAX:
+        return int(match[1]) * int(unit.factor)
     size = parse_fio_size(value)
     if size is None:
         raise ValueError(f"{value!r} is no size; say a number of bytes or something like 4KiB")
@@ -156,9 +156,9 @@ def _range(value: dict[str, Any]) -> dict[str, Any]:
         if stride <= 0:
             raise ValueError("a step is above 0")
         values = [low + stride * index for index in range(math.floor((high - low) / stride) + 1)]
-    whole = all(isinstance(one, int) for one in (low, high, stride))
+    whole = all(isinstance(number, int) for number in (low, high, stride))
     return {
-        "values": tuple(values if whole else [float(one) for one in values]),
+        "values": tuple(values if whole else [float(value) for value in values]),
         "logarithmic": "factor" in value,
     }
 
@@ -166,8 +166,6 @@ def _range(value: dict[str, Any]) -> dict[str, Any]:
 Written = Annotated[KnobValues, BeforeValidator(read_values)]
 """Knob values as a plan writes them."""
 
-
-PLAN_SCHEMA_VERSION = 1
 
 REPEATS_SHARE, REPEATS_LEAST = 0.2, 3
 """Repeats of doubtful runs where the plan does not say: a campaign of which more is doubtful has a
@@ -271,7 +269,7 @@ class Precondition(Section):
 
 
 def _declared(path: str) -> str:
-    if not any(one.hold(Path(path)) for one in SETTABLE):
+    if not any(files.hold(Path(path)) for files in SETTABLE):
         raise ValueError(
             f"{path}: is no file that a plan may set; it may set {', '.join(map(str, SETTABLE))}"
         )
@@ -379,7 +377,7 @@ class Plan(Section):
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
-        names = [one.name for one in self.sweep]
+        names = [sweep.name for sweep in self.sweep]
         if len(set(names)) != len(names):
             raise ValueError("sweep: two have the same name; give each its own")
         return self
@@ -388,7 +386,7 @@ class Plan(Section):
     def writes(self) -> bool:
         """Whether it destroys what is on the drive."""
         return self.precondition.writes or any(
-            value != "read" for one in self.sweep for value in one.knobs["operation"].values
+            value != "read" for sweep in self.sweep for value in sweep.knobs["operation"].values
         )
 
     def repeats_of_doubtful(self, runs: int) -> int:
@@ -424,7 +422,9 @@ def shipped_plans() -> list[str]:
     """Names of the plans that ship."""
     folder = resources.files("iojoule.measure") / "plans"
     return sorted(
-        one.name.removesuffix(".toml") for one in folder.iterdir() if one.name.endswith(".toml")
+        entry.name.removesuffix(".toml")
+        for entry in folder.iterdir()
+        if entry.name.endswith(".toml")
     )
 
 
@@ -435,5 +435,5 @@ def parse_plan(text: str, where: str) -> Plan:
     except tomllib.TOMLDecodeError as error:
         raise CampaignError(f"{where}: is not TOML: {error}") from None
     except ValidationError as error:
-        said = validation_error(error, where)
-        raise CampaignError(said.message, field=said.field) from None
+        message = validation_error(error, where)
+        raise CampaignError(message.message, field=message.field) from None

@@ -43,18 +43,18 @@ class DriveFacts:
 
     def record(self) -> MeasuredDrive:
         """What is stored beside the measurements, for whoever fits a profile."""
-        told = self.controller
+        controller = self.controller
         return MeasuredDrive(
             model=self.model,
-            firmware=told.firmware if told else None,
+            firmware=controller.firmware if controller else None,
             capacity_bytes=self.device.size_bytes,
             block_bytes=self.device.block_bytes,
-            max_transfer_bytes=told.max_transfer_bytes if told else None,
-            volatile_write_cache=told.volatile_write_cache if told else None,
+            max_transfer_bytes=controller.max_transfer_bytes if controller else None,
+            volatile_write_cache=controller.volatile_write_cache if controller else None,
             power_states=tuple(
-                DeclaredState.model_validate(asdict(state)) for state in told.power_states
+                DeclaredState.model_validate(asdict(state)) for state in controller.power_states
             )
-            if told
+            if controller
             else (),
         )
 
@@ -65,7 +65,7 @@ def conditions(
     """The fields of the schema that drive and host determine."""
     link = drive.device.link()
     identity = hashlib.sha256(f"iojoule {drive.serial}".encode()).hexdigest()[:16]
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "device_model": drive.model,
         "device_serial_hash": identity,
         "pcie_generation": link.generation,
@@ -81,31 +81,33 @@ def conditions(
         "poll_queues": drive.device.poll_queues(),
     }
     if drive.controller is not None:
-        found |= {
+        fields |= {
             "firmware": drive.controller.firmware,
             "max_transfer_bytes": drive.controller.max_transfer_bytes,
             "volatile_write_cache": drive.controller.volatile_write_cache,
         }
     if before is not None and after is not None:
-        found |= _health(before, after)
-    return {name: value for name, value in found.items() if value is not None}
+        fields |= _health(before, after)
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _health(before: Smart, after: Smart) -> dict[str, Any]:
     temperatures = [
-        one.temperature_celsius for one in (before, after) if one.temperature_celsius is not None
+        smart.temperature_celsius
+        for smart in (before, after)
+        if smart.temperature_celsius is not None
     ]
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "percentage_used": after.percentage_used,
         "thermal_throttle_seconds": max(0, after.throttle_seconds - before.throttle_seconds),
     }
     if temperatures:
-        found |= {
+        fields |= {
             "temperature_celsius_start": temperatures[0],
             "temperature_celsius_mean": sum(temperatures) / len(temperatures),
             "temperature_celsius_max": max(temperatures),
         }
-    return found
+    return fields
 
 
 @dataclass(frozen=True)

@@ -157,8 +157,8 @@ class Watched:
 
     def _write_cache_enabled(self) -> bool | None:
         """Whether the drive's cache is on; None where it does not say."""
-        told = self.rig.drive.controller
-        if self.rig.controller is None or told is None or not told.volatile_write_cache:
+        identity = self.rig.drive.controller
+        if self.rig.controller is None or identity is None or not identity.volatile_write_cache:
             return None
         try:
             return bool(self.rig.controller.feature(VOLATILE_WRITE_CACHE) & 1)
@@ -264,7 +264,8 @@ def sampled_evidence(
         in_flight_in_pause=in_flight.mean if in_flight is not None else None,
         unread_seconds=unread_seconds(watched, begin, end),
         power=tuple(
-            _power_evidence(recording, scope, one, begin, end) for scope, one in power.items()
+            _power_evidence(recording, scope, statistics, begin, end)
+            for scope, statistics in power.items()
         ),
         device=_device(watched, recording, begin, end),
     )
@@ -284,8 +285,8 @@ def counted_rates(watched: Watched, begin: int, end: int) -> dict[str, float]:
     if recording is None:
         return {}
     wanted = _COUNTED_BY_CPU | (_COUNTED_BY_BLOCK_LAYER if _own_are_counted(watched) else {})
-    found = {name: _rate(recording, rails, begin, end) for name, rails in wanted.items()}
-    return {name: rate for name, rate in found.items() if rate is not None}
+    rates = {name: _rate(recording, rails, begin, end) for name, rails in wanted.items()}
+    return {name: rate for name, rate in rates.items() if rate is not None}
 
 
 def _power_evidence(
@@ -336,7 +337,9 @@ def _rate(recording: Recording, rails: Sequence[str], begin: int, end: int) -> f
     """Sum of some counters' rates; None where one of them was not recorded."""
     recorded = _rails(recording)
     deltas = [recording.counter(rail, begin, end) for rail in rails if rail in recorded]
-    known = [one.per_second for one in deltas if one is not None and one.per_second is not None]
+    known = [
+        delta.per_second for delta in deltas if delta is not None and delta.per_second is not None
+    ]
     return sum(known) if len(known) == len(rails) else None
 
 
@@ -379,7 +382,7 @@ def finished_record(watched: Watched) -> RunRecord:
         end_monotonic_ns=end,
         littles_ratio=outcome.littles_ratio,
         measurement=from_row(row, where=f"run {run.number}"),
-        power={scope.value: _power_record(one) for scope, one in power.items()},
+        power={scope.value: _power_record(statistics) for scope, statistics in power.items()},
         notes=[*outcome.notes, *watched.notes, *_disagreements(watched, power, begin, end)],
     ).judged(verdict)
 
@@ -423,8 +426,10 @@ def _common(watched: Watched) -> dict[str, Any]:
         "fio_seconds": watched.fio_seconds,
         "waited_seconds": watched.waited_seconds,
         "sensors": {
-            name: SensorRecord(samples=one.samples, lost=one.lost, errors=list(one.errors))
-            for name, one in deliveries.items()
+            name: SensorRecord(
+                samples=delivery.samples, lost=delivery.lost, errors=list(delivery.errors)
+            )
+            for name, delivery in deliveries.items()
         },
     }
 
@@ -433,8 +438,8 @@ def _power(watched: Watched, begin: int, end: int) -> dict[Scope, PowerStatistic
     recording = watched.recording
     if recording is None:
         return {}
-    found = {scope: recording.power(scope, begin, end) for scope in POWER_FIELDS}
-    known = {scope: one for scope, one in found.items() if one is not None}
+    by_scope = {scope: recording.power(scope, begin, end) for scope in POWER_FIELDS}
+    known = {scope: statistics for scope, statistics in by_scope.items() if statistics is not None}
     device = known.get(Scope.DEVICE)
     if device is not None and device.mean_watts is None and device.samples == 0:
         raise SensorError(
@@ -467,46 +472,46 @@ def _disagreements(
             )
 
 
-def _power_record(one: PowerStatistics) -> PowerRecord:
+def _power_record(statistics: PowerStatistics) -> PowerRecord:
     return PowerRecord(
-        sensor=one.sensor,
-        rails=list(one.rails),
-        mean_watts=one.mean_watts,
-        standard_error_watts=one.standard_error_watts,
-        calibration_uncertainty_watts=one.calibration_uncertainty_watts,
-        energy_joules=one.energy_joules,
-        over_1_ms=_window_record(one.over_1_ms),
-        over_10_ms=_window_record(one.over_10_ms),
-        over_10_s=_window_record(one.over_10_s),
-        samples=one.samples,
-        lost=one.lost,
-        coverage=one.coverage,
-        gaps=list(one.gaps),
-        reason=one.reason,
+        sensor=statistics.sensor,
+        rails=list(statistics.rails),
+        mean_watts=statistics.mean_watts,
+        standard_error_watts=statistics.standard_error_watts,
+        calibration_uncertainty_watts=statistics.calibration_uncertainty_watts,
+        energy_joules=statistics.energy_joules,
+        over_1_ms=_window_record(statistics.over_1_ms),
+        over_10_ms=_window_record(statistics.over_10_ms),
+        over_10_s=_window_record(statistics.over_10_s),
+        samples=statistics.samples,
+        lost=statistics.lost,
+        coverage=statistics.coverage,
+        gaps=list(statistics.gaps),
+        reason=statistics.reason,
     )
 
 
-def _window_record(one: WindowPower | None) -> WindowRecord | None:
-    if one is None:
+def _window_record(window: WindowPower | None) -> WindowRecord | None:
+    if window is None:
         return None
     return WindowRecord(
-        p50_watts=one.p50_watts, p99_watts=one.p99_watts, maximum_watts=one.maximum_watts
+        p50_watts=window.p50_watts, p99_watts=window.p99_watts, maximum_watts=window.maximum_watts
     )
 
 
 def _observed_power(watched: Watched, power: dict[Scope, PowerStatistics]) -> dict[str, float]:
     """Power as observed; the 99th percentile of the drive is that of windows of 1 ms."""
-    found = {
+    fields = {
         name: power[scope].mean_watts for scope, name in POWER_FIELDS.items() if scope in power
     }
     device = power.get(Scope.DEVICE)
     if device is not None and device.over_1_ms is not None:
-        found["device_power_p99_watts"] = device.over_1_ms.p99_watts
+        fields["device_power_p99_watts"] = device.over_1_ms.p99_watts
     baseline = watched.baseline
     if baseline is not None:
-        found["idle_power_watts"] = baseline.mean_watts
-        found |= _background(watched, baseline)
-    return {name: max(0.0, value) for name, value in found.items() if value is not None}
+        fields["idle_power_watts"] = baseline.mean_watts
+        fields |= _background(watched, baseline)
+    return {name: max(0.0, value) for name, value in fields.items() if value is not None}
 
 
 def _background(watched: Watched, baseline: IdleBaseline) -> dict[str, float | None]:
@@ -519,29 +524,32 @@ def _background(watched: Watched, baseline: IdleBaseline) -> dict[str, float | N
         sd_watts=max(baseline.sd_watts, settle.tolerance * baseline.mean_watts / 3),
         window_seconds=settle.window_seconds,
     )
-    found = watched.recording.background(Scope.DEVICE, watched.fio_ended_ns, level)
-    if found is None:
+    background = watched.recording.background(Scope.DEVICE, watched.fio_ended_ns, level)
+    if background is None:
         return {}
-    return {"background_energy_joules": found.energy_joules, "background_seconds": found.seconds}
+    return {
+        "background_energy_joules": background.energy_joules,
+        "background_seconds": background.seconds,
+    }
 
 
 def _drive_state(watched: Watched) -> dict[str, Any]:
     """What the drive's history says of its state; what is not known is left out."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     state, run = watched.state, watched.run
     if watched.rig.controller is not None:
-        found["fill_fraction"] = _fill(watched)
+        fields["fill_fraction"] = _fill(watched)
         if state.bytes_written_at_purge is not None and watched.smart_before is not None:
-            found["host_bytes_written_since_purge"] = max(
+            fields["host_bytes_written_since_purge"] = max(
                 0, watched.smart_before.host_bytes_written - state.bytes_written_at_purge
             )
     if watched.last_write is not None:
-        found["seconds_since_last_write"] = watched.started - watched.last_write
+        fields["seconds_since_last_write"] = watched.started - watched.last_write
     if state.steady.get(run.point.workload.pattern.value):
-        found["device_state"] = "steady"
+        fields["device_state"] = "steady"
     elif state.purged and state.bytes_written == 0:
-        found["device_state"] = "fresh"
-    return {name: value for name, value in found.items() if value is not None}
+        fields["device_state"] = "fresh"
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _fill(watched: Watched) -> float | None:
@@ -557,24 +565,24 @@ def _fill(watched: Watched) -> float | None:
 
 def _conditions(watched: Watched) -> dict[str, Any]:
     run, rig = watched.run, watched.rig
-    found = conditions(rig.drive, rig.host, watched.smart_before, watched.smart_after)
-    found |= {
+    fields = conditions(rig.drive, rig.host, watched.smart_before, watched.smart_after)
+    fields |= {
         "series_id": f"{watched.plan.name}/{run.sweep}",
         "session_id": f"{watched.plan.name} {watched.started_utc:%Y-%m-%d}",
         "repeat_index": run.repeat,
     }
     if rig.drive.controller is not None and rig.drive.controller.volatile_write_cache:
-        found.pop("volatile_write_cache", None)  # that it has one does not say that it is on
+        fields.pop("volatile_write_cache", None)  # that it has one does not say that it is on
         if watched.write_cache_enabled is not None:
-            found["volatile_write_cache"] = watched.write_cache_enabled
+            fields["volatile_write_cache"] = watched.write_cache_enabled
     if watched.plan.host.cpus is not None:
-        found["cpu_cores_available"] = _count(watched.plan.host.cpus)
+        fields["cpu_cores_available"] = _count(watched.plan.host.cpus)
     if run.point.configuration.engine is Engine.SPDK:
         # SPDK resets the controller when it attaches, the power state included
-        found["power_state_verified"] = watched.plan.host.spdk_verifies_power_state
+        fields["power_state_verified"] = watched.plan.host.spdk_verifies_power_state
     elif watched.state_held is not None:
-        found["power_state_verified"] = watched.state_held
-    return found
+        fields["power_state_verified"] = watched.state_held
+    return fields
 
 
 def _count(cpus: str) -> int:

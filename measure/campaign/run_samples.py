@@ -22,7 +22,7 @@ _VERSION = re.compile(r"[A-Z]\d{3}-\d+\.\d+\.\d+")
 
 def measured_records(records: Sequence[RunRecord]) -> list[RunRecord]:
     """The records of the runs that are done, in the order of the campaign's dataset."""
-    return [one for one in records if one.measurement is not None]
+    return [record for record in records if record.measurement is not None]
 
 
 def run_samples(folder: CampaignFolder, records: Sequence[RunRecord]) -> list[RunSamples]:
@@ -32,26 +32,26 @@ def run_samples(folder: CampaignFolder, records: Sequence[RunRecord]) -> list[Ru
     """
     if not records:
         return []
-    first = min(one.started_utc for one in records)
+    first = min(record.started_utc for record in records)
     by_number = {int(path.name[:5]): path for path in (folder.path / "runs").glob("[0-9]*")}
     return [
         RunSamples(
             row=row,
-            started_seconds=round((one.started_utc - first).total_seconds(), 3),
-            wall_seconds=round(one.wall_seconds, 3),
-            **_of_record(one),
-            **_of_series(one, by_number.get(one.number)),
+            started_seconds=round((record.started_utc - first).total_seconds(), 3),
+            wall_seconds=round(record.wall_seconds, 3),
+            **_of_record(record),
+            **_of_series(record, by_number.get(record.number)),
         )
-        for row, one in enumerate(records, 1)
+        for row, record in enumerate(records, 1)
     ]
 
 
-def _of_record(one: RunRecord) -> dict[str, float]:
-    power = one.power.get(Scope.DEVICE.value)
-    found: dict[str, float | None] = {"measured_seconds": _seconds(one)}
+def _of_record(record: RunRecord) -> dict[str, float]:
+    power = record.power.get(Scope.DEVICE.value)
+    fields: dict[str, float | None] = {"measured_seconds": _seconds(record)}
     if power is not None:
         peak = power.over_1_ms
-        found |= {
+        fields |= {
             "mean_watts": power.mean_watts,
             "standard_error_watts": power.standard_error_watts,
             "calibration_uncertainty_watts": power.calibration_uncertainty_watts,
@@ -59,13 +59,13 @@ def _of_record(one: RunRecord) -> dict[str, float]:
             "coverage": power.coverage,
             "lost_share": _lost(power),
         }
-    return _rounded(found)
+    return _rounded(fields)
 
 
-def _seconds(one: RunRecord) -> float | None:
-    if one.begin_monotonic_ns is None or one.end_monotonic_ns is None:
+def _seconds(record: RunRecord) -> float | None:
+    if record.begin_monotonic_ns is None or record.end_monotonic_ns is None:
         return None
-    return (one.end_monotonic_ns - one.begin_monotonic_ns) * 1e-9
+    return (record.end_monotonic_ns - record.begin_monotonic_ns) * 1e-9
 
 
 def _lost(power: PowerRecord) -> float | None:
@@ -73,12 +73,12 @@ def _lost(power: PowerRecord) -> float | None:
     return power.lost / total if total else None
 
 
-def _of_series(one: RunRecord, path: Path | None) -> dict[str, float]:
-    begin, end = one.begin_monotonic_ns, one.end_monotonic_ns
+def _of_series(record: RunRecord, path: Path | None) -> dict[str, float]:
+    begin, end = record.begin_monotonic_ns, record.end_monotonic_ns
     if path is None or begin is None or end is None or not any(path.glob("*.parquet")):
         return {}
     recording = read_recording(path)
-    found: dict[str, float | None] = dict(
+    fields: dict[str, float | None] = dict(
         zip(
             ("throughput_excursion", "throughput_slope"),
             _bounds(_moved(recording, begin, end)),
@@ -87,10 +87,10 @@ def _of_series(one: RunRecord, path: Path | None) -> dict[str, float]:
     )
     sampled = recording.sampled(Scope.DEVICE, begin, end)
     if sampled is not None:
-        samples, found["clipped_seconds"] = sampled
-        found |= _of_samples(samples, begin, end)
-        found["second_meter_ratio"] = _second_meter(recording, begin, end)
-    return _rounded(found)
+        samples, fields["clipped_seconds"] = sampled
+        fields |= _of_samples(samples, begin, end)
+        fields["second_meter_ratio"] = _second_meter(recording, begin, end)
+    return _rounded(fields)
 
 
 def _of_samples(samples: Sampled, begin: int, end: int) -> dict[str, float | None]:
@@ -105,8 +105,8 @@ def _of_samples(samples: Sampled, begin: int, end: int) -> dict[str, float | Non
     }
 
 
-def _bounds(found: Steadiness | None) -> tuple[float | None, float | None]:
-    return (found.excursion, found.slope) if found else (None, None)
+def _bounds(window: Steadiness | None) -> tuple[float | None, float | None]:
+    return (window.excursion, window.slope) if window else (None, None)
 
 
 def _moved(recording: Recording, begin: int, end: int) -> Steadiness | None:
@@ -142,13 +142,13 @@ def _second_meter(recording: Recording, begin: int, end: int) -> float | None:
     if len(meters) < 2:
         return None
     means = [recording.power(Scope.DEVICE, begin, end, sensor=name) for name in meters]
-    watts = [one.mean_watts for one in means if one is not None and one.mean_watts]
+    watts = [mean.mean_watts for mean in means if mean is not None and mean.mean_watts]
     return watts[1] / watts[0] if len(watts) == len(meters) else None
 
 
-def _rounded(found: dict[str, float | None]) -> dict[str, float]:
+def _rounded(fields: dict[str, float | None]) -> dict[str, float]:
     """Six digits: no meter knows more, and a folder stays small."""
-    return {name: float(f"{value:.6g}") for name, value in found.items() if value is not None}
+    return {name: float(f"{value:.6g}") for name, value in fields.items() if value is not None}
 
 
 def instruments(folder: CampaignFolder, records: Sequence[RunRecord]) -> list[Instrument]:
@@ -156,21 +156,21 @@ def instruments(folder: CampaignFolder, records: Sequence[RunRecord]) -> list[In
 
     Raises SensorError if a series is unreadable.
     """
-    found: dict[tuple[str, str], Instrument] = {}
-    for one in records:
+    by_key: dict[tuple[str, str], Instrument] = {}
+    for record in records:
         recording: Recording | None = None
-        for scope, power in sorted(one.power.items()):
+        for scope, power in sorted(record.power.items()):
             key = (scope, power.sensor)
-            if key in found:
+            if key in by_key:
                 continue
             if recording is None:
-                recording = _recording(folder, one)
-            found[key] = _instrument(scope, power, recording)
-    return list(dict.fromkeys(found[key] for key in sorted(found)))
+                recording = _recording(folder, record)
+            by_key[key] = _instrument(scope, power, recording)
+    return list(dict.fromkeys(by_key[key] for key in sorted(by_key)))
 
 
-def _recording(folder: CampaignFolder, one: RunRecord) -> Recording | None:
-    paths = (folder.path / "runs").glob(f"{one.number:05d}-*")
+def _recording(folder: CampaignFolder, record: RunRecord) -> Recording | None:
+    paths = (folder.path / "runs").glob(f"{record.number:05d}-*")
     path = next((path for path in paths if any(path.glob("*.parquet"))), None)
     return read_recording(path) if path is not None else None
 
@@ -179,22 +179,22 @@ def _instrument(scope: str, power: PowerRecord, recording: Recording | None) -> 
     about = {"kind": parse(power.sensor).name, "scope": scope, "rails": len(power.rails)}
     if recording is None or power.sensor not in recording.sensors:
         return Instrument.model_validate(about)
-    rails = [one for one in recording.rails(power.sensor) if one.name in power.rails]
-    sampled = [one for one in rails if one.kind is Kind.POWER]
-    told = recording.identity(power.sensor)
-    version = told.get("version", "")
+    rails = [rail for rail in recording.rails(power.sensor) if rail.name in power.rails]
+    sampled = [rail for rail in rails if rail.kind is Kind.POWER]
+    identity = recording.identity(power.sensor)
+    version = identity.get("version", "")
     return Instrument.model_validate(
         about
         | {
             "nominal_hertz": recording.nominal_hertz(power.sensor),
             "version": version if _VERSION.fullmatch(version) else None,
-            "resolution_watts": _worst(one.resolution for one in sampled),
+            "resolution_watts": _worst(rail.resolution for rail in sampled),
             "full_scale_watts": min(
-                (one.full_scale for one in sampled if one.full_scale is not None), default=None
+                (rail.full_scale for rail in sampled if rail.full_scale is not None), default=None
             ),
             "offset_uncertainty_watts": _sum_of(sampled),
-            "gain_uncertainty": _worst(one.gain_uncertainty for one in sampled),
-            "channels": _channels(told),
+            "gain_uncertainty": _worst(rail.gain_uncertainty for rail in sampled),
+            "channels": _channels(identity),
         }
     )
 
@@ -206,15 +206,15 @@ def _worst(values: Iterable[float | None]) -> float | None:
 
 def _sum_of(rails: Sequence[Rail]) -> float | None:
     """The rails of one instrument may err alike, so their offsets add up."""
-    offsets = [one.offset_uncertainty for one in rails]
+    offsets = [rail.offset_uncertainty for rail in rails]
     known = [value for value in offsets if value is not None]
     return sum(known) if known and len(known) == len(offsets) else None
 
 
-def _channels(told: dict[str, str]) -> tuple[Channel, ...]:
+def _channels(identity: dict[str, str]) -> tuple[Channel, ...]:
     """Calibration by channel: its numbers alone, for names in an instrument are free text."""
-    found = []
-    for key, text in sorted(told.items()):
+    channels = []
+    for key, text in sorted(identity.items()):
         quantity = next((word for word in ("current", "voltage") if key.endswith(word)), None)
         match = _CHANNEL.search(text)
         if quantity is None or match is None:
@@ -223,9 +223,9 @@ def _channels(told: dict[str, str]) -> tuple[Channel, ...]:
             vref, sensitivity = float(match[1]), float(match[2])
         except ValueError:
             raise SensorError(f"calibration of {key} is not numeric") from None
-        found.append(
+        channels.append(
             Channel.model_validate(
                 {"quantity": quantity, "vref_volts": vref, "sensitivity": sensitivity}
             )
         )
-    return tuple(found)
+    return tuple(channels)

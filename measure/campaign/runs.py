@@ -161,8 +161,8 @@ def _ordered(runs: list[tuple[Sweep, Point, int]], plan: Plan) -> list[tuple[Swe
     """
     if plan.order is Order.RANDOM:
         rounds: dict[int, list[tuple[Sweep, Point, int]]] = {}
-        for one in runs:
-            rounds.setdefault(one[2], []).append(one)
+        for run in runs:
+            rounds.setdefault(run[2], []).append(run)
         source = random.Random(plan.seed)
         runs = []
         for repeat in sorted(rounds):
@@ -231,19 +231,19 @@ def _point(sweep: Sweep, values: dict[str, Value], abilities: Abilities) -> Poin
         workload = Workload.model_validate(parts["workload"])
         configuration = Configuration.model_validate(_defaults(parts["configuration"]))
     except ValidationError as error:
-        said = validation_error(error, where)
-        if "contradict" in said.message or error.errors()[0]["loc"]:
-            raise CampaignError(said.message, field=said.field) from None
-        return said.message.removeprefix(f"{where}: ").partition(" (found")[0]
+        message = validation_error(error, where)
+        if "contradict" in message.message or error.errors()[0]["loc"]:
+            raise CampaignError(message.message, field=message.field) from None
+        return message.message.removeprefix(f"{where}: ").partition(" (found")[0]
     return abilities.refusal(configuration) or Point(workload, configuration)
 
 
 def _defaults(configuration: dict[str, Any]) -> dict[str, Any]:
     """What is left out takes the value that would be in force, so that the record states it."""
-    found: dict[str, Any] = {"engine": Engine.IO_URING, **configuration}
-    if "completion" not in found:
-        found["completion"] = "polled" if found["engine"] == Engine.SPDK else "interrupt"
-    return found
+    fields: dict[str, Any] = {"engine": Engine.IO_URING, **configuration}
+    if "completion" not in fields:
+        fields["completion"] = "polled" if fields["engine"] == Engine.SPDK else "interrupt"
+    return fields
 
 
 def _known_state(where: str, state: Any, power_states: Sequence[int] | None) -> None:
@@ -267,7 +267,7 @@ def space_filling(points: Sequence[Point], count: int, seed: int) -> list[int]:
     Each element of a scrambled Sobol sequence takes the nearest unused point; once all are used,
     points repeat.
     """
-    places, _ = coordinates([one.configuration for one in points])
+    places, _ = coordinates([point.configuration for point in points])
     # a power of two keeps the sequence balanced; what is too much is cut off at the end
     power = int(np.ceil(np.log2(max(2, count))))
     sequence = qmc.Sobol(places.shape[1], scramble=True, rng=seed).random_base2(power)
@@ -328,15 +328,15 @@ def cost(plan: Plan, runs: Sequence[Run], model: str, target_bytes: int, states:
     each = [_written(run, rate) for run in runs]
     written = sum(each) + sum(_dearest(each, repeats))
     times = [run_seconds(plan, run) for run in runs]
-    asked = plan.precondition
+    precondition = plan.precondition
     patterns = {run.point.workload.pattern for run in runs}
     preparation = _preparation(plan, len(patterns), target_bytes / rate)
     baselines = states * plan.settle.baseline_seconds
     seconds = sum(times) + preparation + 2 * baselines
-    if asked.fill_passes:
-        written += asked.fill_passes * target_bytes
-    if asked.until_steady:
-        written += len(patterns) * asked.rounds_max * asked.round_seconds * rate
+    if precondition.fill_passes:
+        written += precondition.fill_passes * target_bytes
+    if precondition.until_steady:
+        written += len(patterns) * precondition.rounds_max * precondition.round_seconds * rate
     if plan.bytes_written_max is not None:
         written = min(written, plan.bytes_written_max)
     return Cost(
@@ -368,11 +368,11 @@ def run_seconds(plan: Plan, run: Run) -> float:
 
 def _preparation(plan: Plan, patterns: int, pass_seconds: float) -> float:
     """Time of purging, filling and writing until steady, for so many patterns."""
-    asked = plan.precondition
-    seconds = asked.fill_passes * pass_seconds
-    if asked.until_steady:
-        seconds += patterns * 2 * WINDOW_ROUNDS * asked.round_seconds
-    return seconds + (_FORMAT_SECONDS if asked.purge is Purge.FORMAT else 0.0)
+    precondition = plan.precondition
+    seconds = precondition.fill_passes * pass_seconds
+    if precondition.until_steady:
+        seconds += patterns * 2 * WINDOW_ROUNDS * precondition.round_seconds
+    return seconds + (_FORMAT_SECONDS if precondition.purge is Purge.FORMAT else 0.0)
 
 
 def _written(run: Run, rate: float) -> float:

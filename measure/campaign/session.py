@@ -112,43 +112,47 @@ def _abilities(drive: DriveFacts) -> Abilities:
 
 def commands(opened: Opened, fio: Fio) -> list[str]:
     """Every command that the campaign would run, with the job files, for `--dry-run`."""
-    said: list[str] = []
+    lines: list[str] = []
     drive, controller = opened.drive, opened.controller
     has_apst = drive.controller is not None and drive.controller.has_apst
     points = [run.point for run in opened.expansion.runs]
     for change, value in of_campaign(opened.plan, points, drive.device, controller, has_apst):
-        said.append(change.command(value))
-    asked = opened.plan.precondition
-    if asked.purge == "format" and controller is not None:
+        lines.append(change.command(value))
+    precondition = opened.plan.precondition
+    if precondition.purge == "format" and controller is not None:
         named = [drive.device, *_erased_besides(opened)]
-        said.append(f"# erases {', '.join(str(one.path) for one in named)}")
-        said.append(controller.format_command())
-    elif asked.purge == "trim":
-        said.append(f"blkdiscard --force {drive.device.path}")
+        lines.append(f"# erases {', '.join(str(device.path) for device in named)}")
+        lines.append(controller.format_command())
+    elif precondition.purge == "trim":
+        lines.append(f"blkdiscard --force {drive.device.path}")
     target = target_of(opened.plan, drive, None)
-    if asked.fill_passes:
-        said.append(f"# {asked.fill_passes} times")
-        said.append(_fio_command(fio, fill_job(opened.plan, target)))
-    if asked.until_steady:
+    if precondition.fill_passes:
+        lines.append(f"# {precondition.fill_passes} times")
+        lines.append(_fio_command(fio, fill_job(opened.plan, target)))
+    if precondition.until_steady:
         for pattern in sorted({point.workload.pattern for point in points}):
-            said.append(f"# until it is steady, at most {asked.rounds_max} times")
-            said.append(_fio_command(fio, round_job(opened.plan, target, pattern)))
+            lines.append(f"# until it is steady, at most {precondition.rounds_max} times")
+            lines.append(_fio_command(fio, round_job(opened.plan, target, pattern)))
     before: dict[str, str] = {}
     for run in opened.expansion.runs:
-        said.append(f"# run {run.name}, repeat {run.repeat}")
+        lines.append(f"# run {run.name}, repeat {run.repeat}")
         for change, value in of_run(run.point.configuration, drive.device, controller):
             line = change.command(value)
             if before.get(str(change)) != line:
-                said.append(line)
+                lines.append(line)
                 before[str(change)] = line
-        said.append(_fio_command(fio, job_of(run, opened.plan, drive)))
-    return said
+        lines.append(_fio_command(fio, job_of(run, opened.plan, drive)))
+    return lines
 
 
 def _erased_besides(opened: Opened) -> list[BlockDevice]:
     """Other namespaces that the plan's format erases."""
-    told = opened.drive.controller
-    if opened.plan.precondition.purge != "format" or told is None or not told.format_erases_all:
+    controller = opened.drive.controller
+    if (
+        opened.plan.precondition.purge != "format"
+        or controller is None
+        or not controller.format_erases_all
+    ):
         return []
     return opened.drive.device.namespaces()[1:]
 
@@ -160,7 +164,11 @@ def _changes_whole_drive(opened: Opened) -> bool:
     points = [run.point for run in opened.expansion.runs]
     changes = [
         *of_campaign(opened.plan, points, drive.device, controller, has_apst),
-        *(one for point in points for one in of_run(point.configuration, drive.device, controller)),
+        *(
+            setting
+            for point in points
+            for setting in of_run(point.configuration, drive.device, controller)
+        ),
     ]
     return opened.plan.precondition.purge == "format" or any(
         isinstance(change, NvmeFeature | NvmeTransitions) for change, _ in changes
@@ -218,8 +226,8 @@ def run_campaign(
 
     def work(state: HostState) -> Summary:
         with ExitStack() as others:
-            for one in erased:
-                others.enter_context(held(one))
+            for namespace in erased:
+                others.enter_context(held(namespace))
             consented()  # again: until it was held, anybody could have put something on it
             rig = Rig(opened.drive, opened.controller, host_facts(), fio, sensors, state, say)
             runs = opened.expansion.runs

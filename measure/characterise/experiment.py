@@ -163,8 +163,8 @@ class Bench(Protocol):
         """Read one block and take the time (`latency_ns`)."""
 
 
-class Question(Protocol):
-    """One question."""
+class Experiment(Protocol):
+    """One experiment."""
 
     @property
     def name(self) -> str:

@@ -40,7 +40,7 @@ class Options(Section):
 
 
 class Measured(Section):
-    """The runs of one question that fit the schema of measurements."""
+    """The runs of one experiment that fit the schema of measurements."""
 
     schema_version: int = 1
     measurements: list[Measurement] = Field(default_factory=list)
@@ -75,20 +75,20 @@ class CharacteriseFolder(JsonFolder):
         self.write(OPTIONS_FILE, options)
         return options
 
-    def question(self, name: str) -> Path:
-        """The folder of a question."""
+    def experiment(self, name: str) -> Path:
+        """The folder of an experiment."""
         return self.path / "questions" / name
 
     def fresh(self, name: str) -> Path:
         """The empty folder of an experiment; what an interrupted attempt left is removed."""
-        folder = self.question(name)
+        folder = self.experiment(name)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         return folder
 
     def answer(self, name: str) -> Answer | None:
-        """The answer to a question; None where it is still to be asked."""
-        if not (self.question(name) / ANSWER_FILE).is_file():
+        """The result of an experiment; None before it was run."""
+        if not (self.experiment(name) / ANSWER_FILE).is_file():
             return None
         return self.read(f"questions/{name}/{ANSWER_FILE}", Answer)
 
@@ -98,14 +98,14 @@ class CharacteriseFolder(JsonFolder):
         return answer is not None and answer.status is Status.ANSWERED
 
     def keep(self, name: str, answer: Answer, measurements: Sequence[Measurement]) -> None:
-        """Store an answer: from now on the question is answered."""
-        self.question(name).mkdir(parents=True, exist_ok=True)
-        found = Measured(measurements=list(measurements))
-        self.write(f"questions/{name}/{MEASUREMENTS_FILE}", found)
+        """Store a result: from now on the experiment is done."""
+        self.experiment(name).mkdir(parents=True, exist_ok=True)
+        measured = Measured(measurements=list(measurements))
+        self.write(f"questions/{name}/{MEASUREMENTS_FILE}", measured)
         self.write(f"questions/{name}/{ANSWER_FILE}", answer)
 
     def measurements(self, name: str) -> list[Measurement]:
-        """The measurements of a question."""
+        """The measurements of an experiment."""
         path = f"questions/{name}/{MEASUREMENTS_FILE}"
         if not (self.path / path).is_file():
             return []

@@ -29,8 +29,8 @@ class _Builder:
         self.flat: dict[str, Any] = base.device.model_dump(mode="json")
         self.physical: dict[str, Any] = self.flat["physical"]
         self.sources = {
-            name: f"assumed: carried from {base_name} ({said})"
-            for name, said in base.sources.items()
+            name: f"assumed: carried from {base_name} ({source})"
+            for name, source in base.sources.items()
         }
 
     def set_flat(self, name: str, value: Any, source: str) -> None:
@@ -42,29 +42,29 @@ class _Builder:
         self.sources[f"physical.{group}.{name}"] = source
 
 
-def preset_text(found: Characteristics, base_name: str = DEFAULT_BASE) -> str:
+def preset_text(characteristics: Characteristics, base_name: str = DEFAULT_BASE) -> str:
     """The preset's file. Raises InputError if `base_name` (a preset or a file) is no drive."""
     base = read_drive(drive_path(base_name)).drive
     builder = _Builder(base, base_name)
     for add in _PARTS:
-        add(builder, found)
+        add(builder, characteristics)
     device = DeviceConfig.model_validate(builder.flat)
-    text = write_drive_toml(Drive(device, found.drive.model, builder.sources))
+    text = write_drive_toml(Drive(device, characteristics.drive.model, builder.sources))
     read_drive_toml(parse_toml(text.encode(), "preset.toml"), "preset.toml", lambda _: None)
     return text
 
 
-def _measured(question: str, one: Estimate) -> str:
-    return f"measured: question {question}, {interval(one)}"
+def _measured(experiment: str, estimate: Estimate) -> str:
+    return f"measured: question {experiment}, {interval(estimate)}"
 
 
-def _capacity(builder: _Builder, found: Characteristics) -> None:
+def _capacity(builder: _Builder, characteristics: Characteristics) -> None:
     """Blocks enough for the capacity; a base of another size is scaled, smallest parts last."""
     flat = builder.flat
-    unit = found.estimate("alignment", "read_unit_bytes")
+    unit = characteristics.estimate("alignment", "read_unit_bytes")
     if unit is not None and unit.low == unit.high and unit.value is not None:
         builder.set_flat("page_bytes", int(unit.value), _measured("alignment", unit))
-    wanted = found.drive.capacity_bytes / (1 - flat["overprovisioning_ratio"])
+    wanted = characteristics.drive.capacity_bytes / (1 - flat["overprovisioning_ratio"])
 
     def blocks() -> int:
         planes = (
@@ -84,34 +84,34 @@ def _capacity(builder: _Builder, found: Characteristics) -> None:
     ):
         while blocks() < _LEAST_BLOCKS and flat[name] // 2 >= least:
             builder.set_flat(name, flat[name] // 2, scaled)
-    source = f"measured: the drive says it has {found.drive.capacity_bytes} bytes"
+    source = f"measured: the drive says it has {characteristics.drive.capacity_bytes} bytes"
     builder.set_flat("blocks_per_plane", max(blocks(), 8), source)
 
 
-def _units(builder: _Builder, found: Characteristics) -> None:
-    unit = found.estimate("alignment", "mapping_unit_bytes")
+def _units(builder: _Builder, characteristics: Characteristics) -> None:
+    unit = characteristics.estimate("alignment", "mapping_unit_bytes")
     page = builder.flat["page_bytes"]
     if unit is not None and unit.value is not None and page % int(unit.value) == 0:
         source = _measured("alignment", unit)
         builder.set_physical("nand", "mapping_unit_bytes", int(unit.value), source)
     elif page % (builder.physical["nand"]["mapping_unit_bytes"] or page):
         builder.set_physical("nand", "mapping_unit_bytes", 0, "assumed: a page")
-    if found.drive.max_transfer_bytes is not None:
+    if characteristics.drive.max_transfer_bytes is not None:
         builder.set_physical(
             "controller",
             "max_transfer_bytes",
-            found.drive.max_transfer_bytes,
+            characteristics.drive.max_transfer_bytes,
             "measured: MDTS of Identify Controller",
         )
 
 
-def _cache(builder: _Builder, found: Characteristics) -> None:
+def _cache(builder: _Builder, characteristics: Characteristics) -> None:
     flat = builder.flat
     bits = _CELL_BITS.get(str(flat["flash_technology"]), 3)
     # by power it is the flash alone; by rate it holds what the write buffer still takes
-    size = found.estimate("slc-cache", "cache_bytes_by_power") or found.estimate(
-        "slc-cache", "cache_bytes"
-    )
+    size = characteristics.estimate(
+        "slc-cache", "cache_bytes_by_power"
+    ) or characteristics.estimate("slc-cache", "cache_bytes")
     block = flat["pages_per_block"] // bits * flat["page_bytes"]
     planes = (
         flat["channels"]
@@ -131,32 +131,32 @@ def _cache(builder: _Builder, found: Characteristics) -> None:
         missing = "assumed: none, since no fall of the write rate was found"
         builder.set_physical("slc", "static_blocks_per_plane", 0, missing)
         builder.set_physical("slc", "dynamic_blocks_per_plane", 0, missing)
-    delay = found.estimate("slc-cache", "fold_delay_seconds")
+    delay = characteristics.estimate("slc-cache", "fold_delay_seconds")
     if delay is not None and delay.value is not None:
         source = _measured("slc-cache", delay)
         builder.set_physical("slc", "fold_idle_ns", round(delay.value * 1e9), source)
 
 
-def _power(builder: _Builder, found: Characteristics) -> None:
-    idle = found.estimate("idle", "idle_watts_ps0")
+def _power(builder: _Builder, characteristics: Characteristics) -> None:
+    idle = characteristics.estimate("idle", "idle_watts_ps0")
     if idle is not None and idle.value is not None:
         source = _measured("idle", idle)
         builder.set_physical("energy", "controller_idle_watts", idle.value, source)
         part = "assumed: contained in controller_idle_watts"
         builder.set_physical("energy", "dram_refresh_watts", 0.0, part)
         builder.set_physical("energy", "link_idle_watts", 0.0, part)
-    if not found.drive.power_states:
+    if not characteristics.drive.power_states:
         return
-    states, said = [], []
-    for declared in found.drive.power_states:
-        watts = found.estimate("idle", f"idle_watts_ps{declared.index}")
-        wake = found.estimate("idle", f"wake_seconds_ps{declared.index}")
+    states, sources = [], []
+    for declared in characteristics.drive.power_states:
+        watts = characteristics.estimate("idle", f"idle_watts_ps{declared.index}")
+        wake = characteristics.estimate("idle", f"wake_seconds_ps{declared.index}")
         exit_ns = declared.exit_latency_us * 1000
         if wake is not None and wake.value is not None:
             exit_ns = round(wake.value * 1e9)
-            said.append(f"PS{declared.index} exit {interval(wake)}")
+            sources.append(f"PS{declared.index} exit {interval(wake)}")
         if watts is not None:
-            said.append(f"PS{declared.index} idle {interval(watts)}")
+            sources.append(f"PS{declared.index} idle {interval(watts)}")
         state = PowerState(
             max_power_watts=declared.max_power_watts,
             operational=declared.operational,
@@ -165,10 +165,10 @@ def _power(builder: _Builder, found: Characteristics) -> None:
             idle_power_watts=(watts.value or 0.0) if watts is not None else 0.0,
         )
         states.append(state.model_dump(mode="json"))
-    measured = f"measured: question idle, {'; '.join(said)}" if said else "measured: caps"
+    measured = f"measured: question idle, {'; '.join(sources)}" if sources else "measured: caps"
     source = f"{measured}; caps and other latencies as the drive declares them"
     builder.set_physical("power", "states", states, source)
-    first = next(one.index for one in found.drive.power_states if one.operational)
+    first = next(state.index for state in characteristics.drive.power_states if state.operational)
     builder.set_physical("power", "initial_state", first, "assumed: the first that serves I/O")
     unknown = "assumed: none; the drive's table of transitions was not asked"
     builder.set_physical("power", "autonomous_transitions", [], unknown)

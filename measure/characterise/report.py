@@ -1,4 +1,4 @@
-"""The report people read: one table of estimates per question, with what it is good for."""
+"""The report and plots of a characterisation: a table of estimates and an SVG per experiment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from iojoule.datasets.atomic import write_atomically
 from iojoule.datasets.characteristics import Answer, Characteristics, Estimate, Status
-from iojoule.measure.characterise.experiment import Question
+from iojoule.measure.characterise.experiment import Experiment
 from iojoule.measure.errors import CampaignError
 
 _PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
@@ -29,38 +29,42 @@ def shown(value: float, unit: str) -> str:
     return f"{value:.3g} {unit}"
 
 
-def interval(one: Estimate) -> str:
+def interval(estimate: Estimate) -> str:
     """The estimate in words: value and interval, a bound, or that there is none."""
-    if one.value is not None and one.low is not None and one.high is not None:
-        low, high = shown(one.low, one.unit), shown(one.high, one.unit)
-        return f"{shown(one.value, one.unit)} ({low} to {high})"
-    if one.low is not None:
-        return f"not found; at least {shown(one.low, one.unit)}"
-    if one.high is not None:
-        return f"not found; at most {shown(one.high, one.unit)}"
+    if estimate.value is not None and estimate.low is not None and estimate.high is not None:
+        low, high = shown(estimate.low, estimate.unit), shown(estimate.high, estimate.unit)
+        return f"{shown(estimate.value, estimate.unit)} ({low} to {high})"
+    if estimate.low is not None:
+        return f"not found; at least {shown(estimate.low, estimate.unit)}"
+    if estimate.high is not None:
+        return f"not found; at most {shown(estimate.high, estimate.unit)}"
     return "not found"
 
 
-def report(found: Characteristics) -> str:
+def report(characteristics: Characteristics) -> str:
     """The report as Markdown."""
-    drive = found.drive
+    drive = characteristics.drive
     lines = [
         f"# {drive.model}",
         "",
         f"Firmware {drive.firmware or 'unknown'}, {drive.capacity_bytes / 1e9:,.1f} GB, asked on",
-        f"{found.began_utc[:10]} at scale {found.scale}. Intervals hold with",
-        f"{found.confidence:.0%}; where nothing was found the reason is stated.",
+        f"{characteristics.began_utc[:10]} at scale {characteristics.scale}. Intervals hold with",
+        f"{characteristics.confidence:.0%}; where nothing was found the reason is stated.",
         "",
     ]
-    for name, answer in found.answers.items():
+    for name, answer in characteristics.answers.items():
         lines += [f"## {answer.title}", "", f"`{name}`: {answer.purpose}.", ""]
         if answer.status is not Status.ANSWERED:
             lines += [f"{answer.status.value}: {answer.reason}.", ""]
             continue
         lines += ["| what | estimate | how |", "|---|---|---|"]
-        for label, one in answer.estimates.items():
-            how = one.method if one.reason is None else f"{one.reason}; {one.method}"
-            lines.append(f"| `{label}` | {interval(one)} | {how} |")
+        for label, estimate in answer.estimates.items():
+            how = (
+                estimate.method
+                if estimate.reason is None
+                else f"{estimate.reason}; {estimate.method}"
+            )
+            lines.append(f"| `{label}` | {interval(estimate)} | {how} |")
         lines += [
             "",
             f"{answer.bytes_written / 1e6:,.1f} MB written, {answer.seconds:.0f} s.",
@@ -72,7 +76,7 @@ def report(found: Characteristics) -> str:
     return "\n".join(lines)
 
 
-def draw(question: Question, answer: Answer, path: Path) -> None:
+def draw(experiment: Experiment, answer: Answer, path: Path) -> None:
     """Draw a result. Raises CampaignError if the file cannot be written; no partial file stays."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -86,8 +90,8 @@ def draw(question: Question, answer: Answer, path: Path) -> None:
     with mpl.rc_context(style):
         figure = Figure(figsize=(7.0, 4.2), layout="constrained")
         axes = figure.add_subplot()
-        question.draw(axes, answer.evidence, answer.estimates)
-        axes.set_title(question.title, loc="left")
+        experiment.draw(axes, answer.evidence, answer.estimates)
+        axes.set_title(experiment.title, loc="left")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             # dates and versions would make two pictures of the same answer differ

@@ -34,8 +34,8 @@ from iojoule.measure.campaign.plan import Settle
 from iojoule.measure.campaign.rig import DriveFacts, Rig, Say
 from iojoule.measure.campaign.runs import OVERHEAD_SECONDS, UNKNOWN_WRITE_BYTES_PER_SECOND
 from iojoule.measure.campaign.session import look_at, open_sensors
-from iojoule.measure.characterise.experiment import Job, Question, ScaleName, Scope, scope_of
-from iojoule.measure.characterise.experiments import QUESTIONS
+from iojoule.measure.characterise.experiment import Experiment, Job, ScaleName, Scope, scope_of
+from iojoule.measure.characterise.experiments import EXPERIMENTS
 from iojoule.measure.characterise.folder import OPTIONS_FILE, CharacteriseFolder, Options
 from iojoule.measure.characterise.preset import preset_text
 from iojoule.measure.characterise.report import draw, report
@@ -97,7 +97,7 @@ class Rehearsal:
 class Step:
     """What one experiment would do; an `obstacle` prevents it, `seconds` is a lower bound."""
 
-    question: Question
+    experiment: Experiment
     jobs: tuple[Job, ...]
     bytes_written: int
     seconds: float
@@ -105,23 +105,25 @@ class Step:
 
 
 def rehearse(
-    questions: Sequence[Question], scope: Scope, drive: DriveFacts, *, has_power: bool
+    experiments: Sequence[Experiment], scope: Scope, drive: DriveFacts, *, has_power: bool
 ) -> list[Step]:
-    """Every question's jobs, bytes and least time."""
-    told = drive.controller
-    states = tuple(one.index for one in told.power_states) if told is not None else ()
+    """Jobs, bytes and least time of every experiment."""
+    controller = drive.controller
+    states = (
+        tuple(state.index for state in controller.power_states) if controller is not None else ()
+    )
     steps = []
-    for question in questions:
+    for experiment in experiments:
         obstacle = None
-        if question.needs_controller and not states:
+        if experiment.needs_controller and not states:
             obstacle = "the drive has no controller that sets power states; name --controller"
-        elif question.needs_power and not has_power:
+        elif experiment.needs_power and not has_power:
             obstacle = "it needs a power meter of the drive; name one with --power"
         bench = Rehearsal(scope, states)
         if obstacle is None:
-            question.measure(bench, scope)
+            experiment.measure(bench, scope)
         written = sum(job.bytes_written for job in bench.jobs)
-        steps.append(Step(question, tuple(bench.jobs), written, bench.seconds, obstacle))
+        steps.append(Step(experiment, tuple(bench.jobs), written, bench.seconds, obstacle))
     return steps
 
 
@@ -130,22 +132,22 @@ def fills_first(steps: Sequence[Step]) -> bool:
 
     The write cache experiment does so itself; where nothing is written, existing data are read.
     """
-    asked = [step for step in steps if step.obstacle is None]
-    writes = any(step.bytes_written for step in asked)
-    return writes and not any(step.question.name == "slc-cache" for step in asked)
+    possible = [step for step in steps if step.obstacle is None]
+    writes = any(step.bytes_written for step in possible)
+    return writes and not any(step.experiment.name == "slc-cache" for step in possible)
 
 
 def commands(steps: Sequence[Step], scope: Scope, device: Path) -> list[str]:
     """Every job file, for `--dry-run`."""
-    said = []
+    lines = []
     for step in steps:
-        said.append(f"# {step.question.name}: {step.question.title}")
+        lines.append(f"# {step.experiment.name}: {step.experiment.title}")
         if step.obstacle is not None:
-            said.append(f"# left out: {step.obstacle}")
+            lines.append(f"# left out: {step.obstacle}")
         for number, job in enumerate(step.jobs, start=1):
             text = job_text(job, device, scope, number)
-            said.append(f"# run {number}: {job.label}\nfio - <<'JOB'\n{text}JOB")
-    return said
+            lines.append(f"# run {number}: {job.label}\nfio - <<'JOB'\n{text}JOB")
+    return lines
 
 
 REPORT_FILE = "report.md"
@@ -156,7 +158,7 @@ COUNTERS_EVERY_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
-class Considered:
+class PlannedExperiments:
     """An inspected drive and what the experiments would do; `fills`: the area is written first."""
 
     drive: DriveFacts
@@ -178,7 +180,7 @@ class Considered:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CharacteriseRequest:
     """Options of `characterise`; `base` is the preset that supplies unknown parameters."""
 
     sensors: Sequence[str]
@@ -188,25 +190,28 @@ class Asked:
 
 
 def consider(
-    questions: Sequence[Question],
+    experiments: Sequence[Experiment],
     drive: Path,
     controller: Path | None,
     scale: ScaleName,
     *,
     has_power: bool,
-) -> Considered:
+) -> PlannedExperiments:
     """Inspect a drive and plan the experiments; changes nothing.
 
     Raises IojouleError if it cannot.
     """
     facts, nvme = look_at(drive, controller)
     scope = scope_of(scale, facts.device.size_bytes)
-    steps = rehearse(questions, scope, facts, has_power=has_power)
-    return Considered(facts, nvme, scope, steps, fills_first(steps))
+    steps = rehearse(experiments, scope, facts, has_power=has_power)
+    return PlannedExperiments(facts, nvme, scope, steps, fills_first(steps))
 
 
 def characterise(
-    considered: Considered, folder: CharacteriseFolder, asked: Asked, say: Say
+    considered: PlannedExperiments,
+    folder: CharacteriseFolder,
+    request: CharacteriseRequest,
+    say: Say,
 ) -> Characteristics:
     """Run every experiment without a result, and write the results.
 
@@ -219,25 +224,25 @@ def characterise(
     fio, drive = find_fio(), considered.drive
     require_unused(drive.device, every_namespace=considered.controller is not None)
     if considered.bytes_written:
-        require_consent(drive.device, drive.serial, asked.typed_serial, asked.overwrite)
-    sensors = open_sensors([*asked.sensors, _counters(drive)], drive)
-    options = folder.begin(_options(considered, asked))
+        require_consent(drive.device, drive.serial, request.typed_serial, request.overwrite)
+    sensors = open_sensors([*request.sensors, _counters(drive)], drive)
+    options = folder.begin(_options(considered, request))
     folder.write(measured_drive.FILE_NAME, drive.record())
 
     def work(state: HostState) -> None:
         if considered.bytes_written:  # again: until it was held, anybody could have written to it
-            require_consent(drive.device, drive.serial, asked.typed_serial, asked.overwrite)
+            require_consent(drive.device, drive.serial, request.typed_serial, request.overwrite)
         rig = Rig(drive, considered.controller, host_facts(), fio, sensors, state, say)
         _Session(considered, folder, rig).ask()
 
     stored = (
-        "answers so far are stored; give the same command again to go on with the question that "
+        "results so far are stored; give the same command again to resume the experiment that "
         "was interrupted"
     )
     guarded(drive.device, say, stored, work)
-    found = write_results(folder, options, asked.base, drive.record())
-    _refuse_failures(folder, found)
-    return found
+    characteristics = write_results(folder, options, request.base, drive.record())
+    _refuse_failures(folder, characteristics)
+    return characteristics
 
 
 def write_results(
@@ -246,26 +251,26 @@ def write_results(
     """Make characteristics, report, preset and dataset of all answers there are."""
     answers = {}
     measurements: list[Measurement] = []
-    for question in QUESTIONS:
-        answer = folder.answer(question.name)
+    for experiment in EXPERIMENTS:
+        answer = folder.answer(experiment.name)
         if answer is not None:
-            answers[question.name] = answer
-            measurements += folder.measurements(question.name)
-    found = Characteristics(
+            answers[experiment.name] = answer
+            measurements += folder.measurements(experiment.name)
+    characteristics = Characteristics(
         generator=f"iojoule {__version__}",
         scale=options.scale.value,
         began_utc=options.began_utc,
         drive=drive,
         answers=answers,
     )
-    folder.write(FILE_NAME, found)
-    folder.write_text(REPORT_FILE, report(found))
-    folder.write_text(PRESET_FILE, preset_text(found, base))
+    folder.write(FILE_NAME, characteristics)
+    folder.write_text(REPORT_FILE, report(characteristics))
+    folder.write_text(PRESET_FILE, preset_text(characteristics, base))
     if measurements:
         source = SourceFile.of(folder.path / OPTIONS_FILE, name="characterise")
         provenance = Provenance(importer="characterise", sources=(source,))
         write_dataset(Dataset.from_measurements(measurements, provenance), folder.path / DATASET)
-    return found
+    return characteristics
 
 
 def _counters(drive: DriveFacts) -> str:
@@ -273,36 +278,38 @@ def _counters(drive: DriveFacts) -> str:
     return f"diskstats:{drive.device.carrier},every={COUNTERS_EVERY_SECONDS:g}"
 
 
-def _options(considered: Considered, asked: Asked) -> Options:
+def _options(considered: PlannedExperiments, request: CharacteriseRequest) -> Options:
     node = considered.controller.node if considered.controller is not None else None
     return Options(
         drive=str(considered.drive.device.path),
         controller=str(node) if node is not None else None,
         serial=considered.drive.serial,
         scale=considered.scope.scale,
-        sensors=list(asked.sensors),
+        sensors=list(request.sensors),
         began_utc=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
 
-def _refuse_failures(folder: CharacteriseFolder, found: Characteristics) -> None:
+def _refuse_failures(folder: CharacteriseFolder, characteristics: Characteristics) -> None:
     failed = {
         name: answer.reason
-        for name, answer in found.answers.items()
+        for name, answer in characteristics.answers.items()
         if answer.status is Status.FAILED
     }
     if failed:
-        told = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
         raise RunsFailedError(
-            f"{folder.path}: {len(failed)} questions failed ({told}); the others are stored. Mend "
-            "the cause and give the same command again"
+            f"{folder.path}: {len(failed)} experiments failed ({reasons}); the others are stored. "
+            "Remove the cause and give the same command again"
         )
 
 
 class _Session:
-    """The questions of one call on a drive that is held."""
+    """The experiments of one call on a held drive."""
 
-    def __init__(self, considered: Considered, folder: CharacteriseFolder, rig: Rig) -> None:
+    def __init__(
+        self, considered: PlannedExperiments, folder: CharacteriseFolder, rig: Rig
+    ) -> None:
         self._considered = considered
         self._scope = considered.scope
         self._folder = folder
@@ -312,12 +319,12 @@ class _Session:
         left = [
             step
             for step in self._considered.steps
-            if not self._folder.is_answered(step.question.name)
+            if not self._folder.is_answered(step.experiment.name)
         ]
         for step in left:
             if step.obstacle is not None:
-                answer = _answer(step.question, Status.SKIPPED, reason=step.obstacle)
-                self._folder.keep(step.question.name, answer, [])
+                answer = _answer(step.experiment, Status.SKIPPED, reason=step.obstacle)
+                self._folder.keep(step.experiment.name, answer, [])
         left = [step for step in left if step.obstacle is None]
         if not left:
             return
@@ -326,21 +333,21 @@ class _Session:
         if self._considered.fills:
             self._fill(baseline)
         for number, step in enumerate(left, start=1):
-            self._rig.say(f"question {number} of {len(left)}: {step.question.title}")
-            self._one(step.question, baseline)
+            self._rig.say(f"question {number} of {len(left)}: {step.experiment.title}")
+            self._one(step.experiment, baseline)
 
     def _settle(self) -> None:
         """Awake, in the first state, and it stays there."""
         rig = self._rig
         settings.wake(rig.drive.device)
-        told = rig.drive.controller
-        if rig.controller is None or told is None:
+        controller = rig.drive.controller
+        if rig.controller is None or controller is None:
             return
-        if told.has_apst:
+        if controller.has_apst:
             change = settings.transitions(rig.controller)
             rig.state.set(change, change.switched(False))
-        if told.operational_states:
-            first = told.operational_states[0].index
+        if controller.operational_states:
+            first = controller.operational_states[0].index
             rig.state.set(settings.power_state(rig.controller), str(first))
 
     def _baseline(self) -> Row | None:
@@ -351,14 +358,14 @@ class _Session:
             window_seconds=scope.quiet_seconds,
             after_writes_seconds_max=scope.quiet_seconds_max,
         )
-        found = idle.measure_baseline(lambda path: Recorder(self._rig.sensors, path), settle)
-        if found is None:
+        baseline = idle.measure_baseline(lambda path: Recorder(self._rig.sensors, path), settle)
+        if baseline is None:
             return None
         return Row(
             label="idle",
             values={
-                "power_watts": found.mean_watts,
-                "power_error_watts": found.standard_error_watts,
+                "power_watts": baseline.mean_watts,
+                "power_error_watts": baseline.standard_error_watts,
             },
         )
 
@@ -382,36 +389,36 @@ class _Session:
             finally:
                 bench.stop()
 
-    def _one(self, question: Question, baseline: Row | None) -> None:
+    def _one(self, experiment: Experiment, baseline: Row | None) -> None:
         began = time.monotonic()
-        bench = Workbench(self._rig, self._folder.fresh(question.name), self._scope, baseline)
+        bench = Workbench(self._rig, self._folder.fresh(experiment.name), self._scope, baseline)
         try:
             bench.start()
             try:
-                question.measure(bench, self._scope)
+                experiment.measure(bench, self._scope)
             finally:
                 recording = bench.stop()
             failed = bench.failed()
             if failed is not None:
                 raise SensorError(failed)
             evidence, measurements = bench.complete(recording)
-            estimates = question.answer(evidence)
+            estimates = experiment.answer(evidence)
         except CampaignError:
             raise
         except IojouleError as error:
             self._require_drive()
-            self._rig.say(f"{question.name} failed: {error.message}")
+            self._rig.say(f"{experiment.name} failed: {error.message}")
             answer = _answer(
-                question,
+                experiment,
                 Status.FAILED,
                 reason=error.message,
                 bytes_written=bench.bytes_written,
                 seconds=time.monotonic() - began,
             )
-            self._folder.keep(question.name, answer, [])
+            self._folder.keep(experiment.name, answer, [])
             return
         answer = _answer(
-            question,
+            experiment,
             Status.ANSWERED,
             bytes_written=bench.bytes_written,
             seconds=time.monotonic() - began,
@@ -419,14 +426,14 @@ class _Session:
             update={
                 "estimates": estimates,
                 "evidence": evidence,
-                "plot": f"plots/{question.name}.svg",
+                "plot": f"plots/{experiment.name}.svg",
             }
         )
-        draw(question, answer, self._folder.path / f"plots/{question.name}.svg")
-        self._folder.keep(question.name, answer, measurements)
+        draw(experiment, answer, self._folder.path / f"plots/{experiment.name}.svg")
+        self._folder.keep(experiment.name, answer, measurements)
 
     def _require_drive(self) -> None:
-        """Tell a failed question from a drive that is gone: then none other makes sense."""
+        """Raises DriveError if the drive is gone: then no other experiment makes sense."""
         device = self._rig.drive.device
         if device.attribute("size") in (None, "0") or not device.path.exists():
             raise DriveError(
@@ -436,7 +443,7 @@ class _Session:
 
 
 def _answer(
-    question: Question,
+    experiment: Experiment,
     status: Status,
     *,
     reason: str | None = None,
@@ -444,9 +451,9 @@ def _answer(
     seconds: float = 0.0,
 ) -> Answer:
     return Answer(
-        title=question.title,
-        purpose=question.purpose,
-        sources=question.sources,
+        title=experiment.title,
+        purpose=experiment.purpose,
+        sources=experiment.sources,
         status=status,
         reason=reason,
         bytes_written=bytes_written,

@@ -1,4 +1,4 @@
-"""Makes a question's observations on a real drive: one recording, and fio runs within it."""
+"""Makes an experiment's observations on a real drive: fio jobs within one recording."""
 
 from __future__ import annotations
 
@@ -136,18 +136,20 @@ def sensed(
         SensorError: The power meter did not deliver.
         DriveError: Another process used the drive meanwhile.
     """
-    for one in observed:
-        one.row.values.update(_power(one.row, recording))
-        if one.job is not None:
-            _require_alone(one, recording, rig)
-    rows = [one.row for one in observed]
+    for observation in observed:
+        observation.row.values.update(_power(observation.row, recording))
+        if observation.job is not None:
+            _require_alone(observation, recording, rig)
+    rows = [observation.row for observation in observed]
     series: dict[str, tuple[float, ...]] = {}
-    for place, one in enumerate(observed):
-        if one.job is not None and one.job.trace:
-            after = rows[place + 1] if place + 1 < len(rows) else one.row
-            series |= _trace(one, after, recording)
+    for place, observation in enumerate(observed):
+        if observation.job is not None and observation.job.trace:
+            after = rows[place + 1] if place + 1 < len(rows) else observation.row
+            series |= _trace(observation, after, recording)
     measurements = [
-        _measurement(one, recording, rig, idle) for one in observed if _fits_the_schema(one)
+        _measurement(observation, recording, rig, idle)
+        for observation in observed
+        if _fits_the_schema(observation)
     ]
     first = (idle.model_copy(update={"label": "idle"}),) if idle is not None else ()
     return Evidence(rows=(*first, *rows), series=series), measurements
@@ -162,23 +164,23 @@ def _power(row: Row, recording: Recording) -> dict[str, float]:
         raise SensorError(
             f"{row.label}: the drive's power meter delivered nothing; see the raw series"
         )
-    found: dict[str, float] = {}
+    fields: dict[str, float] = {}
     if power.mean_watts is not None:
-        found["power_watts"] = power.mean_watts
-        found["power_error_watts"] = power.standard_error_watts or 0.0
+        fields["power_watts"] = power.mean_watts
+        fields["power_error_watts"] = power.standard_error_watts or 0.0
         if power.calibration_uncertainty_watts is not None:
-            found["power_calibration_watts"] = power.calibration_uncertainty_watts
+            fields["power_calibration_watts"] = power.calibration_uncertainty_watts
     span = int(row["span_begin_ns"]), int(row["span_end_ns"])
     whole = recording.power(PowerScope.DEVICE, *span)
     if whole is not None and whole.energy_joules is not None:
-        found["span_joules"] = whole.energy_joules
-        found["span_seconds"] = (span[1] - span[0]) * 1e-9
-    return found
+        fields["span_joules"] = whole.energy_joules
+        fields["span_seconds"] = (span[1] - span[0]) * 1e-9
+    return fields
 
 
-def _require_alone(one: Observed, recording: Recording, rig: Rig) -> None:
+def _require_alone(observation: Observed, recording: Recording, rig: Rig) -> None:
     """Fail where more went through the drive than fio moved, as a campaign's runs do."""
-    row, job = one.row, one.job
+    row, job = observation.row, observation.job
     assert job is not None
     begin, end = int(row["begin_ns"]), int(row["end_ns"])
     moved = 0.0
@@ -196,12 +198,12 @@ def _require_alone(one: Observed, recording: Recording, rig: Rig) -> None:
         )
 
 
-def _trace(one: Observed, after: Row, recording: Recording) -> dict[str, tuple[float, ...]]:
+def _trace(observation: Observed, after: Row, recording: Recording) -> dict[str, tuple[float, ...]]:
     """Bytes and watts over time, from the begin of a run to the end of the row after it."""
-    assert one.job is not None
-    begin, end = int(one.row["span_begin_ns"]), int(after["span_end_ns"])
+    assert observation.job is not None
+    begin, end = int(observation.row["span_begin_ns"]), int(after["span_end_ns"])
     step = int(max(TRACE_STEP_SECONDS, (end - begin) * 1e-9 / TRACE_BINS_MAX) * 1e9)
-    verb = "write" if one.job.operation is Operation.WRITE else "read"
+    verb = "write" if observation.job.operation is Operation.WRITE else "read"
     times: list[float] = []
     moved: list[float] = []
     watts: list[float] = []
@@ -212,45 +214,52 @@ def _trace(one: Observed, after: Row, recording: Recording) -> dict[str, tuple[f
         moved.append(counted.delta if counted is not None else 0.0)
         if power is not None and power.mean_watts is not None:
             watts.append(power.mean_watts)
-    name = one.row.label
-    found = {f"{name} seconds": tuple(times), f"{name} bytes": tuple(moved)}
+    name = observation.row.label
+    series = {f"{name} seconds": tuple(times), f"{name} bytes": tuple(moved)}
     if len(watts) == len(times):  # a slow meter has no series
-        found[f"{name} watts"] = tuple(watts)
-    return found
+        series[f"{name} watts"] = tuple(watts)
+    return series
 
 
-def _fits_the_schema(one: Observed) -> bool:
+def _fits_the_schema(observation: Observed) -> bool:
     """Whether a reader of the dataset would see all that mattered in the run's fields."""
-    if one.job is None or one.outcome is None or one.job.effects or one.job.order is not None:
+    if (
+        observation.job is None
+        or observation.outcome is None
+        or observation.job.effects
+        or observation.job.order is not None
+    ):
         return False
-    if one.job.offset_bytes or one.job.window_bytes is not None:
+    if observation.job.offset_bytes or observation.job.window_bytes is not None:
         return False
-    ratio = one.outcome.littles_ratio
+    ratio = observation.outcome.littles_ratio
     return ratio is None or abs(ratio - 1) <= FAIL_ABOVE
 
 
-def _measurement(one: Observed, recording: Recording, rig: Rig, idle: Row | None) -> Measurement:
-    assert one.point is not None
-    assert one.outcome is not None
-    begin, end = int(one.row["begin_ns"]), int(one.row["end_ns"])
+def _measurement(
+    observation: Observed, recording: Recording, rig: Rig, idle: Row | None
+) -> Measurement:
+    assert observation.point is not None
+    assert observation.outcome is not None
+    begin, end = int(observation.row["begin_ns"]), int(observation.row["end_ns"])
     power: dict[str, Any] = {}
     for scope, name in POWER_FIELDS.items():
-        told = recording.power(scope, begin, end)
-        if told is not None and told.mean_watts is not None:
-            power[name] = max(0.0, told.mean_watts)
+        statistics = recording.power(scope, begin, end)
+        if statistics is not None and statistics.mean_watts is not None:
+            power[name] = max(0.0, statistics.mean_watts)
     if idle is not None and "power_watts" in idle.values:
         power["idle_power_watts"] = idle["power_watts"]
-    workload = one.point.workload.model_dump(mode="json", exclude_none=True)
+    workload = observation.point.workload.model_dump(mode="json", exclude_none=True)
     return from_row(
         {
             **workload,
-            **one.point.configuration.model_dump(mode="json", exclude_none=True),
+            **observation.point.configuration.model_dump(mode="json", exclude_none=True),
             **conditions(rig.drive, rig.host, None, None),
-            "series_id": f"characterise/{one.row.label}",
-            **one.outcome.observations,
+            "series_id": f"characterise/{observation.row.label}",
+            **observation.outcome.observations,
             **power,
         },
-        where=one.row.label,
+        where=observation.row.label,
     )
 
 
@@ -277,13 +286,21 @@ class Workbench:
     @property
     def power_states(self) -> tuple[int, ...]:
         """Of the controller."""
-        told = self._rig.drive.controller
-        return tuple(one.index for one in told.power_states) if told is not None else ()
+        controller = self._rig.drive.controller
+        return (
+            tuple(state.index for state in controller.power_states)
+            if controller is not None
+            else ()
+        )
 
     @property
     def bytes_written(self) -> int:
         """By the runs so far."""
-        return sum(one.job.bytes_written for one in self._observed if one.job is not None)
+        return sum(
+            observation.job.bytes_written
+            for observation in self._observed
+            if observation.job is not None
+        )
 
     def start(self) -> None:
         """Begin to record."""
@@ -392,17 +409,17 @@ def _window(label: str, begin_ns: int, values: dict[str, float]) -> Observed:
 
 
 def _setting(job: Job) -> dict[str, float]:
-    found = {
+    fields = {
         "request_bytes": float(job.request_bytes),
         "queue_depth": float(job.queue_depth),
         "offset_bytes": float(job.offset_bytes),
         "bytes_written": float(job.bytes_written),
     }
     if job.window_bytes is not None:
-        found["window_bytes"] = float(job.window_bytes)
+        fields["window_bytes"] = float(job.window_bytes)
     if job.operations_per_second is not None:
-        found["asked_operations_per_second"] = job.operations_per_second
-    return found
+        fields["asked_operations_per_second"] = job.operations_per_second
+    return fields
 
 
 def _performance(outcome: Outcome, folder: Path, job: Job) -> dict[str, float]:
@@ -411,9 +428,9 @@ def _performance(outcome: Outcome, folder: Path, job: Job) -> dict[str, float]:
     With X = N / R the rate errs as the mean latency does: its scatter over the root of the number
     of requests. The requests in flight at the ends, N of all, add a part.
     """
-    kept = ("throughput_bytes_per_second", "iops", "latency_mean_ns", "latency_p50_ns",
+    names = ("throughput_bytes_per_second", "iops", "latency_mean_ns", "latency_p50_ns",
             "latency_p99_ns", "cpu_utilisation")  # fmt: skip
-    values = {name: outcome.observations[name] for name in kept if name in outcome.observations}
+    values = {name: outcome.observations[name] for name in names if name in outcome.observations}
     values["requests"] = float(outcome.requests)
     stats = _stats(folder)
     error = math.hypot(

@@ -180,39 +180,41 @@ def energies(
     recording: Recording, begin_ns: int, end_ns: int, idle: Mapping[str, EnergyRecord] | None = None
 ) -> dict[str, EnergyRecord]:
     """Power and energy of every scope that was recorded, within a window."""
-    found: dict[str, EnergyRecord] = {}
+    records: dict[str, EnergyRecord] = {}
     for scope in _SCOPES:
-        said = recording.power(scope, begin_ns, end_ns)
-        if said is None:
+        statistics = recording.power(scope, begin_ns, end_ns)
+        if statistics is None:
             continue
-        rails = list(said.rails)
-        if said.mean_watts is None or said.coverage < COVERAGE_MIN:
-            why = said.reason or f"its samples cover {said.coverage:.0%} of the time"
-            failed = recording.failures.get(said.sensor)
-            found[scope] = EnergyRecord(
-                sensor=said.sensor, rails=rails, mean_watts=None, samples=said.samples,
-                lost=said.lost, coverage=said.coverage, reason=failed or why,
+        rails = list(statistics.rails)
+        if statistics.mean_watts is None or statistics.coverage < COVERAGE_MIN:
+            why = statistics.reason or f"its samples cover {statistics.coverage:.0%} of the time"
+            failed = recording.failures.get(statistics.sensor)
+            records[scope] = EnergyRecord(
+                sensor=statistics.sensor, rails=rails, mean_watts=None, samples=statistics.samples,
+                lost=statistics.lost, coverage=statistics.coverage, reason=failed or why,
             )  # fmt: skip
             continue
         resting = idle[scope].mean_watts if idle and scope in idle else None
-        short = said.over_10_ms
-        found[scope] = EnergyRecord(
-            sensor=said.sensor,
+        short = statistics.over_10_ms
+        records[scope] = EnergyRecord(
+            sensor=statistics.sensor,
             rails=rails,
-            mean_watts=said.mean_watts,
-            standard_error_watts=_finite(said.standard_error_watts),
-            calibration_uncertainty_watts=said.calibration_uncertainty_watts,
+            mean_watts=statistics.mean_watts,
+            standard_error_watts=_finite(statistics.standard_error_watts),
+            calibration_uncertainty_watts=statistics.calibration_uncertainty_watts,
             p99_10_ms_watts=short.p99_watts if short else None,
             maximum_10_ms_watts=short.maximum_watts if short else None,
-            energy_joules=said.energy_joules,
+            energy_joules=statistics.energy_joules,
             above_idle_joules=(
-                (said.mean_watts - resting) * said.seconds if resting is not None else None
+                (statistics.mean_watts - resting) * statistics.seconds
+                if resting is not None
+                else None
             ),
-            samples=said.samples,
-            lost=said.lost,
-            coverage=said.coverage,
+            samples=statistics.samples,
+            lost=statistics.lost,
+            coverage=statistics.coverage,
         )
-    return found
+    return records
 
 
 def joules_per_unit(
@@ -225,11 +227,15 @@ def joules_per_unit(
     """
     if not work:
         return {}
-    known = {scope: one for scope, one in power.items() if one.mean_watts is not None}
-    found = {scope: _interval([one], seconds / work) for scope, one in known.items()}
+    known = {
+        scope: statistics
+        for scope, statistics in power.items()
+        if statistics.mean_watts is not None
+    }
+    intervals = {scope: _interval([record], seconds / work) for scope, record in known.items()}
     if Scope.DEVICE in known and Scope.CPU in known:
-        found[BOTH] = _interval([known[Scope.DEVICE], known[Scope.CPU]], seconds / work)
-    return found
+        intervals[BOTH] = _interval([known[Scope.DEVICE], known[Scope.CPU]], seconds / work)
+    return intervals
 
 
 def shares(power: Mapping[str, EnergyRecord]) -> dict[str, float]:
@@ -253,13 +259,17 @@ def summary(runs: Sequence[CommandRun]) -> dict[str, Interval]:
     which is the same in all. One run: its own interval.
     """
     whole = [run for run in runs if run.whole]
-    found: dict[str, Interval] = {}
+    intervals: dict[str, Interval] = {}
 
     def add(name: str, take: Callable[[CommandRun], Interval | float | None]) -> None:
         taken = [take(run) for run in whole]
-        known = [Interval(value=one) if isinstance(one, float) else one for one in taken if one]
+        known = [
+            Interval(value=figure) if isinstance(figure, float) else figure
+            for figure in taken
+            if figure
+        ]
         if known:
-            found[name] = known[0] if len(known) == 1 else _over_runs(known)
+            intervals[name] = known[0] if len(known) == 1 else _over_runs(known)
 
     add("seconds", lambda run: run.seconds)
     add("work", lambda run: run.work)
@@ -270,7 +280,7 @@ def summary(runs: Sequence[CommandRun]) -> dict[str, Interval]:
         add(f"{scope}_joules_above_idle", partial(_above_idle, scope))
     for scope in dict.fromkeys(scope for run in whole for scope in run.joules_per_unit):
         add(f"{scope}_joules_per_unit", partial(_per_unit, scope))
-    return found
+    return intervals
 
 
 def _watts(scope: str, run: CommandRun) -> Interval | None:
@@ -302,16 +312,18 @@ def _interval(parts: Sequence[EnergyRecord], factor: float) -> Interval:
     if any(error is None for error in errors):
         return Interval(value=value)
     chance = math.hypot(*(error or 0.0 for error in errors)) * _student(_BATCHES - 1) * factor
-    unknown = any(one is None for one in offsets)
-    return _around(value, chance, None if unknown else sum(one or 0.0 for one in offsets) * factor)
+    unknown = any(offset is None for offset in offsets)
+    return _around(
+        value, chance, None if unknown else sum(offset or 0.0 for offset in offsets) * factor
+    )
 
 
 def _over_runs(parts: Sequence[Interval]) -> Interval:
     values = np.array([part.value for part in parts])
     chance = _student(len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
     offsets = [part.calibration for part in parts]
-    unknown = any(one is None for one in offsets)
-    calibration = None if unknown else sum(one or 0.0 for one in offsets) / len(offsets)
+    unknown = any(offset is None for offset in offsets)
+    calibration = None if unknown else sum(offset or 0.0 for offset in offsets) / len(offsets)
     return _around(float(values.mean()), chance, calibration, len(values))
 
 

@@ -60,11 +60,6 @@ class Ended:
     cpu_seconds: float
 
     @property
-    def succeeded(self) -> bool:
-        """Whether it returned 0."""
-        return self.exit_status == 0
-
-    @property
     def seconds(self) -> float:
         """Its run time."""
         return (self.end_ns - self.begin_ns) * 1e-9
@@ -120,13 +115,13 @@ def signals() -> Iterator[Signals]:
 
 def find_command(command: Sequence[str]) -> str:
     """The program's path, found as a shell would. Raises InputError if none can be executed."""
-    found = shutil.which(command[0])
-    if found is None:
+    path = shutil.which(command[0])
+    if path is None:
         raise InputError(
             f"{command[0]}: no such program; name one on the PATH or with its folder, and put what "
             "a shell must understand into sh -c '...'"
         )
-    return found
+    return path
 
 
 def run(command: Sequence[str], folder: Path, arrived: Signals) -> Ended:
@@ -316,9 +311,9 @@ def _idle(session: _Session) -> IdleRecord:
 
 def _idle_notes(idle: IdleRecord) -> list[str]:
     notes = [
-        f"idle power of {scope} is unknown: {one.reason}"
-        for scope, one in idle.power.items()
-        if one.mean_watts is None
+        f"idle power of {scope} is unknown: {record.reason}"
+        for scope, record in idle.power.items()
+        if record.mean_watts is None
     ]
     if idle.drive_io is not None and idle.drive_io.device_commands_low > idle.seconds:
         notes.append(
@@ -349,7 +344,11 @@ def _run(session: _Session, number: int) -> CommandRun:
     seconds = (end_ns - ended.begin_ns) * 1e-9
     resting = session.result.idle.power if session.result.idle else None
     power = energies(recording, ended.begin_ns, end_ns, resting) if recording else {}
-    notes += [f"no figure of {scope}: {one.reason}" for scope, one in power.items() if one.reason]
+    notes += [
+        f"no figure of {scope}: {statistics.reason}"
+        for scope, statistics in power.items()
+        if statistics.reason
+    ]
     drive_io = after.since(before) if after and before else None
     if session.disk is not None and drive_io is None:
         notes.append(f"{session.disk.path} vanished meanwhile: its I/O is unknown")
@@ -381,19 +380,19 @@ def _run(session: _Session, number: int) -> CommandRun:
 def _find(metrics: Sequence[Metric], folder: Path, notes: list[str]) -> dict[str, float | None]:
     """The metrics in what the program printed."""
     outputs = [read_output(folder / name) for name in (STDOUT, STDERR)]
-    found: dict[str, float | None] = {}
+    values: dict[str, float | None] = {}
     for metric in metrics:
         try:
-            found[metric.name] = metric.find(outputs)
+            values[metric.name] = metric.find(outputs)
         except InputError as error:
-            found[metric.name] = None
+            values[metric.name] = None
             notes.append(error.message)
             continue
-        if found[metric.name] is None:
+        if values[metric.name] is None:
             notes.append(
                 f"--metric {metric.name}: nothing in the output matches {metric.pattern.pattern!r}"
             )
-    return found
+    return values
 
 
 def _work(

@@ -82,8 +82,8 @@ class BlockDevice:
         polls = self.queue_attribute("io_poll")
         if polls is None or polls == "0":
             return None if polls is None else 0
-        told = _text(self.sysfs / "module" / "nvme" / "parameters" / "poll_queues") or ""
-        return int(told) if told.isdigit() and int(told) > 0 else None
+        count = _text(self.sysfs / "module" / "nvme" / "parameters" / "poll_queues") or ""
+        return int(count) if count.isdigit() and int(count) > 0 else None
 
     def sectors_written(self) -> int:
         """Sectors of 512 bytes written since boot, as the block layer counts them (stat.rst)."""
@@ -96,7 +96,7 @@ class BlockDevice:
 
     def parts(self) -> list[str]:
         """Kernel names of its partitions."""
-        return sorted(one.parent.name for one in self.folder.glob("*/partition"))
+        return sorted(path.parent.name for path in self.folder.glob("*/partition"))
 
     def numbers(self) -> frozenset[str]:
         """Major and minor numbers of the drive and of its partitions."""
@@ -107,32 +107,32 @@ class BlockDevice:
         """Every namespace of its controller or subsystem, itself first; a drive without is one."""
         others = []
         if re.fullmatch(r"nvme\d+n\d+", self.name):
-            for one in sorted((self.folder / "device").resolve().glob("nvme*")):
-                number = _text(self.sysfs / "class" / "block" / one.name / "dev")
-                if re.fullmatch(r"nvme\d+n\d+", one.name) and one.name != self.name and number:
-                    path = Path("/dev") / one.name
-                    others.append(replace(self, path=path, name=one.name, number=number))
+            for entry in sorted((self.folder / "device").resolve().glob("nvme*")):
+                number = _text(self.sysfs / "class" / "block" / entry.name / "dev")
+                if re.fullmatch(r"nvme\d+n\d+", entry.name) and entry.name != self.name and number:
+                    path = Path("/dev") / entry.name
+                    others.append(replace(self, path=path, name=entry.name, number=number))
         return [self, *others]
 
     def holders(self) -> list[str]:
         """What is built on it or on a partition: `dm-0`, `md0` ..."""
-        return sorted(one.name for one in self.folder.glob("holders/*")) + sorted(
-            one.name for one in self.folder.glob("*/holders/*")
+        return sorted(path.name for path in self.folder.glob("holders/*")) + sorted(
+            path.name for path in self.folder.glob("*/holders/*")
         )
 
     def controller_node(self) -> Path | None:
         """The node of its NVMe controller; None where it is not an NVMe drive."""
-        found = re.fullmatch(r"(nvme\d+)n\d+", self.name)
-        if found is None:
+        match = re.fullmatch(r"(nvme\d+)n\d+", self.name)
+        if match is None:
             return None
         # the number in the drive's name is that of its subsystem, which may be another
         known = self._controller_folder()
-        return Path("/dev") / (known.resolve().name if known is not None else found[1])
+        return Path("/dev") / (known.resolve().name if known is not None else match[1])
 
     def character_node(self) -> Path | None:
         """Where the node for commands of its own would be; None where it is not an NVMe drive."""
-        found = re.fullmatch(r"nvme(\d+n\d+)", self.name)
-        return Path("/dev") / f"ng{found[1]}" if found else None
+        match = re.fullmatch(r"nvme(\d+n\d+)", self.name)
+        return Path("/dev") / f"ng{match[1]}" if match else None
 
     def namespace_id(self) -> int:
         """Identifier of the NVMe namespace; 1 where there is none to be known."""
@@ -143,9 +143,9 @@ class BlockDevice:
         folder = (self._controller_folder() or self.folder / "device") / "device"
         speed = _text(folder / "current_link_speed") or ""
         width = _text(folder / "current_link_width") or ""
-        found = re.match(r"([\d.]+)", speed)
+        match = re.match(r"([\d.]+)", speed)
         return Link(
-            _SPEEDS.get(float(found[1])) if found else None,
+            _SPEEDS.get(float(match[1])) if match else None,
             int(width) if width.isdigit() and int(width) > 0 else None,
         )
 
@@ -177,7 +177,7 @@ class BlockDevice:
         device = self.folder / "device"
         if (device / "transport").exists():
             return device
-        return next((one.parent for one in sorted(device.glob("nvme*/transport"))), None)
+        return next((path.parent for path in sorted(device.glob("nvme*/transport"))), None)
 
 
 def open_block_device(path: Path, *, sysfs: Path = SYSFS) -> BlockDevice:
@@ -217,7 +217,7 @@ def _refuse_what_is_no_drive(path: Path, name: str, sysfs: Path) -> None:
             f"{path}: is a partition of /dev/{whole}; its power and its speed are those of the "
             f"whole drive: name /dev/{whole}"
         )
-    below = sorted(one.name for one in folder.glob("slaves/*"))
+    below = sorted(path.name for path in folder.glob("slaves/*"))
     if below:
         raise UnsafeDriveError(
             f"{path}: is built on {', '.join(below)} (LVM, RAID or encryption), not a drive; name "

@@ -149,8 +149,10 @@ def unwritten_bytes(proc: Path = PROC) -> int | None:
     """Bytes in the page cache of all file systems that are yet to be written; None = unknown."""
     try:
         lines = (proc / "meminfo").read_text(encoding="ascii").splitlines()
-        found = {name: rest.split()[0] for name, _, rest in (line.partition(":") for line in lines)}
-        return (int(found["Dirty"]) + int(found["Writeback"])) * 1024
+        fields = {
+            name: rest.split()[0] for name, _, rest in (line.partition(":") for line in lines)
+        }
+        return (int(fields["Dirty"]) + int(fields["Writeback"])) * 1024
     except (OSError, KeyError, ValueError, IndexError):
         return None
 

@@ -66,20 +66,20 @@ class SataDrive:
             DriveError: It does not answer, or is no ATA drive.
             HostStateError: hdparm is missing or not permitted; names the remedy.
         """
-        found = _STATE.search(self._run("-C"))
-        if found is None:
+        match = _STATE.search(self._run("-C"))
+        if match is None:
             raise DriveError(f"{self.node}: `hdparm -C` names no state; is it an ATA drive?")
-        word = found[1].strip()
+        word = match[1].strip()
         # drives with several idle conditions say which, such as active/idle_b (ACS-3, EPC)
-        known = next((one for one in SpinState if word.startswith(one.value)), None)
+        known = next((state for state in SpinState if word.startswith(state.value)), None)
         return known or SpinState.UNKNOWN
 
     def set_timer(self, seconds: float) -> None:
         """Set the standby timer; raises as `state`, and where the drive refuses."""
-        said = self._run("-S", str(timer_code(seconds)))
-        if "failed" in said.lower():
+        output = self._run("-S", str(timer_code(seconds)))
+        if "failed" in output.lower():
             raise DriveError(
-                f"{self.node}: refuses a standby timer of {seconds:g} s: {_line(said)}"
+                f"{self.node}: refuses a standby timer of {seconds:g} s: {_line(output)}"
             )
 
     def stop(self) -> None:
@@ -91,8 +91,8 @@ class SataDrive:
 
         Raises as `state`.
         """
-        found = _LEVEL.search(self._run("-B"))
-        word = found[1].strip() if found else "not supported"
+        match = _LEVEL.search(self._run("-B"))
+        word = match[1].strip() if match else "not supported"
         if word.startswith("off"):
             return 255
         return int(word) if word.isdigit() else None
@@ -131,16 +131,16 @@ class SataDrive:
             raise DriveError(
                 f"{self.node}: `hdparm {options[0]}` did not answer within {_TIMEOUT_SECONDS:g} s"
             ) from None
-        said = f"{done.stdout}\n{done.stderr}"
+        output = f"{done.stdout}\n{done.stderr}"
         if done.returncode == 0:
-            return said
-        if "permission" in said.lower() or "not permitted" in said.lower():
+            return output
+        if "permission" in output.lower() or "not permitted" in output.lower():
             raise HostStateError(
-                f"{self.node}: `hdparm {options[0]}` may not ({_line(said)}); it needs root or "
+                f"{self.node}: `hdparm {options[0]}` may not ({_line(output)}); it needs root or "
                 "CAP_SYS_RAWIO and write access to the node"
             )
-        raise DriveError(f"{self.node}: `hdparm {options[0]}` failed: {_line(said)}")
+        raise DriveError(f"{self.node}: `hdparm {options[0]}` failed: {_line(output)}")
 
 
-def _line(said: str) -> str:
-    return " ".join(said.split()) or "it said nothing"
+def _line(output: str) -> str:
+    return " ".join(output.split()) or "it said nothing"

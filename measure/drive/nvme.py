@@ -48,7 +48,6 @@ class Controller:
     Attributes:
         capacity_bytes: 0 = not reported.
         mdts_exponent: Largest transfer as a power of two of the least memory page; 0 = no limit.
-        crypto_erase: Whether `format` can erase cryptographically.
         format_erases_all: Whether `format` erases every namespace, whichever is named (FNA, bits
             0 and 1; NVM Express Base Specification 2.1, Identify Controller).
         warning_celsius: Warning composite temperature; None = not reported.
@@ -61,7 +60,6 @@ class Controller:
     mdts_exponent: int
     volatile_write_cache: bool
     has_apst: bool
-    crypto_erase: bool
     format_erases_all: bool
     warning_celsius: float | None
     power_states: tuple[PowerState, ...]
@@ -113,16 +111,12 @@ class Smart:
     Attributes:
         temperature_celsius: Composite temperature; None = not reported.
         percentage_used: Of the rated endurance; may exceed 100.
-        host_bytes_read: In steps of 512,000; written bytes too.
         throttle_seconds: Time in both thermal management temperatures.
     """
 
-    critical_warning: int
     temperature_celsius: float | None
     percentage_used: int
-    host_bytes_read: int
     host_bytes_written: int
-    media_errors: int
     throttle_seconds: int
 
 
@@ -139,7 +133,6 @@ def parse_controller(data: bytes) -> Controller:
         mdts_exponent=data[77],
         volatile_write_cache=bool(data[525] & 1),
         has_apst=bool(data[265] & 1),
-        crypto_erase=bool(data[524] & 4),
         format_erases_all=bool(data[524] & 3),
         warning_celsius=float(warning_kelvin - _KELVIN_AT_ZERO_CELSIUS) if warning_kelvin else None,
         power_states=tuple(
@@ -166,12 +159,9 @@ def parse_smart(data: bytes) -> Smart:
     _require(data, SMART_BYTES, "SMART log")
     kelvin = _int(data, 1, 2)
     return Smart(
-        critical_warning=data[0],
         temperature_celsius=float(kelvin - _KELVIN_AT_ZERO_CELSIUS) if kelvin else None,
         percentage_used=data[5],
-        host_bytes_read=_int(data, 32, 16) * _SMART_UNIT_BYTES,
         host_bytes_written=_int(data, 48, 16) * _SMART_UNIT_BYTES,
-        media_errors=_int(data, 160, 16),
         throttle_seconds=_int(data, 224, 4) + _int(data, 228, 4),
     )
 
@@ -254,13 +244,13 @@ class NvmeController:
 
     def feature(self, identifier: int) -> int:
         """The current value of a feature; raises as `identify`."""
-        said = self._run("get-feature", f"--feature-id={identifier:#x}")
-        found = _CURRENT_VALUE.search(said.lower())
-        if found is None:
+        output = self._run("get-feature", f"--feature-id={identifier:#x}")
+        match = _CURRENT_VALUE.search(output.lower())
+        if match is None:
             raise DriveError(
-                f"{self.node}: get-feature {identifier:#x} gave no value: {_line(said)}"
+                f"{self.node}: get-feature {identifier:#x} gave no value: {_line(output)}"
             )
-        return int(found[2], 16)
+        return int(match[2], 16)
 
     def set_feature(self, identifier: int, value: int) -> None:
         """Set a feature without data.
@@ -275,15 +265,15 @@ class NvmeController:
 
     def transitions(self) -> bytes:
         """The table of autonomous transitions, 256 bytes; raises as `identify`."""
-        said = self._run(
+        output = self._run(
             "get-feature",
             f"--feature-id={AUTONOMOUS_TRANSITIONS:#x}",
             f"--data-len={_APST_BYTES}",
             "--raw-binary",
         )
-        if len(said) == _APST_BYTES:
-            return said
-        rows = _HEX_LINE.findall(said.decode("ascii", "replace"))
+        if len(output) == _APST_BYTES:
+            return output
+        rows = _HEX_LINE.findall(output.decode("ascii", "replace"))
         table = b"".join(bytes.fromhex(row) for row in rows)
         if len(table) != _APST_BYTES:
             raise DriveError(f"{self.node}: the table of autonomous transitions is not readable")
@@ -299,13 +289,13 @@ class NvmeController:
             stdin=table,
         )
 
-    def format(self, *, crypto: bool = False) -> None:
+    def format(self) -> None:
         """Erase all data of the namespace; raises as `set_feature`."""
-        self._run(*_format_words(self.namespace, crypto), timeout_seconds=_FORMAT_TIMEOUT_SECONDS)
+        self._run(*_format_words(self.namespace), timeout_seconds=_FORMAT_TIMEOUT_SECONDS)
 
-    def format_command(self, *, crypto: bool = False) -> str:
+    def format_command(self) -> str:
         """The command line that `format` runs, for people."""
-        verb, *options = _format_words(self.namespace, crypto)
+        verb, *options = _format_words(self.namespace)
         return f"nvme {verb} {self.node} {' '.join(options)}"
 
     def _run(
@@ -341,25 +331,25 @@ class NvmeController:
             return done.stdout
         raise self._failure(verb, _line(done.stderr or done.stdout))
 
-    def _failure(self, verb: str, said: str) -> DriveError | HostStateError:
-        lower = said.lower()
+    def _failure(self, verb: str, output: str) -> DriveError | HostStateError:
+        lower = output.lower()
         if "permission" in lower or "not permitted" in lower:
             return HostStateError(
-                f"{self.node}: `nvme {verb}` may not ({said}); admin commands need root or "
+                f"{self.node}: `nvme {verb}` may not ({output}); admin commands need root or "
                 "CAP_SYS_ADMIN and write access to the node"
             )
         if "no such" in lower or not self.node.exists():
             return DriveError(
-                f"{self.node}: is gone or never was there ({said}); name the controller with "
+                f"{self.node}: is gone or never was there ({output}); name the controller with "
                 "--controller"
             )
-        return DriveError(f"{self.node}: `nvme {verb}` failed: {said}")
+        return DriveError(f"{self.node}: `nvme {verb}` failed: {output}")
 
 
-def _format_words(namespace: int, crypto: bool) -> list[str]:
-    return ["format", f"--namespace-id={namespace}", f"--ses={2 if crypto else 1}", "--force"]
+def _format_words(namespace: int) -> list[str]:
+    return ["format", f"--namespace-id={namespace}", "--ses=1", "--force"]
 
 
-def _line(said: bytes) -> str:
-    text = said.decode("utf-8", "replace").strip()
+def _line(output: bytes) -> str:
+    text = output.decode("utf-8", "replace").strip()
     return " ".join(text.split()) or "it said nothing"

@@ -40,18 +40,18 @@ def uses(device: BlockDevice, *, proc: Path = PROC) -> list[str]:
     """Everything that uses the drive or a partition of it, each in words; empty = nobody."""
     names = {device.name, *device.parts()}
     numbers = device.numbers()
-    found = [f"{one.source} is mounted on {one.point}" for one in mounts(numbers, proc=proc)]
-    found += [f"{name} is swap" for name in _swaps(proc) if name in names]
-    found += [f"{holder} (LVM, RAID or encryption) is built on it" for holder in device.holders()]
-    found += [f"process {who} has it open" for who in _openers(proc, device)]
-    return found
+    users = [f"{mount.source} is mounted on {mount.point}" for mount in mounts(numbers, proc=proc)]
+    users += [f"{name} is swap" for name in _swaps(proc) if name in names]
+    users += [f"{holder} (LVM, RAID or encryption) is built on it" for holder in device.holders()]
+    users += [f"process {who} has it open" for who in _openers(proc, device)]
+    return users
 
 
 def signatures(device: BlockDevice) -> list[Signature]:
     """What wipefs finds on the drive and its partitions. Raises HostStateError if wipefs cannot."""
     program = find_program("wipefs", "apt-get install util-linux", HostStateError)
     nodes = [device.path, *(Path("/dev") / part for part in device.parts())]
-    found = []
+    present = []
     for node in nodes:
         done = subprocess.run(
             [program, "--no-act", "--json", str(node)],
@@ -67,8 +67,10 @@ def signatures(device: BlockDevice) -> list[Signature]:
                 f"({done.stderr.decode(errors='replace').strip()}); read permission is needed"
             )
         listed = json.loads(done.stdout) if done.stdout.strip() else {}
-        found += [Signature(str(one["type"]), str(node)) for one in listed.get("signatures", [])]
-    return found
+        present += [
+            Signature(str(entry["type"]), str(node)) for entry in listed.get("signatures", [])
+        ]
+    return present
 
 
 def require_unused(
@@ -78,23 +80,23 @@ def require_unused(
 
     `every_namespace`: what follows changes the whole drive (power state, format).
     """
-    for one in device.namespaces()[1:] if every_namespace else []:
-        if found := uses(one, proc=proc):
+    for namespace in device.namespaces()[1:] if every_namespace else []:
+        if users := uses(namespace, proc=proc):
             raise UnsafeDriveError(
-                f"{device.path}: its drive's namespace {one.path} is in use: {'; '.join(found)}. "
-                "Nothing was done to it. Power states and formats are of the whole drive: unmount "
+                f"{device.path}: its drive's namespace {namespace.path} is in use: "
+                f"{'; '.join(users)}. Nothing was done to it. Power states and formats are of the whole drive: unmount "
                 "or stop what uses it, or name another drive"
             )
-    found = uses(device, proc=proc)
+    users = uses(device, proc=proc)
     for _ in range(_LOOKS):
         # udev and its kind open a drive for a moment whenever it appears or was written to
-        if not found or any(not one.startswith("process ") for one in found):
+        if not users or any(not user.startswith("process ") for user in users):
             break
         time.sleep(_BETWEEN_LOOKS_SECONDS)
-        found = uses(device, proc=proc)
-    if found:
+        users = uses(device, proc=proc)
+    if users:
         raise UnsafeDriveError(
-            f"{device.path}: is in use: {'; '.join(found)}. Nothing was done to it. Unmount or "
+            f"{device.path}: is in use: {'; '.join(users)}. Nothing was done to it. Unmount or "
             "stop what uses it, or name another drive"
         )
 
@@ -127,11 +129,13 @@ def require_consent(
             f"{device.path}: its serial number is {serial}, not {typed.strip()}; nothing was done "
             "to it"
         )
-    found = [one for each in (device, *erased) for one in signatures(each)]
-    kept = [one for one in found if one.kind not in allowed_signatures]
-    if kept:
-        listed = ", ".join(f"{one.kind} on {one.where}" for one in kept)
-        kinds = " ".join(f"--overwrite {kind}" for kind in sorted({one.kind for one in kept}))
+    present = [signature for target in (device, *erased) for signature in signatures(target)]
+    unnamed = [signature for signature in present if signature.kind not in allowed_signatures]
+    if unnamed:
+        listed = ", ".join(f"{signature.kind} on {signature.where}" for signature in unnamed)
+        kinds = " ".join(
+            f"--overwrite {kind}" for kind in sorted({signature.kind for signature in unnamed})
+        )
         raise UnsafeDriveError(
             f"{device.path}: holds {listed}; nothing was done to it. If that is worthless, say "
             f"{kinds}"
@@ -168,15 +172,15 @@ def _lines(path: Path) -> list[str]:
 def _openers(proc: Path, device: BlockDevice) -> list[str]:
     """Other processes that have the drive or a partition open, as far as we may look."""
     numbers = device.numbers()
-    found = []
+    processes = []
     for folder in proc.glob("[0-9]*"):
         if folder.name == str(os.getpid()):
             continue
         with suppress(OSError):
             if any(_is_one_of(handle, numbers) for handle in (folder / "fd").iterdir()):
                 name = (folder / "comm").read_text().strip()
-                found.append(f"{folder.name} ({name})")
-    return sorted(found)
+                processes.append(f"{folder.name} ({name})")
+    return sorted(processes)
 
 
 def _is_one_of(handle: Path, numbers: Collection[str]) -> bool:

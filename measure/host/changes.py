@@ -61,7 +61,7 @@ def mounts(numbers: Collection[str], *, proc: Path = PROC) -> list[Mount]:
         lines = (proc / "self" / "mountinfo").read_text().splitlines()
     except OSError:
         return []
-    found = []
+    result = []
     for line in lines:
         before, _, after = line.partition(" - ")
         words, rest = before.split(), after.split()
@@ -71,8 +71,8 @@ def mounts(numbers: Collection[str], *, proc: Path = PROC) -> list[Mount]:
             source = rest[1] if len(rest) > 1 else words[2]
             options = tuple(words[5].split(","))
             own = tuple(rest[2].split(",")) if len(rest) > 2 else ()
-            found.append(Mount(words[2], point, options, kind, source, own))
-    return found
+            result.append(Mount(words[2], point, options, kind, source, own))
+    return result
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,9 @@ class MountOption:
         """The option that is in force."""
         mount = self._mount()
         named = {*mount.options, *mount.file_system_options}
-        return next((one for one in CHOICES[self.choice] if one in named), _UNNAMED[self.choice])
+        return next(
+            (option for option in CHOICES[self.choice] if option in named), _UNNAMED[self.choice]
+        )
 
     def set(self, value: str) -> None:
         """Remount with it; reads it back."""
@@ -129,18 +131,18 @@ class MountOption:
         mount(8), remount: where both are named, the options of the mount are replaced.
         """
         mount = self._mount()
-        kept = [one for one in mount.options if one not in CHOICES[self.choice]]
-        return ["mount", "-o", ",".join(["remount", *kept, value]), mount.source, self.point]
+        options = [option for option in mount.options if option not in CHOICES[self.choice]]
+        return ["mount", "-o", ",".join(["remount", *options, value]), mount.source, self.point]
 
     def _mount(self) -> Mount:
-        found = self._found()
-        if found is None:
+        mount = self._found()
+        if mount is None:
             raise HostStateError(f"{self.point}: is not mounted (any more)")
-        return found
+        return mount
 
     def _found(self) -> Mount | None:
         # of several on one place the last one is on top
-        here = [one for one in mounts({self.number}) if one.point == self.point]
+        here = [mount for mount in mounts({self.number}) if mount.point == self.point]
         return here[-1] if here else None
 
 
@@ -154,7 +156,7 @@ class TextFile:
     def is_settable(self) -> bool:
         """Whether it is a file of iojoule's own, and neither it nor a folder above it is a link."""
         path = Path(self.path)
-        return any(one.hold(path) for one in host_files.OWN) and path.resolve() == path
+        return any(files.hold(path) for files in host_files.OWN) and path.resolve() == path
 
     def is_there(self) -> bool:
         """Whether the folder is there in which it is or could be."""
@@ -264,7 +266,7 @@ class SysfsValue:
 
     def is_settable(self) -> bool:
         """Whether a step may set such a file."""
-        return any(one.hold(Path(self.path)) for one in host_files.SETTABLE)
+        return any(files.hold(Path(self.path)) for files in host_files.SETTABLE)
 
     def command(self, value: str) -> str:
         """A shell line."""
@@ -283,7 +285,7 @@ class SysfsValue:
             return ()
         asides = sorted(scheduler.with_name("iosched").glob("*"))
         asides += [scheduler.with_name(name) for name in ("wbt_lat_usec", "nr_requests")]
-        return tuple(SysfsValue(str(one)) for one in asides if one.exists())
+        return tuple(SysfsValue(str(change)) for change in asides if change.exists())
 
     def _offers(self) -> str:
         try:
@@ -448,8 +450,8 @@ class PowerLevel:
 
 
 KINDS: dict[str, type[Any]] = {
-    one.kind: one
-    for one in (
+    change.kind: change
+    for change in (
         SysfsValue,
         NvmeFeature,
         NvmeTransitions,

@@ -46,12 +46,12 @@ def read_trusted(path: Path) -> str:
             raise _refusal(path, "is a symbolic link") from error
         raise
     with os.fdopen(handle, encoding="utf-8") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
             raise _refusal(path, "is no plain file")
-        if found.st_uid != os.geteuid():
-            raise _refusal(path, f"belongs to user {found.st_uid}")
-        if found.st_mode & _OTHERS:
+        if status.st_uid != os.geteuid():
+            raise _refusal(path, f"belongs to user {status.st_uid}")
+        if status.st_mode & _OTHERS:
             raise _refusal(path, "may be written by others")
         return file.read()
 
@@ -63,11 +63,11 @@ def require_own_folder(folder: Path) -> None:
         FileNotFoundError: It does not exist.
         CampaignError: Another user owns it or may write it.
     """
-    found = folder.stat()
-    if found.st_uid not in (os.geteuid(), 0):
-        raise _refusal(folder, f"belongs to user {found.st_uid}")
+    status = folder.stat()
+    if status.st_uid not in (os.geteuid(), 0):
+        raise _refusal(folder, f"belongs to user {status.st_uid}")
     # in a sticky folder (/tmp) nobody can replace what is not theirs, and owners are asked for
-    if found.st_mode & _OTHERS and not found.st_mode & stat.S_ISVTX:
+    if status.st_mode & _OTHERS and not status.st_mode & stat.S_ISVTX:
         raise _refusal(folder, "may be written by others")
 
 
@@ -168,7 +168,11 @@ class HostState:
             if before == value:
                 self._now[change] = value
                 return
-            asides = {one: told for one in change.disturbs() if (told := _told(one)) is not None}
+            asides = {
+                disturbed_change: value_before
+                for disturbed_change in change.disturbs()
+                if (value_before := _told(disturbed_change)) is not None
+            }
             # behind them, so that it is put back before them
             self._before = {**asides, **self._before, change: before}
             self._write()
@@ -242,16 +246,16 @@ def restore_abandoned(folder: Path | None = None) -> list[str]:
     What kernel or drive forget at a reboot is not written again after one. Raises HostStateError if
     something could not be restored; its journal stays.
     """
-    said: list[str] = []
+    messages: list[str] = []
     for path, content in _journals(folder or journals_folder()):
         if _alive(content):
             continue
         if content.boot_id != _boot_id():
-            said.append(f"{content.drive}: the host was restarted since, which restored it")
+            messages.append(f"{content.drive}: the host was restarted since, which restored it")
         else:
-            said += _restore(path, content)
+            messages += _restore(path, content)
         path.unlink(missing_ok=True)
-    return said
+    return messages
 
 
 def _told(change: Change) -> str | None:
@@ -266,23 +270,25 @@ def _told(change: Change) -> str | None:
 
 
 def _restore(path: Path, content: Journal) -> list[str]:
-    said = []
+    messages = []
     for record in reversed(content.changes):
         change, before = record.change(), record.before
         if not change.is_there():
-            said.append(f"{content.drive}: is gone, so nothing is put back there")
+            messages.append(f"{content.drive}: is gone, so nothing is put back there")
             continue
         try:
             if change.get() != before:
                 change.set(before)
-                said.append(f"{content.drive}: restored after a crash: {change.command(before)}")
+                messages.append(
+                    f"{content.drive}: restored after a crash: {change.command(before)}"
+                )
         except IojouleError as error:
             raise HostStateError(
                 f"{content.drive}: an interrupted campaign left it changed and "
                 f"`{change.command(before)}` fails ({error.message}); do it by hand, then remove "
                 f"{path}"
             ) from None
-    return said
+    return messages
 
 
 def _journals(folder: Path) -> Iterator[tuple[Path, Journal]]:

@@ -56,7 +56,7 @@ class UndoFile:
             drive=self.drive,
             controller=self.controller,
             serial=self.serial,
-            changes=[to_record(one.change, one.before, one.after) for one in self.entries],
+            changes=[to_record(entry.change, entry.before, entry.after) for entry in self.entries],
         )
         try:
             write_trusted(path, content.model_dump_json(indent=1) + "\n")
@@ -68,11 +68,11 @@ class UndoFile:
 
     def now(self) -> UndoFile:
         """The same with the values that are in force now as those that were set."""
-        found = (
-            replace(one, after=one.change.get() if one.change.is_there() else None)
-            for one in self.entries
+        entries = (
+            replace(entry, after=entry.change.get() if entry.change.is_there() else None)
+            for entry in self.entries
         )
-        return replace(self, entries=tuple(found))
+        return replace(self, entries=tuple(entries))
 
 
 def entries_of(settings: Sequence[tuple[Change, str]]) -> tuple[Entry, ...]:
@@ -115,7 +115,7 @@ def read_undo_file(path: Path) -> UndoFile:
         ) from None
     except (OSError, UnicodeDecodeError, ValidationError):
         raise CampaignError(f"{path}: is no undo file that this iojoule can read") from None
-    entries = (Entry(one.change(), one.before, one.after) for one in content.changes)
+    entries = (Entry(record.change(), record.before, record.after) for record in content.changes)
     return UndoFile(content.drive, content.controller, content.serial, tuple(entries))
 
 
@@ -127,26 +127,26 @@ def take_back(undo: UndoFile, say: Callable[[str], None], *, force: bool = False
     Raises HostStateError if others changed something since (nothing is done then), or something
     could not be restored; names the command that does so.
     """
-    strangers = [one for one in undo.entries if _changed_by_others(one)]
+    strangers = [entry for entry in undo.entries if _changed_by_others(entry)]
     if strangers and not force:
         listed = "; ".join(
-            f"{_name(one.change)} was set to {one.after} and is now {one.change.get()}"
-            for one in strangers
+            f"{_name(entry.change)} was set to {entry.after} and is now {entry.change.get()}"
+            for entry in strangers
         )
         raise HostStateError(
             f"somebody else has changed what is to be taken back: {listed}. Nothing was done; say "
             "--force to put back what was there before all of it"
         )
     failed, done = [], 0
-    for one in reversed(undo.entries):
+    for entry in reversed(undo.entries):
         try:
             # asked only now: a scheduler that was put back took other values with it
-            if one.change.is_there() and one.change.get() != one.before:
-                one.change.set(one.before)
-                say(f"put back: {one.change.command(one.before)}")
+            if entry.change.is_there() and entry.change.get() != entry.before:
+                entry.change.set(entry.before)
+                say(f"put back: {entry.change.command(entry.before)}")
                 done += 1
         except IojouleError as error:
-            failed.append(f"`{one.change.command(one.before)}` ({error.message})")
+            failed.append(f"`{entry.change.command(entry.before)}` ({error.message})")
     if failed:
         raise HostStateError(
             "not everything could be put back; do it by hand: " + "; ".join(failed)
@@ -154,10 +154,10 @@ def take_back(undo: UndoFile, say: Callable[[str], None], *, force: bool = False
     return done
 
 
-def _changed_by_others(one: Entry) -> bool:
+def _changed_by_others(entry: Entry) -> bool:
     try:
-        known = one.after is not None and one.change.is_there()
-        return known and one.change.get() not in (one.before, one.after)
+        known = entry.after is not None and entry.change.is_there()
+        return known and entry.change.get() not in (entry.before, entry.after)
     except IojouleError:
         return False  # what cannot be asked fails where it is put back, with its command
 

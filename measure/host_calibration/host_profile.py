@@ -75,7 +75,11 @@ def from_the_wall(readings: Sequence[Reading]) -> list[Reading]:
 
     Raises SensorError if idle wall power is unknown.
     """
-    idle = [one.wall_watts[0] for one in readings if one.wall_watts and one.step.kind == "idle"]
+    idle = [
+        reading.wall_watts[0]
+        for reading in readings
+        if reading.wall_watts and reading.step.kind == "idle"
+    ]
     if not idle:
         raise SensorError(
             "the meter at the wall gave no mean for an idle host; take more time with --minutes"
@@ -83,35 +87,35 @@ def from_the_wall(readings: Sequence[Reading]) -> list[Reading]:
     base = min(idle)
     return [
         replace(
-            one,
+            reading,
             cpu_watts=(
-                max(CPU_SHARE[0] * base + (one.wall_watts[0] - base) / SUPPLY_SLOPE[0], 0.1),
-                one.wall_watts[1],
+                max(CPU_SHARE[0] * base + (reading.wall_watts[0] - base) / SUPPLY_SLOPE[0], 0.1),
+                reading.wall_watts[1],
             )
-            if one.wall_watts
+            if reading.wall_watts
             else None,
             dram_watts=None,
         )
-        for one in readings
+        for reading in readings
     ]
 
 
 def unsure_of_idle(power: HostPower, readings: Sequence[Reading]) -> HostPower:
     """The law with what the wall cannot tell: how much of its idle power is the processors'."""
-    base = min(one.wall_watts[0] for one in readings if one.wall_watts)
+    base = min(reading.wall_watts[0] for reading in readings if reading.wall_watts)
     covariance = np.array(power.covariance)
     covariance[0, 0] += (CPU_SHARE[1] * base) ** 2
     loss = SUPPLY_SLOPE[1] / SUPPLY_SLOPE[0]
-    values = np.array([one.value for one in power.parameters])
+    values = np.array([parameter.value for parameter in power.parameters])
     covariance[1:, 1:] += np.outer(loss * values[1:], loss * values[1:])
     parameters = [
-        one.model_copy(
+        parameter.model_copy(
             update={
                 "sd": float(np.sqrt(covariance[place, place])),
                 **({"evidence": Evidence.DATASHEET} if place == 0 else {}),
             }
         )
-        for place, one in enumerate(power.parameters)
+        for place, parameter in enumerate(power.parameters)
     ]
     return power.model_copy(update={"parameters": parameters, "covariance": covariance.tolist()})
 
@@ -141,40 +145,40 @@ class Findings:
     measured_utc: str
 
 
-def host_profile(found: Findings) -> HostProfile:
+def host_profile(results: Findings) -> HostProfile:
     """Fit the host's terms to its readings. Raises SensorError if too few windows have power."""
-    gaps = list(found.gaps)
-    readings = found.readings
-    wall_only = all(one.cpu_watts is None for one in readings)
+    gaps = list(results.gaps)
+    readings = results.readings
+    wall_only = all(reading.cpu_watts is None for reading in readings)
     if wall_only:
         readings = from_the_wall(readings)
         gaps.append(
             "CPU power: from the wall alone; its idle part is assumed to be "
             f"{CPU_SHARE[0]:.0%} of the idle wall"
         )
-    operation = expected_operation(_operation(found))
-    power, operation = fit_host_power(_power(found, readings, wall_only), operation)
+    operation = expected_operation(_operation(results))
+    power, operation = fit_host_power(_power(results, readings, wall_only), operation)
     if wall_only:
         power = unsure_of_idle(power, readings)
-    if not any(one.step.engine for one in readings):
+    if not any(reading.step.engine for reading in readings):
         performance = None
     else:
-        performance = _performance(found, readings)
+        performance = _performance(results, readings)
     return HostProfile(
         schema_version=HOST_PROFILE_SCHEMA_VERSION,
-        host_id=found.facts.host_id,
-        cpu_model=found.facts.cpu_model,
-        cpu_cores=found.cpus,
+        host_id=results.facts.host_id,
+        cpu_model=results.facts.cpu_model,
+        cpu_cores=results.cpus,
         kernel_version=platform.release(),
         generator=f"iojoule {__version__}",
-        measured_utc=found.measured_utc,
-        sensors=found.sensors,
+        measured_utc=results.measured_utc,
+        sensors=results.sensors,
         performance=performance,
         power=power,
-        system=_system(found, readings, gaps),
+        system=_system(results, readings, gaps),
         operation=operation,
         runs=len(readings),
-        others_busy_cores=round(float(np.mean([one.others_cores for one in readings])), 4),
+        others_busy_cores=round(float(np.mean([reading.others_cores for reading in readings])), 4),
         gaps=gaps,
     )
 
@@ -185,9 +189,9 @@ def _figure(
     return Figure(value=value, sd=sd, unit=unit, source=source, evidence=evidence)
 
 
-def _power(found: Findings, readings: Sequence[Reading], wall_only: bool) -> HostPowerRecipe:
+def _power(results: Findings, readings: Sequence[Reading], wall_only: bool) -> HostPowerRecipe:
     """Wide priors, and an anchor for every window with CPU power. Raises SensorError if too few."""
-    anchors = [anchor for one in readings if (anchor := _anchor(one)) is not None]
+    anchors = [anchor for reading in readings if (anchor := _anchor(reading)) is not None]
     if len(anchors) < 5:
         raise SensorError(
             f"CPU power is known in {len(anchors)} of {len(readings)} windows only; take more time "
@@ -199,18 +203,21 @@ def _power(found: Findings, readings: Sequence[Reading], wall_only: bool) -> Hos
     dram = _dram(readings)
     scope = "CPU packages" if not wall_only else "CPU packages, from the wall"
     return HostPowerRecipe(
-        host_id=found.facts.host_id,
+        host_id=results.facts.host_id,
         scope=f"{scope} (memory apart)" if dram else scope,
-        cpu_cores=found.cpus,
+        cpu_cores=results.cpus,
         priors={
             "idle_watts": idle,
             "package_watts": _figure(0.2 * span, 0.3 * span, "W", "share of the measured range"),
             "uncore_watts": _figure(0.1 * span, 0.3 * span, "W", "share of the measured range"),
             "core_watts": _figure(
-                span / found.cpus, span / found.cpus, "W", "the measured range over all cores"
+                span / results.cpus, span / results.cpus, "W", "the measured range over all cores"
             ),
             "awake_core_watts": _figure(
-                0.1 * span / found.cpus, 0.2 * span / found.cpus, "W", "a core that is not asleep"
+                0.1 * span / results.cpus,
+                0.2 * span / results.cpus,
+                "W",
+                "a core that is not asleep",
             ),
             "wakeup_joules": _figure(
                 2e-5, 4e-5, "J", "assumption: tens of microseconds at the power of a core"
@@ -222,18 +229,19 @@ def _power(found: Findings, readings: Sequence[Reading], wall_only: bool) -> Hos
     )
 
 
-def _anchor(one: Reading) -> HostAnchor | None:
-    if one.cpu_watts is None or one.cpu_watts[0] <= 0:
+def _anchor(reading: Reading) -> HostAnchor | None:
+    if reading.cpu_watts is None or reading.cpu_watts[0] <= 0:
         return None
-    watts, error = one.cpu_watts
-    step = one.step
+    watts, error = reading.cpu_watts
+    step = reading.step
     return HostAnchor(
-        busy_cores=one.busy_cores,
+        busy_cores=reading.busy_cores,
         serving_cores=max(
-            min(step.cpus + one.others_cores, one.busy_cores + step.cpus), one.busy_cores
+            min(step.cpus + reading.others_cores, reading.busy_cores + step.cpus),
+            reading.busy_cores,
         ),
-        wakeups_per_second=one.done.wakeups_per_second,
-        frequency_hertz=one.hertz if step.hertz is not None and one.hertz else step.hertz,
+        wakeups_per_second=reading.done.wakeups_per_second,
+        frequency_hertz=reading.hertz if step.hertz is not None and reading.hertz else step.hertz,
         cstate_limit=step.sleep_limit,
         watts=watts,
         sd=float(np.hypot(error, MISFIT * watts)),
@@ -244,32 +252,40 @@ def _anchor(one: Reading) -> HostAnchor | None:
 
 def _dram(readings: Sequence[Reading]) -> tuple[Figure, Figure] | None:
     """Idle watts of the memory and joules for a byte, from idle windows and those that copied."""
-    idle = [one.dram_watts for one in readings if one.dram_watts and one.step.kind == "idle"]
-    busy = [one for one in readings if one.dram_watts and one.step.kind == "copy"]
+    idle = [
+        reading.dram_watts
+        for reading in readings
+        if reading.dram_watts and reading.step.kind == "idle"
+    ]
+    busy = [reading for reading in readings if reading.dram_watts and reading.step.kind == "copy"]
     if not idle or not busy:
         return None
     watts = np.array([value for value, _ in idle])
     base = float(watts.mean())
     unsure = float(np.hypot(watts.std(), max(error for _, error in idle)))
     each, own = 0.0, 0.0
-    for one in busy:
-        if one.dram_watts is not None and one.done.bytes_per_second > 0:
-            each += max(one.dram_watts[0] - base, 0.0) / one.done.bytes_per_second / len(busy)
-            own = max(own, float(np.hypot(one.dram_watts[1], unsure)) / one.done.bytes_per_second)
+    for reading in busy:
+        if reading.dram_watts is not None and reading.done.bytes_per_second > 0:
+            each += (
+                max(reading.dram_watts[0] - base, 0.0) / reading.done.bytes_per_second / len(busy)
+            )
+            own = max(
+                own, float(np.hypot(reading.dram_watts[1], unsure)) / reading.done.bytes_per_second
+            )
     return (
         _figure(base, max(unsure, MISFIT * base), "W", OWN_SENSORS, Evidence.MEASURED),
         _figure(each, max(own, 0.1 * each), "J/B", OWN_SENSORS, Evidence.MEASURED),
     )
 
 
-def _operation(found: Findings) -> HostOperationRecipe:
+def _operation(results: Findings) -> HostOperationRecipe:
     """Frequencies and sleep states as the kernel tells them, effects as priors."""
     generic = generic_recipe("host", "host").host_operation
-    known = {one.name: one for one in generic.idle_states} if generic else {}
+    known = {state.name: state for state in generic.idle_states} if generic else {}
     states = []
-    told = found.controls.sleep_states()
-    for place, state in enumerate(told):
-        deepest = place == len(told) - 1
+    sleep_states = results.controls.sleep_states()
+    for place, state in enumerate(sleep_states):
+        deepest = place == len(sleep_states) - 1
         usual = known.get(state.name)
         watts = _figure(1.0, 1.0, "W", "assumption: a core in light sleep")
         if usual is not None:
@@ -286,25 +302,28 @@ def _operation(found: Findings) -> HostOperationRecipe:
             )
         )
     return HostOperationRecipe(
-        host_id=found.facts.host_id,
-        clock=_clock(found),
+        host_id=results.facts.host_id,
+        clock=_clock(results),
         idle_states=states,
         numa=generic.numa if generic else None,
     )
 
 
-def _clock(found: Findings) -> ClockRecipe | None:
-    span = found.controls.frequency_range_hertz()
+def _clock(results: Findings) -> ClockRecipe | None:
+    span = results.controls.frequency_range_hertz()
     if span is None:
         return None
     busy = [
-        one.hertz
-        for one in found.readings
-        if one.hertz and one.plain and one.step.kind == "burn" and one.step.amount == 1.0
+        reading.hertz
+        for reading in results.readings
+        if reading.hertz
+        and reading.plain
+        and reading.step.kind == "burn"
+        and reading.step.amount == 1.0
     ]
     reference = float(np.mean(busy)) if busy else span[1]
     spread = float(np.std(busy)) if len(busy) > 1 else 0.05 * reference
-    driver = found.controls.driver() or ""
+    driver = results.controls.driver() or ""
     return ClockRecipe(
         reference_hertz=_figure(
             reference,
@@ -315,7 +334,7 @@ def _clock(found: Findings) -> ClockRecipe | None:
         ),
         minimum_hertz=_figure(span[0], 0.0, "Hz", "cpuinfo_min_freq"),
         base_hertz=_figure(
-            found.controls.base_hertz() or reference,
+            results.controls.base_hertz() or reference,
             0.0,
             "Hz",
             "base_frequency, else the reference",
@@ -328,7 +347,7 @@ def _clock(found: Findings) -> ClockRecipe | None:
     )
 
 
-def _performance(found: Findings, readings: Sequence[Reading]) -> HostPerformance | None:
+def _performance(results: Findings, readings: Sequence[Reading]) -> HostPerformance | None:
     """Core time of each engine, from its runs at depth 1 and deep.
 
     The latency that an engine adds cannot be told from the drive's own here: 0 stands for unknown
@@ -338,9 +357,9 @@ def _performance(found: Findings, readings: Sequence[Reading]) -> HostPerformanc
     shrink = DEEP**-WAKEUP_EXPONENT
     for engine in Engine:
         each = {
-            one.step.depth: one.done.own_cores / one.done.operations_per_second * 1e9
-            for one in readings
-            if one.step.engine is engine and one.done.operations_per_second > 0
+            reading.step.depth: reading.done.own_cores / reading.done.operations_per_second * 1e9
+            for reading in readings
+            if reading.step.engine is engine and reading.done.operations_per_second > 0
         }
         if 1 not in each:
             continue
@@ -362,8 +381,8 @@ def _performance(found: Findings, readings: Sequence[Reading]) -> HostPerformanc
     if not paths:
         return None
     return HostPerformance(
-        host_id=found.facts.host_id,
-        cpu_cores=found.cpus,
+        host_id=results.facts.host_id,
+        cpu_cores=results.cpus,
         sharpness=SHARPNESS,
         paths=paths,
         schedulers=[],
@@ -371,14 +390,14 @@ def _performance(found: Findings, readings: Sequence[Reading]) -> HostPerformanc
     )
 
 
-def _system(found: Findings, readings: Sequence[Reading], gaps: list[str]) -> SystemPower | None:
+def _system(results: Findings, readings: Sequence[Reading], gaps: list[str]) -> SystemPower | None:
     """The wall over packages and memory; None without a meter there."""
     anchors = []
-    for one in readings:
-        if one.cpu_watts is None or one.wall_watts is None:
+    for reading in readings:
+        if reading.cpu_watts is None or reading.wall_watts is None:
             continue
-        parts = one.cpu_watts[0] + (one.dram_watts[0] if one.dram_watts else 0.0)
-        wall, error = one.wall_watts
+        parts = reading.cpu_watts[0] + (reading.dram_watts[0] if reading.dram_watts else 0.0)
+        wall, error = reading.wall_watts
         anchors.append(
             SystemAnchor(
                 parts_watts=parts,
@@ -389,13 +408,13 @@ def _system(found: Findings, readings: Sequence[Reading], gaps: list[str]) -> Sy
             )
         )
     if len(anchors) < 3:
-        if any(one.wall_watts for one in found.readings):
+        if any(reading.wall_watts for reading in results.readings):
             gaps.append("wall power: known in too few windows; take more time with --minutes")
         return None
     lowest = min(anchor.wall_watts for anchor in anchors)
     return fit_system_power(
         SystemPowerRecipe(
-            host_id=found.facts.host_id,
+            host_id=results.facts.host_id,
             relative_sd=MISFIT,
             anchors=anchors,
             floor_prior=_figure(0.5 * lowest, 0.5 * lowest, "W", "part of the idle wall"),

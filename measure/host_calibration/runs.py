@@ -231,14 +231,14 @@ class Bench:
             begin = time.monotonic_ns()
             time.sleep(seconds)
             end = time.monotonic_ns()
-            said = [_end(load) for load in loads]
+            outputs = [_end(load) for load in loads]
         return Done(
             step,
             begin,
             end,
-            sum(one["busy_cores"] for one in said),
-            sum(one["wakeups_per_second"] for one in said),
-            sum(one["bytes_per_second"] for one in said),
+            sum(output["busy_cores"] for output in outputs),
+            sum(output["wakeups_per_second"] for output in outputs),
+            sum(output["bytes_per_second"] for output in outputs),
         )
 
     def _fio(self, number: int, step: Step, seconds: float) -> Done:
@@ -312,14 +312,14 @@ def _running_loads(
 def _end(load: subprocess.Popen[str]) -> dict[str, float]:
     """Let a load end and say what it did."""
     try:
-        said, _ = load.communicate(timeout=_END_SECONDS)
-        found: dict[str, float] = json.loads(said)
+        output, _ = load.communicate(timeout=_END_SECONDS)
+        fields: dict[str, float] = json.loads(output)
     except (subprocess.TimeoutExpired, ValueError):
         raise HostStateError(
             f"a load of the calibration failed ({LOAD.name}, status {load.returncode}); free "
             "memory or processes and start again"
         ) from None
-    return found
+    return fields
 
 
 @contextlib.contextmanager

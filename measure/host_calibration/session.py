@@ -123,7 +123,7 @@ def calibrate(prepared: Prepared, say: Callable[[str], None] = lambda _: None) -
         if recording.failures:
             sensor, why = next(iter(recording.failures.items()))
             raise SensorError(f"{sensor} failed on the way: {why}; start again")
-        readings = [_reading(one, recording) for one in done]
+        readings = [_reading(record, recording) for record in done]
     return host_profile(
         Findings(
             facts=host_facts(),
@@ -225,7 +225,7 @@ def _sensors(request: Request) -> tuple[list[Sensor], list[str]]:
     gaps: list[str] = []
     if request.rapl_root is not None:
         names.append(f"rapl:{request.rapl_root}")
-    elif not any(one.startswith("rapl") for one in request.power):
+    elif not any(meter.startswith("rapl") for meter in request.power):
         try:
             open_sensor("rapl").probe()
             names.append("rapl")

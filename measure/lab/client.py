@@ -33,13 +33,13 @@ def record(
     the whole time. With `host`: joules of package, core and memory. Raises LabError if the daemon
     does not answer, or no longer knows that time.
     """
-    found = control.completions(begin_ns, end_ns)
+    completions = control.completions(begin_ns, end_ns)
     seconds = (end_ns - begin_ns) / 1e9
-    packed = found["packed"]
+    packed = completions["packed"]
     failed = (packed & 1).astype(bool)
     kinds = (packed >> 1) & 7
     joules = control.joules(begin_ns, end_ns)
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "begin_ns": begin_ns,
         "end_ns": end_ns,
         "device_energy_joules": joules,
@@ -47,36 +47,39 @@ def record(
         "failed": int(failed.sum()),
     }
     for number, name in enumerate(KINDS):
-        told[name] = _one_kind(packed[(kinds == number) & ~failed], seconds)
+        fields[name] = _one_kind(packed[(kinds == number) & ~failed], seconds)
     if host is not None:
-        commands = sum(told[name]["completions"] for name in KINDS)
-        moved = told["read"]["bytes"] + told["write"]["bytes"]
-        told["host_energy_joules"] = host.joules(seconds, commands, moved)
-    return told
+        commands = sum(fields[name]["completions"] for name in KINDS)
+        moved = fields["read"]["bytes"] + fields["write"]["bytes"]
+        fields["host_energy_joules"] = host.joules(seconds, commands, moved)
+    return fields
 
 
 def _one_kind(packed: NDArray[np.uint64], seconds: float) -> dict[str, Any]:
     latencies = (packed >> 24).astype(np.float64)
     moved = int(((packed >> 4) & 0xFFFFF).sum()) * SECTOR_BYTES
     count = len(packed)
-    said: dict[str, Any] = {"completions": count, "bytes": moved}
+    fields: dict[str, Any] = {"completions": count, "bytes": moved}
     if count == 0:
-        return said
-    said["latency_mean_ns"] = float(latencies.mean())
-    said["latency_min_ns"], said["latency_max_ns"] = float(latencies.min()), float(latencies.max())
+        return fields
+    fields["latency_mean_ns"] = float(latencies.mean())
+    fields["latency_min_ns"], fields["latency_max_ns"] = (
+        float(latencies.min()),
+        float(latencies.max()),
+    )
     values = np.percentile(latencies, list(_PERCENTILES.values()))
-    said |= dict(zip(_PERCENTILES, map(float, values), strict=True))
+    fields |= dict(zip(_PERCENTILES, map(float, values), strict=True))
     # bins of a factor of 2 ** (1/8), by their lower edge
     octaves = np.floor(np.log2(np.maximum(latencies, 1)) * 8).astype(int)
     bins, counts = np.unique(octaves, return_counts=True)
     edges = np.exp2(bins / 8)
-    said["latency_histogram_ns"] = {
+    fields["latency_histogram_ns"] = {
         f"{edge:.0f}": int(each) for edge, each in zip(edges, counts, strict=True)
     }
     if seconds > 0:
-        said["iops"] = count / seconds
-        said["throughput_bytes_per_second"] = moved / seconds
-    return said
+        fields["iops"] = count / seconds
+        fields["throughput_bytes_per_second"] = moved / seconds
+    return fields
 
 
 _TIMEOUT_SECONDS = 10.0
@@ -128,13 +131,15 @@ class LabClient:
         processes = {
             name: Process(**process).runs() for name, process in self.state["processes"].items()
         }
-        told: dict[str, Any] = {"folder": str(self.paths.folder), "running": processes}
-        told |= {key: self.state[key] for key in ("drive", "controller", "powersensor3", "serial")}
+        status: dict[str, Any] = {"folder": str(self.paths.folder), "running": processes}
+        status |= {
+            key: self.state[key] for key in ("drive", "controller", "powersensor3", "serial")
+        }
         if "rehearsal" in self.state:
-            told["rehearsal"] = self.state["rehearsal"]
+            status["rehearsal"] = self.state["rehearsal"]
         if processes.get("disk"):
-            told["disk"] = self.disk.status()
-        return told
+            status["disk"] = self.disk.status()
+        return status
 
     def fault(self, part: str, kind: str, value: float | None = None) -> None:
         """Inject a fault of `FAULTS` into a part of the lab; `none` ends its faults.
@@ -156,13 +161,13 @@ class LabClient:
         else:
             self.disk.ask("fault", kind)
 
-    def _ask_server(self, asked: dict[str, Any]) -> None:
+    def _ask_server(self, request: dict[str, Any]) -> None:
         path = self.paths.socket("server")
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
                 link.settimeout(_TIMEOUT_SECONDS)
                 link.connect(str(path))
-                link.sendall(json.dumps(asked).encode() + b"\n")
+                link.sendall(json.dumps(request).encode() + b"\n")
                 with link.makefile("rb") as lines:
                     answer = json.loads(lines.readline())
         except (OSError, ValueError) as error:

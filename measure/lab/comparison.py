@@ -35,40 +35,40 @@ def compare(records: Sequence[RunRecord], lab: LabClient) -> list[ComparedRun]:
     """Compare the runs that count with the lab's record. Raises LabError if the lab is not up."""
     largest = int(lab.state["max_transfer_bytes"])
     return [
-        ComparedRun(one.number, _name(one), _errors(one, lab, largest))
-        for one in records
-        if one.measurement is not None
+        ComparedRun(record.number, _name(record), _errors(record, lab, largest))
+        for record in records
+        if record.measurement is not None
     ]
 
 
 def median_errors(runs: Sequence[ComparedRun]) -> dict[str, float]:
     """Median distance from the truth by quantity, as a fraction."""
-    found = {}
+    medians = {}
     for quantity in QUANTITIES:
-        errors = [abs(one.errors[quantity]) for one in runs if quantity in one.errors]
+        errors = [abs(run.errors[quantity]) for run in runs if quantity in run.errors]
         if errors:
-            found[quantity] = float(np.median(errors))
-    return found
+            medians[quantity] = float(np.median(errors))
+    return medians
 
 
-def _errors(one: RunRecord, lab: LabClient, largest: int) -> dict[str, float]:
-    assert one.measurement is not None
-    assert one.begin_monotonic_ns is not None
-    assert one.end_monotonic_ns is not None
-    truth = lab.record(one.begin_monotonic_ns, one.end_monotonic_ns)
-    seconds = (one.end_monotonic_ns - one.begin_monotonic_ns) / 1e9
+def _errors(record: RunRecord, lab: LabClient, largest: int) -> dict[str, float]:
+    assert record.measurement is not None
+    assert record.begin_monotonic_ns is not None
+    assert record.end_monotonic_ns is not None
+    truth = lab.record(record.begin_monotonic_ns, record.end_monotonic_ns)
+    seconds = (record.end_monotonic_ns - record.begin_monotonic_ns) / 1e9
     host = truth["host_energy_joules"]
     true = {
         "device_power_watts": truth["device_power_watts"],
         "cpu_power_watts": host["package-0"] / seconds if "package-0" in host else None,
     }
-    operation = one.measurement.workload.operation
+    operation = record.measurement.workload.operation
     if operation is not Operation.MIXED:
         direction = truth[operation.value]
         true["throughput_bytes_per_second"] = direction.get("throughput_bytes_per_second")
-        if one.measurement.configuration.request_bytes <= largest:
+        if record.measurement.configuration.request_bytes <= largest:
             true["latency_mean_ns"] = direction.get("latency_mean_ns")
-    seen = one.measurement.observations
+    seen = record.measurement.observations
     return {
         quantity: getattr(seen, quantity) / true[quantity] - 1
         for quantity in QUANTITIES
@@ -76,11 +76,11 @@ def _errors(one: RunRecord, lab: LabClient, largest: int) -> dict[str, float]:
     }
 
 
-def _name(one: RunRecord) -> str:
-    assert one.measurement is not None
-    configuration = one.measurement.configuration
+def _name(record: RunRecord) -> str:
+    assert record.measurement is not None
+    configuration = record.measurement.configuration
     state = configuration.power_state
     return (
-        f"{one.measurement.workload.operation.value} {configuration.request_bytes} B, depth "
+        f"{record.measurement.workload.operation.value} {configuration.request_bytes} B, depth "
         f"{configuration.queue_depth}" + (f", PS{state}" if state is not None else "")
     )

@@ -119,15 +119,15 @@ class Controller:
         identity = self.identity
         if self.fault is ControllerFault.SERIAL:
             identity = replace(identity, serial="WRONG" + identity.serial[:15])
-        asked = command.cdw10 & 0xFF
-        if asked in (0x00, 0x03, 0x11) and command.namespace not in (1, ALL_NAMESPACES):
+        structure = command.cdw10 & 0xFF
+        if structure in (0x00, 0x03, 0x11) and command.namespace not in (1, ALL_NAMESPACES):
             return Answer(INVALID_NAMESPACE)
-        match asked:
+        match structure:
             case 0x00 | 0x11:
                 used = self._control.status()["written_bytes"] // nvme_bytes.SECTOR_BYTES
                 data = nvme_bytes.identify_namespace(identity, used)
             case 0x01:
-                apst = bool(self._states) and any(not each.operational for each in self._states)
+                apst = bool(self._states) and any(not state.operational for state in self._states)
                 data = nvme_bytes.identify_controller(identity, self._states, apst=apst)
             case 0x02 | 0x10:  # namespaces above the one that is named
                 data = nvme_bytes.number_list(*([1] if command.namespace < 1 else []))
@@ -154,11 +154,11 @@ class Controller:
                 data = nvme_bytes.commands_log(admin, (FLUSH, WRITE, READ, DATASET_MANAGEMENT))
             case _:
                 return Answer(INVALID_LOG_PAGE)
-        asked = ((command.cdw10 >> 16 | (command.cdw11 & 0xFFFF) << 16) + 1) * 4
+        length = ((command.cdw10 >> 16 | (command.cdw11 & 0xFFFF) << 16) + 1) * 4
         offset = command.cdw12 | command.cdw13 << 32
         if offset > len(data):
             return Answer(INVALID_FIELD)
-        return Answer(data=data[offset : offset + min(asked, command.data_bytes)])
+        return Answer(data=data[offset : offset + min(length, command.data_bytes)])
 
     def _health(self) -> Health:
         status = self._control.status()

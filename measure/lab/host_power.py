@@ -53,7 +53,7 @@ class HostPower:
 
     def joules(self, seconds: float, commands: int, moved: int) -> dict[str, float]:
         """By the name of the counter."""
-        return {each.name: each.joules(seconds, commands, moved) for each in DOMAINS}
+        return {domain.name: domain.joules(seconds, commands, moved) for domain in DOMAINS}
 
 
 class RaplTree:

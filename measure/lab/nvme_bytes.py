@@ -19,7 +19,6 @@ PAGE_BYTES = 4096
 """Smallest memory page (CAP.MPSMIN), the unit of MDTS."""
 KELVIN = 273
 NVME_VERSION = 0x00020000
-NAMESPACE = 1
 
 
 @dataclass(frozen=True)

@@ -41,10 +41,10 @@ def open_own(folder: Path) -> int:
     except OSError as error:
         why = "is a symbolic link" if folder.is_symlink() else f"is no folder ({error.strerror})"
         raise _not_own(folder, why) from None
-    found = os.fstat(descriptor)
-    if found.st_uid != os.geteuid():
-        why = f"belongs to user {found.st_uid}"
-    elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    status = os.fstat(descriptor)
+    if status.st_uid != os.geteuid():
+        why = f"belongs to user {status.st_uid}"
+    elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         why = "may be written by others"
     else:
         return descriptor
@@ -150,15 +150,15 @@ class Process:
     @classmethod
     def of(cls, pid: int) -> Process:
         """The running process of that number. Raises LabError if there is none."""
-        found = _stat(pid)
-        if found is None:
+        current = _stat(pid)
+        if current is None:
             raise LabError(f"process {pid} ended as soon as it began")
-        return cls(pid, found[1])
+        return cls(pid, current[1])
 
     def runs(self) -> bool:
         """Whether it is still there, and not only waiting to be reaped."""
-        found = _stat(self.pid)
-        return found is not None and found[1] == self.started and found[0] not in "ZX"
+        current = _stat(self.pid)
+        return current is not None and current[1] == self.started and current[0] not in "ZX"
 
     def end(self, *, patience_seconds: float = 5.0) -> None:
         """SIGTERM, and SIGKILL if that does not do."""

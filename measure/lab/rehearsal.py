@@ -121,14 +121,14 @@ def _predict(
         "power_state": state if known else 0,
     }
     frame, _ = make_frame(predictor.profile, columns, len(sizes) * len(depths))
-    told = predictor.predict(frame, only=(DEVICE_VALUE, *tails))
+    prediction = predictor.predict(frame, only=(DEVICE_VALUE, *tails))
     shape = (len(sizes), len(depths))
-    found = {name: told[name].value.reshape(shape) for name in ("latency_mean_ns", *tails)}
+    values = {name: prediction[name].value.reshape(shape) for name in ("latency_mean_ns", *tails)}
     power = predictor.profile.device_power
     assert power is not None
     states = np.full(len(frame), state, dtype=np.intp)
-    found[DEVICE_VALUE] = active_value(power, told.activity.device_x, states).reshape(shape)
-    return found
+    values[DEVICE_VALUE] = active_value(power, prediction.activity.device_x, states).reshape(shape)
+    return values
 
 
 def spread_of(p50: Floats, p99: Floats, p999: Floats) -> Floats:
@@ -153,10 +153,10 @@ def spread_of(p50: Floats, p99: Floats, p999: Floats) -> Floats:
     left = 1 - (upper * weights)[..., ~below].sum(-1, keepdims=True)
     low = (left - p50 * (weights[below] * way).sum()) / (weights[below] * (1 - way)).sum()
     low = np.clip(low, 0.05 * p50, p50)
-    found = np.array(upper)
-    found[..., below] = low + (p50 - low) * way
-    found = np.where(np.isfinite(found), found, 1 + NARROW * (2 * QUANTILES - 1))
-    return np.asarray(found / (found * weights).sum(-1, keepdims=True))
+    spread = np.array(upper)
+    spread[..., below] = low + (p50 - low) * way
+    spread = np.where(np.isfinite(spread), spread, 1 + NARROW * (2 * QUANTILES - 1))
+    return np.asarray(spread / (spread * weights).sum(-1, keepdims=True))
 
 
 def table_text(
@@ -173,9 +173,9 @@ def table_text(
     assert power is not None
     # the lab's drive knows no share of reads: that of an even mix at a few requests in flight
     factors = {
-        each.pattern: each.latency_factor.value
-        ** float(extent(0.5, _MIXED_IN_FLIGHT, each.pattern is Pattern.RANDOM))
-        for each in profile.mixed
+        term.pattern: term.latency_factor.value
+        ** float(extent(0.5, _MIXED_IN_FLIGHT, term.pattern is Pattern.RANDOM))
+        for term in profile.mixed
     }
     other_ns = slow_down * min(
         values.min() for (operation, *_), values in table.latency_ns.items() if operation == "write"
@@ -227,12 +227,12 @@ class ServedDrive:
 
 def simulated(name: str) -> ServedDrive:
     """A drive of the simulator; see `drives.find` for names and errors."""
-    found = drives.find(name)
-    physical = found.device.physical
+    drive_file = drives.find(name)
+    physical = drive_file.device.physical
     return ServedDrive(
-        text=_core.drive_text(native(found.device)),
+        text=_core.drive_text(native(drive_file.device)),
         power=physical.power,
-        model=found.drive.title or name,
+        model=drive_file.drive.title or name,
         max_transfer_bytes=physical.controller.max_transfer_bytes,
         facts={"preset": name},
     )
@@ -281,14 +281,14 @@ def rehearsal(profile: DeviceProfile, name: str, slow_down: float | None = None)
     )
     factor = slow_down or _enough(table.fastest_latency_ns)
     states = _states(power, known, operational, factor)
-    kept = int(KEPT_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    if kept < capacity:
-        stand_ins.append(f"data: {kept >> 20} MiB of them are kept, the rest reads as zeros")
+    kept_bytes = int(KEPT_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    if kept_bytes < capacity:
+        stand_ins.append(f"data: {kept_bytes >> 20} MiB of them are kept, the rest reads as zeros")
     model = profile.model_name[: _MODEL_CHARACTERS - len(_SUFFIX)] + _SUFFIX
     return ServedDrive(
         text=table_text(
             table, profile, states,
-            slow_down=factor, capacity_bytes=capacity, kept_bytes=kept,
+            slow_down=factor, capacity_bytes=capacity, kept_bytes=kept_bytes,
         ),
         power=PowerOptions(states=states),
         model=model,
@@ -338,7 +338,7 @@ def _enough(fastest_ns: float) -> float:
 
 def _stand_ins(profile: DeviceProfile) -> list[str]:
     """Where something else is taken for what the profile does not say."""
-    said = []
+    stand_ins = []
     for operation, pattern in SURFACES:
         if profile.surface(operation, pattern) is not None:
             continue
@@ -346,19 +346,21 @@ def _stand_ins(profile: DeviceProfile) -> list[str]:
         reverse = Operation.READ if operation is Operation.WRITE else Operation.WRITE
         for one, way in ((operation, other), (reverse, pattern), (reverse, other)):
             if profile.surface(one, way) is not None:
-                said.append(f"{pattern} {operation}s: not measured; as {way} {one}s")
+                stand_ins.append(f"{pattern} {operation}s: not measured; as {way} {one}s")
                 break
-    known = {(each.power_state, each.operation) for each in profile.power_state_effects}
+    known = {(effect.power_state, effect.operation) for effect in profile.power_state_effects}
     for state in operational_states(profile)[1:]:
-        said += [
+        stand_ins += [
             f"{operation}s in PS{state}: not measured; as in PS0 below the state's cap"
             for operation in (Operation.READ, Operation.WRITE)
             if (state, operation) not in known
         ]
-    said.append("flush and trim: not measured; as long as the fastest write")
+    stand_ins.append("flush and trim: not measured; as long as the fastest write")
     if profile.write_state is not None:
-        said.append("writes: as the purged drive takes them; no collecting, no work afterwards")
-    return said
+        stand_ins.append(
+            "writes: as the purged drive takes them; no collecting, no work afterwards"
+        )
+    return stand_ins
 
 
 def _catalogue(profile: DeviceProfile) -> Drive | None:
@@ -369,14 +371,14 @@ def _catalogue(profile: DeviceProfile) -> Drive | None:
 
 
 def _capacity(profile: DeviceProfile, known: Drive | None, stand_ins: list[str]) -> int:
-    found = profile.capacity_bytes
-    for fact in known.facts if known is not None and found is None else ():
+    capacity = profile.capacity_bytes
+    for fact in known.facts if known is not None and capacity is None else ():
         if fact.metric == "capacity" and fact.unit == "bytes":
-            found = int(fact.value)
-    if found is None:
-        found = STAND_IN_CAPACITY_BYTES
-        stand_ins.append(f"capacity: not known; {found} bytes")
-    return found // (8 * SECTOR_BYTES) * (8 * SECTOR_BYTES)
+            capacity = int(fact.value)
+    if capacity is None:
+        capacity = STAND_IN_CAPACITY_BYTES
+        stand_ins.append(f"capacity: not known; {capacity} bytes")
+    return capacity // (8 * SECTOR_BYTES) * (8 * SECTOR_BYTES)
 
 
 def _operational(
@@ -386,13 +388,13 @@ def _operational(
     count = min(len(power.cap_watts), len(power.idle_watts))
     declared = {state.index: state.operational for state in known.power_states} if known else {}
     fitted = operational_states(profile)
-    found = []
+    operational = []
     for state in range(count):
         works = state in fitted or declared.get(state, False)
         if works and state not in fitted:
             stand_ins.append(f"PS{state}: not measured; as PS0 below the state's cap")
-        found.append(works)
-    return found
+        operational.append(works)
+    return operational
 
 
 def _states(

@@ -50,7 +50,7 @@ def run(words: Sequence[str], *, seconds: float = 10.0) -> str:
     """Standard output of a program. Raises LabError if it fails, is missing, or takes too long."""
     command = [program(words[0]), *words[1:]]
     try:
-        said = subprocess.run(
+        done = subprocess.run(
             command, capture_output=True, text=True, timeout=seconds, check=True,
             env=program_environment(),
         )  # fmt: skip
@@ -58,7 +58,7 @@ def run(words: Sequence[str], *, seconds: float = 10.0) -> str:
         raise LabError(f"`{' '.join(words)}` took longer than {seconds:.0f} s") from None
     except subprocess.CalledProcessError as error:
         raise LabError(f"`{' '.join(words)}` failed: {error.stderr.strip()}") from None
-    return said.stdout
+    return done.stdout
 
 
 _SYS_BLOCK = Path("/sys/block")

@@ -61,7 +61,9 @@ class Recording:
     def failures(self) -> dict[str, str]:
         """Why sensors failed, by their name."""
         return {
-            each.about.sensor: each.about.failure for each in self._series if each.about.failure
+            series.about.sensor: series.about.failure
+            for series in self._series
+            if series.about.failure
         }
 
     @property
@@ -146,8 +148,8 @@ class Recording:
 
         Raises SensorError if it was not recorded.
         """
-        series, found = self._rail(rail, None)
-        times = series.window(begin_ns, end_ns, (found,)).times_ns
+        series, recorded = self._rail(rail, None)
+        times = series.window(begin_ns, end_ns, (recorded,)).times_ns
         return float(np.diff([begin_ns, *times.tolist(), end_ns]).max()) * 1e-9
 
     def gauge(
@@ -157,8 +159,8 @@ class Recording:
 
         Raises SensorError if not recorded.
         """
-        series, found = self._rail(rail, sensor)
-        window = series.window(begin_ns, end_ns, (found,))
+        series, recorded = self._rail(rail, sensor)
+        window = series.window(begin_ns, end_ns, (recorded,))
         values = window.values[(window.flags & Flag.STALE) == 0, 0]
         values = values[np.isfinite(values)]
         if not len(values):
@@ -175,8 +177,8 @@ class Recording:
 
         Raises SensorError if not recorded.
         """
-        series, found = self._rail(rail, sensor)
-        window = series.window(begin_ns, end_ns, (found,), around=True)
+        series, recorded = self._rail(rail, sensor)
+        window = series.window(begin_ns, end_ns, (recorded,), around=True)
         times, values = window.times_ns, window.values[:, 0]
         use = np.isfinite(values)
         times, values = times[use], values[use]

@@ -31,7 +31,6 @@ FULL_WINDOW = 0.8
 class WindowPower:
     """Distribution of mean power over windows of one width."""
 
-    width_seconds: float
     windows: int
     p50_watts: float
     p99_watts: float
@@ -145,13 +144,13 @@ def over_windows(
     full = counts >= max(FULL_WINDOW * width_ns / samples.period_ns, 1)
     if not full.any():
         return None
-    return distribution(sums[full] / counts[full], width_ns * 1e-9)
+    return distribution(sums[full] / counts[full])
 
 
-def distribution(means: NDArray[np.float64], width_seconds: float) -> WindowPower:
+def distribution(means: NDArray[np.float64]) -> WindowPower:
     """How mean powers over windows are distributed."""
     p50, p99 = np.percentile(means, (50, 99))
-    return WindowPower(width_seconds, len(means), float(p50), float(p99), float(means.max()))
+    return WindowPower(len(means), float(p50), float(p99), float(means.max()))
 
 
 def _neighbours(means: NDArray[np.float64]) -> float:
@@ -263,7 +262,7 @@ def energy_statistics(
     covered = (end - begin) * 1e-9
     mean = float(np.diff(np.interp((begin, end), times, total))[0]) / covered
     resolution = math.hypot(*(rail.resolution or 0.0 for rail in rails)) / math.sqrt(12)
-    ends = [_end_uncertainty(times, total, moment) for moment in (begin, end)]
+    ends = [_end_uncertainty(times, total, time_ns) for time_ns in (begin, end)]
     error = math.hypot(*ends, resolution, resolution) / covered
     each = [float(np.diff(np.interp((begin, end), times, column))[0]) for column in values.T]
     increments = int(np.count_nonzero(np.diff(total)))
@@ -326,9 +325,9 @@ def _lost_at_edges(samples: Sampled, begin_ns: int, end_ns: int) -> int:
     return sum(max(math.ceil(edge / period) - 1, 0) for edge in edges)
 
 
-def _end_uncertainty(times: NDArray[np.int64], total: NDArray[np.float64], moment: int) -> float:
-    place = int(np.clip(np.searchsorted(times, moment, side="right") - 1, 0, len(times) - 2))
-    fraction = (moment - int(times[place])) / (int(times[place + 1]) - int(times[place]))
+def _end_uncertainty(times: NDArray[np.int64], total: NDArray[np.float64], time_ns: int) -> float:
+    place = int(np.clip(np.searchsorted(times, time_ns, side="right") - 1, 0, len(times) - 2))
+    fraction = (time_ns - int(times[place])) / (int(times[place + 1]) - int(times[place]))
     joules = float(total[place + 1] - total[place])
     return abs(joules) * math.sqrt(max(fraction * (1 - fraction), 0.0) / 3)
 
@@ -347,7 +346,7 @@ def _energy_windows(
     if not len(edges):
         return None
     joules = np.interp(edges + width_ns, times, total) - np.interp(edges, times, total)
-    return distribution(joules / (width_ns * 1e-9), width_ns * 1e-9)
+    return distribution(joules / (width_ns * 1e-9))
 
 
 WINDOW_SAMPLES = 20

@@ -81,7 +81,7 @@ class Netio(PolledSensor):
                 total = document["GlobalMeasure"]
                 keys = ("TotalLoad", "TotalCurrent", "TotalEnergy")
             else:
-                outlets = {int(each["ID"]): each for each in document["Outputs"]}
+                outlets = {int(output["ID"]): output for output in document["Outputs"]}
                 if self._outlet not in outlets:
                     raise SensorError(
                         f"{self._server.url} has no outlet {self._outlet}, only "

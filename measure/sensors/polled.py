@@ -93,10 +93,10 @@ class PolledSensor(ABC):
                 raise
             self._due = time.monotonic() + self._interval
             return empty_chunk(rails)
-        moment = (before + time.monotonic_ns()) // 2
+        time_ns = (before + time.monotonic_ns()) // 2
         # what took too long is not made up for in a burst
         self._due = max(self._due + self._interval, time.monotonic())
-        return self._chunk(moment, values)
+        return self._chunk(time_ns, values)
 
     def stop(self) -> Delivery:
         """See `protocol.Sensor`."""
@@ -115,19 +115,19 @@ class PolledSensor(ABC):
         self._newest_ns: int | None = None
         self._last = None
 
-    def _chunk(self, moment: int, values: list[float]) -> Chunk:
+    def _chunk(self, time_ns: int, values: list[float]) -> Chunk:
         flags = 0
         if self._last is not None and self._newest_ns is not None:
-            missed = self.missed((moment - self._newest_ns) * 1e-9)
+            missed = self.missed((time_ns - self._newest_ns) * 1e-9)
             self._lost += max(missed - self._unanswered, 0)
             flags |= Flag.GAP if missed or self._unanswered else 0
             flags |= Flag.STALE if self._repeats_are_stale and values == self._last else 0
         self._last, self._unanswered = values, 0
         self._samples += 1
-        self._first_ns = self._first_ns or moment
-        self._newest_ns = moment
+        self._first_ns = self._first_ns or time_ns
+        self._newest_ns = time_ns
         return Chunk(
-            np.array([moment], dtype=np.int64),
+            np.array([time_ns], dtype=np.int64),
             np.array([values], dtype=np.float64),
             np.array([flags], dtype=np.uint8),
         )
@@ -148,6 +148,6 @@ def ask(command: Sequence[str], *, timeout_seconds: float, package: str) -> byte
             f"`{' '.join(command)}` did not answer within {timeout_seconds:g} s"
         ) from error
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip() or "no reason given"
-        raise SensorError(f"`{' '.join(command)}` failed: {said.splitlines()[0]}")
+        reason = done.stderr.decode(errors="replace").strip() or "no reason given"
+        raise SensorError(f"`{' '.join(command)}` failed: {reason.splitlines()[0]}")
     return done.stdout

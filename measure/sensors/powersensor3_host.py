@@ -225,9 +225,9 @@ class Psrun:
 
     def _failed(self, reason: str) -> SensorError:
         self._said.seek(0)
-        said = self._said.read().decode(errors="replace").strip().splitlines()
+        lines = self._said.read().decode(errors="replace").strip().splitlines()
         # its first line is its version
-        words = [line.strip() for line in said if line.strip() and "psrun version" not in line]
+        words = [line.strip() for line in lines if line.strip() and "psrun version" not in line]
         message = f"{reason} ({words[-1]})" if words else reason
         self.errors.append(message)
         return SensorError(message)

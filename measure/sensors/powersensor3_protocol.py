@@ -106,10 +106,10 @@ class Version(NamedTuple):
 
 def parse_version(line: bytes) -> Version:
     """Read the answer to `V`. Raises ValueError if it is not one."""
-    found = _VERSION.fullmatch(line.decode("ascii", errors="replace"))
-    if not found:
+    match = _VERSION.fullmatch(line.decode("ascii", errors="replace"))
+    if not match:
         raise ValueError(f"{line!r} is not a version such as b'F411-1.6.1\\r\\n'")
-    return Version(found[1], found[2], bool(found[3]))
+    return Version(match[1], match[2], bool(match[3]))
 
 
 @dataclass(frozen=True)

@@ -146,10 +146,3 @@ class Sensor(Protocol):
 
         Returns totals since `start`, with what `read` has yet to return.
         """
-
-
-class Marking(Protocol):
-    """A sensor that can put a mark into its own stream."""
-
-    def mark(self) -> None:
-        """Set the marker on the next sample; may be called from any thread."""

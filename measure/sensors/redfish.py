@@ -79,7 +79,7 @@ class Redfish(PolledSensor):
             folders = [f"/redfish/v1/Chassis/{self._chassis}"]
         else:
             members = self._server.get("/redfish/v1/Chassis").get("Members", [])
-            folders = [str(each["@odata.id"]) for each in members if "@odata.id" in each]
+            folders = [str(member["@odata.id"]) for member in members if "@odata.id" in member]
         refusals = []
         for folder in folders:
             for document in ("EnvironmentMetrics", "Power"):
@@ -89,10 +89,10 @@ class Redfish(PolledSensor):
                         return path
                 except SensorError as error:
                     refusals.append(error.message)
-        said = f" ({refusals[-1]})" if refusals else ""
+        detail = f" ({refusals[-1]})" if refusals else ""
         raise SensorError(
             f"{self._server.url} reports no system power in {', '.join(folders) or 'no chassis'}"
-            f"{said}: name another one with chassis=, or use ipmi"
+            f"{detail}: name another one with chassis=, or use ipmi"
         )
 
 

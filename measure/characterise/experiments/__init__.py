@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iojoule.measure.characterise.experiment import Question
+from iojoule.measure.characterise.experiment import Experiment
 from iojoule.measure.characterise.experiments.alignment import Alignment
 from iojoule.measure.characterise.experiments.asymmetry import Asymmetry
 from iojoule.measure.characterise.experiments.idle_states import IdleStates
@@ -18,7 +18,7 @@ from iojoule.measure.characterise.experiments.saturation import SaturationDepth
 from iojoule.measure.characterise.experiments.slc_cache import Background, SlcCache
 from iojoule.measure.errors import CampaignError
 
-QUESTIONS: tuple[Question, ...] = (
+EXPERIMENTS: tuple[Experiment, ...] = (
     IdleStates(),
     SlcCache(),
     SaturationDepth(),
@@ -31,17 +31,17 @@ QUESTIONS: tuple[Question, ...] = (
 )
 
 
-def chosen(names: Sequence[str]) -> tuple[Question, ...]:
+def chosen(names: Sequence[str]) -> tuple[Experiment, ...]:
     """The named experiments in execution order; none = all.
 
     Raises CampaignError if one is unknown.
     """
-    known = {one.name for one in QUESTIONS}
+    known = {experiment.name for experiment in EXPERIMENTS}
     unknown = [name for name in names if name not in known]
     if unknown:
         raise CampaignError(
-            f"--only {unknown[0]}: there is no such question; questions are "
-            f"{', '.join(one.name for one in QUESTIONS)}",
+            f"--only {unknown[0]}: there is no such experiment; experiments are "
+            f"{', '.join(experiment.name for experiment in EXPERIMENTS)}",
             field="only",
         )
-    return tuple(one for one in QUESTIONS if not names or one.name in names)
+    return tuple(experiment for experiment in EXPERIMENTS if not names or experiment.name in names)

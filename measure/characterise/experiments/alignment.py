@@ -123,7 +123,7 @@ class Alignment:
             for place, offset in enumerate((*offsets, 0)):
                 rows.append(bench.run(_read(f"read {place} {repeat}", offset, scope)))
         for repeat in range(scope.repeats):
-            for place, offset in enumerate([one for one in offsets if one < WRITE_BYTES]):
+            for place, offset in enumerate([offset for offset in offsets if offset < WRITE_BYTES]):
                 rows.append(bench.run(_write(f"write {place} {repeat}", offset, scope)))
             rows.append(bench.quiet(f"after {repeat}"))
         return rows

@@ -60,9 +60,9 @@ class IdleStates:
     def draw(self, axes: Axes, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
         """Draw evidence and estimates."""
         known = [
-            (name.removeprefix("idle_watts_ps"), one)
-            for name, one in estimates.items()
-            if name.startswith("idle_watts_ps") and one.value is not None
+            (name.removeprefix("idle_watts_ps"), estimate)
+            for name, estimate in estimates.items()
+            if name.startswith("idle_watts_ps") and estimate.value is not None
         ]
         values = [one.value or 0.0 for _, one in known]
         low = [(one.value or 0.0) - (one.low or 0.0) for _, one in known]
@@ -81,7 +81,7 @@ def _watts(rests: list[Row]) -> Estimate:
     error = math.hypot(*(row["power_error_watts"] for row in known)) / len(known)
     if len(values) > 2:
         centre = mean(values)
-        scatter = math.sqrt(sum((one - centre) ** 2 for one in values) / (len(values) - 1))
+        scatter = math.sqrt(sum((value - centre) ** 2 for value in values) / (len(values) - 1))
         error = max(error, scatter / math.sqrt(len(values)))
     return found(mean(values), error, "W", _WATTS, least=0.0)
 
@@ -91,7 +91,7 @@ def _wake(wakes: list[float], base: list[float]) -> Estimate:
     if not wakes or len(base) < 2:
         return missing("no read was timed", "s", _WAKE)
     centre = mean(base)
-    scatter = math.sqrt(sum((one - centre) ** 2 for one in base) / (len(base) - 1))
+    scatter = math.sqrt(sum((latency - centre) ** 2 for latency in base) / (len(base) - 1))
     extra = (mean(wakes) - centre) * 1e-9
     half = Z * scatter * 1e-9 * math.sqrt(1 / len(wakes) + 1 / len(base))
     if extra - half <= 0:

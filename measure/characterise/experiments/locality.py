@@ -149,31 +149,31 @@ def _together(rows: Sequence[Row]) -> dict[int, Mean]:
 def _mean(rows: Sequence[Row]) -> Mean:
     values = [row["throughput_bytes_per_second"] for row in rows]
     errors = [row["relative_error"] * row["throughput_bytes_per_second"] for row in rows]
-    return sum(values) / len(values), float(sum(one**2 for one in errors) ** 0.5 / len(errors))
+    return sum(values) / len(values), float(sum(error**2 for error in errors) ** 0.5 / len(errors))
 
 
 def _one(evidence: Evidence, prefix: str) -> Mean:
     return _mean(evidence.named(prefix))
 
 
-def _of_windows(found: Mapping[int, Mean]) -> Estimates:
+def _of_windows(means: Mapping[int, Mean]) -> Estimates:
     """The smallest over the largest window, and from which window on all are as fast."""
     method = f"{_WINDOW}: smallest over largest"
     where = f"{_WINDOW}: the least from which on none differs from the largest"
-    if len(found) < 2:
+    if len(means) < 2:
         reason = "one window was measured"
         return {
             "smallest_over_largest_window": missing(reason, "1", method),
             "indifferent_window_bytes": missing(reason, "bytes", where),
         }
-    sizes = sorted(found)
-    last = found[sizes[-1]]
+    sizes = sorted(means)
+    last = means[sizes[-1]]
     different = [
         size
         for size in sizes
-        if differs(*found[size], *last) and abs(found[size][0] / last[0] - 1) > _LEAST_EFFECT
+        if differs(*means[size], *last) and abs(means[size][0] / last[0] - 1) > _LEAST_EFFECT
     ]
-    smallest = found[sizes[0]]
+    smallest = means[sizes[0]]
     estimates = {"smallest_over_largest_window": ratio(*smallest, *last, method)}
     if not different:
         estimates["indifferent_window_bytes"] = missing(
@@ -266,7 +266,7 @@ class WritePattern:
 def _rate(rows: list[Row]) -> tuple[float, float]:
     values = [row["throughput_bytes_per_second"] for row in rows]
     errors = [row["relative_error"] * row["throughput_bytes_per_second"] for row in rows]
-    return sum(values) / len(values), sum(one**2 for one in errors) ** 0.5 / len(errors)
+    return sum(values) / len(values), sum(error**2 for error in errors) ** 0.5 / len(errors)
 
 
 def _joules(ordered: list[Row], shuffled: list[Row]) -> Estimate:

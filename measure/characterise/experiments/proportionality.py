@@ -97,15 +97,15 @@ class EnergyProportionality:
             rows.append(peak)
             for share in scope.shares:
                 if share < 1.0:
-                    asked = max(1.0, share * peak["iops"])
-                    rows.append(bench.run(_job(f"share {share:.2f} {repeat}", scope, asked)))
+                    demand = max(1.0, share * peak["iops"])
+                    rows.append(bench.run(_job(f"share {share:.2f} {repeat}", scope, demand)))
         return rows
 
     def answer(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         shares, watts, errors = _points(evidence)
-        told = proportionality(shares, watts, errors)
-        if told is None:
+        result = proportionality(shares, watts, errors)
+        if result is None:
             reason = "no power meter, or fewer than three loads"
             return {
                 "dynamic_range": missing(reason, "1", _RANGE),
@@ -113,9 +113,9 @@ class EnergyProportionality:
                 "curvature_watts": missing(reason, "W", _BEND),
             }
         return {
-            "dynamic_range": between(*told.dynamic_range, "1", _RANGE),
-            "proportionality_index": between(*told.index, "1", _INDEX),
-            "curvature_watts": between(*told.curvature, "W", _BEND),
+            "dynamic_range": between(*result.dynamic_range, "1", _RANGE),
+            "proportionality_index": between(*result.index, "1", _INDEX),
+            "curvature_watts": between(*result.curvature, "W", _BEND),
         }
 
     def draw(self, axes: Axes, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:

@@ -82,9 +82,9 @@ def fit_saturation(
 
     def misfit(parameters: Floats) -> Floats:
         unloaded, most, sharp = np.exp(parameters)
-        told = np.log(_law(depth, float(unloaded), float(most), float(sharp)))
+        log_rate = np.log(_law(depth, float(unloaded), float(most), float(sharp)))
         prior = (parameters[2] - math.log(2.2)) / 0.8
-        return np.append((told - np.log(rate)) / sigma, prior)
+        return np.append((log_rate - np.log(rate)) / sigma, prior)
 
     lower = [math.log(1e-9), math.log(rate.max() * 0.5), math.log(_SHARPNESS[0])]
     upper = [math.log(1e4), math.log(rate.max() * 1e3), math.log(_SHARPNESS[1])]
@@ -96,7 +96,7 @@ def fit_saturation(
     covariance = np.linalg.pinv(jacobian.T @ jacobian)
     freedom = max(len(depth) - 2, 1)
     covariance *= max(1.0, float(np.sum(fit.fun[:-1] ** 2)) / freedom)
-    unloaded, most, sharp = (float(one) for one in np.exp(fit.x))
+    unloaded, most, sharp = (float(parameter) for parameter in np.exp(fit.x))
     both = covariance[0, 0] + covariance[1, 1] + 2 * covariance[0, 1]
     return Saturation(
         unloaded_seconds=unloaded,
@@ -234,7 +234,7 @@ def _green(rows: list[Row]) -> Estimate:
     known = [row for row in rows if row.get("power_watts")]
     if not known:
         return missing("no power meter", "1", method)
-    told = [
+    efficiencies = [
         (
             row["iops"] / row["power_watts"],
             math.hypot(row["relative_error"], row["power_error_watts"] / row["power_watts"]),
@@ -242,6 +242,10 @@ def _green(rows: list[Row]) -> Estimate:
         )
         for row in known
     ]
-    best, error, depth = max(told)
-    near = [one[2] for one in told if one[0] > best * (1 - 3 * math.hypot(error, one[1]))]
+    best, error, depth = max(efficiencies)
+    near = [
+        efficiency[2]
+        for efficiency in efficiencies
+        if efficiency[0] > best * (1 - 3 * math.hypot(error, efficiency[1]))
+    ]
     return between(depth, min(near), max(near), "1", method)

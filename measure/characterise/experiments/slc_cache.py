@@ -168,20 +168,20 @@ def _stretches(works: NDArray[np.bool_], lasting: int) -> list[tuple[int, int, b
     """Stretches of work and rest as (begin, end, works); short ones belong to their neighbours."""
     edges = np.flatnonzero(np.diff(works.astype(int))) + 1
     bounds = [0, *edges.tolist(), len(works)]
-    found = [(a, b, bool(works[a])) for a, b in pairwise(bounds) if b > a]
+    stretches = [(a, b, bool(works[a])) for a, b in pairwise(bounds) if b > a]
     while True:
         short = next(
             (
                 place
-                for place, (begin, end, _) in enumerate(found)
-                if end - begin < lasting and 0 < place < len(found) - 1
+                for place, (begin, end, _) in enumerate(stretches)
+                if end - begin < lasting and 0 < place < len(stretches) - 1
             ),
             None,
         )
         if short is None:
-            return found
-        before, _, after = found[short - 1 : short + 2]
-        found[short - 1 : short + 2] = [(before[0], after[1], before[2])]
+            return stretches
+        before, _, after = stretches[short - 1 : short + 2]
+        stretches[short - 1 : short + 2] = [(before[0], after[1], before[2])]
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ class SlcCache:
     def answer(self, evidence: Evidence) -> Estimates:
         """Estimate from the evidence."""
         drops = [_drop(evidence, row) for row in evidence.named("fill ")]
-        known = [one for one in drops if one is not None]
+        known = [drop for drop in drops if drop is not None]
         written = max((row["bytes_written"] for row in evidence.named("fill ")), default=0.0)
         if not known or 2 * len(known) <= len(drops):
             reason = f"the rate does not fall within {written:.4g} bytes written in a row"
@@ -305,11 +305,11 @@ def _by_power(evidence: Evidence, fell_at: float) -> Estimate:
             changes.append(change)
     if not changes:
         return missing("the watts do not change before the rate falls", "bytes", _POWER)
-    place = float(np.mean([one.place for one in changes]))
+    place = float(np.mean([change.place for change in changes]))
     # the dies fill up one after the other, so that the change takes a bin or two
-    bin_bytes = max(one.high - one.low for one in changes) / 2
-    low = min(one.low for one in changes) - bin_bytes
-    high = max(one.high for one in changes) + bin_bytes
+    bin_bytes = max(change.high - change.low for change in changes) / 2
+    low = min(change.low for change in changes) - bin_bytes
+    high = max(change.high for change in changes) + bin_bytes
     return between(place, max(low, 0.0), high, "bytes", _POWER)
 
 

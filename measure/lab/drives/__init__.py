@@ -17,8 +17,8 @@ _SUFFIX = ".toml"
 
 def names() -> list[str]:
     """Every drive of the lab's own."""
-    found = (entry.name for entry in files(__name__).iterdir())
-    return sorted(name.removesuffix(_SUFFIX) for name in found if name.endswith(_SUFFIX))
+    file_names = (entry.name for entry in files(__name__).iterdir())
+    return sorted(name.removesuffix(_SUFFIX) for name in file_names if name.endswith(_SUFFIX))
 
 
 def find(name: str) -> DriveFile:

@@ -20,7 +20,7 @@ from iojoule.measure.campaign.runs import Abilities, Cost, expand
 from iojoule.measure.campaign.session import Opened, run_campaign
 from iojoule.measure.characterise import session as characterising
 from iojoule.measure.characterise.experiment import ScaleName, scope_of
-from iojoule.measure.characterise.experiments import QUESTIONS
+from iojoule.measure.characterise.experiments import EXPERIMENTS
 from iojoule.measure.characterise.folder import CharacteriseFolder
 from iojoule.measure.characterise.session import fills_first, rehearse
 from iojoule.measure.drive.block_device import BlockDevice
@@ -67,9 +67,11 @@ class Bench:
     def characterise(self) -> None:
         facts = DriveFacts(self.drive, None, None)
         scope = scope_of(ScaleName.QUICK, BYTES)
-        steps = rehearse(QUESTIONS, scope, facts, has_power=False)
-        considered = characterising.Considered(facts, None, scope, steps, fills_first(steps))
-        asked = characterising.Asked([], [], str(self.drive.path), "")
+        steps = rehearse(EXPERIMENTS, scope, facts, has_power=False)
+        considered = characterising.PlannedExperiments(
+            facts, None, scope, steps, fills_first(steps)
+        )
+        asked = characterising.CharacteriseRequest([], [], str(self.drive.path), "")
         folder = CharacteriseFolder(self.folder / "characterise")
         characterising.characterise(considered, folder, asked, str)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
-from iojoule.measure.characterise.experiments import QUESTIONS
+from iojoule.measure.characterise.experiments import EXPERIMENTS
 from iojoule.measure.characterise.experiments.asymmetry import Asymmetry
 from iojoule.measure.characterise.experiments.idle_states import IdleStates
 from iojoule.measure.characterise.experiments.locality import (
@@ -198,8 +198,8 @@ def test_proportionality_begins_at_idle() -> None:
     assert holds(found["proportionality_index"], 0.75)
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.name)
-def test_every_question_says_where_it_comes_from(question) -> None:
-    assert question.sources
-    assert question.purpose
-    assert question.title
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)
+def test_every_question_says_where_it_comes_from(experiment) -> None:
+    assert experiment.sources
+    assert experiment.purpose
+    assert experiment.title

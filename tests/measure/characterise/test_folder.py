@@ -42,7 +42,7 @@ def test_only_an_answer_counts(tmp_path: Path) -> None:
     folder = CharacteriseFolder(tmp_path / "out")
     folder.begin(options())
     folder.fresh("idle")
-    (folder.question("idle") / "half").write_text("x")
+    (folder.experiment("idle") / "half").write_text("x")
     assert not folder.is_answered("idle")
     for status in (Status.FAILED, Status.SKIPPED):
         kept = answer().model_copy(update={"status": status})
@@ -51,7 +51,7 @@ def test_only_an_answer_counts(tmp_path: Path) -> None:
     folder.keep("idle", answer(idle_watts_ps0=estimate(1.6, "W")), [])
     assert folder.is_answered("idle")
     folder.fresh("slc-cache")
-    assert not (folder.question("slc-cache") / "half").exists()
+    assert not (folder.experiment("slc-cache") / "half").exists()
 
 
 def test_the_file_is_read_back_and_a_newer_or_damaged_one_refused(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from iojoule.datasets.vocabulary import Operation
 from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.characterise.experiment import Job, ScaleName, scope_of
-from iojoule.measure.characterise.experiments import QUESTIONS, chosen
+from iojoule.measure.characterise.experiments import EXPERIMENTS, chosen
 from iojoule.measure.characterise.session import Rehearsal, commands, fills_first, rehearse
 from iojoule.measure.characterise.workbench import job_text, order_text
 from iojoule.measure.drive.block_device import BlockDevice
@@ -21,13 +21,13 @@ DRIVE = DriveFacts(
 
 
 @pytest.mark.parametrize("scale", list(ScaleName))
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.name)
-def test_a_question_writes_exactly_if_it_says_so_and_stays_in_the_area(question, scale) -> None:
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)
+def test_a_question_writes_exactly_if_it_says_so_and_stays_in_the_area(experiment, scale) -> None:
     scope = scope_of(scale, CAPACITY if scale is ScaleName.QUICK else 1 << 25)
     bench = Rehearsal(scope, (0, 1, 3))
-    question.measure(bench, scope)
+    experiment.measure(bench, scope)
     written = sum(job.bytes_written for job in bench.jobs)
-    assert (written > 0) == question.writes
+    assert (written > 0) == experiment.writes
     for job in bench.jobs:
         window = job.window_bytes or scope.area_bytes - job.offset_bytes
         if job.order is not None:
@@ -39,16 +39,18 @@ def test_a_question_writes_exactly_if_it_says_so_and_stays_in_the_area(question,
 
 def test_labels_are_names_of_their_own() -> None:
     scope = scope_of(ScaleName.FULL, 1 << 25)
-    for question in QUESTIONS:
+    for experiment in EXPERIMENTS:
         bench = Rehearsal(scope, (0, 1))
-        question.measure(bench, scope)
+        experiment.measure(bench, scope)
         labels = [job.label for job in bench.jobs]
-        assert len(set(labels)) == len(labels), question.name
+        assert len(set(labels)) == len(labels), experiment.name
 
 
 def test_what_cannot_be_asked_is_said_and_costs_nothing() -> None:
     scope = scope_of(ScaleName.QUICK, CAPACITY)
-    steps = {one.question.name: one for one in rehearse(QUESTIONS, scope, DRIVE, has_power=False)}
+    steps = {
+        one.experiment.name: one for one in rehearse(EXPERIMENTS, scope, DRIVE, has_power=False)
+    }
     assert "controller" in str(steps["idle"].obstacle)
     assert "power meter" in str(steps["asymmetry"].obstacle)
     assert steps["asymmetry"].bytes_written == 0
