@@ -274,6 +274,4 @@ def _response(record: RunRecord) -> float:
 
 
 def _absent(name: str, unit: str, reason: str) -> Metric:
-    return Metric(
-        name, unit, None, None, None, None, None, 0, None, None, None, None, (reason,)
-    )  # fmt: skip
+    return Metric(name, unit, None, None, None, None, None, 0, None, None, None, None, (reason,))

@@ -9,7 +9,6 @@ class UnsafeDriveError(IojouleError):
     """The drive may not be used as asked: in use, not whole, not the one that was named."""
 
     exit_code = 20
-    http_status = 409
     title = "The drive may not be touched"
 
 
@@ -17,7 +16,6 @@ class DriveError(IojouleError):
     """The drive or its controller does not do what it was told, or has vanished."""
 
     exit_code = 21
-    http_status = 502
     title = "The drive does not answer as it must"
 
 
@@ -25,7 +23,6 @@ class HostStateError(IojouleError):
     """The host refuses a setting or a permission; the message names the remedy."""
 
     exit_code = 22
-    http_status = 502
     title = "The host refuses"
 
 
@@ -33,7 +30,6 @@ class FioError(IojouleError):
     """fio is missing, too old, or failed."""
 
     exit_code = 23
-    http_status = 502
     title = "fio failed"
 
 
@@ -41,7 +37,6 @@ class SensorError(IojouleError):
     """A sensor cannot be used, or stopped delivering."""
 
     exit_code = 24
-    http_status = 502
     title = "A sensor failed"
 
 
@@ -70,5 +65,4 @@ class ProgramError(IojouleError):
     """The program that `measure command` ran failed; what was measured of it is kept."""
 
     exit_code = 28
-    http_status = 502
     title = "The measured program failed"

@@ -294,9 +294,13 @@ def find_fio() -> Fio:
     )
     try:
         output = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, timeout=20, check=False,
+            [path, "--version"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
             env=program_environment(),
-        ).stdout  # fmt: skip
+        ).stdout
     except (OSError, subprocess.TimeoutExpired) as error:
         raise FioError(f"{path}: does not run ({error})") from None
     match = _VERSION.search(output)

@@ -300,11 +300,13 @@ def _stretches(samples: Samples, idle: NDArray[np.bool_]) -> Floats:
     sectors = samples.values[:, [Samples.READ_SECTORS, Samples.WRITE_SECTORS]].sum(axis=1)
     return np.column_stack(
         [
-            at[np.maximum(first - 1, 0)], at[first],
-            at[last], at[np.minimum(last + 1, len(at) - 1)],
+            at[np.maximum(first - 1, 0)],
+            at[first],
+            at[last],
+            at[np.minimum(last + 1, len(at) - 1)],
             sectors[first] * SECTOR_BYTES,
         ]
-    )  # fmt: skip
+    )
 
 
 def _joined(stretches: Floats) -> Floats:

@@ -117,36 +117,35 @@ def conduct_adaptively(
     return _Adaptive(plan, runs, folder, bench, observer, advisor, budget, clock).conduct()
 
 
+@dataclass
 class _Adaptive:
-    def __init__(
-        self,
-        plan: Plan,
-        runs: Sequence[Run],
-        folder: CampaignFolder,
-        bench: Bench,
-        observer: Observer,
-        advisor: Advisor,
-        budget: Budget,
-        clock: Callable[[], float],
-    ) -> None:
-        self._plan = plan
-        self._folder = folder
-        self._advisor = advisor
-        self._budget = budget
-        self._clock = clock
+    plan: Plan
+    runs: Sequence[Run]
+    folder: CampaignFolder
+    bench: Bench
+    observer: Observer
+    advisor: Advisor
+    budget: Budget
+    clock: Callable[[], float]
+
+    def __post_init__(self) -> None:
         self._candidates: dict[str, Run] = {}
-        for run in runs:
+        for run in self.runs:
             self._candidates.setdefault(run.point.key, run)
-        self._progress = _read(folder)
+        self._progress = _read(self.folder)
         self._used_before = self._progress.seconds_used
-        self._began = clock()
+        self._began = self.clock()
         self._chosen = [self._run(number) for number in range(1, len(self._progress.chosen) + 1)]
         known = {
-            run.number: record for run in self._chosen if (record := folder.record(run)) is not None
+            run.number: record
+            for run in self._chosen
+            if (record := self.folder.record(run)) is not None
         }
-        self._conductor = Conductor(plan, folder, bench, observer, known, len(runs))
-        states = {run.point.configuration.power_state for run in runs}
-        self._last_seconds = len(states) * plan.settle.baseline_seconds
+        self._conductor = Conductor(
+            self.plan, self.folder, self.bench, self.observer, known, len(self.runs)
+        )
+        states = {run.point.configuration.power_state for run in self.runs}
+        self._last_seconds = len(states) * self.plan.settle.baseline_seconds
 
     def conduct(self) -> Summary:
         conductor = self._conductor
@@ -192,7 +191,6 @@ class _Adaptive:
                 return "every point that is asked for fails", None
 
     def _choose(self) -> list[Run]:
-        """What to run next, stored before it is run."""
         points: Sequence[Point] = self._first() if not self._chosen else ()
         if not points:
             advice, failed = self._ask(), {point.key for point in self._failed()}
@@ -203,7 +201,7 @@ class _Adaptive:
         for point in points:
             if point.key not in self._candidates:
                 raise CampaignError(
-                    f"{self._folder.path}: the advisor asks for a point that the plan does not have"
+                    f"{self.folder.path}: the advisor asks for a point that the plan does not have"
                 )
             repeat = sum(choice.point == point.key for choice in self._progress.chosen)
             self._progress.chosen.append(Chosen(point=point.key, repeat=repeat))
@@ -212,7 +210,7 @@ class _Adaptive:
         return self._chosen[begin:]
 
     def _ask(self) -> Advice:
-        advice = self._advisor.next_points(self._dataset(), self._failed())
+        advice = self.advisor.next_points(self._dataset(), self._failed())
         bound = advice.regret_bound
         self._progress.answer = advice.why
         self._progress.last_bound = bound if math.isfinite(bound) else None
@@ -220,27 +218,26 @@ class _Adaptive:
 
     def _first(self) -> list[Point]:
         points = [run.point for run in self._candidates.values()]
-        count = self._budget.first
+        count = self.budget.first
         if count is None:
             _, knobs = coordinates([point.configuration for point in points])
             count = FIRST_PER_KNOB * len(knobs) + FIRST_BESIDES
-        places = space_filling(points, min(count, len(points)), self._plan.seed)
+        places = space_filling(points, min(count, len(points)), self.plan.seed)
         return [points[place] for place in places]
 
     def _ended(self) -> str | None:
         """Whether the recommendation is good enough by now."""
         last = self._progress.regret_bounds[-SETTLED_TIMES:]
-        low = [bound is not None and bound < self._budget.regret for bound in last]
+        low = [bound is not None and bound < self.budget.regret for bound in last]
         if len(low) == SETTLED_TIMES and all(low):
-            return f"the recommendation is within {self._budget.regret:.1%} of the best"
+            return f"the recommendation is within {self.budget.regret:.1%} of the best"
         return None
 
     def _used_up(self, left: Sequence[Run]) -> str | None:
-        """Whether the hours end before the next run would."""
         run = left[0] if left else next(iter(self._candidates.values()))
-        if run_seconds(self._plan, run) <= self._seconds_left():
+        if run_seconds(self.plan, run) <= self._seconds_left():
             return None
-        return f"the {self._budget.hours:g} hours are used up"
+        return f"the {self.budget.hours:g} hours are used up"
 
     def _dataset(self) -> Dataset:
         return Dataset.from_measurements(self._conductor.measured(), Provenance(importer="measure"))
@@ -263,24 +260,24 @@ class _Adaptive:
         like = self._candidates.get(chosen.point)
         if like is None:
             raise CampaignError(
-                f"{self._folder.path / ADAPTIVE_FILE}: run {number} measures a point that the plan "
+                f"{self.folder.path / ADAPTIVE_FILE}: run {number} measures a point that the plan "
                 "does not have; the plan or the question was changed since"
             )
         return Run(number, like.sweep, like.point, chosen.repeat, like.seconds, like.ramp_seconds)
 
     def _seconds_left(self) -> float:
         """Of the budget, less what is measured after the last run."""
-        return self._budget.hours * 3600.0 - self._seconds_used() - self._last_seconds
+        return self.budget.hours * 3600.0 - self._seconds_used() - self._last_seconds
 
     def _seconds_used(self) -> float:
-        return self._used_before + self._clock() - self._began
+        return self._used_before + self.clock() - self._began
 
     def _runs_left(self, run: Run) -> int:
-        return max(1, int(self._seconds_left() / run_seconds(self._plan, run)))
+        return max(1, int(self._seconds_left() / run_seconds(self.plan, run)))
 
     def _store(self) -> None:
         self._progress.seconds_used = self._seconds_used()
-        self._folder.write(ADAPTIVE_FILE, self._progress)
+        self.folder.write(ADAPTIVE_FILE, self._progress)
 
 
 def _read(folder: CampaignFolder) -> Progress:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -118,35 +118,30 @@ class Conduct(Protocol):
         """Make runs; see `conduct`."""
 
 
+@dataclass
 class Conductor:
     """Makes single runs and stores each when it ends; `runs` bounds the repeats."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        folder: CampaignFolder,
-        bench: Bench,
-        observer: Observer,
-        known: dict[int, RunRecord],
-        runs: int,
-    ) -> None:
-        self.known = known
-        self.state = folder.state()
-        self._plan = plan
-        self._folder = folder
-        self._bench = bench
-        self._observer = observer
+    plan: Plan
+    folder: CampaignFolder
+    bench: Bench
+    observer: Observer
+    known: dict[int, RunRecord]
+    runs: InitVar[int]
+
+    def __post_init__(self, runs: int) -> None:
+        self.state = self.folder.state()
+        self.repeats_left = self.plan.repeats_of_doubtful(runs)
         self._in_a_row = 0
         self._last_failed = False
         self._reason: str | None = None
         self._dataset_at = time.monotonic()
-        self.repeats_left = plan.repeats_of_doubtful(runs)
         self._repeats: list[Repeat] = []
         self._repeated: Counter[int] = Counter()
 
     def prepare(self) -> None:
         """Bring the drive into the state in which the runs begin."""
-        self._bench.prepare(self.state, self._store)
+        self.bench.prepare(self.state, self._store)
 
     def finish(self) -> None:
         """Measure what comes after the last run.
@@ -154,7 +149,7 @@ class Conductor:
         Skipped if that run failed: the same cause would fail idle power and hide the reason.
         """
         if not self._last_failed:
-            self._bench.finish(self.state, self._store)
+            self.bench.finish(self.state, self._store)
             self._judge_idle()
 
     def _judge_idle(self) -> None:
@@ -167,7 +162,7 @@ class Conductor:
             verdict = with_idle_drift(record.verdict, around, _watts(record))
             if verdict != record.verdict:
                 self.known[number] = record.judged(verdict)
-                self._folder.keep(self.known[number])
+                self.folder.keep(self.known[number])
 
     def _idle(self, record: RunRecord) -> list[IdleLevel]:
         """Idle power in the power state of a run, in order of time; empty where none counts."""
@@ -186,16 +181,16 @@ class Conductor:
 
     def make(self, run: Run, total: int, seconds_left: float) -> RunRecord:
         """Make one run; `total` and `seconds_left` are for the observer."""
-        self._bench.before(run, self.state, self._store)
-        self._observer.begin(run, len(self.known), total, seconds_left)
-        folder = self._folder.run_folder(run)
-        attempt = self._folder.attempts(run) + 1
-        record = self._bench.perform(run, folder, self.state)
+        self.bench.before(run, self.state, self._store)
+        self.observer.begin(run, len(self.known), total, seconds_left)
+        folder = self.folder.run_folder(run)
+        attempt = self.folder.attempts(run) + 1
+        record = self.bench.perform(run, folder, self.state)
         record = record.model_copy(update={"attempt": attempt})
-        self._folder.keep(record)
+        self.folder.keep(record)
         self._store(self.state)
         self.known[run.number] = record
-        self._observer.end(run, record)
+        self.observer.end(run, record)
         self._last_failed = not counts(record)
         self._in_a_row = self._in_a_row + 1 if self._last_failed else 0
         self._reason = record.reason
@@ -221,7 +216,7 @@ class Conductor:
                     return
                 self.repeats_left -= 1
                 self._repeated[run.number] += 1
-                now = self.make(run, total, run_seconds(self._plan, run))
+                now = self.make(run, total, run_seconds(self.plan, run))
                 self._repeats.append(Repeat(run.number, _verdict(record), _verdict(now)))
 
     def ended(self, run: Run) -> bool:
@@ -232,9 +227,9 @@ class Conductor:
 
     def must_stop(self) -> str | None:
         """Why no further run may be made; None = it may."""
-        if self._in_a_row >= self._plan.failures_in_a_row_max:
+        if self._in_a_row >= self.plan.failures_in_a_row_max:
             return f"{self._in_a_row} runs in a row failed, the last because {self._reason}"
-        most = self._plan.bytes_written_max
+        most = self.plan.bytes_written_max
         if most is not None and self.state.bytes_written >= most:
             return f"the plan allows {most:,} bytes to be written, and they are"
         return None
@@ -249,7 +244,7 @@ class Conductor:
     def write_measurements(self) -> None:
         """Make the dataset of all runs so far."""
         self._dataset_at = time.monotonic()
-        self._folder.write_measurements(self._records(), self._plan.name)
+        self.folder.write_measurements(self._records(), self.plan.name)
 
     def summary(
         self, stopped: str | None, total: int, message: str = "", *, all_needed: bool = True
@@ -270,14 +265,14 @@ class Conductor:
             done, len(failed), stopped, message, tuple(self._repeats), tuple(doubtful)
         )
         if (failed and (all_needed or not done)) or stopped:
-            raise RunsFailedError(_story(self._folder, summary, failed, total))
+            raise RunsFailedError(_story(self.folder, summary, failed, total))
         return summary
 
     def _records(self) -> list[RunRecord]:
         return [self.known[number] for number in sorted(self.known)]
 
     def _store(self, now: CampaignState) -> None:
-        self._folder.write(STATE_FILE, now)
+        self.folder.write(STATE_FILE, now)
 
 
 def conduct(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -43,27 +44,17 @@ _FILL_DEPTH = 32
 _SLOWEST_BYTES_PER_SECOND = 5e6
 
 
+@dataclass(frozen=True)
 class Preconditioner:
     """Preconditions the drive as the plan says; without a controller it cannot be formatted."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        fio: Fio,
-        device: BlockDevice,
-        controller: NvmeController | None,
-        target: JobTarget,
-        recorder_of: RecorderOf,
-        say: Say,
-    ) -> None:
-        self._plan = plan
-        self._asked = plan.precondition
-        self._fio = fio
-        self._device = device
-        self._controller = controller
-        self._target = target
-        self._recorder_of = recorder_of
-        self._say = say
+    plan: Plan
+    fio: Fio
+    device: BlockDevice
+    controller: NvmeController | None
+    target: JobTarget
+    recorder_of: RecorderOf
+    say: Say
 
     def fill(self, state: CampaignState, store: Store) -> None:
         """Purge and fill, unless done.
@@ -72,16 +63,18 @@ class Preconditioner:
             DriveError: The drive refuses to be purged.
             FioError: A pass failed.
         """
-        if self._asked.purge is not Purge.NONE and not state.purged:
+        if self.plan.precondition.purge is not Purge.NONE and not state.purged:
             self._purge()
             state.purged = True
             state.bytes_written_at_purge = self._written()
             store(state)
-        if self._asked.fill_passes and not state.filled:
-            for index in range(self._asked.fill_passes):
-                self._say(f"filling the drive: pass {index + 1} of {self._asked.fill_passes}")
+        if self.plan.precondition.fill_passes and not state.filled:
+            for index in range(self.plan.precondition.fill_passes):
+                self.say(
+                    f"filling the drive: pass {index + 1} of {self.plan.precondition.fill_passes}"
+                )
                 self._pass()
-                state.bytes_written += self._target.size_bytes
+                state.bytes_written += self.target.size_bytes
             state.filled = True
             store(state)
 
@@ -92,15 +85,15 @@ class Preconditioner:
             FioError: A round failed.
             SensorError: A sensor failed.
         """
-        if not self._asked.until_steady or pattern.value in state.steady:
+        if not self.plan.precondition.until_steady or pattern.value in state.steady:
             return
         throughput: list[float] = []
         watts: list[float] = []
         reached = False
-        for index in range(self._asked.rounds_max):
-            self._say(f"preconditioning with {pattern.value} writes: round {index + 1}")
+        for index in range(self.plan.precondition.rounds_max):
+            self.say(f"preconditioning with {pattern.value} writes: round {index + 1}")
             bytes_per_second, power = self._round(pattern)
-            state.bytes_written += int(bytes_per_second * self._asked.round_seconds)
+            state.bytes_written += int(bytes_per_second * self.plan.precondition.round_seconds)
             throughput.append(bytes_per_second)
             watts += [power] if power is not None else []
             windows = [steadiness(throughput)]
@@ -110,61 +103,60 @@ class Preconditioner:
             if reached and index + 1 >= WINDOW_ROUNDS:
                 break
         if not reached:
-            self._say(
-                f"the drive was not steady after {self._asked.rounds_max} rounds of "
+            self.say(
+                f"the drive was not steady after {self.plan.precondition.rounds_max} rounds of "
                 f"{pattern.value} writes; its runs are marked"
             )
         state.steady[pattern.value] = reached
         store(state)
 
     def _purge(self) -> None:
-        if self._asked.purge is Purge.FORMAT:
-            if self._controller is None:
+        if self.plan.precondition.purge is Purge.FORMAT:
+            if self.controller is None:
                 raise DriveError(
-                    f"{self._device.path}: cannot be formatted without its controller; name it "
+                    f"{self.device.path}: cannot be formatted without its controller; name it "
                     "with --controller, or say purge = trim"
                 )
-            self._say("formatting the drive")
-            self._controller.format()
+            self.say("formatting the drive")
+            self.controller.format()
             return
-        self._say("discarding all blocks of the drive")
+        self.say("discarding all blocks of the drive")
         program = find_program("blkdiscard", "apt-get install util-linux", HostStateError)
-        command = [program, "--force", str(self._device.path)]
+        command = [program, "--force", str(self.device.path)]
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, env=program_environment()
         )
         if done.returncode != 0:
-            raise DriveError(f"{self._device.path}: refuses to be trimmed: {done.stderr.strip()}")
+            raise DriveError(f"{self.device.path}: refuses to be trimmed: {done.stderr.strip()}")
 
     def _written(self) -> int | None:
-        return self._controller.smart().host_bytes_written if self._controller else None
+        return self.controller.smart().host_bytes_written if self.controller else None
 
     def _pass(self) -> None:
         with TemporaryDirectory(prefix="iojoule-fill-") as name:
             folder = Path(name)
-            (folder / JOB_FILE).write_text(fill_job(self._plan, self._target))
-            run_fio(self._fio, folder, self._target.size_bytes / _SLOWEST_BYTES_PER_SECOND)
-            point = _writes(Pattern.SEQUENTIAL, self._asked.fill_request_bytes)
+            (folder / JOB_FILE).write_text(fill_job(self.plan, self.target))
+            run_fio(self.fio, folder, self.target.size_bytes / _SLOWEST_BYTES_PER_SECOND)
+            point = _writes(Pattern.SEQUENTIAL, self.plan.precondition.fill_request_bytes)
             read_outcome(folder, point)
 
     def _round(self, pattern: Pattern) -> tuple[float, float | None]:
-        """Throughput and device power of one round."""
-        seconds = self._asked.round_seconds
+        seconds = self.plan.precondition.round_seconds
         with TemporaryDirectory(prefix="iojoule-round-") as name:
             folder = Path(name)
-            (folder / JOB_FILE).write_text(round_job(self._plan, self._target, pattern))
-            recorder = self._recorder_of(folder)
+            (folder / JOB_FILE).write_text(round_job(self.plan, self.target, pattern))
+            recorder = self.recorder_of(folder)
             recorder.start()
             begin = time.monotonic_ns()
             try:
-                run_fio(self._fio, folder, seconds, recorder.failed)
+                run_fio(self.fio, folder, seconds, recorder.failed)
             finally:
                 end = time.monotonic_ns()
                 recording = recorder.stop()
             failed = recorder.failed()
             if failed is not None:
                 raise SensorError(failed)
-            point = _writes(pattern, _round_bytes(self._plan, pattern))
+            point = _writes(pattern, _round_bytes(self.plan, pattern))
             outcome = read_outcome(folder, point)
             power = recording.power(Scope.DEVICE, begin, end)
         watts = power.mean_watts if power is not None else None

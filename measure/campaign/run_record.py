@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,6 @@ from iojoule.measure.campaign.folder import (
     RunRecord,
     SensorRecord,
     Status,
-    WindowRecord,
 )
 from iojoule.measure.campaign.plan import Plan
 from iojoule.measure.campaign.rig import Rig, conditions
@@ -44,7 +43,7 @@ from iojoule.measure.errors import DriveError, SensorError
 from iojoule.measure.fio import Outcome, read_outcome
 from iojoule.measure.recording import Recording
 from iojoule.measure.recording.recorder import Recorder
-from iojoule.measure.recording.statistics import IdlePower, PowerStatistics, WindowPower
+from iojoule.measure.recording.statistics import IdlePower, PowerStatistics
 from iojoule.measure.sensors.diskstats import INTERVAL_SECONDS
 from iojoule.measure.sensors.protocol import POWER_FIELDS, Kind, Scope
 
@@ -67,39 +66,32 @@ class Clocks:
         )
 
 
+@dataclass
 class Watched:
     """Gathers everything about one run; `last_write`: this process's, monotonic seconds."""
 
-    def __init__(
-        self,
-        run: Run,
-        folder: Path,
-        rig: Rig,
-        plan: Plan,
-        state: CampaignState,
-        last_write: float | None,
-    ) -> None:
-        self.run = run
-        self.folder = folder
-        self.rig = rig
-        self.plan = plan
-        self.state = state
-        self.last_write = last_write
-        self.recording: Recording | None = None
-        self.notes: list[str] = []
-        self.started_utc = datetime.now(UTC)
-        self.started = time.monotonic()
-        self.fio_seconds = 0.0
-        self.waited_seconds = 0.0
-        self.fio_began_ns = 0
-        self.fio_ended_ns = 0
-        self.clocks_before = self.clocks_after = Clocks(0, 0)
-        self.idle_is_back: bool | None = None
-        self.smart_before: Smart | None = None
-        self.smart_after: Smart | None = None
-        self.state_held: bool | None = None
-        self.write_cache_enabled: bool | None = None
-        self._sectors_before = 0
+    run: Run
+    folder: Path
+    rig: Rig
+    plan: Plan
+    state: CampaignState
+    last_write: float | None
+    recording: Recording | None = None
+    notes: list[str] = field(default_factory=list)
+    started_utc: datetime = field(default_factory=lambda: datetime.now(UTC))
+    started: float = field(default_factory=time.monotonic)
+    fio_seconds: float = 0.0
+    waited_seconds: float = 0.0
+    fio_began_ns: int = 0
+    fio_ended_ns: int = 0
+    clocks_before: Clocks = Clocks(0, 0)
+    clocks_after: Clocks = Clocks(0, 0)
+    idle_is_back: bool | None = None
+    smart_before: Smart | None = None
+    smart_after: Smart | None = None
+    state_held: bool | None = None
+    write_cache_enabled: bool | None = None
+    _sectors_before: int = 0
 
     @property
     def baselines(self) -> list[IdleBaseline]:
@@ -156,7 +148,6 @@ class Watched:
                 )
 
     def _write_cache_enabled(self) -> bool | None:
-        """Whether the drive's cache is on; None where it does not say."""
         identity = self.rig.drive.controller
         if self.rig.controller is None or identity is None or not identity.volatile_write_cache:
             return None
@@ -382,7 +373,10 @@ def finished_record(watched: Watched) -> RunRecord:
         end_monotonic_ns=end,
         littles_ratio=outcome.littles_ratio,
         measurement=from_row(row, where=f"run {run.number}"),
-        power={scope.value: _power_record(statistics) for scope, statistics in power.items()},
+        power={
+            scope.value: PowerRecord.model_validate(statistics, from_attributes=True)
+            for scope, statistics in power.items()
+        },
         notes=[*outcome.notes, *watched.notes, *_disagreements(watched, power, begin, end)],
     ).judged(verdict)
 
@@ -472,33 +466,6 @@ def _disagreements(
             )
 
 
-def _power_record(statistics: PowerStatistics) -> PowerRecord:
-    return PowerRecord(
-        sensor=statistics.sensor,
-        rails=list(statistics.rails),
-        mean_watts=statistics.mean_watts,
-        standard_error_watts=statistics.standard_error_watts,
-        calibration_uncertainty_watts=statistics.calibration_uncertainty_watts,
-        energy_joules=statistics.energy_joules,
-        over_1_ms=_window_record(statistics.over_1_ms),
-        over_10_ms=_window_record(statistics.over_10_ms),
-        over_10_s=_window_record(statistics.over_10_s),
-        samples=statistics.samples,
-        lost=statistics.lost,
-        coverage=statistics.coverage,
-        gaps=list(statistics.gaps),
-        reason=statistics.reason,
-    )
-
-
-def _window_record(window: WindowPower | None) -> WindowRecord | None:
-    if window is None:
-        return None
-    return WindowRecord(
-        p50_watts=window.p50_watts, p99_watts=window.p99_watts, maximum_watts=window.maximum_watts
-    )
-
-
 def _observed_power(watched: Watched, power: dict[Scope, PowerStatistics]) -> dict[str, float]:
     """Power as observed; the 99th percentile of the drive is that of windows of 1 ms."""
     fields = {
@@ -586,7 +553,6 @@ def _conditions(watched: Watched) -> dict[str, Any]:
 
 
 def _count(cpus: str) -> int:
-    """How many processors a list like 0-3,8 names."""
     total = 0
     for part in cpus.split(","):
         first, _, last = part.partition("-")

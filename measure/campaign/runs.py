@@ -367,7 +367,6 @@ def run_seconds(plan: Plan, run: Run) -> float:
 
 
 def _preparation(plan: Plan, patterns: int, pass_seconds: float) -> float:
-    """Time of purging, filling and writing until steady, for so many patterns."""
     precondition = plan.precondition
     seconds = precondition.fill_passes * pass_seconds
     if precondition.until_steady:

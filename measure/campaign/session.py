@@ -146,7 +146,6 @@ def commands(opened: Opened, fio: Fio) -> list[str]:
 
 
 def _erased_besides(opened: Opened) -> list[BlockDevice]:
-    """Other namespaces that the plan's format erases."""
     controller = opened.drive.controller
     if (
         opened.plan.precondition.purge != "format"

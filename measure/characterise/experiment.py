@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation, Pattern
@@ -98,6 +98,7 @@ def _whole(size: int) -> int:
 
 
 Estimates = dict[str, Estimate]
+Plot: TypeAlias = "Axes"
 
 
 @dataclass(frozen=True)
@@ -166,33 +167,16 @@ class Bench(Protocol):
 class Experiment(Protocol):
     """One experiment."""
 
-    @property
-    def name(self) -> str:
-        """Names it on the command line and in files."""
-
-    @property
-    def title(self) -> str:
-        """For people."""
-
-    @property
-    def purpose(self) -> str:
-        """What the answer is good for."""
+    name: str  # on the command line and in files
+    title: str
+    purpose: str
+    writes: bool  # whether it changes data on the drive
+    needs_power: bool  # whether it is useless without a power meter
+    needs_controller: bool  # whether it sets power states
 
     @property
     def sources(self) -> tuple[str, ...]:
         """Where it comes from, with sections."""
-
-    @property
-    def writes(self) -> bool:
-        """Whether it changes what is on the drive."""
-
-    @property
-    def needs_power(self) -> bool:
-        """Whether it says nothing without a power meter."""
-
-    @property
-    def needs_controller(self) -> bool:
-        """Whether it sets power states."""
 
     def measure(self, bench: Bench, scope: Scope) -> list[Row]:
         """Make the observations."""
@@ -200,5 +184,5 @@ class Experiment(Protocol):
     def answer(self, evidence: Evidence) -> Estimates:
         """Estimate; a pure function of the evidence."""
 
-    def draw(self, axes: Axes, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
+    def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
         """Draw evidence and estimates."""

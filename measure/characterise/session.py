@@ -370,7 +370,6 @@ class _Session:
         )
 
     def _fill(self, baseline: Row | None) -> None:
-        """Write the area once in order, so that reads find data."""
         self._rig.say(f"writing the first {self._scope.area_bytes / 1e6:,.0f} MB in order")
         with TemporaryDirectory(prefix="iojoule-fill-") as name:
             bench = Workbench(self._rig, Path(name), self._scope, baseline)

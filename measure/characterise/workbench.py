@@ -156,7 +156,6 @@ def sensed(
 
 
 def _power(row: Row, recording: Recording) -> dict[str, float]:
-    """Watts over the measured part, joules over the whole span."""
     power = recording.power(PowerScope.DEVICE, int(row["begin_ns"]), int(row["end_ns"]))
     if power is None:
         return {}
@@ -428,8 +427,14 @@ def _performance(outcome: Outcome, folder: Path, job: Job) -> dict[str, float]:
     With X = N / R the rate errs as the mean latency does: its scatter over the root of the number
     of requests. The requests in flight at the ends, N of all, add a part.
     """
-    names = ("throughput_bytes_per_second", "iops", "latency_mean_ns", "latency_p50_ns",
-            "latency_p99_ns", "cpu_utilisation")  # fmt: skip
+    names = (
+        "throughput_bytes_per_second",
+        "iops",
+        "latency_mean_ns",
+        "latency_p50_ns",
+        "latency_p99_ns",
+        "cpu_utilisation",
+    )
     values = {name: outcome.observations[name] for name in names if name in outcome.observations}
     values["requests"] = float(outcome.requests)
     stats = _stats(folder)
@@ -446,6 +451,10 @@ def _performance(outcome: Outcome, folder: Path, job: Job) -> dict[str, float]:
 
 def _stats(folder: Path) -> Stats | None:
     run = load(find_files([folder / RESULT_FILE])[0]).run
-    parts = [direction_stats(part) for job in run.jobs for part in (job.read, job.write)
-             if part.total_ios]  # fmt: skip
+    parts = [
+        direction_stats(part)
+        for job in run.jobs
+        for part in (job.read, job.write)
+        if part.total_ios
+    ]
     return parts[0] if len(parts) == 1 else None

@@ -190,9 +190,14 @@ def energies(
             why = statistics.reason or f"its samples cover {statistics.coverage:.0%} of the time"
             failed = recording.failures.get(statistics.sensor)
             records[scope] = EnergyRecord(
-                sensor=statistics.sensor, rails=rails, mean_watts=None, samples=statistics.samples,
-                lost=statistics.lost, coverage=statistics.coverage, reason=failed or why,
-            )  # fmt: skip
+                sensor=statistics.sensor,
+                rails=rails,
+                mean_watts=None,
+                samples=statistics.samples,
+                lost=statistics.lost,
+                coverage=statistics.coverage,
+                reason=failed or why,
+            )
             continue
         resting = idle[scope].mean_watts if idle and scope in idle else None
         short = statistics.over_10_ms
@@ -305,7 +310,6 @@ def _per_unit(scope: str, run: CommandRun) -> Interval | None:
 
 
 def _interval(parts: Sequence[EnergyRecord], factor: float) -> Interval:
-    """The sum of mean powers times a factor."""
     value = sum(part.mean_watts or 0.0 for part in parts) * factor
     errors = [part.standard_error_watts for part in parts]
     offsets = [part.calibration_uncertainty_watts for part in parts]
@@ -335,7 +339,6 @@ def _around(value: float, chance: float, calibration: float | None, runs: int = 
 
 
 def _student(degrees: int) -> float:
-    """Half width of the range in standard errors."""
     return float(stdtrit(degrees, 0.5 + CONFIDENCE / 2))
 
 

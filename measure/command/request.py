@@ -18,18 +18,16 @@ from iojoule.measure.sensors.rapl import ROOT as RAPL_ROOT
 LAST_BYTES = 64 * 1024 * 1024
 """So much of the end of an output is searched."""
 
-_PREFIXES = {
-    "": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
-    "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40,
-}  # fmt: skip
-_TIMES = {
-    "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0,
-    "seconds": 1.0, "min": 60.0, "h": 3600.0,
-}  # fmt: skip
-_COUNTED = (
-    "B", "bytes", "byte", "op", "ops", "io", "ios", "IOPS", "iops", "tps", "tpm", "qps", "req",
-    "reqs", "requests", "rows", "samples", "transactions", "records", "keys", "",
-)  # fmt: skip
+_PREFIXES = {"": 1.0, "K": 1e3}
+_PREFIXES |= {prefix: 1000.0**power for power, prefix in enumerate("kMGT", start=1)}
+_PREFIXES |= {f"{prefix}i": 1024.0**power for power, prefix in enumerate("KMGT", start=1)}
+_TIMES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "min": 60.0, "h": 3600.0}
+_TIMES |= dict.fromkeys(("s", "sec", "secs", "seconds"), 1.0)
+_UNITS = (
+    "B bytes byte op ops io ios IOPS iops tps tpm qps req reqs requests rows samples transactions "
+    "records keys"
+)
+_COUNTED = {"", *_UNITS.split()}
 
 _NUMBER = re.compile(
     r"(?P<sign>[+-]?)"

@@ -135,9 +135,12 @@ def run(command: Sequence[str], folder: Path, arrived: Signals) -> Ended:
         try:
             # a program in the background may not read from the terminal: it would be stopped
             process = subprocess.Popen(
-                command, stdout=out, stderr=err, process_group=0,
+                command,
+                stdout=out,
+                stderr=err,
+                process_group=0,
                 stdin=subprocess.DEVNULL if terminal else None,
-            )  # fmt: skip
+            )
         except OSError as error:
             raise InputError(f"{command[0]}: cannot be run ({error.strerror})") from None
         arrived.attach(process.pid)
@@ -378,7 +381,6 @@ def _run(session: _Session, number: int) -> CommandRun:
 
 
 def _find(metrics: Sequence[Metric], folder: Path, notes: list[str]) -> dict[str, float | None]:
-    """The metrics in what the program printed."""
     outputs = [read_output(folder / name) for name in (STDOUT, STDERR)]
     values: dict[str, float | None] = {}
     for metric in metrics:

@@ -84,8 +84,8 @@ def require_unused(
         if users := uses(namespace, proc=proc):
             raise UnsafeDriveError(
                 f"{device.path}: its drive's namespace {namespace.path} is in use: "
-                f"{'; '.join(users)}. Nothing was done to it. Power states and formats are of the whole drive: unmount "
-                "or stop what uses it, or name another drive"
+                f"{'; '.join(users)}. Nothing was done to it. Power states and formats are of the "
+                "whole drive: unmount or stop what uses it, or name another drive"
             )
     users = uses(device, proc=proc)
     for _ in range(_LOOKS):

@@ -55,9 +55,9 @@ OF_KNOBS = (QUEUE, SCHEDULER_OWN, LINK_POLICY, GOVERNOR, FREQUENCY_MAX, SLEEP_DI
 """What knobs and recommendations set, and what that disturbs."""
 
 _MODULES = (
-    "ahci", "cpufreq", "cpuidle", "haltpoll", "intel_idle", "libata", "nvme", "nvme_core",
-    "pcie_aspm", "processor", "scsi_mod", "sd_mod", "workqueue",
-)  # fmt: skip
+    *("ahci", "cpufreq", "cpuidle", "haltpoll", "intel_idle", "libata", "nvme", "nvme_core"),
+    *("pcie_aspm", "processor", "scsi_mod", "sd_mod", "workqueue"),
+)
 
 OF_PLANS = (
     *(HostFiles(_SYS, f"module/{name}/parameters/*") for name in _MODULES),

@@ -160,7 +160,6 @@ def _frequencies(cpus: int, controls: HostControls) -> list[Step]:
 
 
 def _sleep(controls: HostControls) -> list[Step]:
-    """Idle under every limit but the deepest."""
     if not controls.may_set_sleep():
         return []
     return [Step("idle", sleep_limit=limit) for limit in range(len(controls.sleep_states()) - 1)]
@@ -310,7 +309,6 @@ def _running_loads(
 
 
 def _end(load: subprocess.Popen[str]) -> dict[str, float]:
-    """Let a load end and say what it did."""
     try:
         output, _ = load.communicate(timeout=_END_SECONDS)
         fields: dict[str, float] = json.loads(output)

@@ -169,7 +169,6 @@ def _record(
 
 
 def _refuse_company(busy_cores: float, allowed: float) -> None:
-    """Raises HostStateError if others keep the host busy."""
     if busy_cores > allowed:
         raise HostStateError(
             f"others keep {busy_cores:.2f} cores of this host busy, and {allowed:g} are allowed: "

@@ -104,8 +104,12 @@ def _start(folder: Path, words: list[str]) -> LabClient:
     with paths.log("server").open("wb") as log:
         server = subprocess.Popen(
             python_command("-m", "iojoule.measure.lab.server", str(folder), *words),
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/",
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd="/",
+        )
     until = time.monotonic() + START_SECONDS
     while True:
         state = paths.read_state() or {}
@@ -181,7 +185,6 @@ def _refuse_others(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One `up` or `down` at a time."""
     descriptor = open_own(folder)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -79,9 +79,19 @@ def power_state_descriptor(state: PowerState, rank: int) -> bytes:
     relative = min(rank, 31)
     return struct.pack(
         "<HxBIIBBBBHBxHB9x",
-        maximum, flags, round(state.entry_latency_ns / 1e3), round(state.exit_latency_ns / 1e3),
-        relative, relative, relative, relative, idle, idle_scale << 6, active, active_scale << 6,
-    )  # fmt: skip
+        maximum,
+        flags,
+        round(state.entry_latency_ns / 1e3),
+        round(state.exit_latency_ns / 1e3),
+        relative,
+        relative,
+        relative,
+        relative,
+        idle,
+        idle_scale << 6,
+        active,
+        active_scale << 6,
+    )
 
 
 def _scaled(watts: float) -> tuple[int, int]:

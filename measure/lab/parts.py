@@ -21,11 +21,19 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "disk": ("none", "eio", "stall", "vanish"),
     "controller": tuple(ControllerFault),
     "powersensor3": (
-        "none", "disconnect", "stall", "silent", "garbage", "only-garbage", "drop", "gap", "clip",
+        "none",
+        "disconnect",
+        "stall",
+        "silent",
+        "garbage",
+        "only-garbage",
+        "drop",
+        "gap",
+        "clip",
         "drift",
     ),
     "rapl": ("none", "unreadable", "missing"),
-}  # fmt: skip
+}
 """Which faults each part can play; `none` ends them. `disk` is the daemon's business."""
 
 

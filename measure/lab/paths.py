@@ -59,51 +59,22 @@ def _not_own(folder: Path, why: str) -> LabError:
     )
 
 
-@dataclass(frozen=True)
+@dataclass
 class LabPaths:
     """The files of the lab in `folder`."""
 
     folder: Path
 
-    @property
-    def state(self) -> Path:
-        """What others may read: lab.json."""
-        return self.folder / "lab.json"
-
-    @property
-    def drive_text(self) -> Path:
-        """The simulated drive, as the daemon reads it."""
-        return self.folder / "drive.txt"
-
-    @property
-    def mount(self) -> Path:
-        """Where the daemon's file system is."""
-        return self.folder / "mnt"
-
-    @property
-    def image(self) -> Path:
-        """The daemon's one file."""
-        return self.mount / "drive"
-
-    @property
-    def controller(self) -> Path:
-        """Stands in for the controller's character device."""
-        return self.folder / "nvme0"
-
-    @property
-    def namespace(self) -> Path:
-        """Stands in for the namespace's block device, for commands; data go through the drive."""
-        return self.folder / "nvme0n1"
-
-    @property
-    def power_sensor(self) -> Path:
-        """The link to the emulated PowerSensor3."""
-        return self.folder / "powersensor3"
-
-    @property
-    def rapl(self) -> Path:
-        """The root of the powercap tree."""
-        return self.folder / "powercap"
+    def __post_init__(self) -> None:
+        folder = self.folder
+        self.state = folder / "lab.json"  # what others may read
+        self.drive_text = folder / "drive.txt"  # the drive, as the daemon reads it
+        self.mount = folder / "mnt"
+        self.image = self.mount / "drive"  # the daemon's one file
+        self.controller = folder / "nvme0"  # stands in for the controller's character device
+        self.namespace = folder / "nvme0n1"  # stands in for the block device, for commands only
+        self.power_sensor = folder / "powersensor3"  # link to the emulated PowerSensor3
+        self.rapl = folder / "powercap"
 
     def socket(self, name: str) -> Path:
         """The socket of `disk`, `controller`, `server` or `nbd`."""

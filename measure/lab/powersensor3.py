@@ -295,7 +295,6 @@ class EmulatedPowerSensor3:
         self._faults = Faults()
 
     def _forget(self) -> None:
-        """The state after power-up."""
         self._streaming = False
         self._hung = False
         self._markers = 0
@@ -330,7 +329,6 @@ class EmulatedPowerSensor3:
         self._streaming = False
 
     def _turn(self) -> None:
-        """Watts, frames, commands: one round."""
         now = time.monotonic_ns()
         begin, watts = self._source.watts(now)
         if self._descriptors is None:

@@ -87,15 +87,25 @@ class Lab:
             words = [str(built(DISK)), *arguments]
         else:
             words = [
-                program("nbdkit"), "--foreground", "--threads", "256",
-                "--unix", str(paths.socket("nbd")), str(built(NBD_PLUGIN)),
-                f"drive={arguments[0]}", f"control={arguments[2]}",
-            ]  # fmt: skip
+                program("nbdkit"),
+                "--foreground",
+                "--threads",
+                "256",
+                "--unix",
+                str(paths.socket("nbd")),
+                str(built(NBD_PLUGIN)),
+                f"drive={arguments[0]}",
+                f"control={arguments[2]}",
+            ]
         with paths.log("disk").open("wb") as log:
             started = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
                 env=program_environment(),
-            )  # fmt: skip
+            )
         self._disk = started
         self.state["processes"]["disk"] = Process.of(started.pid).as_json()
         self.paths.write_state(self.state)
@@ -124,7 +134,6 @@ class Lab:
         )
 
     def _describe(self, preload: Path) -> None:
-        """Everything that others need to know, into the state."""
         paths, identity = self.paths, self._identity
         if self.backend == "fuse" and os.getuid() == 0:
             path = system.attach(paths.image, identity.max_transfer_bytes)

@@ -51,9 +51,13 @@ def run(words: Sequence[str], *, seconds: float = 10.0) -> str:
     command = [program(words[0]), *words[1:]]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=seconds, check=True,
+            command,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=True,
             env=program_environment(),
-        )  # fmt: skip
+        )
     except subprocess.TimeoutExpired:
         raise LabError(f"`{' '.join(words)}` took longer than {seconds:.0f} s") from None
     except subprocess.CalledProcessError as error:
@@ -101,9 +105,11 @@ def detach(paths: LabPaths) -> None:
         # daemon it goes on.
         detaching = subprocess.Popen(
             [program("losetup"), "--detach", drive],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             env=program_environment(),
-        )  # fmt: skip
+        )
         try:
             detaching.wait(3.0)
         except subprocess.TimeoutExpired:

@@ -166,9 +166,12 @@ class Recording:
         if not len(values):
             return None
         return GaugeStatistics(
-            float(values.mean()), float(values.min()), float(values.max()), float(values[-1]),
+            float(values.mean()),
+            float(values.min()),
+            float(values.max()),
+            float(values[-1]),
             len(values),
-        )  # fmt: skip
+        )
 
     def counter(
         self, rail: str, begin_ns: int, end_ns: int, *, sensor: str | None = None

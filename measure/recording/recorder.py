@@ -106,7 +106,6 @@ class Recent:
     def _binned(
         self, times: NDArray[np.int64], values: NDArray[np.float64]
     ) -> tuple[list[int], list[float], list[float]]:
-        """End, seconds and joules of each bin that has samples."""
         assert self._before is not None
         steps = np.diff(times, prepend=self._before[0]) * 1e-9
         energy = np.diff(values, prepend=self._before[1]) if self._energy else values * steps

@@ -249,7 +249,6 @@ class Series:
 
 
 def _group_times(file: pq.ParquetFile) -> list[tuple[int, int]]:
-    """First and last time of each row group."""
     metadata = file.metadata
     times: list[tuple[int, int]] = []
     for number in range(metadata.num_row_groups):

@@ -185,18 +185,18 @@ class PowerStatistics:
     sensor: str
     rails: tuple[str, ...]
     seconds: float
-    mean_watts: float | None
-    standard_error_watts: float | None
-    calibration_uncertainty_watts: float | None
-    energy_joules: float | None
-    over_1_ms: WindowPower | None
-    over_10_ms: WindowPower | None
-    over_10_s: WindowPower | None
-    samples: int
-    fresh: int
-    lost: int
-    gaps: tuple[tuple[int, int], ...]
-    coverage: float
+    mean_watts: float | None = None
+    standard_error_watts: float | None = None
+    calibration_uncertainty_watts: float | None = None
+    energy_joules: float | None = None
+    over_1_ms: WindowPower | None = None
+    over_10_ms: WindowPower | None = None
+    over_10_s: WindowPower | None = None
+    samples: int = 0
+    fresh: int = 0
+    lost: int = 0
+    gaps: tuple[tuple[int, int], ...] = ()
+    coverage: float = 0.0
     reason: str | None = None
 
 
@@ -288,24 +288,8 @@ def energy_statistics(
 def _unknown(
     sensor: str, rails: tuple[Rail, ...], seconds: float, samples: int, fresh: int, reason: str
 ) -> PowerStatistics:
-    return PowerStatistics(
-        sensor=sensor,
-        rails=tuple(rail.name for rail in rails),
-        seconds=seconds,
-        mean_watts=None,
-        standard_error_watts=None,
-        calibration_uncertainty_watts=None,
-        energy_joules=None,
-        over_1_ms=None,
-        over_10_ms=None,
-        over_10_s=None,
-        samples=samples,
-        fresh=fresh,
-        lost=0,
-        gaps=(),
-        coverage=0.0,
-        reason=reason,
-    )
+    names = tuple(rail.name for rail in rails)
+    return PowerStatistics(sensor, names, seconds, samples=samples, fresh=fresh, reason=reason)
 
 
 def _calibration(rails: tuple[Rail, ...], means: NDArray[np.float64]) -> float | None:
@@ -319,7 +303,6 @@ def _calibration(rails: tuple[Rail, ...], means: NDArray[np.float64]) -> float |
 
 
 def _lost_at_edges(samples: Sampled, begin_ns: int, end_ns: int) -> int:
-    """Samples missing before the first and after the last one of the window."""
     period = samples.period_ns
     edges = (samples.times_ns[0] - begin_ns, end_ns - samples.times_ns[-1])
     return sum(max(math.ceil(edge / period) - 1, 0) for edge in edges)

@@ -53,11 +53,9 @@ class Diskstats(PolledSensor):
         """Reads the counters once. Raises SensorError if the disk does not exist."""
         self.ask()
         rails = tuple(
-            Rail(
-                name, unit, Kind.GAUGE if name in _GAUGES else Kind.COUNTER, Scope.HOST, factor
-            )
+            Rail(name, unit, Kind.GAUGE if name in _GAUGES else Kind.COUNTER, Scope.HOST, factor)
             for name, _, factor, unit in _FIELDS
-        )  # fmt: skip
+        )
         return Probe(rails, 1 / self._interval, {})
 
     def ask(self) -> list[float]:

@@ -48,9 +48,14 @@ class DrivePower(PolledSensor):
         if self._probe is None:
             resolution = WATTS_BY_SCALE[self._reading()[1]]
             rail = Rail(
-                "drive", "watts", Kind.POWER, Scope.DEVICE, resolution,
-                offset_uncertainty=0.0, gain_uncertainty=self._error(),
-            )  # fmt: skip
+                "drive",
+                "watts",
+                Kind.POWER,
+                Scope.DEVICE,
+                resolution,
+                offset_uncertainty=0.0,
+                gain_uncertainty=self._error(),
+            )
             self._probe = Probe((rail,), 1 / self._interval, {})
         return self._probe
 
@@ -78,9 +83,14 @@ class DrivePower(PolledSensor):
         """The largest error as a fraction; None where the drive does not state it."""
         try:
             log = self._nvme(
-                ["get-log", self._device, "--log-id=0x25", f"--log-len={POWER_LOG_BYTES}",
-                 "--raw-binary"]
-            )  # fmt: skip
+                [
+                    "get-log",
+                    self._device,
+                    "--log-id=0x25",
+                    f"--log-len={POWER_LOG_BYTES}",
+                    "--raw-binary",
+                ]
+            )
         except SensorError:
             return None  # the log is optional
         percent = log[POWER_LOG_ERROR_OFFSET] if len(log) == POWER_LOG_BYTES else 0xFF

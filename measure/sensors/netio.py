@@ -60,10 +60,14 @@ class Netio(PolledSensor):
                 Rail("wall-load", "watts", Kind.POWER, Scope.SYSTEM, 1.0),
                 Rail("wall-current", "amperes", Kind.GAUGE, Scope.HOST, 1e-3),
                 Rail(
-                    "wall-energy", "joules", Kind.ENERGY, Scope.SYSTEM,
-                    JOULES_PER_WATT_HOUR, counts=False,
+                    "wall-energy",
+                    "joules",
+                    Kind.ENERGY,
+                    Scope.SYSTEM,
+                    JOULES_PER_WATT_HOUR,
+                    counts=False,
                 ),
-            )  # fmt: skip
+            )
             self._probe = Probe(rails, 1 / self._interval, identity)
         return self._probe
 

@@ -138,9 +138,13 @@ def ask(command: Sequence[str], *, timeout_seconds: float, package: str) -> byte
     program = find_program(command[0], f"sudo apt-get install {package}", SensorError)
     try:
         done = subprocess.run(
-            [program, *command[1:]], capture_output=True, timeout=timeout_seconds, check=False,
-            stdin=subprocess.DEVNULL, env=program_environment(),
-        )  # fmt: skip
+            [program, *command[1:]],
+            capture_output=True,
+            timeout=timeout_seconds,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env=program_environment(),
+        )
     except OSError as error:
         raise SensorError(f"{command[0]} cannot be run: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:

@@ -307,7 +307,6 @@ class PowerSensor3:
         return Chunk(taken.times_ns, watts, flags.astype(np.uint8))
 
     def _identify(self, port: SerialPort) -> Probe:
-        """Bring the device to rest and ask what it is."""
         port.write(b"T")
         port.drain(quiet_seconds=0.05, limit_seconds=DRAIN_SECONDS)
         port.write(b"V")
@@ -377,7 +376,6 @@ def _choose(
     wanted: Sequence[int] | None,
     names: Sequence[str] | None,
 ) -> tuple[Pair, ...]:
-    """The pairs to record."""
     in_use = [
         pair
         for pair in range(PAIRS)

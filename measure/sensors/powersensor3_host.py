@@ -99,9 +99,11 @@ class Psrun:
         try:
             self._process = subprocess.Popen(
                 [program, "-d", device, "-f", fifo, "--", "cat"],
-                stdin=subprocess.PIPE, stdout=self._said, stderr=self._said,
+                stdin=subprocess.PIPE,
+                stdout=self._said,
+                stderr=self._said,
                 env=program_environment(),  # it looks for `cat` by itself
-            )  # fmt: skip
+            )
             self._columns = self._header()
         except OSError as error:
             self.end()

@@ -132,7 +132,6 @@ def _preferred(zone: tuple[str, Path]) -> tuple[int, str]:
 
 
 def _meaning(name: str) -> tuple[Scope, bool]:
-    """Scope of a zone, and whether it is part of the scope's total."""
     if name.startswith("package"):
         return Scope.CPU, True
     if name == "dram":

@@ -48,8 +48,9 @@ def asked(folder: Path) -> list[str]:
     return [line.split()[0] for line in (folder / "asked").read_text().split("\n") if line.strip()]
 
 
-def sata(sysfs: Path, node: Path, *, rotates: bool = True, policy: str | None = "max_performance"
-         ) -> DriveFacts:  # fmt: skip
+def sata(
+    sysfs: Path, node: Path, *, rotates: bool = True, policy: str | None = "max_performance"
+) -> DriveFacts:
     """The drive as sysfs shows it behind an AHCI port."""
     drive = sysfs / "devices/pci0000:00/ata4/host3/target3:0:0/3:0:0:0"
     block = drive / "block" / "sda"

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation
-from iojoule.measure.characterise.experiment import Bench, Estimates, Job, ScaleName, Scope
+from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Plot, ScaleName, Scope
 from iojoule.measure.characterise.intervals import Z, between, missing
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 LEAST_COST = 0.06
 """A smaller loss of throughput is not told from none."""
@@ -59,8 +54,11 @@ def find_unit(rows: Sequence[Shifted], request_bytes: int, method: str) -> Estim
             method,
         )
     half = straddling / 2
-    costly = max(offset for offset, (cost, wide) in costs.items() if cost - wide > half or
-                 offset == offsets[1])  # fmt: skip
+    costly = max(
+        offset
+        for offset, (cost, wide) in costs.items()
+        if cost - wide > half or offset == offsets[1]
+    )
     free = [
         offset for offset, (cost, wide) in costs.items() if offset > costly and cost + wide < half
     ]
@@ -76,7 +74,6 @@ def find_unit(rows: Sequence[Shifted], request_bytes: int, method: str) -> Estim
 
 
 def _cost(shifted: tuple[float, float], aligned: tuple[float, float]) -> tuple[float, float]:
-    """Lost share of the throughput, and the half width of its interval."""
     left = shifted[0] / aligned[0]
     return 1 - left, Z * left * (shifted[1] ** 2 + aligned[1] ** 2) ** 0.5
 
@@ -137,7 +134,7 @@ class Alignment:
             "read_unit_bytes": find_unit(reads, READ_BYTES, _READING),
         }
 
-    def draw(self, axes: Axes, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
+    def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
         """Draw evidence and estimates."""
         for prefix, colour in (("read ", "#0072B2"), ("write ", "#D55E00")):
             rows = evidence.named(prefix)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation
-from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Scope
+from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Plot, Scope
 from iojoule.measure.characterise.intervals import found, missing, ratio
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 REQUEST_SIZES = (4096, 65536)
 _DEPTH = 16
@@ -76,7 +72,7 @@ class Asymmetry:
                 estimates[key] = ratio(*both[1], *both[0], method)
         return estimates
 
-    def draw(self, axes: Axes, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
+    def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
         """Draw evidence and estimates."""
         ticks = []
         for place, size in enumerate(REQUEST_SIZES):

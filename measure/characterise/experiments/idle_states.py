@@ -5,14 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from statistics import mean
-from typing import TYPE_CHECKING
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
-from iojoule.measure.characterise.experiment import Bench, Estimates, Scope
+from iojoule.measure.characterise.experiment import Bench, Estimates, Plot, Scope
 from iojoule.measure.characterise.intervals import Z, between, found, missing
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _WATTS = "mean over the rest, standard error by batch means, autonomous transitions off"
 _WAKE = "time of the first read less that of a read in state 0"
@@ -57,7 +53,7 @@ class IdleStates:
             estimates[f"wake_seconds_ps{state}"] = _wake(wakes, base)
         return estimates
 
-    def draw(self, axes: Axes, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
+    def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
         """Draw evidence and estimates."""
         known = [
             (name.removeprefix("idle_watts_ps"), estimate)

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation, Pattern
-from iojoule.measure.characterise.experiment import Bench, Estimates, Job, ScaleName, Scope
+from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Plot, ScaleName, Scope
 from iojoule.measure.characterise.intervals import Z, between, differs, missing, ratio
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 REQUEST_BYTES = 4096
 _DEPTH = 16
@@ -106,7 +101,7 @@ class Locality:
                 )
         return estimates
 
-    def draw(self, axes: Axes, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
+    def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
         """Draw evidence and estimates."""
         rows = evidence.named("within ")
         axes.errorbar(
@@ -254,7 +249,7 @@ class WritePattern:
             "shuffled_over_ordered_joules": _joules(ordered, shuffled),
         }
 
-    def draw(self, axes: Axes, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
+    def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
         """Draw evidence and estimates."""
         for place, (name, colour) in enumerate((("ordered", "#009E73"), ("shuffled", "#D55E00"))):
             value, error = _rate(evidence.named(f"read {name} "))

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation
-from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Scope
+from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Plot, Scope
 from iojoule.measure.characterise.intervals import Z, between, missing
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 Floats = NDArray[np.float64]
 
@@ -118,7 +113,7 @@ class EnergyProportionality:
             "curvature_watts": between(*result.curvature, "W", _BEND),
         }
 
-    def draw(self, axes: Axes, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
+    def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
         """Draw evidence and estimates."""
         shares, watts, errors = _points(evidence)
         if not len(shares):

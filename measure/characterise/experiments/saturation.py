@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +12,8 @@ from scipy.optimize import least_squares
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation
-from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Scope
+from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Plot, Scope
 from iojoule.measure.characterise.intervals import Z, between, missing
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 Floats = NDArray[np.float64]
 
@@ -150,7 +145,7 @@ class SaturationDepth:
             estimates |= _of_size(size, rows)
         return estimates
 
-    def draw(self, axes: Axes, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
+    def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
         """Draw evidence and estimates."""
         for place, size in enumerate(_sizes(evidence)):
             rows = evidence.named(f"read {size} ")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +12,9 @@ from scipy.stats import chi2
 
 from iojoule.datasets.characteristics import CONFIDENCE, Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation, Pattern
-from iojoule.measure.characterise.experiment import Bench, Estimates, Job, ScaleName, Scope
+from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Plot, ScaleName, Scope
 from iojoule.measure.characterise.intervals import between, found, missing
 from iojoule.measure.recording.statistics import batch_standard_error
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 Floats = NDArray[np.float64]
 
@@ -102,7 +97,6 @@ def _within(places: Floats, values: Floats, split: int, before: float, after: fl
 
 
 def _end(places: Floats, bins: float) -> float:
-    """The place after so many bins, whole or not."""
     numbers = np.arange(1, len(places) + 1)
     return float(np.interp(bins, numbers, places))
 
@@ -280,7 +274,7 @@ class SlcCache:
             **_fold(evidence),
         }
 
-    def draw(self, axes: Axes, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
+    def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
         """Draw evidence and estimates."""
         for row in evidence.named("fill "):
             places, rates = _series(evidence, row)
@@ -350,7 +344,6 @@ def after_writes(evidence: Evidence, row: Row) -> tuple[NDArray[np.float64], NDA
 
 
 def _fold(evidence: Evidence) -> Estimates:
-    """How long after the end of the writes the drive works, from its watts."""
     idle = evidence.one("idle")
     found_work = []
     unit = "s"
@@ -453,7 +446,7 @@ class Background:
             ),
         }
 
-    def draw(self, axes: Axes, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
+    def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
         """Draw evidence and estimates."""
         works = _works(evidence)
         if isinstance(works, str):

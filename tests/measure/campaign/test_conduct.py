@@ -47,9 +47,14 @@ queue_depth = [1, 4]
 
 
 STALL = Reason(
-    code=ReasonCode.STALL, verdict=Verdict.DOUBTFUL, value=2.0, limit=1.0, unit="s",
-    said="no request was completed for 2 s", remedy="look at dmesg",
-)  # fmt: skip
+    code=ReasonCode.STALL,
+    verdict=Verdict.DOUBTFUL,
+    value=2.0,
+    limit=1.0,
+    unit="s",
+    said="no request was completed for 2 s",
+    remedy="look at dmesg",
+)
 
 
 def baseline(watts: float) -> IdleBaseline:

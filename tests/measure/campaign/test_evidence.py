@@ -81,8 +81,14 @@ def watched(engine: Engine, sysfs: Path) -> Watched:
 def outcome() -> Outcome:
     return Outcome(
         {"throughput_bytes_per_second": 1e6, "iops": 15.3, "latency_mean_ns": 65e6},
-        7 * SECOND, 17 * SECOND, 153, 1.0, 9e7, (9 * SECOND, 11 * SECOND), (),
-    )  # fmt: skip
+        7 * SECOND,
+        17 * SECOND,
+        153,
+        1.0,
+        9e7,
+        (9 * SECOND, 11 * SECOND),
+        (),
+    )
 
 
 def power() -> PowerStatistics:

@@ -59,10 +59,14 @@ class Bench:
 
     def campaign(self, plan: str = PLAN) -> None:
         run_campaign(
-            CampaignFolder(self.folder / "campaign"), plan,
+            CampaignFolder(self.folder / "campaign"),
+            plan,
             CampaignOptions(drive=str(self.drive.path), serial=str(self.drive.path)),
-            typed_serial=str(self.drive.path), say=str, observer=None, way=self._begin,
-        )  # type: ignore[arg-type]  # fmt: skip
+            typed_serial=str(self.drive.path),
+            say=str,
+            observer=None,
+            way=self._begin,
+        )  # type: ignore[arg-type]
 
     def characterise(self) -> None:
         facts = DriveFacts(self.drive, None, None)

@@ -35,13 +35,24 @@ def answer(**estimates: Estimate) -> Answer:
 
 def characteristics(capacity_bytes: int = 576 * MEBIBYTE) -> Characteristics:
     states = [
-        DeclaredState(index=0, max_power_watts=8.5, operational=True, entry_latency_us=0,
-                      exit_latency_us=0),
-        DeclaredState(index=1, max_power_watts=4.2, operational=True, entry_latency_us=1000,
-                      exit_latency_us=1000),
-        DeclaredState(index=2, max_power_watts=0.4, operational=False, entry_latency_us=10000,
-                      exit_latency_us=25000),
-    ]  # fmt: skip
+        DeclaredState(
+            index=0, max_power_watts=8.5, operational=True, entry_latency_us=0, exit_latency_us=0
+        ),
+        DeclaredState(
+            index=1,
+            max_power_watts=4.2,
+            operational=True,
+            entry_latency_us=1000,
+            exit_latency_us=1000,
+        ),
+        DeclaredState(
+            index=2,
+            max_power_watts=0.4,
+            operational=False,
+            entry_latency_us=10000,
+            exit_latency_us=25000,
+        ),
+    ]
     unit = Estimate(value=4096, low=4096, high=4096, unit="bytes", method="made up")
     return Characteristics(
         generator="test",

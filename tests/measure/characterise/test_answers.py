@@ -124,8 +124,10 @@ def test_saturation_per_size_and_the_greenest_depth() -> None:
     assert holds(found["saturation_depth_4096"], 15)
     assert holds(found["iops_max_4096"], 1500)
     assert found["green_depth_4096"].value == 64
-    tiny = [one.model_copy(update={"values": {**one.values, "iops": 100 * one["queue_depth"]}})
-            for one in rows]  # fmt: skip
+    tiny = [
+        one.model_copy(update={"values": {**one.values, "iops": 100 * one["queue_depth"]}})
+        for one in rows
+    ]
     open_ended = SaturationDepth().answer(Evidence(rows=tuple(tiny)))["saturation_depth_4096"]
     assert open_ended.value is None
     assert open_ended.low == 256
@@ -138,14 +140,18 @@ def reads(label: str, rate: float, **values: float) -> Row:
 def test_locality_is_found_or_its_absence_bounded() -> None:
     rates = {65536: 50.0, 1 << 20: 80.0, 1 << 24: 100.0, 1 << 26: 100.0}
     rows = [reads(f"within {size} 0", rate, window_bytes=size) for size, rate in rates.items()]
-    rows += [reads(f"{name} 8 0", rate) for name, rate in
-             (("sequential", 200.0), ("permuted", 190.0), ("random", 100.0))]  # fmt: skip
+    rows += [
+        reads(f"{name} 8 0", rate)
+        for name, rate in (("sequential", 200.0), ("permuted", 190.0), ("random", 100.0))
+    ]
     found = Locality().answer(Evidence(rows=tuple(rows)))
     assert holds(found["smallest_over_largest_window"], 0.5)
     assert found["indifferent_window_bytes"].value == 1 << 24
     assert holds(found["permuted_over_sequential_8"], 0.95)
-    flat = [one.model_copy(update={"values": {**one.values, "throughput_bytes_per_second": 100.0}})
-            for one in rows]  # fmt: skip
+    flat = [
+        one.model_copy(update={"values": {**one.values, "throughput_bytes_per_second": 100.0}})
+        for one in rows
+    ]
     none = Locality().answer(Evidence(rows=tuple(flat)))["indifferent_window_bytes"]
     assert none.value is None
     assert none.high == 65536
@@ -164,8 +170,13 @@ def test_read_and_written_bytes_cost_what_they_cost() -> None:
     for size in (4096, 65536):
         rows.append(reads(f"read {size} 0", 1e6, power_watts=3.6, power_error_watts=0.01))
         # 10 J over 5 s at idle 1.6 W, of which 2 J are above idle, for 1 MB
-        write = row(f"write {size} 0", bytes_written=1e6, span_joules=6.0, span_seconds=2.0,
-                    power_error_watts=0.01)  # fmt: skip
+        write = row(
+            f"write {size} 0",
+            bytes_written=1e6,
+            span_joules=6.0,
+            span_seconds=2.0,
+            power_error_watts=0.01,
+        )
         rest = row(f"after {size} 0", quiet=1.0, span_joules=4.0, span_seconds=3.0)
         rows += [write, rest]
     found = Asymmetry().answer(Evidence(rows=tuple(rows)))

@@ -22,23 +22,41 @@ def power(
     watts: float | None, error: float | None = 0.0, calibration: float | None = 0.0
 ) -> EnergyRecord:
     return EnergyRecord(
-        sensor="fake", rails=["a"], mean_watts=watts, standard_error_watts=error,
-        calibration_uncertainty_watts=calibration, coverage=1.0,
-        energy_joules=None if watts is None else watts * 10, reason=None if watts else "it failed",
-    )  # fmt: skip
+        sensor="fake",
+        rails=["a"],
+        mean_watts=watts,
+        standard_error_watts=error,
+        calibration_uncertainty_watts=calibration,
+        coverage=1.0,
+        energy_joules=None if watts is None else watts * 10,
+        reason=None if watts else "it failed",
+    )
 
 
 def run(
-    number: int, watts: float, *, work: float = 100.0, calibration: float | None = 0.0,
-    exit_status: int = 0, interrupted: bool = False,
-) -> CommandRun:  # fmt: skip
+    number: int,
+    watts: float,
+    *,
+    work: float = 100.0,
+    calibration: float | None = 0.0,
+    exit_status: int = 0,
+    interrupted: bool = False,
+) -> CommandRun:
     parts = {"device": power(watts, 0.1, calibration)}
     return CommandRun(
-        number=number, started_utc=datetime.now(UTC), seconds=10.0, window_seconds=10.0,
-        begin_monotonic_ns=0, end_monotonic_ns=10**10, exit_status=exit_status,
-        interrupted=interrupted, work=work, power=parts,
-        joules_per_unit=joules_per_unit(parts, 10.0, work), program_cpu_seconds=1.0,
-    )  # fmt: skip
+        number=number,
+        started_utc=datetime.now(UTC),
+        seconds=10.0,
+        window_seconds=10.0,
+        begin_monotonic_ns=0,
+        end_monotonic_ns=10**10,
+        exit_status=exit_status,
+        interrupted=interrupted,
+        work=work,
+        power=parts,
+        joules_per_unit=joules_per_unit(parts, 10.0, work),
+        program_cpu_seconds=1.0,
+    )
 
 
 def test_energy_per_unit_with_chance_and_calibration() -> None:
@@ -74,8 +92,9 @@ def test_shares_are_of_drive_cpu_and_dram() -> None:
 
 
 def test_repeats_are_a_mean_with_students_range() -> None:
-    found = summary([run(1, 1.0, calibration=0.2), run(2, 2.0, calibration=0.2),
-                     run(3, 3.0, calibration=0.2)])  # fmt: skip
+    found = summary(
+        [run(1, 1.0, calibration=0.2), run(2, 2.0, calibration=0.2), run(3, 3.0, calibration=0.2)]
+    )
     watts = found["device_watts"]
     assert (watts.value, watts.runs) == (2.0, 3)
     assert watts.high == pytest.approx(2.0 + T2 / 3**0.5 + 0.2)  # sd is 1

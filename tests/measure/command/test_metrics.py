@@ -16,14 +16,34 @@ from iojoule.measure.command.request import parse_metric, read_number, read_outp
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("12", 12), ("-0.5", -0.5), (".5", 0.5), ("7.", 7), ("1e6", 1e6), ("1.5E-3", 1.5e-3),
-        ("1,234,567.89", 1234567.89), ("1 234 567", 1234567), ("1'234", 1234), ("12_345", 12345),
-        ("1234567", 1234567), ("3.2M", 3.2e6), ("12k", 12e3), ("1 Ki", 1024), ("2MiB", 2 * 2**20),
-        ("512 MB/s", 512e6), ("12.5 kops/s", 12.5e3), ("88 ops/sec", 88), ("9 B", 9),
-        ("3 ms", 3e-3), ("250us", 250e-6), ("2 min", 120), ("1.5 s", 1.5), ("40K IOPS", 40e3),
-        ("5 tps", 5), ("1,000 rows/s", 1000),
+        ("12", 12),
+        ("-0.5", -0.5),
+        (".5", 0.5),
+        ("7.", 7),
+        ("1e6", 1e6),
+        ("1.5E-3", 1.5e-3),
+        ("1,234,567.89", 1234567.89),
+        ("1 234 567", 1234567),
+        ("1'234", 1234),
+        ("12_345", 12345),
+        ("1234567", 1234567),
+        ("3.2M", 3.2e6),
+        ("12k", 12e3),
+        ("1 Ki", 1024),
+        ("2MiB", 2 * 2**20),
+        ("512 MB/s", 512e6),
+        ("12.5 kops/s", 12.5e3),
+        ("88 ops/sec", 88),
+        ("9 B", 9),
+        ("3 ms", 3e-3),
+        ("250us", 250e-6),
+        ("2 min", 120),
+        ("1.5 s", 1.5),
+        ("40K IOPS", 40e3),
+        ("5 tps", 5),
+        ("1,000 rows/s", 1000),
     ],
-)  # fmt: skip
+)
 def test_numbers_as_programs_print_them(text: str, value: float) -> None:
     assert math.isclose(read_number(text, "x"), value, rel_tol=1e-12)
 
@@ -48,10 +68,13 @@ def test_an_alternative_without_the_group_is_not_found() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("tps", "not NAME=REGEX"), ("=([0-9])", "not NAME=REGEX"), ("a b=(.)", "not NAME=REGEX"),
-        ("tps=tps", "has no group"), ("tps=([0-9", "no regular expression"),
+        ("tps", "not NAME=REGEX"),
+        ("=([0-9])", "not NAME=REGEX"),
+        ("a b=(.)", "not NAME=REGEX"),
+        ("tps=tps", "has no group"),
+        ("tps=([0-9", "no regular expression"),
     ],
-)  # fmt: skip
+)
 def test_a_metric_that_is_none_is_refused(text: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         parse_metric(text)

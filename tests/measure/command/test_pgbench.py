@@ -82,8 +82,13 @@ def socket_folder(lab: Any) -> Iterator[Path]:
     mounted, socket = base / "mnt", base / "socket"
     binaries = programs()
     with ExitStack() as undo:
-        run("mkfs.ext4", "-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0",
-            lab.state["drive"])  # fmt: skip
+        run(
+            "mkfs.ext4",
+            "-q",
+            "-E",
+            "nodiscard,lazy_itable_init=0,lazy_journal_init=0",
+            lab.state["drive"],
+        )
         mounted.mkdir()
         run("mount", lab.state["drive"], mounted)
         undo.callback(run, "umount", mounted)

@@ -57,10 +57,13 @@ def measured(folder: Path, script: str, metrics: Sequence[str] = (), **more: Any
     sensors = more.pop("sensors", ["drive", "host"])
     result = measure_command(
         Request(
-            command=shell(script), folder=folder, sensors=sensors,
-            metrics=[parse_metric(text) for text in metrics], **more,
+            command=shell(script),
+            folder=folder,
+            sensors=sensors,
+            metrics=[parse_metric(text) for text in metrics],
+            **more,
         )
-    )  # fmt: skip
+    )
     kept = CommandResult.model_validate_json((folder / "result.json").read_text())
     assert kept == result
     return result
@@ -93,9 +96,13 @@ def test_joules_per_unit_of_work(fakes: Fakes, tmp_path: Path) -> None:
 
 def test_a_rate_is_multiplied_by_the_run_time(fakes: Fakes, tmp_path: Path) -> None:
     result = measured(
-        tmp_path / "out", "sleep 0.2; echo tps = 1e3", ["tps=tps = (.*)"],
-        work="tps", work_is_rate=True, sensors=["drive"],
-    )  # fmt: skip
+        tmp_path / "out",
+        "sleep 0.2; echo tps = 1e3",
+        ["tps=tps = (.*)"],
+        work="tps",
+        work_is_rate=True,
+        sensors=["drive"],
+    )
     (run,) = result.runs
     assert run.work == pytest.approx(1000 * run.seconds)
     assert run.joules_per_unit["device"].value == pytest.approx(0.002)
@@ -203,9 +210,12 @@ def test_an_interrupt_reaches_the_program_and_everything_is_kept(
     thread = signal_when(ready, signal.SIGINT)
     before = signal.getsignal(signal.SIGINT)
     result = measured(
-        tmp_path / "out", PATIENT.format(ready=shlex.quote(str(ready))),
-        ["n=stopped at ([0-9])"], work="n", repeats=3,
-    )  # fmt: skip
+        tmp_path / "out",
+        PATIENT.format(ready=shlex.quote(str(ready))),
+        ["n=stopped at ([0-9])"],
+        work="n",
+        repeats=3,
+    )
     thread.join()
     assert signal.getsignal(signal.SIGINT) == before
     (run,) = result.runs

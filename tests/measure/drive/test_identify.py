@@ -20,8 +20,13 @@ def controller_bytes() -> bytearray:
     data[280:296] = (1_000_204_886_016).to_bytes(16, "little")
     data[524] = 4
     data[525] = 1
-    states = [(849, 0, 0, 0), (448, 0, 0, 200), (318, 0, 0, 1000), (400, 3, 2000, 1200),
-              (50, 3, 500, 9500)]  # fmt: skip
+    states = [
+        (849, 0, 0, 0),
+        (448, 0, 0, 200),
+        (318, 0, 0, 1000),
+        (400, 3, 2000, 1200),
+        (50, 3, 500, 9500),
+    ]
     for index, (power, flags, entry, exit_) in enumerate(states):
         at = 2048 + 32 * index
         struct.pack_into("<HBBII", data, at, power, 0, flags, entry, exit_)

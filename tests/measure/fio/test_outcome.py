@@ -24,14 +24,23 @@ def outcome(
     count = sum(bins.values())
     lat = {"mean": 1e6, "N": count, "bins": bins}
     job = {
-        "jobname": "read", "error": 0, "usr_cpu": 1.0, "sys_cpu": 1.0, "ctx": 10,
+        "jobname": "read",
+        "error": 0,
+        "usr_cpu": 1.0,
+        "sys_cpu": 1.0,
+        "ctx": 10,
         "job options": {"rw": "randread", "bs": "4096"},
         "read": {
-            "io_bytes": 4096 * count, "bw_bytes": 4096 * 200, "iops": 200.0,
-            "runtime": runtime_ms, "total_ios": count, "lat_ns": lat, "clat_ns": lat,
+            "io_bytes": 4096 * count,
+            "bw_bytes": 4096 * 200,
+            "iops": 200.0,
+            "runtime": runtime_ms,
+            "total_ios": count,
+            "lat_ns": lat,
+            "clat_ns": lat,
             "slat_ns": {"mean": 0.0},
         },
-    }  # fmt: skip
+    }
     (folder / "fio.json").write_text(
         json.dumps(
             {"fio version": "fio-3.33", "timestamp_ms": BEGIN_MS + runtime_ms, "jobs": [job]}

@@ -19,11 +19,29 @@ GROWTH_BYTES_MAX = 16 << 20
 """Beyond what this process had after a tenth of the inputs."""
 
 BITS = (
-    b"null", b"-1", b"1e999", b"[" * 3000, b'{"a":' * 3000, b"\xff", b"\\u0000", b"\\ud800",
+    b"null",
+    b"-1",
+    b"1e999",
+    b"[" * 3000,
+    b'{"a":' * 3000,
+    b"\xff",
+    b"\\u0000",
+    b"\\ud800",
     b"9" * 5000,
-    b"true", b'"', b"/../", b"/etc/cron.d/x", b"/proc/sys/kernel/core_pattern", b"sysfs",
-    b"nvme-feature", b"text-file", b"{}", b"[]", b"\x00", b'"kind": "mount-option",', b"NaN",
-)  # fmt: skip
+    b"true",
+    b'"',
+    b"/../",
+    b"/etc/cron.d/x",
+    b"/proc/sys/kernel/core_pattern",
+    b"sysfs",
+    b"nvme-feature",
+    b"text-file",
+    b"{}",
+    b"[]",
+    b"\x00",
+    b'"kind": "mount-option",',
+    b"NaN",
+)
 
 
 def resident_bytes() -> int:

@@ -213,8 +213,10 @@ def test_what_a_scheduler_takes_away_is_put_back_with_it(
         state.set(scheduler, "mq-deadline")
         assert queue.read("nr_requests") == "256"
     assert [queue.read(name) for name in ("scheduler", "nr_requests", "wbt_lat_usec")] == [
-        "[none] mq-deadline", "64", "1000",
-    ]  # fmt: skip
+        "[none] mq-deadline",
+        "64",
+        "1000",
+    ]
 
 
 def test_the_settings_of_a_scheduler_that_was_tuned_are_put_back(

@@ -20,10 +20,14 @@ def test_a_line_of_the_kernel_is_read(tmp_path: Path) -> None:
     (tmp_path / "self" / "mountinfo").write_text(LINE + LINE.replace("259:1", "8:0"))
     assert mounts({"259:1"}, proc=tmp_path) == [
         Mount(
-            "259:1", "/srv/a b", ("rw", "nosuid", "noatime"), "ext4", "/dev/nvme0n1p1",
+            "259:1",
+            "/srv/a b",
+            ("rw", "nosuid", "noatime"),
+            "ext4",
+            "/dev/nvme0n1p1",
             ("rw", "discard"),
         )
-    ]  # fmt: skip
+    ]
 
 
 @pytest.fixture

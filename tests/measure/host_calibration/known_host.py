@@ -107,10 +107,14 @@ class KnownHost:
         """The deepest sleep state that is not switched off."""
         folder = self.sysfs / "devices/system/cpu/cpu0/cpuidle"
         return max(
-            (i for i in range(3) if (folder / f"state{i}/disable").exists()
-             and (folder / f"state{i}/disable").read_text().strip() == "0"),
+            (
+                i
+                for i in range(3)
+                if (folder / f"state{i}/disable").exists()
+                and (folder / f"state{i}/disable").read_text().strip() == "0"
+            ),
             default=2,
-        )  # fmt: skip
+        )
 
     def _build_sysfs(self) -> None:
         for cpu in range(os.cpu_count() or 1):

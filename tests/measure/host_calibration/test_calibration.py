@@ -94,8 +94,10 @@ def test_a_load_does_what_its_name_says(kind: str, amount: str) -> None:
     cpu = str(min(os.sched_getaffinity(0)))
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", load.__file__, kind, cpu, amount],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     time.sleep(3.0)  # others may be on this CPU too
     said = json.loads(process.communicate(timeout=30)[0])
     assert 0.0 < said["busy_cores"] <= 1.1
@@ -116,10 +118,13 @@ def test_what_was_set_is_what_is_found(tmp_path: Path, monkeypatch: pytest.Monke
         time.sleep(1.0)
         prepared = prepare(
             Request(
-                rapl_root=host.rapl, minutes=2.0, folder=tmp_path, proc=host.proc,
+                rapl_root=host.rapl,
+                minutes=2.0,
+                folder=tmp_path,
+                proc=host.proc,
                 controls=controls_of(host),
             )
-        )  # fmt: skip
+        )
         found = calibrate(prepared)
     truth = host.truth
     write_host_profile(found, tmp_path / "host.json")

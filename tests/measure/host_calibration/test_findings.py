@@ -74,10 +74,14 @@ def test_core_time_of_an_engine_comes_from_both_depths(tmp_path: Path) -> None:
         step = Step("engine", 1, engine=Engine.LIBAIO, depth=depth)
         rows.append(
             Reading(
-                Done(step, 0, 10**10, 1e4 * each, 1e4, 4e7, 1e4), 1e4 * each, None,
-                (TRUTH.cpu_watts(1e4 * each), 0.02), None, None,
+                Done(step, 0, 10**10, 1e4 * each, 1e4, 4e7, 1e4),
+                1e4 * each,
+                None,
+                (TRUTH.cpu_watts(1e4 * each), 0.02),
+                None,
+                None,
             )
-        )  # fmt: skip
+        )
     found = concluded(rows, tmp_path)
     assert found.performance is not None
     (path,) = found.performance.paths

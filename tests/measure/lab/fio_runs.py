@@ -40,12 +40,25 @@ def compare(
     need("fio")
     begin_ns = time.monotonic_ns()
     done = subprocess.run(
-        ["fio", "--name=x", f"--filename={lab.state['drive']}", "--direct=1", f"--rw={operation}",
-         f"--ioengine={engine}", f"--bs={size}", f"--iodepth={depth}", "--time_based",
-         f"--runtime={seconds}s", "--norandommap", "--allow_file_create=0",
-         "--output-format=json"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [
+            "fio",
+            "--name=x",
+            f"--filename={lab.state['drive']}",
+            "--direct=1",
+            f"--rw={operation}",
+            f"--ioengine={engine}",
+            f"--bs={size}",
+            f"--iodepth={depth}",
+            "--time_based",
+            f"--runtime={seconds}s",
+            "--norandommap",
+            "--allow_file_create=0",
+            "--output-format=json",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     end_ns = time.monotonic_ns()
     text = done.stdout
     direction = "write" if "write" in operation else "read"

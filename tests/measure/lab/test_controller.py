@@ -239,9 +239,19 @@ def test_a_lower_power_state_caps_the_watts(lab: LabClient, run_in: Any) -> None
     for state in (0, 2):
         node = lab.state["controller"]
         run_in("nvme", "set-feature", node, "--feature-id=2", f"--value={state}")
-        done = run_in("fio", "--name=x", f"--filename={lab.state['drive']}", "--direct=1",
-                      "--rw=randread", "--bs=16k", "--ioengine=libaio", "--iodepth=32",
-                      "--time_based", "--runtime=1s", "--allow_file_create=0")  # fmt: skip
+        done = run_in(
+            "fio",
+            "--name=x",
+            f"--filename={lab.state['drive']}",
+            "--direct=1",
+            "--rw=randread",
+            "--bs=16k",
+            "--ioengine=libaio",
+            "--iodepth=32",
+            "--time_based",
+            "--runtime=1s",
+            "--allow_file_create=0",
+        )
         assert done.returncode == 0
         end_ns = time.monotonic_ns()
         watts.append(lab.record(end_ns - 900_000_000, end_ns - 200_000_000)["device_power_watts"])

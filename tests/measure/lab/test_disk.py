@@ -113,9 +113,12 @@ def test_idle_joules_are_time_times_watts(lab: LabClient) -> None:
 
 @pytest.mark.parametrize(
     ("engine", "operation", "size", "depth"),
-    [("psync", "randread", "4k", 1), ("io_uring", "randread", "32k", 16),
-     ("libaio", "randwrite", "4k", 4)],
-)  # fmt: skip
+    [
+        ("psync", "randread", "4k", 1),
+        ("io_uring", "randread", "32k", 16),
+        ("libaio", "randwrite", "4k", 4),
+    ],
+)
 def test_fio_sees_what_happened(
     lab: LabClient, engine: str, operation: str, size: str, depth: int
 ) -> None:

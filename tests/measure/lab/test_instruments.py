@@ -28,18 +28,26 @@ class FakeDisk:
 
     def status(self) -> dict[str, int]:
         return {
-            "now_ns": self.now_ns, "read_commands": self.reads, "write_commands": 0,
-            "other_commands": 0, "read_bytes": 4096 * self.reads, "written_bytes": 0,
-        }  # fmt: skip
+            "now_ns": self.now_ns,
+            "read_commands": self.reads,
+            "write_commands": 0,
+            "other_commands": 0,
+            "read_bytes": 4096 * self.reads,
+            "written_bytes": 0,
+        }
 
     def joules(self, begin_ns: int, end_ns: int) -> float:
         return (end_ns - begin_ns) * 2e-9
 
     def completions(self, begin_ns: int, end_ns: int) -> Any:
         entries = [
-            (10, packed(1000, 8, 0)), (20, packed(3000, 8, 0)), (30, packed(5000, 256, 1)),
-            (40, packed(7000, 8, 0, 1)), (50, packed(9000, 2048, 2)), (60, packed(11, 0, 3)),
-        ]  # fmt: skip
+            (10, packed(1000, 8, 0)),
+            (20, packed(3000, 8, 0)),
+            (30, packed(5000, 256, 1)),
+            (40, packed(7000, 8, 0, 1)),
+            (50, packed(9000, 2048, 2)),
+            (60, packed(11, 0, 3)),
+        ]
         return np.array(entries, dtype=COMPLETION)
 
 
@@ -50,8 +58,10 @@ def test_a_record_counts_by_kind() -> None:
     read = told["read"]
     assert (read["completions"], read["bytes"], read["iops"]) == (2, 8192, 2.0)
     assert (read["latency_mean_ns"], read["latency_min_ns"], read["latency_p50_ns"]) == (
-        2000, 1000, 2000,
-    )  # fmt: skip
+        2000,
+        1000,
+        2000,
+    )
     assert sum(read["latency_histogram_ns"].values()) == 2
     assert told["write"]["throughput_bytes_per_second"] == 256 * 512
     assert told["trim"]["bytes"] == 1 << 20

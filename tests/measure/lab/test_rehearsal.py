@@ -100,13 +100,20 @@ def test_it_is_slow_enough_and_says_so(profile: DeviceProfile) -> None:
 def test_what_stands_in_is_listed(profile: DeviceProfile) -> None:
     reads = [each for each in profile.surfaces if each.operation == Operation.READ]
     poor = profile.model_copy(
-        update={"device": "nobodys", "surfaces": reads, "capacity_bytes": None,
-                "max_transfer_bytes": 1 << 40}
-    )  # fmt: skip
+        update={
+            "device": "nobodys",
+            "surfaces": reads,
+            "capacity_bytes": None,
+            "max_transfer_bytes": 1 << 40,
+        }
+    )
     made = rehearsal(poor, "x")
     said = "\n".join(made.facts["rehearsal"]["stand_ins"])
-    for words in ("random writes: not measured; as random reads", "capacity: not known",
-                  "largest command: not known"):  # fmt: skip
+    for words in (
+        "random writes: not measured; as random reads",
+        "capacity: not known",
+        "largest command: not known",
+    ):
         assert words in said
     assert made.max_transfer_bytes == 0
 
@@ -160,13 +167,26 @@ def played(lab: LabClient, columns: dict[str, Any], seconds: float) -> dict[str,
     order = "rand" if columns["pattern"] == "random" else ""
     begin_ns = time.monotonic_ns()
     done = subprocess.run(
-        ["fio", "--name=x", f"--filename={lab.state['drive']}", "--direct=1", "--norandommap",
-         f"--rw={order}{columns['operation']}", "--ioengine=io_uring", "--time_based",
-         f"--bs={columns['request_bytes']}", f"--iodepth={columns['queue_depth']}",
-         f"--runtime={seconds}s", "--ramp_time=2s", "--allow_file_create=0",
-         "--output-format=json"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [
+            "fio",
+            "--name=x",
+            f"--filename={lab.state['drive']}",
+            "--direct=1",
+            "--norandommap",
+            f"--rw={order}{columns['operation']}",
+            "--ioengine=io_uring",
+            "--time_based",
+            f"--bs={columns['request_bytes']}",
+            f"--iodepth={columns['queue_depth']}",
+            f"--runtime={seconds}s",
+            "--ramp_time=2s",
+            "--allow_file_create=0",
+            "--output-format=json",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     seen = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0][columns["operation"]]
     found = lab.disk.completions(begin_ns, time.monotonic_ns())
     first_ns = int((found["done_ns"] - (found["packed"] >> 24)).min())
@@ -181,15 +201,25 @@ def played(lab: LabClient, columns: dict[str, Any], seconds: float) -> dict[str,
 @pytest.mark.soak
 @pytest.mark.parametrize(
     ("operation", "pattern", "size", "depth", "state"),
-    [("read", "random", 4096, 4, 0), ("read", "random", 4096, 64, 0),
-     ("read", "random", 65536, 8, 0), ("read", "random", 4096, 4, 2),
-     ("write", "random", 4096, 16, 0), ("write", "sequential", 131072, 4, 0)],
-)  # fmt: skip
+    [
+        ("read", "random", 4096, 4, 0),
+        ("read", "random", 4096, 64, 0),
+        ("read", "random", 65536, 8, 0),
+        ("read", "random", 4096, 4, 2),
+        ("write", "random", 4096, 16, 0),
+        ("write", "sequential", 131072, 4, 0),
+    ],
+)
 def test_fio_sees_the_profile(
     rehearsed: LabClient, operation: str, pattern: str, size: int, depth: int, state: int
 ) -> None:
-    columns = {"operation": operation, "pattern": pattern, "request_bytes": size,
-               "queue_depth": depth, "power_state": state}  # fmt: skip
+    columns = {
+        "operation": operation,
+        "pattern": pattern,
+        "request_bytes": size,
+        "queue_depth": depth,
+        "power_state": state,
+    }
     expected = predicted(rehearsed, columns)
     tolerances = {"latency_mean_ns": 0.05, "iops": 0.05, "watts": 0.03}
     # fio waits for what is in flight at the end, which with long tails takes many mean latencies
@@ -210,10 +240,17 @@ def test_asleep_it_draws_less_and_wakes_up_late(rehearsed: LabClient) -> None:
     time.sleep(0.5)
     assert rehearsed.record(begin_ns)["device_power_watts"] == pytest.approx(1.2, rel=0.01)
     subprocess.run(
-        ["dd", f"if={rehearsed.state['drive']}", "of=/dev/null", "bs=4k", "count=1",
-         "iflag=direct"],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            "dd",
+            f"if={rehearsed.state['drive']}",
+            "of=/dev/null",
+            "bs=4k",
+            "count=1",
+            "iflag=direct",
+        ],
+        check=True,
+        capture_output=True,
+    )
     exit_ns = 1_200_000 * rehearsed.state["rehearsal"]["slow_down"]
     assert rehearsed.record(begin_ns)["read"]["latency_min_ns"] > exit_ns
     assert rehearsed.disk.status()["power_state"] != 3

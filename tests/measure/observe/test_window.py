@@ -51,8 +51,11 @@ def watched(samples: Samples, blocks: int = 1) -> IoWindow:
 
 
 def test_bursts_and_the_gaps_between_them() -> None:
-    requests = [(start + k * 0.004, start + (k + 1) * 0.004, 8, 1)
-                for start in (0.1, 0.4, 0.9) for k in range(5)]  # fmt: skip
+    requests = [
+        (start + k * 0.004, start + (k + 1) * 0.004, 8, 1)
+        for start in (0.1, 0.4, 0.9)
+        for k in range(5)
+    ]
     seen = watched(readings(requests, 1.2))
     assert seen.gaps is not None
     assert seen.bursts is not None

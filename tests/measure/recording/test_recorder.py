@@ -239,8 +239,11 @@ def test_a_full_disk_fails_clearly_and_leaves_no_half_file(tmp_path: Path, root:
     assert resource.RLIMIT_FSIZE  # a limit on the size of files stands in for a full disk
     done = subprocess.run(
         [sys.executable, "-c", FULL_DISK, tmp_path / "run"],
-        capture_output=True, text=True, cwd=root, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=root,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert "samples cannot be written" in done.stdout
     assert "make room" in done.stdout

@@ -58,8 +58,10 @@ def run(port, records, lines, child) -> None:  # type: ignore[no-untyped-def]
     while child.poll() is None:
         time.sleep(0.005)
         frames = decoder.feed(port.available())
-        values = [record.values(frames.levels[:, n]) if record.in_use else None
-                  for n, record in enumerate(records)]  # fmt: skip
+        values = [
+            record.values(frames.levels[:, n]) if record.in_use else None
+            for n, record in enumerate(records)
+        ]
         for row, stamp_us in enumerate(frames.stamps_us.tolist()):
             text, total = f"S {0.1:g} 50 {stamp_us}", 0.0
             for pair in in_use:

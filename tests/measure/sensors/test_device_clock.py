@@ -19,9 +19,15 @@ class Simulation:
     """Frames that leave a device in batches and are read every 40 ms."""
 
     def __init__(
-        self, keep: Keep, *, seconds: float = 4.0, period_us: float = 50.0, drift: float = 0.0,
-        late_share: float = 0.0, seed: int = 1,
-    ) -> None:  # fmt: skip
+        self,
+        keep: Keep,
+        *,
+        seconds: float = 4.0,
+        period_us: float = 50.0,
+        drift: float = 0.0,
+        late_share: float = 0.0,
+        seed: int = 1,
+    ) -> None:
         random = np.random.default_rng(seed)
         count = int(seconds * 1e6 / period_us)
         numbers = np.arange(count)

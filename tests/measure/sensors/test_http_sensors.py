@@ -177,8 +177,6 @@ def test_redfish_finds_either_document(web: Web, path: str, document: Any) -> No
     "document", [{"PowerControl": []}, {"PowerControl": [{"PowerConsumedWatts": None}]}, [], "x"]
 )
 def test_redfish_without_power_is_named(web: Web, document: Any) -> None:
-    web.documents = {
-        "/redfish/v1/Chassis": CHASSIS, "/redfish/v1/Chassis/Self/Power": document
-    }  # fmt: skip
+    web.documents = {"/redfish/v1/Chassis": CHASSIS, "/redfish/v1/Chassis/Self/Power": document}
     with pytest.raises(SensorError, match="reports no system power"):
         open_sensor(f"redfish:http://{web.address}").probe()
