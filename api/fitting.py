@@ -17,7 +17,7 @@ from iojoule.datasets.measured_drive import MeasuredDrive, read_measured_drive
 from iojoule.datasets.profile import DATASETS_RECIPE, DeviceProfile, SourceRecord
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset, read_dataset
-from iojoule.datasets.vocabulary import Evidence, Operation
+from iojoule.model.evaluate.terms import TERMS
 from iojoule.model.fit.build import (
     Contributed,
     contributed_rows,
@@ -26,14 +26,16 @@ from iojoule.model.fit.build import (
     valid_for,
 )
 from iojoule.model.fit.expectation import Expectation
-from iojoule.model.fit.generic_recipe import characterised_gaps, characterised_writes
+from iojoule.model.fit.generic_recipe import (
+    characterised_gaps,
+    characterised_idle_watts,
+    characterised_writes,
+    measured_host,
+)
 from iojoule.model.fit.selection import select
-from iojoule.model.fit.state_residual import mixes_left_out, with_state_residuals
-from iojoule.model.fit.write_state import with_write_buffer
+from iojoule.model.fit.state_residual import notes_on_mixes
 from iojoule.model.prior.build import completed_with_facts
 from iojoule.model.recipe import (
-    Figure,
-    HostRecipe,
     Recipe,
     generic_recipe,
     load_recipe,
@@ -189,11 +191,11 @@ def fit_measured(
     recipe, notes = _recipe(name, measured)
     selected = select(measurements, with_doubtful=with_doubtful)
     rows, notes = selected.measurements, notes + selected.notes
-    recipe = recipe.model_copy(update={"host": _host(recipe.host, rows)})
+    recipe = recipe.model_copy(update={"host": measured_host(recipe.host, rows)})
     if found is not None:
         recipe = recipe.model_copy(
             update={
-                "idle_watts": _idle_watts(found),
+                "idle_watts": characterised_idle_watts(found),
                 "write_state": characterised_writes(found),
                 "idle": characterised_gaps(found),
             }
@@ -203,22 +205,12 @@ def fit_measured(
     expected = Expectation(facts, recipe, rows)
     recipe = expected.power_recipe(rows)
     profile = fit_profile(recipe, rows, sources, priors_of=expected.priors)
-    notes += _notes_on_mixes(profile, rows)
-    whole = with_state_residuals(expected.completed(profile), rows)
-    whole = with_write_buffer(whole, rows)
+    notes += notes_on_mixes(profile, rows)
+    whole = expected.completed(profile)
+    for term in TERMS:
+        whole = term.fitted(whole, rows)
     found_too = {"flush": selected.flush, "rating": facts.rating, "recipe": DATASETS_RECIPE}
     return Fitted(whole.model_copy(update=found_too), notes)
-
-
-def _notes_on_mixes(profile: DeviceProfile, measurements: Sequence[Measurement]) -> list[str]:
-    """How many mixes were measured and learned from, and why others were not."""
-    mixes = sum(one.workload.operation is Operation.MIXED for one in measurements)
-    if not mixes:
-        return []
-    left_out = mixes_left_out(profile, measurements)
-    said = f"{mixes - left_out.total()} of {mixes} measured mixes say what mixing does"
-    why = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
-    return [f"{said}; left out: {why}" if why else said]
 
 
 def dataset_paths(paths: Sequence[Path]) -> list[Path]:
@@ -284,24 +276,6 @@ def characteristics(paths: Sequence[Path]) -> Characteristics | None:
     return next((found for one in folders if (found := read_characteristics(one))), None)
 
 
-def _idle_watts(found: Characteristics) -> dict[int, Figure]:
-    """Idle power of every state that was measured for itself."""
-    watts = {}
-    for state in found.drive.power_states:
-        one = found.estimate("idle", f"idle_watts_ps{state.index}")
-        if one is None or one.value is None or one.low is None or one.high is None:
-            continue
-        watts[state.index] = Figure(
-            value=one.value,
-            # what a session differs from another by is more than what a minute's mean may err
-            sd=max((one.high - one.low) / 4, 0.005 * one.value),
-            unit="W",
-            source="idle power measured for itself (iojoule measure characterise)",
-            evidence=Evidence.MEASURED,
-        )
-    return watts
-
-
 def _told(drive: MeasuredDrive | None) -> dict[str, Any]:
     """The fields of a recipe that the drive itself answers."""
     if drive is None:
@@ -338,16 +312,6 @@ def _recipe(name: str, measured: MeasuredDrive | None) -> tuple[Recipe, list[str
         known["cap_watts"] = caps
     known["drive_class"] = drive.drive_class
     return generic_recipe(drive.id, drive.model).model_copy(update=known), []
-
-
-def _host(known: HostRecipe, measurements: Sequence[Measurement]) -> HostRecipe:
-    """The host that the measurements name, where they agree on one."""
-    hosts = {one.conditions.host_id for one in measurements} - {None}
-    cores = [one.conditions.cpu_cores_available for one in measurements]
-    return HostRecipe(
-        host_id=str(hosts.pop()) if len(hosts) == 1 else known.host_id,
-        cpu_cores=max((count for count in cores if count), default=known.cpu_cores),
-    )
 
 
 def _source(path: Path, dataset: Dataset) -> SourceRecord:

@@ -279,6 +279,23 @@ class StateEffects(NamedTuple):
         return np.asarray(log_requests + np.log(each) + self.deep * deeper)
 
 
+@dataclass(frozen=True)
+class Rows:
+    """n configurations whose rates are predicted.
+
+    Attributes:
+        frame: The configurations.
+        points: Their coordinates, the host set as they say.
+        code: Their host paths, shape (n,).
+        x: Regressors of the power law, shape (n, 6).
+    """
+
+    frame: Frame
+    points: Points
+    code: Codes
+    x: Floats
+
+
 class PerformanceModel:
     """Evaluates a profile's surfaces; build once, call often."""
 

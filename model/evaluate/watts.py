@@ -22,10 +22,11 @@ from iojoule.model.evaluate.bands import (
 from iojoule.model.evaluate.columns import Codes, Floats
 from iojoule.model.evaluate.frame import Frame
 from iojoule.model.evaluate.operating_point import OperatingPoint
-from iojoule.model.evaluate.performance import PerformanceModel
+from iojoule.model.evaluate.performance import PerformanceModel, Rows
 from iojoule.model.evaluate.prediction import DEVICE_VALUE, Activity
 from iojoule.model.evaluate.quantities import NORMAL_90, QUANTITIES
 from iojoule.model.evaluate.surface import Points
+from iojoule.model.evaluate.terms import TERMS
 
 _HOST_POWER = frozenset(
     {"cpu_power_watts", "dram_power_watts", "system_power_watts", "cpu_joules_per_operation"}
@@ -137,56 +138,16 @@ class PowerModel:
     def beside_the_law(
         self, frame: Frame, points: Points, code: Codes, x: Floats
     ) -> tuple[Floats, Floats]:
-        """Power over that of the law, and its log sd: 1 and NaN where no run showed it.
+        """Power over that of the law, and its log sd: 1 and NaN where no term knows it.
 
         `x` are the regressors of the law, shape (n, 6).
         """
-        factor, sd = self._seen(frame, points, code, x)
-        if self.performance.rebuilt and self.profile.device_power is not None:
-            more, more_sd = self.performance.rebuilt.watts(frame, points)
-            value, law = device_power.active_watts(self.profile.device_power, x, frame.power_state)
-            factor = factor * np.exp(more)
-            sd = np.hypot(np.where(np.isfinite(sd), sd, law / value), more_sd)
+        rows = Rows(frame, points, code, x)
+        factor, sd = np.ones(len(frame)), np.full(len(frame), np.nan)
+        for term in TERMS:
+            if term.power_factor is not None:
+                factor, sd = term.power_factor(self.performance, rows, factor, sd)
         return factor, sd
-
-    def _seen(self, frame: Frame, points: Points, code: Codes, x: Floats) -> tuple[Floats, Floats]:
-        """As `beside_the_law`, from what runs in several power states showed.
-
-        A mix has what its reads and its writes show, by their share, except for what mixes showed
-        themselves. How far mixing itself is from the law is known by the law's own sd only.
-        """
-        rows = len(frame)
-        tables, power = self.performance.state_residuals, self.profile.device_power
-        if not tables or power is None:
-            return np.ones(rows), np.full(rows, np.nan)
-        fraction = frame.read_fraction
-        log_factor, variance, known = np.zeros(rows), np.zeros(rows), np.zeros(rows)
-        for operation, share in (("read", fraction), ("write", 1.0 - fraction)):
-            for correction in tables.told(frame, points, code, operation):
-                if "watts" in correction.values:
-                    weight = share[correction.rows]
-                    log_factor[correction.rows] += weight * correction.values["watts"]
-                    variance[correction.rows] += weight * correction.sd("watts") ** 2
-                    known[correction.rows] += weight
-        value, law = device_power.active_watts(power, x, frame.power_state)
-        law_variance = (law / value) ** 2
-        mixing = 4.0 * fraction * (1.0 - fraction)
-        variance = (1.0 - mixing) * (variance + (1.0 - known) * law_variance)
-        variance = variance + mixing * law_variance
-        mixes = [
-            correction
-            for correction in tables.told(frame, points, code, "mixed")
-            if "watts" in correction.values
-        ]
-        if mixes:
-            total, own = tables.mixed_weight(frame, mixes), np.zeros(rows)
-            log_factor = (1.0 - total) * log_factor
-            for correction in mixes:
-                log_factor[correction.rows] += correction.weight * correction.values["watts"]
-                own[correction.rows] += correction.weight * correction.sd("watts")
-            variance = (1.0 - total) * variance + total * own**2
-            known = known + total
-        return np.exp(log_factor), np.where(known > 0.0, np.sqrt(variance), np.nan)
 
     def _simulated(
         self,

@@ -6,6 +6,7 @@ What `iojoule measure characterise` found of writes and gaps, as parts of a reci
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from iojoule.model.recipe import (
     HostAnchor,
     HostOperationRecipe,
     HostPowerRecipe,
+    HostRecipe,
     IdleRecipe,
     SystemAnchor,
     SystemPowerRecipe,
@@ -364,4 +366,37 @@ def _figure(estimate: Estimate | None, unit: str, name: str) -> Figure | None:
         unit=unit,
         source=f"{SOURCE}: {name}",
         evidence=Evidence.MEASURED,
+    )
+
+
+def characterised_idle_watts(characteristics: Characteristics) -> dict[int, Figure]:
+    """Idle power of every state that was measured for itself."""
+    watts = {}
+    for state in characteristics.drive.power_states:
+        estimate = characteristics.estimate("idle", f"idle_watts_ps{state.index}")
+        if (
+            estimate is None
+            or estimate.value is None
+            or estimate.low is None
+            or estimate.high is None
+        ):
+            continue
+        watts[state.index] = Figure(
+            value=estimate.value,
+            # what a session differs from another by is more than what a minute's mean may err
+            sd=max((estimate.high - estimate.low) / 4, 0.005 * estimate.value),
+            unit="W",
+            source="idle power measured for itself (iojoule measure characterise)",
+            evidence=Evidence.MEASURED,
+        )
+    return watts
+
+
+def measured_host(known: HostRecipe, measurements: Sequence[Measurement]) -> HostRecipe:
+    """The host that the measurements name, where they agree on one."""
+    hosts = {run.conditions.host_id for run in measurements} - {None}
+    cores = [run.conditions.cpu_cores_available for run in measurements]
+    return HostRecipe(
+        host_id=str(hosts.pop()) if len(hosts) == 1 else known.host_id,
+        cpu_cores=max((count for count in cores if count), default=known.cpu_cores),
     )

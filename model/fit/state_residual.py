@@ -405,3 +405,14 @@ class _Layout:
     def _in_flight(positions: _Places) -> Floats:
         depth, jobs, size = positions.log2.T
         return np.stack([depth + jobs, jobs, size, positions.state.astype(float)], axis=1)
+
+
+def notes_on_mixes(profile: DeviceProfile, measurements: Sequence[Measurement]) -> list[str]:
+    """How many mixes were measured and learned from, and why others were not."""
+    mixes = sum(run.workload.operation is Operation.MIXED for run in measurements)
+    if not mixes:
+        return []
+    left_out = mixes_left_out(profile, measurements)
+    text = f"{mixes - left_out.total()} of {mixes} measured mixes say what mixing does"
+    why = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
+    return [f"{text}; left out: {why}" if why else text]
