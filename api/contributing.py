@@ -52,8 +52,7 @@ from iojoule.datasets.contribution import (
     write_folder,
 )
 from iojoule.datasets.errors import DataQualityError, InputError
-from iojoule.datasets.identify_json import read_identify
-from iojoule.datasets.measured_drive import MeasuredDrive
+from iojoule.datasets.measured_drive import MeasuredDrive, read_identify
 from iojoule.datasets.profile import (
     DeviceProfile,
     load_shipped_profile,

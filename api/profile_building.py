@@ -8,8 +8,7 @@ from pathlib import Path
 
 from iojoule.datasets.catalogue import Drive, check_consistent, load_catalogue, load_drive_file
 from iojoule.datasets.errors import InputError, NoProfileError, UnknownDeviceError
-from iojoule.datasets.identify_json import read_identify
-from iojoule.datasets.measured_drive import MeasuredDrive
+from iojoule.datasets.measured_drive import MeasuredDrive, read_identify
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.facts import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -65,3 +65,120 @@ def read_measured_drive(folder: Path) -> MeasuredDrive | None:
         raise InputError(validation_error(error, str(path)).message) from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error})") from None
+
+
+_SCALES = {1: 1e-4, 2: 1e-2}
+"""Watts a unit of idle and active power by its scale; 0 is not reported."""
+
+_PAGE_BYTES = 4096
+
+
+def read_identify(path: Path) -> MeasuredDrive:
+    """What a drive said of itself.
+
+    Args:
+        path: A file of `nvme id-ctrl -o json`, a `drive.json` that a campaign kept, or a folder
+            with either and perhaps a file of `nvme id-ns -o json`.
+
+    Raises:
+        InputError: No such file, or not what these commands print; says what to run.
+    """
+    if path.is_dir():
+        kept = read_measured_drive(path)
+        return kept if kept is not None else _from_folder(path)
+    data = _load(path)
+    if "schema_version" in data:
+        if path.name != FILE_NAME:
+            raise InputError(f"{path}: a campaign's drive file is called {FILE_NAME}")
+        kept = read_measured_drive(path.parent)
+        assert kept is not None, "it has just been read"
+        return kept
+    return _drive(data, None, str(path))
+
+
+def _from_folder(folder: Path) -> MeasuredDrive:
+    controller: dict[str, Any] | None = None
+    namespace: dict[str, Any] | None = None
+    where = str(folder)
+    for path in sorted(folder.glob("*.json")):
+        data = _load(path)
+        if "psds" in data:
+            controller, where = data, str(path)
+        elif "lbafs" in data:
+            namespace = data
+    if controller is None:
+        raise InputError(
+            f"{folder}: holds neither {FILE_NAME} nor the output of `nvme id-ctrl /dev/nvme0 -o "
+            "json`; write it there (and that of `nvme id-ns`)"
+        )
+    return _drive(controller, namespace, where)
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from None
+    except ValueError as error:
+        raise InputError(
+            f"{path}: is not JSON ({error}); run `nvme id-ctrl /dev/nvme0 -o json`"
+        ) from None
+    if not isinstance(data, dict):
+        raise InputError(f"{path}: is not what nvme id-ctrl prints with -o json")
+    return data
+
+
+def _drive(data: dict[str, Any], namespace: dict[str, Any] | None, where: str) -> MeasuredDrive:
+    try:
+        model, states = str(data["mn"]).strip(), list(data["psds"])
+        exponent = int(data.get("mdts", 0))
+        block = _block_bytes(namespace)
+        size = int(namespace["nsze"]) * block if namespace else 0
+        capacity = int(data.get("tnvmcap", 0)) or size
+        found = tuple(_state(index, state) for index, state in enumerate(states))
+        cache = bool(int(data["vwc"]) & 1) if "vwc" in data else None
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise InputError(
+            f"{where}: lacks or garbles a field of Identify Controller ({error!r}); run "
+            "`nvme id-ctrl /dev/nvme0 -o json` again"
+        ) from None
+    if not model or capacity <= 0:
+        missing = "model number (mn)" if not model else "capacity (tnvmcap); add `nvme id-ns` to it"
+        raise InputError(f"{where}: does not state its {missing}")
+    return MeasuredDrive(
+        model=model,
+        firmware=str(data.get("fr", "")).strip() or None,
+        capacity_bytes=capacity,
+        block_bytes=block,
+        max_transfer_bytes=_PAGE_BYTES << exponent if exponent else None,
+        volatile_write_cache=cache,
+        power_states=found,
+    )
+
+
+def _block_bytes(namespace: dict[str, Any] | None) -> int:
+    if namespace is None:
+        return 512
+    return 1 << int(namespace["lbafs"][int(namespace["flbas"]) & 0x0F]["ds"])
+
+
+def _state(index: int, state: dict[str, Any]) -> DeclaredState:
+    flags = int(state.get("flags", 0))
+    fine = bool(int(state.get("max_power_scale", flags & 1)))
+    asleep = bool(int(state.get("non-operational_state", flags & 2)))
+    active_scale = state.get("active_scale", state.get("active_work_scale", 0))
+    return DeclaredState(
+        index=index,
+        max_power_watts=int(state["max_power"]) * (1e-4 if fine else 1e-2),
+        operational=not asleep,
+        entry_latency_us=int(state["entry_lat"]),
+        exit_latency_us=int(state["exit_lat"]),
+        idle_power_watts=_watts(state.get("idle_power"), state.get("idle_scale")),
+        active_power_watts=_watts(state.get("active_power"), active_scale),
+    )
+
+
+def _watts(value: Any, scale: Any) -> float | None:
+    code = int(scale or 0)
+    unit = _SCALES.get(code if code < 4 else code >> 6)
+    return int(value) * unit if unit is not None and value else None

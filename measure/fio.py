@@ -20,11 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.importers.fio_file import FioFile, find_files, load
-from iojoule.datasets.importers.fio_stats import (
+from iojoule.datasets.importers.fio_file import (
     PERCENTILES,
+    FioFile,
     Stats,
     direction_stats,
+    find_files,
+    load,
     percentile,
     together,
 )

@@ -16,11 +16,9 @@ from typing import Any
 from iojoule.datasets.errors import DataQualityError, InputError
 from iojoule.datasets.importers import ImportOptions
 from iojoule.datasets.importers import thesis_sensors as sensors
-from iojoule.datasets.importers.fio import measurement
+from iojoule.datasets.importers.fio import Entry, entries, measurement, phases
 from iojoule.datasets.importers.fio_file import FioFile, Found, load
-from iojoule.datasets.importers.fio_jobs import Entry, entries, phases
 from iojoule.datasets.importers.fio_options import parse_fio_time
-from iojoule.datasets.importers.thesis_drives import drive_notes, readme_label
 from iojoule.datasets.importers.thesis_folder import (
     CONFIG,
     INFO,
@@ -30,10 +28,12 @@ from iojoule.datasets.importers.thesis_folder import (
     RunFolder,
     RunRecord,
     Settings,
+    drive_notes,
     find_experiments,
     missing_experiments,
     read_records,
     read_run,
+    readme_label,
 )
 from iojoule.datasets.importers.units import parse_fio_size
 from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile

@@ -5,47 +5,64 @@ rows and never pickled objects. `iojoule.model` evaluates it with numpy alone. A
 knowledge is a file here and a field of `DeviceProfile` that older profiles lack.
 """
 
-from iojoule.datasets.profile.assessment import (
-    Assessment,
-    HeldOut,
-    PerformancePoints,
-    PowerPoints,
-)
 from iojoule.datasets.profile.document import (
     DATASETS_RECIPE,
     FACTS_RECIPE,
+    HOST_PROFILE_SCHEMA_VERSION,
+    PROFILE_SCHEMA_VERSION,
+    Assessment,
     DeviceProfile,
     DriveRating,
+    HeldOut,
+    HostProfile,
+    PerformancePoints,
+    PowerPoints,
     SourceRecord,
     ValidFor,
-)
-from iojoule.datasets.profile.drive import (
-    BackgroundWork,
-    DevicePower,
-    FlushCost,
-    IdleBehaviour,
-    LinkPower,
-    LongWrites,
-    Standby,
-    StatePower,
-    StateTransition,
-    WriteCache,
-    WriteState,
-)
-from iojoule.datasets.profile.evidence import (
-    CurveDoubt,
-    FactUsed,
-    Ladder,
-    LadderEntry,
-)
-from iojoule.datasets.profile.files import (
-    PROFILE_SCHEMA_VERSION,
     fitted_by_another,
     load_shipped_profile,
+    parse_host_profile,
     parse_profile,
+    read_host_profile,
     read_profile,
     shipped_profiles,
+    write_host_profile,
     write_profile,
+)
+from iojoule.datasets.profile.drive import (
+    CEILING_COMMANDS,
+    CEILING_SHARPNESS,
+    BackgroundWork,
+    CalibratedParameter,
+    CurveDoubt,
+    DevicePower,
+    FactUsed,
+    FlushCost,
+    Hull,
+    IdleBehaviour,
+    IntervalWidth,
+    Ladder,
+    LadderEntry,
+    LinkPower,
+    LongWrites,
+    MixedEffect,
+    Parameter,
+    PowerStateEffect,
+    RatioError,
+    RatioTable,
+    Rebuilt,
+    ResidualTable,
+    Simulated,
+    SimulatedError,
+    SimulatedTable,
+    Standby,
+    StatePower,
+    StateResidual,
+    StateTransition,
+    Surface,
+    Tail,
+    WriteCache,
+    WriteState,
 )
 from iojoule.datasets.profile.host import (
     EARLIER_LAW,
@@ -63,35 +80,6 @@ from iojoule.datasets.profile.host import (
     SystemPower,
     path_key,
 )
-from iojoule.datasets.profile.host_profile import (
-    HOST_PROFILE_SCHEMA_VERSION,
-    HostProfile,
-    parse_host_profile,
-    read_host_profile,
-    write_host_profile,
-)
-from iojoule.datasets.profile.numbers import (
-    Parameter,
-)
-from iojoule.datasets.profile.performance import (
-    CEILING_COMMANDS,
-    CEILING_SHARPNESS,
-    Hull,
-    IntervalWidth,
-    MixedEffect,
-    PowerStateEffect,
-    ResidualTable,
-    Surface,
-    Tail,
-)
-from iojoule.datasets.profile.rebuilt import RatioError, RatioTable, Rebuilt
-from iojoule.datasets.profile.simulated import (
-    CalibratedParameter,
-    Simulated,
-    SimulatedError,
-    SimulatedTable,
-)
-from iojoule.datasets.profile.state_residual import StateResidual
 
 __all__ = [
     "CEILING_COMMANDS",

@@ -1,15 +1,33 @@
-"""The device profile as one document: what was fitted, on what, and where it holds."""
+"""The device profile document: fields, assessment, validity; reading, writing, shipped profiles."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from iojoule import __version__
+from iojoule.datasets.atomic import write_text_atomically
+from iojoule.datasets.errors import InputError, NoProfileError, SchemaVersionError
 from iojoule.datasets.links import SATA_BYTES_PER_SECOND, Interface, Medium
-from iojoule.datasets.profile.assessment import Assessment
-from iojoule.datasets.profile.drive import DevicePower, FlushCost, IdleBehaviour, WriteState
-from iojoule.datasets.profile.evidence import Ladder
+from iojoule.datasets.profile.drive import (
+    DevicePower,
+    FlushCost,
+    IdleBehaviour,
+    Ladder,
+    MixedEffect,
+    Parameter,
+    PowerStateEffect,
+    Rebuilt,
+    Simulated,
+    StateResidual,
+    Surface,
+    WriteState,
+)
 from iojoule.datasets.profile.host import (
     HostOperation,
     HostPerformance,
@@ -17,13 +35,105 @@ from iojoule.datasets.profile.host import (
     SystemPower,
     carried_over,
 )
-from iojoule.datasets.profile.numbers import Parameter
-from iojoule.datasets.profile.performance import MixedEffect, PowerStateEffect, Surface
-from iojoule.datasets.profile.rebuilt import Rebuilt
-from iojoule.datasets.profile.simulated import Simulated
-from iojoule.datasets.profile.state_residual import StateResidual
-from iojoule.datasets.schema import Section
+from iojoule.datasets.schema import Section, validation_error
 from iojoule.datasets.vocabulary import Operation, Pattern
+
+Count = Annotated[int, Field(ge=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+
+Quantity = Literal["throughput_bytes_per_second", "latency_mean_ns", "latency_p99_ns"]
+
+
+class HeldOut(Section):
+    """Predictions of rows of one surface whose depth or size was left out of the fit.
+
+    `left_out` is the axis and `value` the depth or size; None: all of them. `region` says
+    whether the row lies between the others of its own series, or one step below or beyond them;
+    None: any. Errors are relative, scores are mean interval scores in log units (Gneiting and
+    Raftery 2007) of the `interval_rows` rows whose nominal 90 % interval could be judged, with
+    widths from the other folds. The baseline is interpolation (else extrapolation) in log-log
+    of the row's own series.
+    """
+
+    operation: Literal[Operation.READ, Operation.WRITE]
+    pattern: Pattern
+    quantity: Quantity
+    left_out: Literal["queue_depth", "request_bytes"] | None
+    value: float | None
+    region: Literal["inside", "below", "beyond"] | None
+    rows: Annotated[int, Field(ge=1)]
+    median_error: NonNegative
+    p90_error: NonNegative
+    baseline_median_error: NonNegative
+    interval_rows: Count
+    covered: Count
+    interval_score: NonNegative | None
+    baseline_interval_score: NonNegative | None
+
+
+class PerformancePoints(Section):
+    """Fitted points of one surface, column by column; one entry a point.
+
+    `latency` and `p99` are log(observed / answered) of the mean latency (so minus that of the
+    throughput) and of the 99th percentile; `apart` marks sessions that stand apart (unsteady, or
+    published), for which no profile answers. `total` is how many the fit saw: where they are
+    many, only some are kept, evenly spread.
+    """
+
+    operation: Literal[Operation.READ, Operation.WRITE]
+    pattern: Pattern
+    total: Count
+    path: list[str]
+    request_bytes: list[int]
+    queue_depth: list[int]
+    jobs: list[int]
+    apart: list[bool]
+    latency: list[float]
+    p99: list[float | None]
+
+    @model_validator(mode="after")
+    def _columns_match(self) -> PerformancePoints:
+        _equally_long(self, "path", "request_bytes", "queue_depth", "jobs", "apart", "latency",
+                      "p99")  # fmt: skip
+        return self
+
+
+class PowerPoints(Section):
+    """Points of the drive's power law: rates, and log(observed / answered watts).
+
+    Rates are in the law's own units (see `DevicePower`); `collecting` is the share of background
+    work and `request_bytes` is what the host asked for. Rows of a series are means over blocks.
+    """
+
+    total: Count
+    power_state: list[Count]
+    request_bytes: list[float]
+    read_bytes_per_second: list[float]
+    read_operations_per_second: list[float]
+    write_bytes_per_second: list[float]
+    write_operations_per_second: list[float]
+    collecting: list[float]
+    watts: list[float]
+
+    @model_validator(mode="after")
+    def _columns_match(self) -> PowerPoints:
+        _equally_long(self, *(name for name in type(self).model_fields if name != "total"))
+        return self
+
+
+class Assessment(Section):
+    """Errors on what was left out, and fitted points."""
+
+    held_out: list[HeldOut]
+    performance: list[PerformancePoints]
+    power: PowerPoints | None
+
+
+def _equally_long(section: Section, *names: str) -> None:
+    lengths = {len(getattr(section, name)) for name in names}
+    if len(lengths) > 1:
+        raise ValueError(f"columns of unequal length: {', '.join(names)}")
+
 
 FACTS_RECIPE = "facts"
 """Recipe of a profile that no measurement carries: built from a drive's facts alone."""
@@ -148,3 +258,194 @@ class DeviceProfile(Section):
             if surface.operation == operation and surface.pattern == pattern:
                 return surface
         return None
+
+
+PROFILE_SCHEMA_VERSION = 1
+"""Version of the profile's JSON layout; a reader refuses anything newer."""
+
+
+FIT_AGAIN = "fit it again: `iojoule fit DATASET... -o PROFILE.json`"
+
+
+def fitted_by_another(profile: DeviceProfile) -> str | None:
+    """What to say of a profile that another version of iojoule fitted; None where this one did."""
+    ours = f"iojoule {__version__}"
+    if profile.generator == ours:
+        return None
+    return (
+        f"the profile of {profile.model_name} was fitted by {profile.generator}, this is {ours}: "
+        f"its figures may differ from what a fit finds today; {FIT_AGAIN}"
+    )
+
+
+def write_profile(profile: DeviceProfile, path: Path) -> None:
+    """Write a profile atomically as indented JSON; raises as `write_document`."""
+    write_document(profile, path)
+
+
+def write_document(document: Section, path: Path) -> None:
+    """Write a document atomically as indented JSON.
+
+    Raises:
+        InputError: The folder does not exist or cannot be written.
+    """
+    text = json.dumps(document.model_dump(mode="json"), indent=1, sort_keys=True) + "\n"
+    try:
+        write_text_atomically(path, text)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def parse_profile(text: bytes, where: str) -> DeviceProfile:
+    """Read a profile from JSON bytes; raises as `parse_document`."""
+    return parse_document(
+        DeviceProfile, text, where, ("a device profile", PROFILE_SCHEMA_VERSION, "fit it again")
+    )
+
+
+D = TypeVar("D", bound=Section)
+
+
+def parse_document(kind: type[D], text: bytes, where: str, about: tuple[str, int, str]) -> D:
+    """Read a document from JSON bytes.
+
+    Args:
+        kind: What it must be.
+        text: Its bytes.
+        where: Names the file in messages.
+        about: What people call it, the newest version that is read, and how one is made anew.
+
+    Raises:
+        SchemaVersionError: Written by a newer version of iojoule.
+        InputError: Not JSON, truncated, or not such a document; the message names file and field.
+    """
+    name, newest, remedy = about
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits
+        raise InputError(
+            f"{where}: not a complete JSON file ({error}); {remedy} or restore a copy"
+        ) from None
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise InputError(f"{where}: not {name}: no schema_version")
+    if version > newest:
+        raise SchemaVersionError(
+            f"{where}: profile schema {version} is newer than {newest}, the newest "
+            f"this iojoule reads; upgrade iojoule or {remedy}"
+        )
+    if version < 1:
+        raise SchemaVersionError(f"{where}: profile schema {version} never existed")
+    if version < PROFILE_SCHEMA_VERSION:
+        raise SchemaVersionError(
+            f"{where}: profile schema {version} is older than {PROFILE_SCHEMA_VERSION}, what this "
+            f"iojoule reads; {FIT_AGAIN}"
+        )
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        raise validation_error(error, where) from None
+
+
+def read_profile(path: Path) -> DeviceProfile:
+    """Read a profile file; raises as `parse_profile`, and InputError where it is unreadable."""
+    return parse_profile(document_bytes(path), str(path))
+
+
+def document_bytes(path: Path) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def shipped_profiles() -> tuple[str, ...]:
+    """Return the ids of the SSD models whose profile ships with iojoule, sorted."""
+    folder = resources.files("iojoule.datasets").joinpath("profiles")
+    if not folder.is_dir():
+        return ()
+    return tuple(
+        sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".json"))
+    )
+
+
+@cache
+def load_shipped_profile(device: str) -> DeviceProfile:
+    """Load the shipped profile of a catalogue id.
+
+    Raises:
+        NoProfileError: No profile ships for it.
+    """
+    if device not in shipped_profiles():
+        raise NoProfileError(
+            f"{device}: no profile ships for this model; profiles ship for "
+            f"{', '.join(shipped_profiles())}. Measure it (random and sequential, read and write, "
+            "4 KiB to 1 MiB, depth 1 to 256, with device power), import the results and run "
+            "`iojoule fit DATASET -o PROFILE.json`, then use --profile PROFILE.json"
+        )
+    entry = resources.files("iojoule.datasets").joinpath("profiles", f"{device}.json")
+    return parse_profile(entry.read_bytes(), entry.name)
+
+
+HOST_PROFILE_SCHEMA_VERSION = 1
+"""Version of the host profile's JSON layout; a reader refuses anything newer."""
+
+
+class HostProfile(Section):
+    """What one machine costs, drive excluded.
+
+    Attributes:
+        kind: Tells it from a device profile.
+        performance: Core time of the paths that were run; None where no file was named.
+        power: Watts of packages and memory.
+        system: Watts at the wall; None without a meter there.
+        operation: What frequency, sleep states and NUMA do.
+        drive_idle_watts_included: Whether the wall's floor holds idle drives of the machine.
+        runs: How many loads were measured.
+        others_busy_cores: Cores that others kept busy meanwhile, in the mean.
+        gaps: What could not be found, and why.
+    """
+
+    schema_version: int
+    kind: Literal["iojoule-host-profile"] = "iojoule-host-profile"
+    host_id: str
+    cpu_model: str | None
+    cpu_cores: int
+    kernel_version: str
+    generator: str
+    measured_utc: str
+    sensors: list[str]
+    performance: HostPerformance | None
+    power: HostPower
+    system: SystemPower | None
+    operation: HostOperation | None
+    drive_idle_watts_included: bool = True
+    runs: int
+    others_busy_cores: float
+    gaps: list[str]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _earlier_law(cls, data: Any) -> Any:
+        return carried_over(data, "power", "system")
+
+
+def write_host_profile(profile: HostProfile, path: Path) -> None:
+    """Write a host profile atomically; raises as `files.write_document`."""
+    write_document(profile, path)
+
+
+def parse_host_profile(text: bytes, where: str) -> HostProfile:
+    """Read a host profile from JSON bytes; raises as `files.parse_document`."""
+    about = ("a host profile", HOST_PROFILE_SCHEMA_VERSION, "measure it again")
+    return parse_document(HostProfile, text, where, about)
+
+
+def read_host_profile(path: Path) -> HostProfile:
+    """Read a host profile file; raises as `parse_host_profile`, and where it is unreadable."""
+    return parse_host_profile(document_bytes(path), str(path))

@@ -1,14 +1,37 @@
-"""What the drive draws, and how what was written changes its state."""
+"""Fitted parameters of a drive: performance surfaces, power, write state, simulated tables."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from iojoule.datasets.profile.numbers import Parameter
 from iojoule.datasets.schema import Section
-from iojoule.datasets.vocabulary import Evidence
+from iojoule.datasets.vocabulary import Evidence, Operation, Pattern, is_assumption
+
+
+class Grounded(Section):
+    """What has a source, and evidence that follows from it: an assumption is "assumed"."""
+
+    evidence: Evidence
+    source: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _assumptions_say_so(cls, data: Any) -> Any:
+        """Label assumptions as such, also those of profiles that named them something better."""
+        if isinstance(data, dict) and is_assumption(str(data.get("source", ""))):
+            return data | {"evidence": Evidence.ASSUMED}
+        return data
+
+
+class Parameter(Grounded):
+    """One fitted or published number with its standard deviation and where it comes from."""
+
+    name: str
+    value: float
+    sd: Annotated[float, Field(ge=0)]
+    unit: str
 
 
 class StatePower(Section):
@@ -201,3 +224,344 @@ class IdleBehaviour(Section):
     aspm_policy: str | None = None
     link: LinkPower | None = None
     standby: Standby | None = None
+
+
+Rung = Literal["datasheet", "published", "few_measurements", "campaign", "simulated"]
+"""The ladder from the least to the most that can be known of a drive that is there."""
+
+NonNegative = Annotated[float, Field(ge=0)]
+
+
+class CurveDoubt(Section):
+    """Standard deviations (log) of a surface's parameters, one a knot of its request sizes.
+
+    Attributes:
+        unloaded_sd: Of the drive's own unloaded latency.
+        capacity_sd: Of its capacity.
+        correlation: Between the two.
+        sharpness_sd: Of the bend.
+        host_sd: Of what an unknown host adds to a request, and of its core time.
+        form_sd: Of the curve itself around what drives do.
+        factor: Standard deviations on each side of a 90 % interval.
+    """
+
+    unloaded_sd: list[NonNegative]
+    capacity_sd: list[NonNegative]
+    correlation: list[Annotated[float, Field(ge=-1, le=1)]]
+    sharpness_sd: NonNegative
+    host_sd: NonNegative
+    form_sd: NonNegative
+    factor: Annotated[float, Field(gt=0)]
+
+
+class FactUsed(Section):
+    """A fact that a quantity rests on, as it was published or declared."""
+
+    name: str
+    value: float
+    unit: str
+    source: str
+
+
+class LadderEntry(Section):
+    """One quantity: what it rests on.
+
+    Attributes:
+        quantity: A quantity of the learned prior, a surface, or a part of the power law.
+        rung: How high on the ladder it stands.
+        evidence: What predictions from it are labelled.
+        value: Centre, in `unit`; None where the quantity is a whole surface.
+        relative_half_width: Half of the 90 % interval in log units.
+        rows: Measurements it rests on.
+        facts: Facts it rests on.
+        prior_drives: Drives of the catalogue whose figures the prior of it was learned from.
+        next: What to measure to narrow it.
+    """
+
+    quantity: str
+    rung: Rung
+    evidence: Evidence
+    unit: str
+    value: float | None = None
+    relative_half_width: NonNegative | None = None
+    rows: Annotated[int, Field(ge=0)] = 0
+    facts: list[FactUsed] = Field(default_factory=list)
+    prior_drives: Annotated[int, Field(ge=0)] = 0
+    next: str
+
+
+class Ladder(Section):
+    """What a profile rests on, quantity by quantity."""
+
+    entries: list[LadderEntry]
+
+
+class Hull(Section):
+    """Convex hull of measured points in log2(queue depth, jobs, request bytes).
+
+    A point x lies inside where `normals @ x <= offsets` for every facet and where each fixed
+    coordinate (one that never varied) has its one value.
+    """
+
+    normals: list[tuple[float, float, float]]
+    offsets: list[float]
+    fixed: tuple[float | None, float | None, float | None]
+
+
+class ResidualTable(Section):
+    """What the curve misses, learned from measurements, as knots to interpolate linearly.
+
+    Shapes: every list in `values` is flattened from (path, depth, jobs, bytes) in C order.
+    `latency` is the residual of log mean latency; `latency_sd` its standard deviation;
+    `p50`, `p99`, `p999` are residuals of log(percentile / mean) and `*_sd` their deviations;
+    `measured` is 1 at knots that were measured, else 0.
+    """
+
+    log2_queue_depth: list[float]
+    log2_jobs: list[float]
+    log2_request_bytes: list[float]
+    paths: list[str]
+    values: dict[str, list[float]]
+
+
+class Tail(Section):
+    """A latency percentile as mean + unloaded latency x excess (see `model.tails`).
+
+    With more than `queue_commands` device commands in flight the rest wait in the host's queue, and
+    the percentile's ratio to the mean is `queue_factor` times as large. Absent: no such queue.
+    """
+
+    quantile: Literal["p50", "p99", "p999"]
+    intrinsic: float
+    collision: list[float]
+    exponent: float
+    saturation: float
+    host_damping: float
+    queue_commands: Annotated[float, Field(gt=0)] | None = None
+    queue_factor: Annotated[float, Field(ge=1)] = 1.0
+
+
+class IntervalWidth(Section):
+    """Conformal quantile: the 90 % half width in log space is `factor` x the local sd.
+
+    Of a percentile that no row left out scored, `excess_sd` is the log sd of its excess over the
+    mean: where it is hardly above the mean, little of that counts.
+    """
+
+    quantity: Literal["latency", "p50", "p99", "p999"]
+    region: Literal["inside", "outside"]
+    factor: Annotated[float, Field(gt=0)]
+    floor_sd: Annotated[float, Field(ge=0)]
+    excess_sd: Annotated[float, Field(ge=0)] = 0.0
+    sd_per_octave: Annotated[float, Field(ge=0)]
+    scores: Annotated[int, Field(ge=0)]
+
+
+class Surface(Section):
+    """Closed-loop performance for one operation and pattern (see `model.evaluate.surface`).
+
+    `residuals` has a table for each host path that was measured, that with most rows first: it
+    stands for every path that was not. It is empty where nothing was learned from rows.
+    """
+
+    operation: Literal[Operation.READ, Operation.WRITE]
+    pattern: Pattern
+    evidence: Evidence
+    source: str
+    log2_request_bytes: list[float]
+    unloaded_latency_ns: list[float]
+    capacity_operations_per_second: list[float]
+    sharpness: list[float]
+    transfer_bytes_per_second: float
+    access_unit_bytes: int
+    relative_sd: float
+    tails: list[Tail]
+    residuals: list[ResidualTable] = Field(default_factory=list)
+    hulls: dict[str, Hull]
+    widths: list[IntervalWidth]
+    doubt: CurveDoubt | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _earlier_table(cls, data: Any) -> Any:
+        """Earlier profiles have one table of all host paths, or null."""
+        if isinstance(data, dict) and "residual" in data:
+            data = dict(data)
+            table = data.pop("residual")
+            data.setdefault("residuals", [] if table is None else [table])
+        return data
+
+
+CEILING_COMMANDS = 8
+"""Device commands in flight at which a ceiling that depends on them is stated: those of one request
+of 4 MiB."""
+
+CEILING_SHARPNESS = 4.0
+"""How sharply a ceiling takes over where no run says: as the bend of the curve's prior."""
+
+
+class PowerStateEffect(Section):
+    """What a power state below PS0 does to one direction of I/O.
+
+    A request of s bytes takes `ceiling_seconds_per_operation` + s / `ceiling_bytes_per_second` of
+    the drive's time at the cap; absent, the first is 0. The factors have their sd in log units, and
+    so has the ceiling in bytes, whose sd is that of the sum. With n device commands in flight that
+    time is (n / CEILING_COMMANDS) ** `ceiling_depth_exponent` times as long; absent, the exponent
+    is 0: the ceiling is the same at every depth. `ceiling_sharpness` says how sharp the bend is
+    between the latency below the ceiling and the wait at it (`model.evaluate.surface`); absent, it
+    is CEILING_SHARPNESS. Its sd is in log units.
+    """
+
+    power_state: int
+    operation: Literal[Operation.READ, Operation.WRITE]
+    ceiling_bytes_per_second: Parameter
+    ceiling_seconds_per_operation: Parameter | None = None
+    ceiling_depth_exponent: Parameter | None = None
+    ceiling_sharpness: Parameter | None = None
+    latency_factor: Parameter
+    tail_factor: Parameter
+
+
+class MixedEffect(Section):
+    """How interleaved reads and writes differ from taking turns.
+
+    `latency_factor` is by how much longer random reads take beside writes with many requests in
+    flight, and the mean of a sequential mix at 70 % reads; `tail_factor` (percentiles of the
+    reads, beside the mean) holds at 50 %. Where reads or writes are alone there is no effect
+    (`model.evaluate.mixes`).
+    """
+
+    pattern: Pattern
+    latency_factor: Parameter
+    tail_factor: Parameter
+
+
+class StateResidual(Section):
+    """Residuals over power states of one operation and pattern; see `model.evaluate`.
+
+    Those of mixes are of one share of reads, `read_fraction`.
+
+    A path of the table is a power state and a host path, "2 io_uring/interrupt". Its values are
+    `latency`, the percentiles and `watts`, residuals of the logs of the values themselves;
+    `*_sd` are their standard deviations and `measured` is 1 at knots that were measured.
+    """
+
+    operation: Operation
+    pattern: Pattern
+    read_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
+    table: ResidualTable
+
+
+Ratio = Literal["latency", "p50", "p99", "p999", "watts"]
+
+
+class RatioTable(Section):
+    """One operation and pattern over requests in flight, request size and power state.
+
+    `table.paths` are power states (`ps0`), `table.log2_queue_depth` counts all requests in flight.
+    Its values are logs of simulated-changed over simulated-base at the same place: `latency` of the
+    drive's mean latency, `p50`, `p99`, `p999` likewise, and `watts` of the drive's power beyond
+    what its base's joules a request make of the changed rate; `watts` may lack.
+    """
+
+    operation: Literal[Operation.READ, Operation.WRITE]
+    pattern: Pattern
+    table: ResidualTable
+
+
+class RatioError(Section):
+    """Log sd of one ratio: `floor` joined with `share` of the log ratio, at most of `most`."""
+
+    quantity: Ratio
+    floor: Annotated[float, Field(ge=0)]
+    share: Annotated[float, Field(ge=0)]
+    most: Annotated[float, Field(gt=0)]
+
+
+class Rebuilt(Section):
+    """Ratios by which this profile's predictions are scaled.
+
+    Attributes:
+        drive: Title or file of the simulated drive that stands for the measured one.
+        changes: What was set otherwise, in words.
+        tables: The ratios.
+        errors: How sure they are.
+        source: What the errors were found from.
+    """
+
+    drive: str
+    changes: list[str]
+    tables: list[RatioTable]
+    errors: list[RatioError]
+    source: str
+
+
+class CalibratedParameter(Parameter):
+    """A simulator's parameter: its estimate and spread, and the range that it was sought in."""
+
+    prior_low: float
+    prior_high: float
+
+
+class SimulatedTable(Section):
+    """One operation and pattern over depth, jobs, size, host path and power state.
+
+    `table.paths` are host paths with a power state, such as `io_uring/interrupt/none ps0`. Its
+    values: `latency`, log of the mean latency in ns with the learned residual; `p50`, `p99` and
+    `p999`, log over the mean; `watts`, log of the drive's; and for each its `_sd`, in which the
+    spread of the parameters, the discrepancy and the residual's own are joined. `watts` may lack.
+    """
+
+    operation: Literal[Operation.READ, Operation.WRITE]
+    pattern: Pattern
+    table: ResidualTable
+
+
+class SimulatedError(Section):
+    """How far the simulator erred over a group of measurements: medians of absolute errors.
+
+    `residual` is the calibrated simulator with the residual learned on the other measurements;
+    `linear_law` the linear law of watts, which was told the measured throughput; `covered` the
+    share of the measurements that lie in the 90 % interval.
+    """
+
+    quantity: str
+    where: str
+    held_out: bool
+    rows: Annotated[int, Field(ge=1)]
+    before: float | None
+    calibrated: float | None
+    residual: float | None
+    linear_law: float | None = None
+    covered: float | None = None
+
+
+class Simulated(Section):
+    """A simulator that was calibrated on this drive's measurements.
+
+    Attributes:
+        engine: Which simulator.
+        drive: Title of the drive's file whose geometry was kept.
+        condition: What the tables hold for, in words.
+        base_watts: What the drive draws when it serves next to nothing; None: watts are unknown.
+        parameters: Timing.
+        energy: Joules and watts.
+        tables: Answers.
+        discrepancy_sd: Log sd of throughput by which the calibrated simulator misses measurements,
+            before the residual.
+        indistinct: What the measurements cannot tell apart, one sentence each.
+        excluded: Measurements that were left out, with the reason, by kind.
+        errors: How far it erred, in and out of sample.
+    """
+
+    engine: Literal["embedded", "mqsim"]
+    drive: str
+    condition: str
+    base_watts: float | None
+    parameters: list[CalibratedParameter]
+    energy: list[CalibratedParameter]
+    tables: list[SimulatedTable]
+    discrepancy_sd: Annotated[float, Field(ge=0)]
+    indistinct: list[str]
+    excluded: list[str]
+    errors: list[SimulatedError]

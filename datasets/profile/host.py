@@ -1,4 +1,4 @@
-"""What the host adds: latency, core time, and the watts of its processors and of the wall."""
+"""Costs of the host: latency, core time, processor and wall power; the host profile document."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from iojoule.datasets.profile.numbers import Grounded, Parameter
+from iojoule.datasets.profile.drive import Grounded, Parameter
 from iojoule.datasets.schema import Section
 from iojoule.datasets.vocabulary import Completion, Engine, Scheduler
 

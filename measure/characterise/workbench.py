@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from iojoule.datasets.characteristics import Evidence, Row
-from iojoule.datasets.importers.fio_file import find_files, load
-from iojoule.datasets.importers.fio_stats import Stats, direction_stats
+from iojoule.datasets.importers.fio_file import Stats, direction_stats, find_files, load
 from iojoule.datasets.littles_law import FAIL_ABOVE
 from iojoule.datasets.schema import Configuration, Measurement, Workload, from_row
 from iojoule.datasets.vocabulary import Completion, Engine, Operation

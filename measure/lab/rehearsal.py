@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.datasets.catalogue import load_catalogue
-from iojoule.datasets.catalogue.drive import Drive
+from iojoule.datasets.catalogue import Drive, load_catalogue
 from iojoule.datasets.errors import UnknownDeviceError
 from iojoule.datasets.profile import (
     DevicePower,

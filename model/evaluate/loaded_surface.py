@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile, Surface
-from iojoule.datasets.profile.evidence import CurveDoubt
+from iojoule.datasets.profile.drive import CurveDoubt
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evaluate.bands import (
     DATASHEET,

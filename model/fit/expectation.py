@@ -23,7 +23,7 @@ from iojoule.datasets.profile import (
     Surface,
     Tail,
 )
-from iojoule.datasets.profile.evidence import FactUsed
+from iojoule.datasets.profile.drive import FactUsed
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence, Operation
 from iojoule.model.fit.build import complete

@@ -34,7 +34,7 @@ from iojoule import __version__
 from iojoule.datasets.catalogue import Fact, load_catalogue
 from iojoule.datasets.importers.column_map import public_map
 from iojoule.datasets.importers.csv import import_csv
-from iojoule.datasets.profile.evidence import FactUsed
+from iojoule.datasets.profile.drive import FactUsed
 from iojoule.datasets.schema import Measurement
 from iojoule.model.evaluate.performance import WAKEUP_EXPONENT
 from iojoule.model.evaluate.prediction import Prediction

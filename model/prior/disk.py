@@ -37,7 +37,7 @@ from iojoule.datasets.profile import (
     Surface,
     Tail,
 )
-from iojoule.datasets.profile.evidence import CurveDoubt, FactUsed
+from iojoule.datasets.profile.drive import CurveDoubt, FactUsed
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
 from iojoule.model.evaluate import sata_link
 from iojoule.model.evaluate.device_power import PARAMETERS

@@ -34,7 +34,7 @@ from iojoule.datasets.links import (
 )
 from iojoule.datasets.measured_drive import MeasuredDrive
 from iojoule.datasets.profile import DriveRating, Surface
-from iojoule.datasets.profile.evidence import CurveDoubt, FactUsed
+from iojoule.datasets.profile.drive import CurveDoubt, FactUsed
 from iojoule.datasets.vocabulary import Operation, Pattern
 from iojoule.model.prior.disk_facts import DiskFacts, disk_facts
 from iojoule.model.prior.document import load_assumptions

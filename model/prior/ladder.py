@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from iojoule.datasets.profile import DevicePower, LadderEntry
-from iojoule.datasets.profile.evidence import FactUsed, Rung
+from iojoule.datasets.profile.drive import FactUsed, Rung
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.prior.document import CURVE, EFFECTS, FLOWS, load_assumptions

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import Hull, IntervalWidth, Surface, Tail
-from iojoule.datasets.profile.evidence import CurveDoubt
+from iojoule.datasets.profile.drive import CurveDoubt
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
 from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.evaluate.surface import log_smooth_max

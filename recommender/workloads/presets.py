@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from iojoule.datasets.catalogue.reading import parse_toml
+from iojoule.datasets.catalogue import parse_toml
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import Section, validation_error
 from iojoule.recommender.workload import WorkloadProfile

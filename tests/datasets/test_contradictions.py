@@ -7,8 +7,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from iojoule.datasets.catalogue import Drive, Fact, PowerState, check_consistent, load_catalogue
-from iojoule.datasets.catalogue.contradictions import contradictions
+from iojoule.datasets.catalogue import (
+    Drive,
+    Fact,
+    PowerState,
+    check_consistent,
+    contradictions_of,
+    load_catalogue,
+)
 from iojoule.datasets.errors import InputError
 
 
@@ -93,4 +99,4 @@ def test_what_a_figure_of_its_own_meter_says_contradicts_nothing() -> None:
 
 @pytest.mark.parametrize("one", list(load_catalogue()), ids=lambda one: one.id)
 def test_no_shipped_drive_contradicts_itself(one: Drive) -> None:
-    assert list(contradictions(one)) == []
+    assert list(contradictions_of(one)) == []

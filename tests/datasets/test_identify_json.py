@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.identify_json import read_identify
+from iojoule.datasets.measured_drive import read_identify
 
 NEW = {"max_power": 2500, "max_power_scale": 0, "non-operational_state": 0, "entry_lat": 70,
        "exit_lat": 80, "idle_power": 506, "idle_scale": 2, "active_power": 140000,

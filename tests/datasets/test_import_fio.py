@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.importers import ImportOptions, importer
 from iojoule.datasets.importers.fio import import_fio
-from iojoule.datasets.importers.fio_file import FioRun
-from iojoule.datasets.importers.fio_stats import bin_middle, merge_bins, percentile
+from iojoule.datasets.importers.fio_file import FioRun, bin_middle, merge_bins, percentile
 from iojoule.datasets.store import read_dataset, write_dataset
 from tests.datasets.fio_runs import RUNS, Document, changed, document, only
 

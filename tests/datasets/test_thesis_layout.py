@@ -15,7 +15,7 @@ from iojoule.api.cli.app import run as command_line
 from iojoule.datasets.errors import DataQualityError, InputError
 from iojoule.datasets.importers import thesis_sensors
 from iojoule.datasets.importers.thesis import import_thesis
-from iojoule.datasets.importers.thesis_drives import readme_label
+from iojoule.datasets.importers.thesis_folder import readme_label
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import Dataset, read_dataset
 from tests.datasets.thesis_runs import (

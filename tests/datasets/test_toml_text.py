@@ -8,11 +8,11 @@ import pytest
 from iojoule.api.conditions import read_conditions
 from iojoule.api.fleets import read_servers
 from iojoule.api.recommendations import stated_value
-from iojoule.datasets.catalogue.reading import parse_toml
+from iojoule.datasets.catalogue import parse_toml
 from iojoule.datasets.errors import IojouleError
-from iojoule.datasets.findings.reading import parse_paper
+from iojoule.datasets.findings import parse_paper
 from iojoule.datasets.importers.column_map import parse_column_map
-from iojoule.datasets.profile.files import parse_profile
+from iojoule.datasets.profile.document import parse_profile
 from iojoule.datasets.toml_text import toml_of
 from iojoule.measure.campaign.plan import parse_plan
 from iojoule.model.recipe import parse_recipe

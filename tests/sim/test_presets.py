@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from iojoule.datasets.catalogue.lookup import load_catalogue
+from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import InputError
 from iojoule.sim.engines.embedded import EmbeddedEngine
 from iojoule.sim.formats.files import read_drive
