@@ -14,6 +14,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -35,6 +36,9 @@ PROCESSES = 2
 
 ANSWER_SECONDS = 20.0
 """How long a process computes for one question; threads of the service cannot be broken off."""
+
+TRIM_SECONDS = 10.0
+"""How often memory that the allocator keeps is given back at most; it takes a millisecond."""
 
 ATTEMPTS = 2
 """A question during which a process was killed may be what killed it."""
@@ -131,6 +135,7 @@ class Computing:
 
 _own_profiles = ServedProfiles()
 _own_state: State
+_trimmed = 0.0
 
 
 def _begin(place: Place, parent: int, inherited: Sequence[socket.socket]) -> None:
@@ -171,7 +176,21 @@ def _answered(
         raise TooLongError(
             f"computing this took longer than {ANSWER_SECONDS:.0f} s; ask for less at a time"
         ) from None
+    _trim()
     return answer, figures.counted() - before
+
+
+def _trim() -> None:
+    """Give the system back what the allocator keeps of arrays that are gone, now and then.
+
+    Without it the heap of a process that computes grows by a quarter in an hour of mixed load.
+    """
+    global _trimmed
+    now = time.monotonic()
+    if now - _trimmed >= TRIM_SECONDS:
+        _trimmed = now
+        if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:  # glibc's own
+            trim(0)
 
 
 class _Over(BaseException):
