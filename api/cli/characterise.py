@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from iojoule.api.cli import console
-from iojoule.api.cli.drive_options import (
+from iojoule.api.cli.options import (
     ControllerOption,
     DriveOption,
     OverwriteOption,

@@ -13,7 +13,7 @@ import typer
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.cli.jobs import BackOption, MostOption
-from iojoule.api.cli.server import ServerOption, service
+from iojoule.api.cli.options import ServerOption, service
 
 if TYPE_CHECKING:
     from iojoule.api.http.datasets.schemas import DatasetSummary

@@ -9,7 +9,7 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
-from iojoule.api.cli.server import ServerOption, service
+from iojoule.api.cli.options import ServerOption, service
 from iojoule.api.words.quantities import digits
 
 if TYPE_CHECKING:

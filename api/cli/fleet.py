@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from iojoule.api.cli import console
-from iojoule.api.cli.asking import ReportOption, asked_now, check_report
 from iojoule.api.cli.console import Format, FormatOption
-from iojoule.api.cli.questions import ForOption
-from iojoule.api.cli.server import ServerOption, refuse, service, sources_of
-from iojoule.api.cli.where import DaskOption, StateOption, count_bar, kept_results, workers
+from iojoule.api.cli.options import (
+    DaskOption,
+    ForOption,
+    ReportOption,
+    ServerOption,
+    StateOption,
+    asked_now,
+    check_report,
+    count_bar,
+    kept_results,
+    refuse,
+    service,
+    sources_of,
+    workers,
+)
+from iojoule.api.fleets import FleetAnswer, FrontierAnswer
+from iojoule.api.words import fleets as words
+from iojoule.datasets.schema import Configuration
+from iojoule.recommender.fleet.plan import Assignment, Plan
+from iojoule.recommender.fleet.replacement import Replacement
+from iojoule.recommender.fleet.rollout import Stage
 
 if TYPE_CHECKING:
     from iojoule.api.documents.content import Document
     from iojoule.api.fleets import FrontierAnswer
     from iojoule.datasets.profile import SourceRecord
     from iojoule.recommender.fleet.document import Fleet
+
 
 app = typer.Typer(
     add_completion=False,
@@ -69,7 +87,6 @@ def plan(
     Leaves with exit code 7 where a demand, a limit or a budget cannot be kept, and says by how
     much.
     """
-    from iojoule.api.cli import fleet_table
     from iojoule.api.fleets import answer, profiles_for, read_plan
     from iojoule.recommender.fleet.document import Budget
 
@@ -91,9 +108,9 @@ def plan(
     if output is Format.JSON:
         console.emit(found.model_dump_json(indent=2) + "\n")
     elif output is Format.CSV:
-        fleet_table.emit_csv(found)
+        emit_csv(found)
     else:
-        console.emit_table(*fleet_table.parts(found))
+        console.emit_table(*parts(found))
     if report is not None:
         from iojoule.api.reports.fleet import plan_report
 
@@ -131,7 +148,6 @@ def frontier(
     Read from right to left it is the demand-response curve: what must go unserved for each watt
     given back.
     """
-    from iojoule.api.cli import fleet_table
     from iojoule.api.plots.front import check_target
 
     if plot is not None:
@@ -152,7 +168,7 @@ def frontier(
         records = [point.model_dump() for point in found.points]
         console.emit_records(records, output, {})
     else:
-        console.emit_table(*fleet_table.frontier_parts(found))
+        console.emit_table(*frontier_parts(found))
     if plot is not None:
         from iojoule.api.plots.fleet import draw_frontier
 
@@ -234,13 +250,80 @@ def replace(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Say whether servers of another kind would do the same work for less power."""
-    from iojoule.api.cli import fleet_table
     from iojoule.api.fleets import read_servers
     from iojoule.recommender.fleet import replacement
 
     stated = read_servers(servers)
     found = replacement.replace(stated.old, stated.new)
     if output is Format.TABLE:
-        console.emit_table(*fleet_table.replacement_parts(found))
+        console.emit_table(*replacement_parts(found))
     else:
         console.emit_records([found.model_dump()], output, {})
+
+
+def parts(found: FleetAnswer) -> Iterator[Any]:
+    """What goes to the terminal, from top to bottom: lines and tables."""
+    for number, (plan, stages) in enumerate(zip(found.plans, found.rollouts, strict=True)):
+        if number:
+            yield ""
+        yield from _plan(plan)
+        if stages:
+            yield ""
+            yield _stages(stages)
+    yield ""
+    for note in found.plans[-1].notes:
+        yield f"- {note}"
+
+
+def _plan(plan: Plan) -> Iterator[Any]:
+    yield from words.summary(plan)
+    for table in (words.groups(plan), words.classes(plan), words.domains(plan)):
+        yield ""
+        yield console.table_of(table)
+
+
+def _stages(stages: list[Stage]) -> Any:
+    table = console.table_of(words.stages(stages))
+    table.title = "Roll-out"
+    return table
+
+
+def frontier_parts(found: FrontierAnswer) -> Iterator[Any]:
+    """The frontier as a table; each step down says what a watt costs in demand."""
+    yield f"{found.fleet}: what a budget buys, every class counted as if it could be curtailed"
+    yield ""
+    yield console.table_of(words.frontier(found))
+
+
+def replacement_parts(found: Replacement) -> Iterator[str]:
+    """The replacement in three lines."""
+    yield (
+        f"{found.servers:.2f} new servers do the work of one old one "
+        f"({found.servers_whole} where one is replaced alone)"
+    )
+    interval = f"[{found.power_ratio_low:.3g}, {found.power_ratio_high:.3g}]"
+    yield (
+        f"They draw {found.power_ratio:.3g} {interval} times its power "
+        f"({found.power_ratio_whole:.3g} times where one is replaced alone)"
+    )
+    yield f"Does it pay in watts? {found.pays}"
+
+
+def emit_csv(found: FleetAnswer) -> None:
+    """One row for each assignment of each plan."""
+    knobs = list(Configuration.model_fields)
+    header = ["from_seconds", "budget_watts", "drives", "device", "domain"]
+    fields = [name for name in Assignment.model_fields if name != "configuration"]
+    rows = []
+    for plan in found.plans:
+        for group in plan.groups:
+            for one in group.assignments:
+                data = one.model_dump(mode="json")
+                settings = data["configuration"] or {}
+                rows.append(
+                    [plan.from_seconds, plan.budget_watts, group.name, group.device, group.domain]
+                    + [data[name] for name in fields]
+                    + [settings.get(name) for name in knobs if name not in fields]
+                )
+    names = ["count" if name == "drives" else name for name in fields]
+    console.emit_csv([*header, *names, *(name for name in knobs if name not in fields)], rows)

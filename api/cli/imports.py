@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from iojoule.api.cli import console
-from iojoule.api.cli.questions import assignments
+from iojoule.api.cli.options import assignments
 
 app = typer.Typer(
     add_completion=False, help="Turn measurements that exist into a dataset.", no_args_is_help=True

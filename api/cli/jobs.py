@@ -11,7 +11,7 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
-from iojoule.api.cli.server import ServerOption, service, waited_for
+from iojoule.api.cli.options import ServerOption, service, waited_for
 
 if TYPE_CHECKING:
     from iojoule.api.http.jobs.schemas import JobStatus

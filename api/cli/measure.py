@@ -8,19 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from iojoule.api.cli import console, measure_command, measure_host
-from iojoule.api.cli.adaptive import (
-    DEFAULT_REGRET,
-    AdaptiveOption,
-    MoreHoursOption,
-    QuestionOption,
-    RegretOption,
-    adaptive_options_of,
-    show_adaptive,
-    way_of,
-    with_hours,
-)
 from iojoule.api.cli.characterise import characterise, questions
-from iojoule.api.cli.drive_options import (
+from iojoule.api.cli.options import (
     ControllerOption,
     DriveOption,
     OverwriteOption,
@@ -30,12 +19,195 @@ from iojoule.api.cli.drive_options import (
     ask_serial,
     sensors_of,
 )
-from iojoule.api.cli.measure_report import app as report_app
+from iojoule.datasets.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from iojoule.measure.campaign.conduct import Conduct
+    from iojoule.measure.campaign.folder import AdaptiveOptions, CampaignOptions
     from iojoule.measure.campaign.session import Opened
+    from iojoule.measure.emerald import Metric
+
+
+DEFAULT_REGRET = 0.03
+
+AdaptiveOption = Annotated[
+    float | None,
+    typer.Option(
+        "--adaptive",
+        metavar="HOURS",
+        min=0.0,
+        help="Measure at most so long, and only what --workload needs.",
+    ),
+]
+MoreHoursOption = Annotated[
+    float | None,
+    typer.Option(
+        "--adaptive",
+        metavar="HOURS",
+        min=0.0,
+        help="Hours of an adaptive campaign in all; default: those it was begun with.",
+    ),
+]
+QuestionOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The question that --adaptive is to answer (.toml, .json)."),
+]
+RegretOption = Annotated[
+    float,
+    typer.Option(
+        metavar="SHARE",
+        min=0.0,
+        help="--adaptive ends once the recommendation costs at most so much more than the best.",
+    ),
+]
+
+
+def adaptive_options_of(
+    hours: float | None, question: Path | None, regret: float
+) -> AdaptiveOptions | None:
+    """What the options ask for; None = every run of the plan.
+
+    Raises:
+        InputError: One of the two that belong together is missing.
+    """
+    if hours is None and question is None:
+        return None
+    if hours is None or question is None or hours <= 0:
+        raise InputError(
+            "--adaptive HOURS and --workload FILE belong together: the hours that may be spent, "
+            "and the question that decides what is measured",
+            field="adaptive",
+        )
+    from iojoule.api.adaptive_campaign import adaptive_options
+
+    return adaptive_options(question, hours, regret)[0]
+
+
+def show_adaptive(opened: Opened, options: AdaptiveOptions) -> None:
+    """Say what the question makes of the plan.
+
+    Raises:
+        InputError: The plan measures nothing of the question, or the hours are spent before the
+            first run.
+    """
+    from iojoule.api.adaptive_campaign import PlanAdvisor, candidates_of
+    from iojoule.measure.campaign.runs import run_seconds
+    from iojoule.recommender.workload import parse_workload
+
+    question = parse_workload(options.question)
+    candidates = candidates_of(opened.expansion.runs, question)
+    PlanAdvisor(opened.plan, candidates, question)  # refuses what cannot be judged, before any run
+    left = options.hours * 3600.0 - opened.cost.preparation_seconds
+    runs = int(left / run_seconds(opened.plan, candidates[0]))
+    if runs < 1:
+        raise InputError(
+            f"--adaptive {options.hours:g}: preparing the drive alone takes about "
+            f"{opened.cost.preparation_seconds / 3600:.1f} hours; give it more",
+            field="adaptive",
+        )
+    table = console.new_table(["adaptive", question.name])
+    table.add_row("candidates", f"{len(candidates)} points of the plan")
+    table.add_row("runs", f"about {min(runs, len(opened.expansion.runs))} of those above")
+    table.add_row("time", f"at most {options.hours:g} h, all included")
+    console.emit_table(table)
+
+
+def with_hours(options: CampaignOptions, hours: float | None) -> CampaignOptions:
+    """The options of a campaign that is resumed, with other hours where some are given.
+
+    Raises:
+        InputError: The campaign makes every run of its plan.
+    """
+    if hours is None:
+        return options
+    if options.adaptive is None:
+        raise InputError(
+            "--adaptive: this campaign was begun without it and makes every run of its plan; "
+            "begin another one in a new folder",
+            field="adaptive",
+        )
+    adaptive = options.adaptive.model_copy(update={"hours": hours})
+    return options.model_copy(update={"adaptive": adaptive})
+
+
+def way_of(options: CampaignOptions) -> Conduct:
+    """How a campaign with these options is conducted."""
+    if options.adaptive is None:
+        from iojoule.measure.campaign.conduct import conduct
+
+        return conduct
+    from iojoule.api.adaptive_campaign import adaptive_conduct
+
+    return adaptive_conduct(options.adaptive)
+
+
+report_app = typer.Typer(
+    add_completion=False,
+    help="What a finished campaign means in others' terms.",
+    no_args_is_help=True,
+)
+
+
+@report_app.callback()
+def _group() -> None:
+    """Reports by name."""
+
+
+@report_app.command()
+def emerald(
+    out: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the campaign.")],
+    output: console.FormatOption = console.Format.TABLE,
+    response_time: Annotated[
+        float,
+        typer.Option(
+            "--response-time-ms-max", metavar="MS", help="Bound on the mean response time.", min=0.0
+        ),
+    ] = 20.0,
+) -> None:
+    """Power efficiency in the terms of SNIA Emerald: EP_RI, EP_RR, EP_RW, EP_SR, EP_SW."""
+    from dataclasses import asdict
+
+    from iojoule.measure.campaign.folder import CampaignFolder
+    from iojoule.measure.emerald import emerald as make
+
+    found = make(CampaignFolder(out), response_time / 1e3)
+    if output is console.Format.JSON:
+        console.emit_json(found.document())
+        return
+    if output is console.Format.CSV:
+        records = [{**asdict(one), "notes": "; ".join(one.notes)} for one in found.metrics]
+        console.emit_records(records, output, {})
+        return
+    table = console.new_table(
+        ["metric", "value", "95 % interval", "stable", "depth", "response", "power", "notes"],
+        title=f"{found.drive}, plan {found.plan}",
+    )
+    for one in found.metrics:
+        table.add_row(*_cells(one))
+    console.emit_table(table, *found.notes)
+
+
+def _cells(one: Metric) -> list[str]:
+    bounds = "-"
+    if one.low is not None and one.high is not None:
+        bounds = f"{one.low:,.4g} to {one.high:,.4g}"
+    verdict = {True: "yes", False: "no", None: "not known"}[one.stable]
+    if one.deviation is not None:
+        verdict += f" ({one.deviation:.1%})"
+    response = one.response_time_seconds
+    return [
+        one.name,
+        f"{one.value:,.4g} {one.unit}" if one.value is not None else "-",
+        bounds,
+        verdict,
+        str(one.queue_depth) if one.queue_depth is not None else "-",
+        f"{response * 1e3:.3g} ms" if response is not None else "-",
+        f"{one.watts:.4g} W" if one.watts is not None else "-",
+        "; ".join(one.notes),
+    ]
+
 
 app = typer.Typer(
     add_completion=False, help="Measure a drive: plan, run, resume, check.", no_args_is_help=True
@@ -198,7 +370,7 @@ def restore() -> None:
 def _conduct(
     folder: object, text: str, options: object, serial: str | None, *, resume: bool = False
 ) -> None:
-    from iojoule.api.cli.campaign_progress import CampaignProgress
+    from iojoule.api.cli.progress import CampaignProgress
     from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
     from iojoule.measure.campaign.session import run_campaign
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from iojoule.api.cli import console
-from iojoule.api.cli.drive_options import PowerOption, RaplOption
+from iojoule.api.cli.options import PowerOption, RaplOption
 
 if TYPE_CHECKING:
     from iojoule.datasets.profile import HostProfile

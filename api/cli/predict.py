@@ -13,7 +13,7 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
-from iojoule.api.cli.questions import (
+from iojoule.api.cli.options import (
     ConditionsOption,
     DeviceOption,
     FirmwareOption,
@@ -21,12 +21,15 @@ from iojoule.api.cli.questions import (
     GenerationOption,
     HostOption,
     ProfileOption,
+    ServerOption,
     TemperatureOption,
     assignments,
     chosen_profile,
+    named,
+    refuse,
+    service,
     stated_conditions,
 )
-from iojoule.api.cli.server import ServerOption, named, refuse, service
 from iojoule.datasets.errors import InputError
 
 if TYPE_CHECKING:

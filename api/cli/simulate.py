@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from iojoule.api.cli import console
-from iojoule.api.cli.server import ServerOption, refuse, refuse_files
-from iojoule.api.cli.where import DaskOption, StateOption, kept_results, workers
+from iojoule.api.cli.options import (
+    DaskOption,
+    ServerOption,
+    StateOption,
+    kept_results,
+    refuse,
+    refuse_files,
+    service,
+    waited_for,
+    workers,
+)
+from iojoule.api.http.simulations.schemas import SimulationRequest
+from iojoule.api.simulations import Plan
+from iojoule.api.words.quantities import quantity
 from iojoule.datasets.errors import InputError
+from iojoule.sim.formats.files import read_workload
+from iojoule.sim.result import FlowResult, ScenarioResult
 
 if TYPE_CHECKING:
+    from iojoule.api.client import Client
+    from iojoule.api.http.jobs.schemas import JobStatus
     from iojoule.api.simulations import Plan
     from iojoule.sim.engines import RunOptions
     from iojoule.sim.findings import Finding
     from iojoule.sim.result import ScenarioResult
-    from iojoule.sim.sweep import Watch
+    from iojoule.sim.sweep import Axis, Watch
+
 
 NS_PER_SECOND = 1e9
 
@@ -141,9 +158,7 @@ def simulate(
     _check_xml(plan, output, directory)
     say(plan.findings)
     if server:
-        from iojoule.api.cli import simulate_served
-
-        results = simulate_served.simulate(server, ssd, workload, axes)
+        results = simulate_remotely(server, ssd, workload, axes)
     else:
         options = RunOptions(
             limits=Limits(
@@ -213,8 +228,6 @@ def _emit(plan: Plan, results: list[ScenarioResult], output: Form, directory: Pa
 
             console.emit_json(document(plan, results))
         case Form.TABLE:
-            from iojoule.api.cli.simulation_table import emit_results
-
             emit_results(plan, results)
         case Form.XML:
             _emit_xml(plan, results, directory)
@@ -263,3 +276,135 @@ def progress_bar(runs: int) -> Iterator[Watch | None]:
             bar.update(task, completed=sum(shares))
 
         yield watch
+
+
+def simulate_remotely(
+    server: str, drives: Sequence[str], workloads: Sequence[Path], axes: Sequence[Axis]
+) -> list[ScenarioResult]:
+    """Have a service simulate: a job for each scenario of a drive, in which values vary.
+
+    Returns:
+        The results in the order of `simulations.plan_runs`.
+
+    Raises:
+        IojouleError: The service refuses a job, or one failed.
+    """
+    vary = {axis.field: list(axis.values) for axis in axes}
+    read = [read_workload(path).scenarios for path in workloads]
+    with service(server) as client:
+        jobs = [
+            [
+                client.simulate(SimulationRequest(drive=drive, scenario=scenario, vary=vary))
+                for scenario in scenarios
+            ]
+            for drive in drives
+            for scenarios in read
+        ]
+        waited_for(client, [job for group in jobs for job in group], "simulating")
+        return [
+            result
+            for group in jobs
+            for varied in zip(*(_results(client, job) for job in group), strict=True)
+            for result in varied
+        ]
+
+
+def _results(client: Client, job: JobStatus) -> list[ScenarioResult]:
+    """What a job gave for each combination of varied values."""
+    labels = ("ssd", "varied")
+    told: list[dict[str, Any]] = client.result(job)["scenarios"]
+    return [
+        ScenarioResult.model_validate({k: v for k, v in one.items() if k not in labels})
+        for one in told
+    ]
+
+
+FLOW_TITLES = (
+    "flow", "serviced", "reads", "writes", "IOPS", "bandwidth", "mean", "p50", "p99", "p99.9",
+    "max",
+)  # fmt: skip
+DEVICE_TITLES = (
+    "simulated", "pages read", "programmed", "blocks erased", "write ampl.", "mapping hits",
+    "collections",
+)  # fmt: skip
+ENERGY_TITLES = ("mean power", "energy")
+RUN_TITLES = ("user time", "events/s")
+
+
+def emit_results(plan: Plan, results: Sequence[ScenarioResult]) -> None:
+    """Write what the flows got and what the drives did."""
+    labels = _labels(plan)
+    powered = any(result.device.energy_joules is not None for result in results)
+    energy = ENERGY_TITLES if powered else ()
+    flows = console.new_table([*labels.values(), *FLOW_TITLES], title="Flows")
+    titles = [*labels.values(), *DEVICE_TITLES, *energy, *RUN_TITLES]
+    drives = console.new_table(titles, title="Drive")
+    for job, result in zip(plan.jobs, results, strict=True):
+        own = [_label(job.labels.get(name)) for name in labels]
+        for flow in result.flows:
+            flows.add_row(*own, *_flow(flow))
+        drives.add_row(
+            *own, *_drive(result), *(_energy(result) if powered else ()), *_run_cells(result)
+        )
+    console.emit_table(
+        flows,
+        "",
+        drives,
+        "",
+        "Latencies are device response times. Rates are over the time to the last completion.",
+    )
+
+
+def _labels(plan: Plan) -> dict[str, str]:
+    """Which labels tell the runs apart, and the headings of their columns."""
+    headings = {"ssd": "drive", "workload": "workload", "varied": "varied", "scenario": "scenario"}
+    return {
+        name: heading
+        for name, heading in headings.items()
+        if len({_label(job.labels.get(name)) for job in plan.jobs}) > 1
+    }
+
+
+def _label(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} = {_label(each)}" for name, each in value.items())
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)
+
+
+def _flow(flow: FlowResult) -> Iterator[str]:
+    yield flow.name.removeprefix("Host.IO_Flow.")
+    yield from (_count(flow.serviced), _count(flow.serviced_read), _count(flow.serviced_write))
+    yield quantity("iops", flow.iops).removesuffix("IOPS").strip()
+    yield quantity("bytes_per_second", flow.bandwidth_bytes_per_second)
+    for latency in (flow.drt_ns, flow.p50_ns, flow.p99_ns, flow.p999_ns, flow.max_drt_ns):
+        yield quantity("_ns", latency)
+
+
+def _drive(result: ScenarioResult) -> Iterator[str]:
+    device = result.device
+    yield quantity("_ns", result.flows[0].sim_end_ns)
+    for count in (device.pages_read, device.pages_programmed, device.blocks_erased):
+        yield _count(count)
+    amplification = device.write_amplification
+    yield "-" if amplification is None else f"{amplification:.2f}"
+    queries = device.cmt_queries
+    yield f"{100 * device.cmt_hits / queries:.1f} %" if queries else "-"
+    yield _count(device.gc_exec)
+
+
+def _energy(result: ScenarioResult) -> Iterator[str]:
+    yield quantity("watts", result.device.power_watts_mean)
+    yield quantity("joules", result.device.energy_joules_total)
+
+
+def _run_cells(result: ScenarioResult) -> Iterator[str]:
+    yield quantity("seconds", result.run_user_seconds)
+    spent = result.run_user_seconds
+    rate = result.events / spent if result.events and spent else None
+    yield quantity("iops", rate).removesuffix("IOPS")
+
+
+def _count(count: int | None) -> str:
+    return "-" if count is None else str(count)

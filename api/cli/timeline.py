@@ -9,7 +9,7 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
-from iojoule.api.cli.questions import (
+from iojoule.api.cli.options import (
     ConditionsOption,
     DeviceOption,
     FirmwareOption,

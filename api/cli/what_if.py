@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,9 +12,8 @@ import typer
 from typer.core import TyperGroup
 
 from iojoule.api.cli import console
-from iojoule.api.cli.asking import ReportOption, asked_now, asked_of, check_report
 from iojoule.api.cli.console import Format, FormatOption
-from iojoule.api.cli.questions import (
+from iojoule.api.cli.options import (
     ConditionsOption,
     DeviceOption,
     FirmwareOption,
@@ -20,13 +21,25 @@ from iojoule.api.cli.questions import (
     GenerationOption,
     HostOption,
     ProfileOption,
+    ReportOption,
+    ServerOption,
     TemperatureOption,
+    asked_now,
+    asked_of,
     assignments,
+    bar,
+    check_report,
     chosen_profile,
+    named,
+    refuse,
+    service,
+    sources_of,
     stated_conditions,
 )
-from iojoule.api.cli.server import ServerOption, bar, named, refuse, service, sources_of
+from iojoule.api.what_ifs import SweepAnswer
+from iojoule.api.words import what_ifs as words
 from iojoule.datasets.errors import InfeasibleError
+from iojoule.recommender.what_if.outcome import Outcome, Totals
 
 if TYPE_CHECKING:
     from iojoule.datasets.profile import DeviceProfile
@@ -129,12 +142,10 @@ def ask(
     if output is Format.JSON:
         console.emit(found.model_dump_json(indent=2) + "\n")
     else:
-        from iojoule.api.cli import what_if_table
-
         if output is Format.CSV:
-            what_if_table.emit_csv(found)
+            emit_csv(found)
         else:
-            console.emit_table(*what_if_table.parts(found))
+            console.emit_table(*parts(found))
     if report is not None:
         from iojoule.api.reports import what_if as reports
         from iojoule.api.reports import write_report
@@ -209,14 +220,13 @@ def sweep(
     base = _base(chosen_profile(device, profile, host), question, drives, known)
     import time
 
-    from iojoule.api.cli import what_if_table
     from iojoule.api.what_ifs import run_sweep, stated_changes, sweep_of
     from iojoule.recommender.what_if.sweep import processes_for
     from iojoule.sim.workers import open_pool
 
     changes = stated_changes(assignments(change or []))
     asked = sweep_of(base, axis or [], points, changes)
-    what_if_table.check_shown(show)
+    check_shown(show)
     if plot is not None:
         from iojoule.api.plots.front import check_target
         from iojoule.api.plots.sweep import check_drawable
@@ -225,10 +235,10 @@ def sweep(
         check_drawable(asked.axes)
     with (
         open_pool(jobs or processes_for(asked), dask=dask) as pool,
-        what_if_table.progress(len(asked.points)) as watch,
+        progress(len(asked.points)) as watch,
     ):
         found = run_sweep(asked, out, pool, watch=watch, clock=time.monotonic)
-    what_if_table.emit_sweep(found, show, output)
+    emit_sweep(found, show, output)
     if plot is not None:
         from iojoule.api.plots.sweep import draw_sweep
 
@@ -283,3 +293,90 @@ def _question(
         stated["sla"] = parse_sla(sla).model_dump(exclude_unset=True)
     stated |= {f"factors.{name}": one for name, one in stated_factors(price).items()}
     return workload_with(workload, stated, job=job)
+
+
+MOST_SHOWN = 40
+"""Rows of a sweep on the terminal; all of it is in the file."""
+
+
+def parts(found: Outcome) -> Iterator[Any]:
+    """What goes to the terminal, from top to bottom: lines and tables."""
+    yield words.question(found)
+    yield ""
+    for name, side in (("as it is", found.base), ("changed", found.changed)):
+        yield f"{name + ':':10}{words.recommended(side)}"
+    yield from words.knobs(found)
+    if found.differences:
+        yield ""
+        yield console.table_of(words.differences(found))
+    yield from words.misses(found.changed)
+    saved = "; ".join(words.saving(side) for side in (found.base, found.changed))
+    yield f"Saving against today's configuration: {saved}"
+    if found.changed.cap is not None:
+        yield ""
+        asked, *told = words.cap(found.changed.cap)
+        yield asked
+        yield from (f"  {line}" for line in told)
+    if found.notes:
+        yield ""
+        yield from (f"- {note}" for note in found.notes)
+
+
+def emit_csv(found: Outcome) -> None:
+    """One row a quantity."""
+    rows = [
+        [each.quantity, *_ends(each.base), *_ends(each.changed), *_ends(each.change),
+         each.change_percent, each.change.evidence.value]
+        for each in found.differences
+    ]  # fmt: skip
+    ends = [
+        f"{side}{end}" for side in ("base", "changed", "change") for end in ("", "_low", "_high")
+    ]
+    console.emit_csv(["quantity", *ends, "change_percent", "evidence"], rows)
+
+
+def _ends(one: Any) -> list[float]:
+    return [one.value, one.low, one.high]
+
+
+def check_shown(shown: str) -> None:
+    """Refuse a quantity that no sweep has.
+
+    Raises:
+        BadParameter: There is none of that name.
+    """
+    if shown not in Totals.model_fields:
+        raise typer.BadParameter(f"--show {shown}: is none of {', '.join(Totals.model_fields)}")
+
+
+def emit_sweep(found: SweepAnswer, shown: str, form: console.Format) -> None:
+    """A sweep as a table, as JSON, or as CSV with every column."""
+    if form is console.Format.JSON:
+        console.emit(found.model_dump_json(indent=2) + "\n")
+    elif form is console.Format.CSV:
+        console.emit_records(found.records, form, {})
+    else:
+        console.emit_table(*_sweep_parts(found, shown))
+
+
+def _sweep_parts(found: SweepAnswer, shown: str) -> Iterator[Any]:
+    yield console.table_of(words.sweep(found, shown, MOST_SHOWN))
+    yield ""
+    yield f"{found.points} points, {found.feasible} meet the SLA, {found.failed} have no answer"
+    yield from words.turns(found.thresholds)
+
+
+@contextmanager
+def progress(points: int) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on standard error while points are answered; nothing where nobody would see it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    screen = Console(stderr=True)
+    if not screen.is_terminal:
+        yield None
+        return
+    columns = ("sweeping", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=screen, transient=True) as bar:
+        task = bar.add_task("sweeping", total=points)
+        yield lambda done, of: bar.update(task, completed=done, total=of)

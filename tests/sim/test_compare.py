@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iojoule.api.cli.comparison_table import emit_comparisons
+from iojoule.api.cli.sim import emit_comparisons
 from iojoule.sim.compare import Comparison, Quantity, compare, compare_results
 from iojoule.sim.engines import EngineName
 from iojoule.sim.engines.embedded import EmbeddedEngine
