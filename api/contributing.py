@@ -10,6 +10,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from iojoule.api.application.fields import FIELDS
+from iojoule.api.application.predict import Answers, ask
+from iojoule.api.application.predictors import Predictors
 from iojoule.api.fitting import (
     characteristics,
     data_folder,
@@ -18,10 +21,7 @@ from iojoule.api.fitting import (
     fit_recipe,
     measured_drive,
 )
-from iojoule.api.predictions import Answers, ask
-from iojoule.api.predictors import Predictors
 from iojoule.api.profile_building import catalogued, known_facts, slug
-from iojoule.api.questions import FIELDS
 from iojoule.datasets.anonymous import FIRMWARE, MODEL, identities, without_identities
 from iojoule.datasets.characteristics import Characteristics
 from iojoule.datasets.contribution import (

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from iojoule.api.application.fields import Where, check_names, field_value
 from iojoule.api.http.predict.schemas import ROWS_MAX
-from iojoule.api.questions import Where, check_names, field_value
 from iojoule.datasets.errors import InputError, IojouleError
 from iojoule.model.evaluate.quantities import ANSWERED, QUANTITIES
 

@@ -17,7 +17,7 @@ from scipy.stats import t as student
 
 from iojoule.api.acting.answer_file import Answer
 from iojoule.api.acting.paired_saving import Pair, Trial, Verdict
-from iojoule.api.measure_plans import sweep_of
+from iojoule.api.application.measure_plan import sweep_of
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import Configuration, Measurement, Section
 from iojoule.measure.campaign.conduct import Bench, Conduct, Conductor, Observer, Summary, counts

@@ -112,8 +112,8 @@ def calibrate(
         asked = _request(ssd, settings, hold_out, parameters, waves, designs, no_tables)
         _finish(_served(server, named(device), datasets, asked, output), output, form)
         return
+    from iojoule.api.application.simulate import drive_with
     from iojoule.api.calibrating import Wishes, calibrate_datasets
-    from iojoule.api.simulations import drive_with
     from iojoule.sim.calibration.calibrate import Settings
     from iojoule.sim.calibration.hold_out import parse_hold_out
     from iojoule.sim.errors import WorkersLostError

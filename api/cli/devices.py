@@ -13,7 +13,7 @@ from iojoule.api.cli.options import ServerOption, service
 from iojoule.api.words.quantities import digits
 
 if TYPE_CHECKING:
-    from iojoule.api.devices import DeviceDetail, ProfileSummary
+    from iojoule.api.application.devices import DeviceDetail, ProfileSummary
     from iojoule.datasets.catalogue import Fact
 
 app = typer.Typer(
@@ -30,7 +30,7 @@ def list_(server: ServerOption = None, output: FormatOption = Format.TABLE) -> N
         with service(server) as client:
             listed = client.devices().devices
     else:
-        from iojoule.api.devices import list_devices
+        from iojoule.api.application.devices import list_devices
 
         listed = list_devices()
     console.emit_records(
@@ -58,7 +58,7 @@ def show(
         with service(server) as client:
             detail = client.device(device)
     else:
-        from iojoule.api.devices import show_device
+        from iojoule.api.application.devices import show_device
 
         detail = show_device(device)
     if output is Format.JSON:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from iojoule.api.application.fleet import FleetAnswer, FrontierAnswer
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.cli.options import (
@@ -25,7 +26,6 @@ from iojoule.api.cli.options import (
     sources_of,
     workers,
 )
-from iojoule.api.fleets import FleetAnswer, FrontierAnswer
 from iojoule.api.words import fleets as words
 from iojoule.datasets.schema import Configuration
 from iojoule.recommender.fleet.plan import Assignment, Plan
@@ -33,8 +33,8 @@ from iojoule.recommender.fleet.replacement import Replacement
 from iojoule.recommender.fleet.rollout import Stage
 
 if TYPE_CHECKING:
+    from iojoule.api.application.fleet import FrontierAnswer
     from iojoule.api.documents.content import Document
-    from iojoule.api.fleets import FrontierAnswer
     from iojoule.datasets.profile import SourceRecord
     from iojoule.recommender.fleet.document import Fleet
 
@@ -87,7 +87,7 @@ def plan(
     Leaves with exit code 7 where a demand, a limit or a budget cannot be kept, and says by how
     much.
     """
-    from iojoule.api.fleets import answer, profiles_for, read_plan
+    from iojoule.api.application.fleet import answer, profiles_for, read_plan
     from iojoule.recommender.fleet.document import Budget
 
     check_report(report)
@@ -201,7 +201,7 @@ def _request(fleet: Fleet, **more: object) -> dict[str, Any]:
 
 def _sources(fleet: Fleet, files: list[Path] | None, server: str | None) -> list[SourceRecord]:
     """What the profiles that answered were fitted on."""
-    from iojoule.api.fleets import profiles_for
+    from iojoule.api.application.fleet import profiles_for
 
     if server:
         with service(server) as client:
@@ -226,7 +226,7 @@ def _frontier(
     where: tuple[int | None, str | None, Path | None],
 ) -> FrontierAnswer:
     """Computed here: by so many processes, or by Dask, keeping what is done in a folder."""
-    from iojoule.api.fleets import FrontierAnswer, profiles_for
+    from iojoule.api.application.fleet import FrontierAnswer, profiles_for
     from iojoule.recommender.fleet.plan import Tried
     from iojoule.recommender.fleet.planner import Planner
 
@@ -250,7 +250,7 @@ def replace(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Say whether servers of another kind would do the same work for less power."""
-    from iojoule.api.fleets import read_servers
+    from iojoule.api.application.fleet import read_servers
     from iojoule.recommender.fleet import replacement
 
     stated = read_servers(servers)

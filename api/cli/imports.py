@@ -93,7 +93,7 @@ def _import(
     keep_going: bool = False,
     set_: list[str] | None = None,
 ) -> None:
-    from iojoule.api.questions import field_value
+    from iojoule.api.application.fields import field_value
     from iojoule.datasets.importers import ImportOptions, importer
     from iojoule.datasets.store import write_dataset
 

@@ -331,7 +331,7 @@ def stated_conditions(
     Raises:
         InputError: The file is not what it must be.
     """
-    from iojoule.api.conditions import read_conditions
+    from iojoule.api.application.fields import read_conditions
 
     options = {
         "firmware": firmware,
@@ -351,7 +351,7 @@ def chosen_profile(
         BadParameter: Both or none of them is given.
         InputError: The drive or the file cannot answer.
     """
-    from iojoule.api.profiles import on_host, profile_in, profile_of
+    from iojoule.api.application.profiles import on_host, profile_in, profile_of
     from iojoule.datasets.profile import FACTS_RECIPE, fitted_by_another
 
     if (device is None) == (profile is None):

@@ -33,7 +33,7 @@ from iojoule.api.cli.options import (
 from iojoule.datasets.errors import InputError
 
 if TYPE_CHECKING:
-    from iojoule.api.predictions import Answers
+    from iojoule.api.application.predict import Answers
     from iojoule.api.served_predictions import ServedAnswers
     from iojoule.datasets.profile import DeviceProfile
     from iojoule.datasets.schema import Conditions
@@ -131,8 +131,8 @@ class _About:
 def _answered(
     profile: DeviceProfile, questions: _Questions, conditions: Conditions, *, gaps: bool
 ) -> tuple[Answers, _About]:
-    from iojoule.api.predictions import ask
-    from iojoule.api.predictors import Predictors
+    from iojoule.api.application.predict import ask
+    from iojoule.api.application.predictors import Predictors
 
     answers = ask(
         Predictors(profile, conditions),

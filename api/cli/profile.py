@@ -15,7 +15,7 @@ from iojoule.api.cli.options import DeviceOption, ServerOption, assignments, cho
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from iojoule.api.explanations import ProfileExplanation
+    from iojoule.api.application.explain import ProfileExplanation
     from iojoule.api.http.profiles.schemas import KeptProfile
     from iojoule.datasets.contribution import Check
 
@@ -169,7 +169,7 @@ def explain(
 ) -> None:
     """Say what each quantity rests on, or where one configuration's intervals come from."""
     chosen = chosen_profile(device, profile)
-    from iojoule.api.explanations import explain_profile
+    from iojoule.api.application.explain import explain_profile
 
     fields = assignments(configuration or [], "--configuration")
     found = explain_profile(chosen, fields)
@@ -251,8 +251,8 @@ def report(
     ] = None,
 ) -> None:  # fmt: skip
     """Write a profile's model card: what it rests on, how far it errs, and where it ends."""
+    from iojoule.api.application.profiles import profile_in, profile_of
     from iojoule.api.model_card import build_card, check_target, read_findings, write_card
-    from iojoule.api.profiles import profile_in, profile_of
 
     if (profile is None) == (device is None):
         raise typer.BadParameter("say one of PROFILE.json and --device ID")

@@ -50,7 +50,7 @@ from iojoule.recommender.factors import YEARLY
 from iojoule.recommender.reasons import MeasureNext
 
 if TYPE_CHECKING:
-    from iojoule.api.recommendations import RecommendationAnswer
+    from iojoule.api.application.recommend import RecommendationAnswer
     from iojoule.datasets.profile import DeviceProfile
     from iojoule.datasets.schema import Conditions
     from iojoule.recommender.workload import WorkloadProfile
@@ -146,7 +146,7 @@ def recommend(
         chosen = None
     else:
         chosen = chosen_profile(device, profile, host)
-    from iojoule.api.recommendations import stated_value, workload_with
+    from iojoule.api.application.recommend import stated_value, workload_with
     from iojoule.recommender.factors import stated_factors
     from iojoule.recommender.sla_text import parse_sla
     from iojoule.recommender.workload import parse_seconds
@@ -201,7 +201,7 @@ def recommend(
 def _answer(
     profile: DeviceProfile, conditions: Conditions, question: WorkloadProfile
 ) -> RecommendationAnswer:
-    from iojoule.api.recommendations import answer
+    from iojoule.api.application.recommend import answer
     from iojoule.recommender.recommend import Recommender
 
     return answer(Recommender.under(profile, conditions), question)
@@ -211,7 +211,7 @@ def _write_plan(found: RecommendationAnswer, question: WorkloadProfile, path: Pa
     if found.measure_next is None or not found.measure_next.runs:
         console.note(f"nothing to measure next: {path} is not written")
         return
-    from iojoule.api.measure_plans import next_plan
+    from iojoule.api.application.measure_plan import next_plan
     from iojoule.datasets.atomic import write_text_atomically
 
     write_text_atomically(path, next_plan(found.measure_next, question))

@@ -147,7 +147,7 @@ def compare(
 
     Leaves with 1 where they differ by more than MQSim's printed resolution.
     """
-    from iojoule.api.simulations import plan_runs
+    from iojoule.api.application.simulate import plan_runs
     from iojoule.sim.compare import compare as compared
     from iojoule.sim.engines import Limits, RunOptions
     from iojoule.sim.result import Mode
@@ -241,7 +241,7 @@ def against(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Simulate what was measured, and say how far throughput, latency and watts are off."""
-    from iojoule.api.simulations import drive_with, measured
+    from iojoule.api.application.simulate import drive_with, measured
     from iojoule.sim.against import median_errors, simulate_measurements
     from iojoule.sim.workers import cores
 

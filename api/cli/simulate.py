@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from iojoule.api.application.simulate import Plan
 from iojoule.api.cli import console
 from iojoule.api.cli.options import (
     DaskOption,
@@ -23,16 +24,15 @@ from iojoule.api.cli.options import (
     workers,
 )
 from iojoule.api.http.simulations.schemas import SimulationRequest
-from iojoule.api.simulations import Plan
 from iojoule.api.words.quantities import quantity
 from iojoule.datasets.errors import InputError
 from iojoule.sim.formats.files import read_workload
 from iojoule.sim.result import FlowResult, ScenarioResult
 
 if TYPE_CHECKING:
+    from iojoule.api.application.simulate import Plan
     from iojoule.api.client import Client
     from iojoule.api.http.jobs.schemas import JobStatus
-    from iojoule.api.simulations import Plan
     from iojoule.sim.engines import RunOptions
     from iojoule.sim.findings import Finding
     from iojoule.sim.result import ScenarioResult
@@ -137,7 +137,7 @@ def simulate(
     JSON goes to standard output and nothing else does: one scenario after the other, the flows in
     the order of the file, times in ns. Everything else that is to be said is on standard error.
     """
-    from iojoule.api.simulations import doubts, plan_runs
+    from iojoule.api.application.simulate import doubts, plan_runs
     from iojoule.sim.engines import Limits, RunOptions
     from iojoule.sim.result import Mode
     from iojoule.sim.sweep import parse_axis
@@ -224,7 +224,7 @@ def _check_xml(plan: Plan, output: Form, directory: Path | None) -> None:
 def _emit(plan: Plan, results: list[ScenarioResult], output: Form, directory: Path | None) -> None:
     match output:
         case Form.JSON:
-            from iojoule.api.simulations import document
+            from iojoule.api.application.simulate import document
 
             console.emit_json(document(plan, results))
         case Form.TABLE:

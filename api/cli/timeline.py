@@ -23,7 +23,7 @@ from iojoule.api.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from iojoule.api.timelines import TimeLine
+    from iojoule.api.application.timeline import TimeLine
 
 _COMMAND_LINE = "--set"
 
@@ -64,8 +64,8 @@ def timeline(
     JSON both and the totals with their 90 % intervals.
     """
     chosen = chosen_profile(device, profile)
-    from iojoule.api.predictors import Predictors
-    from iojoule.api.timelines import STEP_COLUMNS, parse_phase, time_line
+    from iojoule.api.application.predictors import Predictors
+    from iojoule.api.application.timeline import STEP_COLUMNS, parse_phase, time_line
 
     asked = stated_conditions(firmware, pcie_generation, temperature, conditions, for_)
     found = time_line(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from iojoule.api.application.what_if import SweepAnswer
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.cli.options import (
@@ -36,7 +37,6 @@ from iojoule.api.cli.options import (
     sources_of,
     stated_conditions,
 )
-from iojoule.api.what_ifs import SweepAnswer
 from iojoule.api.words import what_ifs as words
 from iojoule.datasets.errors import InfeasibleError
 from iojoule.recommender.what_if.outcome import Outcome, Totals
@@ -120,7 +120,7 @@ def ask(
     said = assignments(change or [], "--change")
     known = stated_conditions(firmware, pcie_generation, temperature, conditions, for_)
     if server:
-        from iojoule.api.recommendations import stated_value
+        from iojoule.api.application.recommend import stated_value
 
         refuse(server, profile=profile, host=host)
         question = _question(workload, job, set_, sla, price)
@@ -132,7 +132,7 @@ def ask(
             )
             sources = sources_of(client, found.base.answer.device) if report is not None else []
     else:
-        from iojoule.api.what_ifs import stated_changes, what_if
+        from iojoule.api.application.what_if import stated_changes, what_if
 
         question = _question(workload, job, set_, sla, price)
         base = _base(chosen_profile(device, profile, host), question, drives, known)
@@ -220,7 +220,7 @@ def sweep(
     base = _base(chosen_profile(device, profile, host), question, drives, known)
     import time
 
-    from iojoule.api.what_ifs import run_sweep, stated_changes, sweep_of
+    from iojoule.api.application.what_if import run_sweep, stated_changes, sweep_of
     from iojoule.recommender.what_if.sweep import processes_for
     from iojoule.sim.workers import open_pool
 
@@ -282,7 +282,7 @@ def _question(
     workload: Path, job: str | None, set_: list[str] | None, sla: str | None, price: str | None
 ) -> WorkloadProfile:
     """What is asked of the drive today."""
-    from iojoule.api.recommendations import stated_value, workload_with
+    from iojoule.api.application.recommend import stated_value, workload_with
     from iojoule.recommender.factors import stated_factors
     from iojoule.recommender.sla_text import parse_sla
 

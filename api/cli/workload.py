@@ -115,7 +115,7 @@ def _refuse_summary_options(file: Path, **given: object) -> None:
 def _from_fio_job(
     path: Path, job: str | None, *, each: bool, loop: str | None, out: Path | None, output: Form
 ) -> None:
-    from iojoule.api.workloads import write_profile
+    from iojoule.api.application.workloads import write_profile
     from iojoule.recommender.workloads.fio_job import each_fio_job, from_fio_job
     from iojoule.recommender.workloads.loop import Loop, with_loop
 
@@ -157,7 +157,7 @@ def observe(
     --histograms adds to a file that is there, so that a day becomes a profile of its hours.
     Ctrl-C ends it early; what was seen until then is kept.
     """
-    from iojoule.api.workloads import Kept, observe_traced
+    from iojoule.api.application.workloads import Kept, observe_traced
     from iojoule.measure.observe import Request, observe
 
     if blktrace and repeat > 1:
@@ -188,7 +188,7 @@ def _answer(
     histograms: Path | None,
     output: Form,
 ) -> None:
-    from iojoule.api.workloads import write_profile
+    from iojoule.api.application.workloads import write_profile
     from iojoule.datasets.io_summary import write_summary
     from iojoule.datasets.vocabulary import Pattern
     from iojoule.recommender.workloads.day_profile import windows_in

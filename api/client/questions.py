@@ -10,6 +10,7 @@ from iojoule.api.client.asking import named, plain
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from iojoule.api.application.what_if_response import WhatIfAnswer
     from iojoule.api.client.connection import Connection
     from iojoule.api.http.devices.schemas import DeviceDetail, DeviceList, Document, PowerLaw
     from iojoule.api.http.fleet.schemas import FleetAnswer, FrontierAnswer
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from iojoule.api.http.recommend.schemas import RecommendationAnswer
     from iojoule.api.http.simulations.schemas import SimulatedDrives
     from iojoule.api.http.workloads.schemas import PresetList
-    from iojoule.api.what_if_answer import WhatIfAnswer
     from iojoule.datasets.schema import Conditions
     from iojoule.recommender.fleet.document import Aim, Fleet
     from iojoule.recommender.workload import WorkloadProfile
@@ -101,7 +101,7 @@ class Questions:
                 call.
             watch: Told of the job at each change.
         """
-        from iojoule.api.what_if_answer import WhatIfAnswer
+        from iojoule.api.application.what_if_response import WhatIfAnswer
 
         body = {
             "device": device, "workload_profile": plain(workload_profile), "changes": changes,

@@ -10,9 +10,9 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from iojoule.api.application.predictors import Predictors
+from iojoule.api.application.profiles import profile_of
 from iojoule.api.http import figures
-from iojoule.api.predictors import Predictors
-from iojoule.api.profiles import profile_of
 from iojoule.api.state import profiles as kept
 from iojoule.api.state.place import State
 from iojoule.api.state.profiles import ProfileVersion

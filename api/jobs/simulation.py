@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from iojoule import __version__
+from iojoule.api.application.simulate import Plan, document, doubts
 from iojoule.api.jobs.admission import (
     admitted,
     drive_of,
@@ -16,7 +17,6 @@ from iojoule.api.jobs.admission import (
 )
 from iojoule.api.jobs.running import Outcome, Running
 from iojoule.api.jobs.simulation_request import RUNS_MAX, SimulationRequest
-from iojoule.api.simulations import Plan, document, doubts
 from iojoule.datasets.errors import InputError
 from iojoule.sim.engines import Limits, RunOptions, engine
 from iojoule.sim.result import EngineName, ScenarioResult

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from iojoule.api.application.profiles import profile_of
+from iojoule.api.application.what_if import what_if
 from iojoule.api.jobs.admission import refuse_flows
 from iojoule.api.jobs.running import Outcome, Running
 from iojoule.api.jobs.simulation import LIMITS
 from iojoule.api.jobs.what_if_request import WhatIfRequest, of_change
-from iojoule.api.profiles import profile_of
 from iojoule.api.state import profiles
 from iojoule.api.state.place import State
-from iojoule.api.what_ifs import what_if
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.recommender.what_if.changes import changed

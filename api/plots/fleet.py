@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from iojoule.api.fleets import FrontierAnswer
+from iojoule.api.application.fleet import FrontierAnswer
 from iojoule.api.plots.front import BLUE, STYLE, VERMILION, save
 from iojoule.api.plots.points import frontier_points, is_table, write_points
 

@@ -16,9 +16,9 @@ from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.fleet.plan import FrontierPoint
 
 if TYPE_CHECKING:
-    from iojoule.api.fleets import FrontierAnswer
+    from iojoule.api.application.fleet import FrontierAnswer
+    from iojoule.api.application.what_if import SweepAnswer
     from iojoule.api.plots.front import Measure
-    from iojoule.api.what_ifs import SweepAnswer
 
 Points = tuple[list[str], list[list[Any]]]
 """Names of the columns, and rows."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from iojoule.api.application.what_if import SweepAnswer
 from iojoule.api.plots.front import BLUE, GREY, STYLE, VERMILION, save
 from iojoule.api.plots.points import is_table, sweep_points, write_points
-from iojoule.api.what_ifs import SweepAnswer
 from iojoule.api.words.quantities import digits, scale_of
 from iojoule.datasets.errors import InputError
 

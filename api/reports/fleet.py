@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from iojoule.api.application.fleet import FleetAnswer, FrontierAnswer
 from iojoule.api.documents.chart import Axis, Chart, Point, Span, draw
 from iojoule.api.documents.content import Block, Document, Picture, Points, Section, Table, Text
-from iojoule.api.fleets import FleetAnswer, FrontierAnswer
 from iojoule.api.reports import asked as questions
 from iojoule.api.reports.asked import Asked
 from iojoule.api.words import fleets as words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from iojoule.api.application.recommend import RecommendationAnswer
 from iojoule.api.documents.content import (
     Block,
     Code,
@@ -13,7 +14,6 @@ from iojoule.api.documents.content import (
     Table,
     Text,
 )
-from iojoule.api.recommendations import RecommendationAnswer
 from iojoule.api.reports import asked as questions
 from iojoule.api.reports import front
 from iojoule.api.reports.asked import Asked

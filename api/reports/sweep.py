@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from iojoule.api.application.what_if import SweepAnswer
 from iojoule.api.documents.chart import Axis, Chart, Limit, Point, Span, draw
 from iojoule.api.documents.content import Block, Document, Picture, Points, Section, Table, Text
 from iojoule.api.reports import asked as questions
 from iojoule.api.reports.asked import Asked
-from iojoule.api.what_ifs import SweepAnswer
 from iojoule.api.words import what_ifs as words
 from iojoule.api.words.quantities import quantity
 from iojoule.datasets.vocabulary import Evidence

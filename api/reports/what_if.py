@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from iojoule.api.application.what_if_response import WhatIfAnswer
 from iojoule.api.documents.chart import Axis, Chart, Point, Span, draw
 from iojoule.api.documents.content import Block, Document, Picture, Points, Section, Table, Text
 from iojoule.api.reports import asked as questions
 from iojoule.api.reports.asked import Asked
 from iojoule.api.reports.recommendation import answer, question, versions
-from iojoule.api.what_if_answer import WhatIfAnswer
 from iojoule.api.words import what_ifs as words
 from iojoule.api.words.configurations import SCOPE_POWER
 from iojoule.api.words.quantities import quantity

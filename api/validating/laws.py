@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from iojoule.api.predictions import ask
-from iojoule.api.predictors import Predictors
-from iojoule.api.profiles import profile_in, profile_of
-from iojoule.api.recommendations import answer
+from iojoule.api.application.predict import ask
+from iojoule.api.application.predictors import Predictors
+from iojoule.api.application.profiles import profile_in, profile_of
+from iojoule.api.application.recommend import answer
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile, shipped_profiles

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from iojoule.api.application.fleet import FrontierAnswer
 from iojoule.api.documents.content import Table
-from iojoule.api.fleets import FrontierAnswer
 from iojoule.api.words.configurations import setting_in_short
 from iojoule.api.words.quantities import quantity
 from iojoule.recommender.fleet.plan import Assignment, Plan, YearlyCosts

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from iojoule.api.application.what_if import SweepAnswer
 from iojoule.api.documents.content import Table
-from iojoule.api.what_ifs import SweepAnswer
 from iojoule.api.words.configurations import SCOPE_POWER, knob, setting
 from iojoule.api.words.quantities import digits, quantity
 from iojoule.recommender.what_if.outcome import CapWhile, Outcome, Side

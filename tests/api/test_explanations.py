@@ -2,7 +2,7 @@
 
 import pytest
 
-from iojoule.api.explanations import ProfileExplanation, explain_profile
+from iojoule.api.application.explain import ProfileExplanation, explain_profile
 from iojoule.api.profile_building import expected_profile
 from iojoule.datasets.profile import load_shipped_profile
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from iojoule.api.application.profiles import profile_of
 from iojoule.api.power_laws import power_law
-from iojoule.api.profiles import profile_of
 from iojoule.datasets.profile import load_shipped_profile
 
 DEVICE = "samsung-980-pro-1tb"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from iojoule.api.profiles import profile_of
+from iojoule.api.application.profiles import profile_of
 from iojoule.recommender.fleet.document import Fleet
 from iojoule.recommender.fleet.planner import Planner
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iojoule.api.predictors import Predictors
+from iojoule.api.application.predictors import Predictors
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.datasets.schema import Conditions

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from iojoule.api.profiles import profile_of
+from iojoule.api.application.profiles import profile_of
 from iojoule.datasets.errors import InputError
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.workload import WorkloadProfile

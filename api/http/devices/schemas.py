@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, TypeAdapter
 
-from iojoule.api.devices import DeviceDetail, DeviceSummary
+from iojoule.api.application.devices import DeviceDetail, DeviceSummary
 from iojoule.api.documents.content import Document
 from iojoule.api.power_law_answer import PowerLaw
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from iojoule import __version__
-from iojoule.api.devices import list_devices, show_device
+from iojoule.api.application.devices import list_devices, show_device
 from iojoule.api.documents.content import Document
 from iojoule.api.documents.html import to_html
 from iojoule.api.http.devices.schemas import CARD, DeviceDetail, DeviceList

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from iojoule.api.fleets import FleetAnswer, FrontierAnswer
+from iojoule.api.application.fleet import FleetAnswer, FrontierAnswer
 from iojoule.datasets.schema import Positive, number
 from iojoule.recommender.fleet.document import Aim, Fleet
 

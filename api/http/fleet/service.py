@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iojoule.api.fleets import answer
+from iojoule.api.application.fleet import answer
 from iojoule.api.http.fleet.schemas import (
     BUDGETS_MAX,
     CLASSES_MAX,

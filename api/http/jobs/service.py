@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import anyio
 
+from iojoule.api.application.what_if_response import WhatIfAnswer
 from iojoule.api.documents.html import to_html
 from iojoule.api.http import reports
 from iojoule.api.http.predictors import ServedProfiles
@@ -19,7 +20,6 @@ from iojoule.api.state.errors import ConflictError, NotFoundError, UnavailableEr
 from iojoule.api.state.jobs import Job
 from iojoule.api.state.pages import Page
 from iojoule.api.state.place import State
-from iojoule.api.what_if_answer import WhatIfAnswer
 from iojoule.datasets.errors import InputError
 
 FOLLOW_SECONDS = 0.25

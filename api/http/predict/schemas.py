@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from iojoule.api.questions import FIELDS, field_type
+from iojoule.api.application.fields import FIELDS, field_type
 from iojoule.datasets.schema import Section
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evaluate.quantities import ANSWERED

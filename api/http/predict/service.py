@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from iojoule.api.application.fields import FIELDS
+from iojoule.api.application.predict import ask
 from iojoule.api.http import figures
 from iojoule.api.http.predictors import ServedProfiles
-from iojoule.api.predictions import ask
-from iojoule.api.questions import FIELDS
 from iojoule.datasets.errors import InputError, within
 
 _ROW = re.compile(r"configurations\[(\d+)\]: ")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import orjson
 
+from iojoule.api.application.profiles import profile_of
 from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.http.profiles.schemas import BROUGHT, KeptProfile, ProfileList
-from iojoule.api.profiles import profile_of
 from iojoule.api.state import jobs, profiles
 from iojoule.api.state.callers import Caller
 from iojoule.api.state.errors import NotFoundError

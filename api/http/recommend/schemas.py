@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from iojoule.api.recommendations import RecommendationAnswer
+from iojoule.api.application.recommend import RecommendationAnswer
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import AskedConditions
 from iojoule.recommender.workload import WorkloadProfile

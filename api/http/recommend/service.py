@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from iojoule.api.application.recommend import answer
 from iojoule.api.http import figures
 from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.http.recommend.schemas import RecommendationAnswer, RecommendRequest
-from iojoule.api.recommendations import answer
 from iojoule.datasets.errors import within
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from iojoule.api.application.what_if_response import WhatIfAnswer
 from iojoule.api.http.recommend.schemas import EXAMPLE as RECOMMEND
 from iojoule.api.jobs.what_if_request import WhatIfRequest
-from iojoule.api.what_if_answer import WhatIfAnswer
 
 __all__ = ["WhatIfAnswer", "WhatIfRequest"]
 

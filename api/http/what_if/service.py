@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iojoule.api.application.what_if import what_if
 from iojoule.api.http.predictors import ServedProfiles
 from iojoule.api.http.stored import Named
 from iojoule.api.http.what_if.schemas import WhatIfAnswer, WhatIfRequest
@@ -10,7 +11,6 @@ from iojoule.api.state import jobs
 from iojoule.api.state.callers import Caller
 from iojoule.api.state.jobs import Job
 from iojoule.api.state.place import State
-from iojoule.api.what_ifs import what_if
 
 
 def simulated(request: WhatIfRequest) -> bool:

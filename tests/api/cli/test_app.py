@@ -49,7 +49,7 @@ def test_an_error_is_one_line_and_its_exit_code(
     def fail(*_: object, **__: object) -> None:
         raise kind("this is wrong; do that")
 
-    monkeypatch.setattr("iojoule.api.devices.list_devices", fail)
+    monkeypatch.setattr("iojoule.api.application.devices.list_devices", fail)
     done = iojoule("devices", "list")
     assert (done.code, done.out, done.err) == (
         kind.exit_code,
@@ -62,7 +62,7 @@ def test_a_fault_of_our_own_is_a_short_report(monkeypatch: pytest.MonkeyPatch, i
     def fail() -> None:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr("iojoule.api.devices.list_devices", fail)
+    monkeypatch.setattr("iojoule.api.application.devices.list_devices", fail)
     done = iojoule("devices", "list")
     assert done.code == 70
     assert "ZeroDivisionError: division by zero" in done.err
@@ -79,7 +79,7 @@ def test_interrupted_or_unread_it_ends_quietly(
     def fail() -> None:
         raise raised
 
-    monkeypatch.setattr("iojoule.api.devices.list_devices", fail)
+    monkeypatch.setattr("iojoule.api.application.devices.list_devices", fail)
     done = iojoule("devices", "list")
     assert (done.code, done.err) == (code, "")
 

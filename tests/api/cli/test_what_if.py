@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from iojoule.api import what_ifs
+from iojoule.api.application import what_if as what_ifs
+from iojoule.api.application.profiles import profile_of
 from iojoule.api.cli.app import run
-from iojoule.api.profiles import profile_of
 from iojoule.recommender.what_if.outcome import Outcome
 from iojoule.recommender.what_if.situation import Situation
 from iojoule.recommender.what_if.sweep import Record

@@ -4,6 +4,7 @@ from typing import Any
 import httpx
 
 from iojoule import __version__
+from iojoule.api.application.recommend import RecommendationAnswer
 from iojoule.api.http.calibrations.endpoints import EXAMPLE as CALIBRATE
 from iojoule.api.http.datasets.schemas import UPLOAD
 from iojoule.api.http.predict.schemas import EXAMPLE as PREDICT
@@ -11,7 +12,6 @@ from iojoule.api.http.predict.schemas import PredictResponse
 from iojoule.api.http.recommend.schemas import EXAMPLE as RECOMMEND
 from iojoule.api.http.simulations.schemas import EXAMPLE as SIMULATE
 from iojoule.api.jobs.worker import Worker
-from iojoule.api.recommendations import RecommendationAnswer
 from iojoule.api.state.place import State
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.profile import shipped_profiles

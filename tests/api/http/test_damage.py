@@ -7,9 +7,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from iojoule.api.application.profiles import profile_of
 from iojoule.api.http.simulations.schemas import EXAMPLE as SIMULATION
 from iojoule.api.jobs.worker import Worker
-from iojoule.api.profiles import profile_of
 from iojoule.api.state import datasets, jobs, profiles
 from iojoule.api.state.place import State
 from tests.api.http.test_datasets import CSV, EXAMPLE, upload

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from iojoule.api.fleets import FleetAnswer
+from iojoule.api.application.fleet import FleetAnswer
 from iojoule.api.http.fleet.schemas import EXAMPLE, FRONTIER_EXAMPLE
 from tests.api.http.test_problems import problem
 

@@ -7,14 +7,14 @@ from typing import Any
 import httpx
 import pytest
 
+from iojoule.api.application.profiles import profile_of
+from iojoule.api.application.what_if import what_if
 from iojoule.api.http.what_if.schemas import EXAMPLE
 from iojoule.api.jobs.running import Watched
 from iojoule.api.jobs.worker import Worker
-from iojoule.api.profiles import profile_of
 from iojoule.api.reports import data_of
 from iojoule.api.state import jobs
 from iojoule.api.state.place import State
-from iojoule.api.what_ifs import what_if
 from iojoule.recommender.what_if.situation import Situation
 from iojoule.recommender.workload import parse_workload
 from iojoule.sim.engines import Limits

@@ -9,14 +9,14 @@ from xml.etree import ElementTree
 
 import pytest
 
+from iojoule.api.application.profiles import profile_of
+from iojoule.api.application.recommend import RecommendationAnswer, answer
+from iojoule.api.application.what_if import what_if
+from iojoule.api.application.what_if_response import WhatIfAnswer
 from iojoule.api.documents.html import to_html
-from iojoule.api.profiles import profile_of
-from iojoule.api.recommendations import RecommendationAnswer, answer
 from iojoule.api.reports import Asked, data_of
 from iojoule.api.reports.recommendation import report
 from iojoule.api.reports.what_if import report as what_if_report
-from iojoule.api.what_if_answer import WhatIfAnswer
-from iojoule.api.what_ifs import what_if
 from iojoule.api.words.sentences import REASONS
 from iojoule.datasets.errors import InputError, SchemaVersionError
 from iojoule.recommender.recommend import Recommender

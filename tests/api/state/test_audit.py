@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from iojoule.api.profiles import profile_of
+from iojoule.api.application.profiles import profile_of
 from iojoule.api.state import (
     api_keys,
     audit,

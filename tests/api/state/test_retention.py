@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select, update
 
-from iojoule.api.profiles import profile_of
+from iojoule.api.application.profiles import profile_of
 from iojoule.api.state import datasets, jobs, profiles, retention, tables
 from iojoule.api.state.datasets import Checked
 from iojoule.api.state.errors import NotFoundError

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iojoule.api.profiles import profile_of
+from iojoule.api.application.profiles import profile_of
 from iojoule.datasets.errors import InfeasibleError
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import Engine, Evidence

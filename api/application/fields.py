@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
+from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args
 
@@ -19,6 +21,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import SECTIONS, AskedConditions, Section, validation_error
+from iojoule.datasets.toml_text import toml_of
 
 ASKED = ("workload", "configuration", "state", "conditions")
 """Kinds of fields that may stand in a question; conditions widen, or refuse."""
@@ -175,3 +178,23 @@ def placed(error: InputError, where: Where) -> InputError:
         return error
     place = where(int(match[1]) - 1)
     return type(error)(f"{place}: {error.message[match.end() :]}", field=error.field)
+
+
+def read_conditions(file: Path | None, options: Mapping[str, Any]) -> AskedConditions:
+    """Read a TOML file of conditions and lay the options over it; what is left out is unknown.
+
+    Raises:
+        InputError: Missing, not TOML, or no conditions of the schema; names file and field.
+    """
+    stated: dict[str, Any] = {}
+    if file is not None:
+        try:
+            stated = toml_of(file.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"{file}: cannot be read ({error.strerror}); check the path") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{file}: not TOML: {error}") from None
+    try:
+        return AskedConditions.model_validate(stated | dict(options))
+    except ValidationError as error:
+        raise validation_error(error, str(file) if file is not None else "conditions") from None

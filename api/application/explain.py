@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pydantic import BaseModel
 
 from iojoule import __version__
+from iojoule.api.application.fields import check_names, read_columns
 from iojoule.api.carrying_facts import carrying_facts
-from iojoule.api.questions import check_names, read_columns
 from iojoule.datasets.profile import DeviceProfile, FactUsed, LadderEntry
 from iojoule.datasets.schema import AskedConditions
 from iojoule.model.evaluate.explain import Explanation, entries_for, explain, narrowing

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from iojoule import __version__
-from iojoule.api.profiles import profile_in, profile_of
-from iojoule.api.recommendations import stated_value
-from iojoule.api.what_if_answer import WhatIfAnswer
+from iojoule.api.application.profiles import profile_in, profile_of
+from iojoule.api.application.recommend import stated_value
+from iojoule.api.application.what_if_response import WhatIfAnswer
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Section

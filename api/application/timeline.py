@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from iojoule import __version__
-from iojoule.api.predictors import Predictors
-from iojoule.api.questions import check_names, read_columns
+from iojoule.api.application.fields import check_names, read_columns
+from iojoule.api.application.predictors import Predictors
 from iojoule.datasets.errors import InputError
 from iojoule.model.evaluate.bands import Interval
 from iojoule.model.evaluate.frame import USED, make_frame

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from iojoule import __version__
-from iojoule.api.profiles import profile_in, profile_of
+from iojoule.api.application.profiles import profile_in, profile_of
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Section, validation_error

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from iojoule import __version__
-from iojoule.api.predictors import Predictors
-from iojoule.api.questions import Where, check_names, placed, read_columns
+from iojoule.api.application.fields import Where, check_names, placed, read_columns
+from iojoule.api.application.predictors import Predictors
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.evaluate.demanded import FIELDS as DEMANDED

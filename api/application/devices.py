@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel
 
 from iojoule import __version__
-from iojoule.api.profiles import profile_of, what_to_measure
+from iojoule.api.application.profiles import profile_of, what_to_measure
 from iojoule.datasets.catalogue import Drive, Fact, PowerState, load_catalogue
 from iojoule.datasets.errors import NoProfileError
 from iojoule.datasets.profile import (
