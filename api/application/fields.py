@@ -11,6 +11,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import NoneType
@@ -38,6 +39,27 @@ FIELDS = tuple(name for name, kind in PLACES.items() if kind in ASKED)
 Where = Callable[[int], str]
 
 _ROW = re.compile(r"row (\d+): ")
+
+
+@dataclass(frozen=True)
+class FieldTable:
+    """Rows of cells as text, "" where a field is left out.
+
+    Attributes:
+        place: Names the whole in messages, such as a file.
+        names: Field of each cell.
+        rows: Cells.
+        lines: Where each row ends in the file; empty where there is none.
+    """
+
+    place: str
+    names: list[str]
+    rows: list[list[str]]
+    lines: list[int]
+
+    def where(self, row: int) -> str:
+        """What messages call a row, counted from 0."""
+        return f"{self.place}, line {self.lines[row]}" if self.lines else self.place
 
 
 def check_names(names: Sequence[str], where: str, answered: Iterable[str]) -> None:

@@ -97,6 +97,28 @@ class Answers:
         }
 
     @property
+    def device(self) -> str:
+        """Device model of the profile."""
+        return self.profile.device
+
+    @property
+    def model_name(self) -> str:
+        """Its name, for people."""
+        return self.profile.model_name
+
+    @property
+    def profile_version(self) -> str:
+        """Version of the profile."""
+        return self.profile.profile_version
+
+    @property
+    def cpu_host(self) -> str | None:
+        """Whose CPU power the figures are; None: none is known."""
+        whose = "your host" if self.profile.host.calibrated_apart else "the reference host"
+        power = self.profile.host_power
+        return None if power is None else f"{whose} {power.host_id}"
+
+    @property
     def evidence(self) -> list[str]:
         """What throughput and latency rest on, one word a question."""
         return self.prediction.evidence_words()

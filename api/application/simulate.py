@@ -35,11 +35,17 @@ class Plan:
         jobs: Drives, workloads, varied values and scenarios, the last varying fastest.
         findings: What is to be said before they run.
         one_configuration: One drive and one workload, nothing varied.
+        drives: Files, or names of presets.
+        scenarios: Of each workload file.
+        axes: What is varied.
     """
 
     jobs: list[Job]
     findings: list[Finding]
     one_configuration: bool
+    drives: Sequence[str] = ()
+    scenarios: Sequence[tuple[Scenario, ...]] = ()
+    axes: Sequence[Axis] = ()
 
 
 def plan_runs(
@@ -56,9 +62,10 @@ def plan_runs(
     Raises:
         InputError: A file cannot be used, or a combination cannot be run.
     """
-    plan = Plan([], [], len(drives) == len(workloads) == 1 and not axes)
     read = [read_drive(drive_path(name)) for name in drives]
     asked = [read_workload(path) for path in workloads]
+    one = len(drives) == len(workloads) == 1 and not axes
+    plan = Plan([], [], one, drives, [file.scenarios for file in asked], axes)
     plan.findings.extend(finding for file in read for finding in file.findings)
     plan.findings.extend(finding for file in asked for finding in file.findings)
     for drive in read if mode is None else (each.in_mode(mode) for each in read):

@@ -56,6 +56,8 @@ class CommandLine(DeferredGroup):
     modules: ClassVar = {
         "apply": "act",
         "undo": "act",
+        "verify": "act",
+        "audit": "backup",
         "worker": "serve",
         "restore": "backup",
         "import": "imports",

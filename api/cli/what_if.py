@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from iojoule.api.application.what_if import SweepAnswer
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.cli.options import (
@@ -42,6 +41,7 @@ from iojoule.datasets.errors import InfeasibleError
 from iojoule.recommender.what_if.outcome import Outcome, Totals
 
 if TYPE_CHECKING:
+    from iojoule.api.application.what_if import SweepAnswer
     from iojoule.datasets.profile import DeviceProfile
     from iojoule.datasets.schema import AskedConditions
     from iojoule.recommender.what_if.situation import Situation
