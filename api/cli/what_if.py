@@ -36,7 +36,6 @@ from iojoule.api.cli.options import (
     sources_of,
     stated_conditions,
 )
-from iojoule.api.words import what_ifs as words
 from iojoule.datasets.errors import InfeasibleError
 from iojoule.recommender.what_if.outcome import Outcome, Totals
 
@@ -301,6 +300,8 @@ MOST_SHOWN = 40
 
 def parts(found: Outcome) -> Iterator[Any]:
     """What goes to the terminal, from top to bottom: lines and tables."""
+    from iojoule.api.words import what_ifs as words  # its thresholds need numpy
+
     yield words.question(found)
     yield ""
     for name, side in (("as it is", found.base), ("changed", found.changed)):
@@ -360,6 +361,8 @@ def emit_sweep(found: SweepAnswer, shown: str, form: console.Format) -> None:
 
 
 def _sweep_parts(found: SweepAnswer, shown: str) -> Iterator[Any]:
+    from iojoule.api.words import what_ifs as words  # its thresholds need numpy
+
     yield console.table_of(words.sweep(found, shown, MOST_SHOWN))
     yield ""
     yield f"{found.points} points, {found.feasible} meet the SLA, {found.failed} have no answer"

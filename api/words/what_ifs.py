@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from iojoule.api.application.what_if import SweepAnswer
 from iojoule.api.documents.content import Table
 from iojoule.api.words.configurations import SCOPE_POWER, knob, setting
 from iojoule.api.words.quantities import digits, quantity
 from iojoule.recommender.what_if.outcome import CapWhile, Outcome, Side
 from iojoule.recommender.what_if.thresholds import NOTHING_MEETS, Threshold
+
+if TYPE_CHECKING:
+    from iojoule.api.application.what_if import SweepAnswer
 
 NAMES = {
     "throughput_bytes_per_second": "throughput",
