@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from iojoule.api.conditions import read_conditions
-from iojoule.api.fleets import read_servers
-from iojoule.api.recommendations import stated_value
+from iojoule.api.application.fields import read_conditions
+from iojoule.api.application.fleet import read_servers
+from iojoule.api.application.recommend import stated_value
 from iojoule.datasets.catalogue import parse_toml
 from iojoule.datasets.errors import IojouleError
 from iojoule.datasets.findings import parse_paper
