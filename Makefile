@@ -14,7 +14,7 @@ BIN := .venv/bin
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup core demo lab-demo test test-slow test-long test-lab test-qemu test-fresh image fuzz fuzz-api bench soak siege lint audit format profiles figures screenshots cards serve lock notices clean
+.PHONY: help setup core demo lab-demo test test-slow test-long test-lab test-qemu test-fresh image fuzz fuzz-api bench soak siege lint audit format profiles figures screenshots cards docs serve lock notices clean
 
 help: ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -109,6 +109,9 @@ cards: setup ## write the model cards of the shipped profiles into build/cards
 	@for profile in datasets/profiles/*.json; do \
 		$(BIN)/iojoule profile report $$profile -o build/cards || exit $$?; \
 	done
+
+docs: setup ## build the documentation site, build/docs/site, without network; broken links fail
+	@$(BIN)/python scripts/build_docs.py
 
 serve: setup ## the HTTP service on HOST:PORT
 	$(BIN)/iojoule serve --host $(HOST) --port $(PORT)

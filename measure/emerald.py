@@ -1,6 +1,6 @@
 """SNIA Emerald metrics of a campaign with the plan `emerald`.
 
-docs/emerald.md lists sources, and assumptions made without the device specification.
+docs/characterise.md lists sources, and assumptions made without the device specification.
 """
 
 from __future__ import annotations

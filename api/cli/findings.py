@@ -59,7 +59,7 @@ def findings(
 ) -> None:
     """Judge the models by every finding of the frozen list, each without itself.
 
-    Ends with 1 where fewer directions or magnitudes are right than required (docs/findings.md).
+    Ends with 1 where fewer directions or magnitudes are right than required (docs/validation.md).
     """
     from iojoule.api.fitting import data_folder
     from iojoule.datasets.errors import InputError
@@ -88,7 +88,7 @@ def findings(
     )
     console.note(
         f"{disputed.rows} more are disputed and not counted: {disputed.direction_right} directions "
-        f"and {disputed.magnitude_right} magnitudes right (docs/findings.md)"
+        f"and {disputed.magnitude_right} magnitudes right (docs/validation.md)"
     )
     enough = whole.direction_percent >= DIRECTION_PERCENT
     if not (enough and whole.magnitude_percent >= MAGNITUDE_PERCENT):

@@ -44,7 +44,7 @@ def laws(
     ] = None,
     output: console.FormatOption = console.Format.TABLE,
 ) -> None:
-    """Probe the laws that every answer must obey (docs/laws.md), on random questions.
+    """Probe the laws that every answer must obey (docs/validation.md), on random questions.
 
     Without --device and --profile: the profiles that ship. Ends with 1 where a law fails.
     """

@@ -38,7 +38,7 @@ NOISE = {
     "throughput": 0.015, "latency": 0.01, "tail": 0.04, "device": 0.015, "cpu": 0.02, "idle": 0.01,
 }  # fmt: skip
 """Log standard deviations of one run's throughput, of its mean latency and p99 besides, and of
-power; as in the rehearsals of adaptive campaigns (docs/adaptive.md)."""
+power; as in the rehearsals of adaptive campaigns (docs/measuring.md)."""
 
 
 def fitted(

@@ -1,4 +1,4 @@
-"""Judging an answer by a published figure; the rules are those of docs/findings.md."""
+"""Judging an answer by a published figure; the rules are those of docs/validation.md."""
 
 from __future__ import annotations
 

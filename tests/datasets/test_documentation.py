@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 from iojoule.datasets.importers.column_map import parse_column_map
-from iojoule.datasets.schema import COLUMNS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "measurements.md"
 
@@ -14,8 +13,3 @@ def test_the_example_map_is_valid() -> None:
     assert example
     parsed = parse_column_map(example.group(1), "example", str(PAGE))
     assert "operation" in parsed.columns
-
-
-def test_every_field_is_listed() -> None:
-    listed = PAGE.read_text(encoding="utf-8").split("## Fields")[1]
-    assert re.findall(r"`(\w+)`", listed) == list(COLUMNS)

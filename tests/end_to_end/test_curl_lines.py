@@ -14,7 +14,7 @@ from iojoule.api.state import api_keys
 from iojoule.api.state.place import Place, State
 from tests.service import ServiceProcess
 
-DOCUMENTS = ("README.md", "docs/service.md")
+DOCUMENTS = ("docs/service.md",)
 ID = re.compile(r"\b[0-9a-f]{28}\b")
 PROBLEM = re.compile(r'"type":"(urn:iojoule:problem|about:blank)')
 

@@ -1,4 +1,4 @@
-"""The laws that every answer must obey, as checks of random probes (docs/laws.md).
+"""The laws that every answer must obey, as checks of random probes (docs/validation.md).
 
 Each law follows from physics, from arithmetic or from plain sense, whatever the model. A law is one
 function, registered with `registry.law`; the command line, the tests and the documentation read

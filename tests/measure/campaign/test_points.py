@@ -1,6 +1,5 @@
 """From a plan to its runs."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,6 @@ from hypothesis import strategies as st
 from iojoule.datasets.schema import Configuration, Workload
 from iojoule.measure.campaign.plan import (
     KNOBS,
-    HostPlan,
-    Plan,
-    Precondition,
-    RunPlan,
-    Settle,
-    Sweep,
-    Target,
     load_plan,
     parse_plan,
     read_size,
@@ -199,13 +191,7 @@ def test_a_range_by_factor_holds_every_step_up_to_its_end(
     assert values == tuple(low * factor**n for n in range(count))
 
 
-def test_the_documented_plan_and_its_fields_are_real() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "measuring.md").read_text()
-    example = text[text.index("    schema_version = 1\n") :].replace("\n    ", "\n").strip()
+def test_the_documented_plan_is_real() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "measuring.md").read_text("utf-8")
+    example = text.split("```toml\n")[1].split("```")[0]
     assert len(expand(parse_plan(example, "the document"), Abilities((0, 1, 2))).runs) == 144
-    documented = set(re.findall(r"`([a-z_]+)`", text))
-    sections = (Plan, RunPlan, Target, Settle, Precondition, HostPlan, Sweep)
-    fields = {name for section in sections for name in section.model_fields}
-    assert fields | set(KNOBS) <= documented | {
-        *("run", "target", "settle", "precondition", "host", "sweep", "knobs")
-    }

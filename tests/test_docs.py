@@ -1,0 +1,191 @@
+"""The documentation: the site builds, its commands exist and run, its sizes are kept."""
+
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from iojoule.api.cli.app import run
+from iojoule.datasets.schema import COLUMNS
+from iojoule.measure.campaign.knobs import KNOBS
+from iojoule.recommender.validation.laws import LAWS
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("docs/*.md"), *(ROOT / f"{n}.md" for n in ("README", "CONTRIBUTING"))])
+WRITTEN = [*PAGES, ROOT / "SECURITY.md"]
+
+RUN = re.compile(
+    r"iojoule (recommend|predict|what-if|fleet (plan|frontier)|timeline|devices|exit-codes"
+    r"|workload (from examples|presets|show)|profile (build|explain)|sim presets"
+    r"|measure (plans|questions)|simulate --ssd samsung|validate laws .*--draws)\b"
+)
+"""Commands that need no hardware, service or file but the examples."""
+
+
+def load(name: str) -> ModuleType:
+    """A module of the folder scripts."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def docs() -> ModuleType:
+    """scripts/build_docs.py."""
+    return load("build_docs")
+
+
+@pytest.fixture(scope="module")
+def known(docs: ModuleType) -> dict[str, set[str]]:
+    """The options of every command; a group without a command's name stands for its `ask`."""
+    accepted = {
+        name: {option for one in command.params for option in (*one.opts, *one.secondary_opts)}
+        for name, command in docs.commands()
+    }
+    return {name: own | accepted.get(f"{name} ask", set()) for name, own in accepted.items()}
+
+
+def printed(command: str) -> str:
+    """What a command prints, run in the checkout."""
+    words = shlex.split(command, comments=True)
+    words[0] = str(Path(sys.executable).parent / "iojoule")
+    environment = {**os.environ, "COLUMNS": "200"}
+    done = subprocess.run(
+        words, capture_output=True, text=True, cwd=ROOT, env=environment, check=False
+    )
+    return done.stdout
+
+
+def blocks(text: str, kind: str) -> Iterator[str]:
+    """Fenced blocks of a language."""
+    yield from re.findall(rf"^```{kind}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def lines(block: str) -> list[str]:
+    """Commands of a block, continued lines joined, comments and prompts removed."""
+    joined = block.replace("\\\n", " ")
+    shown = [line.removeprefix("$ ").split("  #")[0].strip() for line in joined.splitlines()]
+    return [re.sub(r" +", " ", line) for line in shown if line]
+
+
+def commands(page: Path) -> list[str]:
+    """Every iojoule command on a page."""
+    text = page.read_text("utf-8")
+    shown = [line for block in blocks(text, "sh") for line in lines(block)]
+    for block in blocks(text, "console"):
+        shown += lines("\n".join(line for line in block.splitlines() if line.startswith("$ ")))
+    shown += lines("\n".join(re.findall(r"^    (\$ iojoule .*)", text, re.MULTILINE)))
+    return [line for line in shown if line.startswith("iojoule ") and ".whl" not in line]
+
+
+COMMANDS = sorted({(page.name, command) for page in PAGES for command in commands(page)})
+
+
+@pytest.mark.parametrize(("page", "command"), COMMANDS)
+def test_a_documented_command_exists_with_its_options(
+    known: dict[str, set[str]], page: str, command: str
+) -> None:
+    words = shlex.split(command.split(" | ")[0].split(" > ")[0])
+    options = words[: words.index("--")] if "--" in words else words
+    name = words.pop(0)
+    while words and f"{name} {words[0]}" in known:
+        name += f" {words.pop(0)}"
+    assert name != "iojoule" or words[0].startswith("--")
+    used = {word.split("=")[0] for word in options if re.match(r"--?[a-z]", word)}
+    assert used <= known[name] | {"--help"}, (page, command)
+
+
+def numbers(text: str) -> set[str]:
+    """The numbers of a text, as they are printed."""
+    return set(re.findall(r"\d[\d,]*(?:\.\d+)?", text))
+
+
+OF_THE_READER = re.compile(
+    r"my-|mine|db\.toml|points\.csv|servers|now\.json|--dask|W\.toml|ssdconfig|build drive"
+    r"|--identify|explain drive|findings\.json|today\.toml"
+)
+"""Files that these commands read are not in the repository."""
+RUNNABLE = sorted(
+    {line for _, line in COMMANDS if RUN.match(line) and not OF_THE_READER.search(line)}
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", RUNNABLE)
+def test_a_documented_command_runs(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    assert run(shlex.split(command.split(" > ")[0].split(" | ")[0])[1:]) in (0, 7)
+
+
+def shown() -> Iterator[tuple[str, str]]:
+    """Commands of console blocks with the output that the page shows."""
+    for page in PAGES:
+        for block in blocks(page.read_text("utf-8"), "console"):
+            for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                command, _, output = part.partition("\n")
+                yield command, output
+
+
+@pytest.mark.parametrize(("command", "output"), sorted(shown()))
+def test_the_numbers_of_a_documented_output_are_printed(command: str, output: str) -> None:
+    assert numbers(output) - numbers(printed(command)) == set()
+
+
+def test_the_recommendation_of_the_readme_is_printed() -> None:
+    [command] = [line for line in commands(ROOT / "README.md") if "recommend" in line]
+    [output] = blocks((ROOT / "README.md").read_text("utf-8"), "text")
+    assert numbers(output) - numbers(printed(command)) == set()
+
+
+def test_the_reference_lists_every_field_knob_law_and_option(docs: ModuleType) -> None:
+    schema = docs.schema()
+    assert [name for name in COLUMNS if f"| `{name}` |" not in schema] == []
+    plans = docs.plan_files()
+    assert [name for name in KNOBS if f"| `{name}` |" not in plans] == []
+    laws = docs.law_table()
+    assert [law.number for law in LAWS if f"| {law.number} | {law.title} |" not in laws] == []
+    assert "--least-saving" in docs.command_line()
+
+
+def test_every_table_of_results_is_on_a_page(docs: ModuleType) -> None:
+    used = {name for page in PAGES for name in docs.RESULTS.findall(page.read_text("utf-8"))}
+    assert used == {path.stem for path in ROOT.glob("docs/results/*.csv")}
+
+
+def test_links_of_the_root_pages_exist() -> None:
+    for page in WRITTEN:
+        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text("utf-8")):
+            if page.parent == ROOT and "://" not in target:
+                assert (ROOT / target).exists(), (page.name, target)
+
+
+def test_the_documentation_is_short() -> None:
+    words = {page.name: len(page.read_text("utf-8").split()) for page in WRITTEN}
+    assert words["README.md"] <= 900
+    assert sum(words.values()) <= 18_000
+
+
+@pytest.mark.slow
+def test_the_site_builds_and_all_links_hold() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts/build_docs.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (ROOT / "build/docs/site/reference/cli.html").is_file()
