@@ -25,13 +25,13 @@ import typer
 from pydantic import BaseModel
 
 from iojoule.api.cli.app import app
+from iojoule.api.cli.deferred import DeferredCommand
 from iojoule.api.exit_codes import exit_codes
 from iojoule.api.http.app import create_app
 from iojoule.datasets.importers.column_map import ColumnMap
 from iojoule.datasets.importers.units import UNITS
 from iojoule.datasets.schema import Measurement
-from iojoule.measure.campaign.knobs import KNOBS
-from iojoule.measure.campaign.plan import Plan
+from iojoule.measure.campaign.plan import KNOBS, Plan
 from iojoule.recommender.fleet.document import Fleet
 from iojoule.recommender.validation.laws import LAWS
 from iojoule.recommender.workload import WorkloadProfile
@@ -71,6 +71,8 @@ def commands() -> Iterator[tuple[str, Any]]:
     waiting = [("iojoule", typer.main.get_command(app))]
     while waiting:
         name, command = waiting.pop(0)
+        if isinstance(command, DeferredCommand):
+            command = command.load()
         yield name, command
         inner = getattr(command, "commands", {})
         waiting = [(f"{name} {key}", inner[key]) for key in inner] + waiting

@@ -14,7 +14,7 @@ import pytest
 
 from iojoule.api.cli.app import run
 from iojoule.datasets.schema import COLUMNS
-from iojoule.measure.campaign.knobs import KNOBS
+from iojoule.measure.campaign.plan import KNOBS
 from iojoule.recommender.validation.laws import LAWS
 
 ROOT = Path(__file__).resolve().parent.parent
