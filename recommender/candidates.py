@@ -19,7 +19,8 @@ from iojoule.datasets.vocabulary import Completion, DeviceState, Engine, impossi
 from iojoule.model.evaluate import columns as host_settings
 from iojoule.model.evaluate import idle_gaps, sata_link
 from iojoule.model.evaluate.background_work import Balance, Inflow, balance
-from iojoule.model.evaluate.columns import Codes, habits_of
+from iojoule.model.evaluate.bands import Codes
+from iojoule.model.evaluate.columns import habits_of
 from iojoule.model.evaluate.frame import (
     COMPLETIONS,
     ENGINES,

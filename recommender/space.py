@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import Completion, Engine, Scheduler
 from iojoule.model.evaluate.background_work import Balance
+from iojoule.model.evaluate.bands import Codes
 from iojoule.model.evaluate.columns import (
     CSTATE,
     FREQUENCY,
@@ -22,7 +23,6 @@ from iojoule.model.evaluate.columns import (
     JOB_NODE,
     LINK,
     STANDBY,
-    Codes,
     row_of,
 )
 from iojoule.model.evaluate.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile, Parameter
 from iojoule.model.evaluate import device_power, idle_gaps
-from iojoule.model.evaluate.bands import EVIDENCE, Band, linear_band, log_band
+from iojoule.model.evaluate.bands import EVIDENCE, Band, Floats, linear_band, log_band
 from iojoule.model.evaluate.device_state import DeviceState
 from iojoule.model.evaluate.frame import Frame
 from iojoule.model.evaluate.idle_gaps import settle_seconds
@@ -163,9 +163,6 @@ def _pace(state: DeviceState, frame: Frame) -> Floats:
     rate, _ = state.collecting_rate(frame)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.isnan(seconds), rate, 1.0 / seconds)
-
-
-Floats = NDArray[np.float64]
 
 
 def bands(

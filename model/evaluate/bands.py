@@ -46,15 +46,9 @@ def log_band(value: Floats, log_sd: Floats, evidence: Codes) -> Band:
 EVIDENCE = tuple(evidence.value for evidence in Evidence)
 """Evidence by code; a higher code is weaker."""
 
-(
-    MEASURED,
-    INTERPOLATED,
-    SIMULATED,
-    PUBLISHED,
-    EXTRAPOLATED,
-    DATASHEET,
-    ASSUMED,
-) = range(len(EVIDENCE))
+(MEASURED, INTERPOLATED, SIMULATED, PUBLISHED, EXTRAPOLATED, DATASHEET, ASSUMED) = range(
+    len(EVIDENCE)
+)
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,8 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile, HostOperation
+from iojoule.model.evaluate.bands import Codes, Floats
 from iojoule.model.evaluate.sata_link import POLICIES
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 
 def refuse(bad: NDArray[np.bool_], field: str, values: Any, reason: str) -> None:

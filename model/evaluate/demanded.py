@@ -48,8 +48,6 @@ from iojoule.model.evaluate.uncertainty import (
     device_gradients,
 )
 
-Floats = NDArray[np.float64]
-
 FIELDS = ("demand_bytes_per_second", "demand_operations_per_second", "arrival_process")
 """Columns that state a demand."""
 
@@ -58,10 +56,6 @@ POWERS = ("device", "cpu", "system")
 
 def demands(frame: Frame, columns: Mapping[str, Sequence[Any]]) -> list[Demand | None]:
     """The demand of each row, in bytes of its own requests; None where it states none.
-
-    Args:
-        frame: The rows.
-        columns: Those of `FIELDS` that are stated.
 
     Raises:
         InputError: A demand is not above 0; names row and field.
@@ -101,14 +95,7 @@ def demands(frame: Frame, columns: Mapping[str, Sequence[Any]]) -> list[Demand |
 def at_demands(
     predictor: Predictor, frame: Frame, prediction: Prediction, row_demands: Sequence[Demand | None]
 ) -> Prediction:
-    """The prediction with the rows that state a demand answered at it.
-
-    Args:
-        predictor: What predicted.
-        frame: The rows.
-        prediction: At full speed.
-        row_demands: Demand of each row.
-    """
+    """The prediction with the rows that state a demand answered at it."""
     groups: dict[Demand | None, list[int]] = {}
     for row, demand in enumerate(row_demands):
         groups.setdefault(demand, []).append(row)
@@ -201,14 +188,7 @@ def _chosen(mask: NDArray[np.bool_], band: Band, other: Band) -> Band:
 def together(
     frame: Frame, prediction: Prediction, work: Work, drives: int
 ) -> tuple[Frame, Prediction, Work]:
-    """What the host sees of so many equal drives: n times the rate, by the same jobs.
-
-    Args:
-        frame: Configurations of one drive, n rows.
-        prediction: Of one drive.
-        work: Of one drive.
-        drives: How many serve alike.
-    """
+    """What the host sees of so many equal drives: n times the rate, by the same jobs."""
     if drives == 1:
         return frame, prediction, work
     costs = prediction.activity.costs

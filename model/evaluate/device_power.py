@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DevicePower
 from iojoule.model.evaluate import linear_law
+from iojoule.model.evaluate.bands import Floats
 
-Floats = NDArray[np.float64]
 States = NDArray[np.intp]
 
 PARAMETERS = (

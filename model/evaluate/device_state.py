@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile, WriteState
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.frame import RANDOM, Frame
 
 _SPELLS_SEED, _NOISE_SEED = 983, 984
@@ -235,8 +236,6 @@ class Collecting:
         change[0, 1:] -= 0.5 * sds[0] ** 2  # so that the mean of its exponential is 1
         return np.asarray(change)
 
-
-Floats = NDArray[np.float64]
 
 STATED_SD = 0.25
 """Least log sd of the collecting rate where the state was stated and not the bytes written."""

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.evaluate import device_power, host_power, host_work, idle_gaps, system_power
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.device_state import DeviceState
 from iojoule.model.evaluate.frame import Frame
 from iojoule.model.evaluate.host_power import Drawn
@@ -39,8 +40,6 @@ from iojoule.model.evaluate.latency import Arrivals, Flush, ServedLatency
 from iojoule.model.evaluate.operating_point import Load
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.quantities import NORMAL_90
-
-Floats = NDArray[np.float64]
 
 SPEED_STEP = 0.02
 """Step of the log capacity in derivatives of the CPU's power."""

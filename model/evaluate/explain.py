@@ -49,10 +49,6 @@ class Explanation:
 def explain(predictor: Predictor, frame: Frame) -> list[Explanation]:
     """Explain every known quantity of one configuration.
 
-    Args:
-        predictor: Of the profile.
-        frame: One row.
-
     Raises:
         ValueError: More than one row.
     """

@@ -21,9 +21,8 @@ from iojoule.datasets.vocabulary import (
     impossible,
 )
 from iojoule.model.evaluate import columns as host_settings
+from iojoule.model.evaluate.bands import Codes, Floats
 from iojoule.model.evaluate.columns import (
-    Codes,
-    Floats,
     background_state,
     check_link,
     codes_of,
@@ -202,9 +201,7 @@ def make_frame(
     given = column("completion", None)
     unsaid = left_out(given)
     completion = np.where(
-        spdk,
-        COMPLETIONS.index(Completion.POLLED),
-        COMPLETIONS.index(str(defaults["completion"])),
+        spdk, COMPLETIONS.index(Completion.POLLED), COMPLETIONS.index(str(defaults["completion"]))
     )
     if unsaid.any():
         used["completion"] = "polled with spdk, else " + str(defaults["completion"])

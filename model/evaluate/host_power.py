@@ -16,13 +16,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from iojoule.datasets.profile import POWER_PARAMETERS, HostPower
 from iojoule.model.evaluate import linear_law
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.operating_point import Load
-
-Floats = NDArray[np.float64]
 
 PARAMETERS = tuple(POWER_PARAMETERS)
 """Order of the parameters and of their gradients."""
@@ -142,14 +140,7 @@ def value(power: HostPower, load: Load, drawn: Drawn = PLAIN) -> Floats:
 def watts(
     power: HostPower, load: Load, drawn: Drawn = PLAIN, busy_log_sd: Floats | float = 0.0
 ) -> tuple[Floats, Floats]:
-    """Mean power and its standard deviation, W, shape (n,).
-
-    Args:
-        power: The fitted law.
-        load: What the host does.
-        drawn: What its settings do.
-        busy_log_sd: Log sd of the cores' busy time.
-    """
+    """Mean power and its standard deviation, W, shape (n,)."""
     slopes = gradients(power, load, drawn)
     total = linear_law.values(slopes[:, : len(LINEAR)], theta(power)) + drawn.floor_watts
     variance = linear_law.variances(slopes, covariance(power))
@@ -157,11 +148,7 @@ def watts(
 
 
 def own_sd(
-    power: HostPower,
-    slopes: Floats,
-    total: Floats,
-    drawn: Drawn,
-    busy_log_sd: Floats | float,
+    power: HostPower, slopes: Floats, total: Floats, drawn: Drawn, busy_log_sd: Floats | float
 ) -> Floats:
     """Sd of the power of one configuration that no parameter explains, W, shape (n,).
 

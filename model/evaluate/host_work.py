@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from iojoule.datasets.profile import DeviceProfile, HostPerformance, HostPower, SystemPower
 from iojoule.datasets.vocabulary import Completion, Engine, Evidence
 from iojoule.model.evaluate import host_power
-from iojoule.model.evaluate.bands import EVIDENCE, INTERPOLATED, Direction
-from iojoule.model.evaluate.columns import Codes
+from iojoule.model.evaluate.bands import EVIDENCE, INTERPOLATED, Codes, Direction, Floats
 from iojoule.model.evaluate.frame import COMPLETIONS, ENGINES, Frame
 from iojoule.model.evaluate.operating_point import Load, OperatingPoint, operating_point
 from iojoule.model.evaluate.quantities import NORMAL_90
@@ -80,8 +79,6 @@ def awake_share(requests_awake: Floats, copies: Floats) -> Floats:
     """
     return np.asarray(1.0 - (1.0 - requests_awake) * (1.0 - np.minimum(copies, 1.0)))
 
-
-Floats = NDArray[np.float64]
 
 PAGE_BYTES = 4096.0
 """Core time a byte counts from here on: the first page is part of the request's own."""

@@ -30,12 +30,12 @@ from numpy.typing import NDArray
 from iojoule.datasets.profile import DeviceProfile, IdleBehaviour
 from iojoule.datasets.schema import YEAR_SECONDS
 from iojoule.model.evaluate import device_power, sata_link
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.columns import LINK, STANDBY
 from iojoule.model.evaluate.device_state import DeviceState
 from iojoule.model.evaluate.frame import Frame
 from iojoule.model.evaluate.quantities import NORMAL_90
 
-Floats = NDArray[np.float64]
 Number = TypeVar("Number", float, NDArray[np.float64])
 
 REST_SECONDS = 0.1

@@ -55,7 +55,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.model.evaluate.bands import Band
+from iojoule.model.evaluate.bands import Band, Floats
 from iojoule.model.evaluate.frame import Frame
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.quantities import MOST_HALF_WIDTH, NORMAL_90
@@ -356,8 +356,6 @@ def _among_its_burst(
     others = np.minimum(0.5 * (burst - 1.0) / np.maximum(slots - 1.0, 1.0), 1.0)
     return full * np.exp(flat * np.log(at_one + (1.0 - at_one) * others ** (1.0 / flat)))
 
-
-Floats = NDArray[np.float64]
 
 PERCENTILES = {"latency_p50_ns": 0.5, "latency_p99_ns": 0.99, "latency_p999_ns": 0.999}
 """Percentiles of the latency, as shares."""

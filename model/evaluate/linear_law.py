@@ -7,9 +7,8 @@ half a dozen regressors cost more than they save, and on a busy machine several 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from iojoule.model.evaluate.bands import Floats
 
 
 def values(x: Floats, theta: Floats) -> Floats:

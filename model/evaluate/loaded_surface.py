@@ -23,9 +23,10 @@ from iojoule.model.evaluate.bands import (
     INTERPOLATED,
     MEASURED,
     PUBLISHED,
+    Codes,
     Direction,
+    Floats,
 )
-from iojoule.model.evaluate.columns import Codes
 from iojoule.model.evaluate.frame import PATTERNS
 from iojoule.model.evaluate.operating_point import HostPaths
 from iojoule.model.evaluate.quantities import MOST_HALF_WIDTH, NORMAL_90
@@ -42,8 +43,6 @@ from iojoule.model.evaluate.surface import (
     log_smooth_max,
     log_tail_ratio,
 )
-
-Floats = NDArray[np.float64]
 
 
 def variance_shares(

@@ -37,8 +37,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from iojoule.datasets.profile import MixedEffect
-from iojoule.model.evaluate.bands import PUBLISHED, Direction
-from iojoule.model.evaluate.columns import Floats
+from iojoule.model.evaluate.bands import PUBLISHED, Direction, Floats
 from iojoule.model.evaluate.frame import PATTERNS, RANDOM, Frame
 from iojoule.model.evaluate.quantities import NORMAL_90
 

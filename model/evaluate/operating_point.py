@@ -36,6 +36,7 @@ from iojoule.datasets.profile import (
     path_key,
 )
 from iojoule.datasets.vocabulary import BYPASSING_ENGINES, Engine, Evidence
+from iojoule.model.evaluate.bands import Codes, Floats
 from iojoule.model.evaluate.columns import (
     CSTATE,
     DEVICE_NODE,
@@ -48,9 +49,6 @@ from iojoule.model.evaluate.columns import (
 )
 from iojoule.model.evaluate.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
 from iojoule.model.evaluate.quantities import NORMAL_90
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 DYNAMIC = frozenset({"ondemand", "conservative", "schedutil"})
 """Governors that follow the load; `powersave` is one of them with intel_pstate and amd_pstate."""

@@ -41,10 +41,11 @@ from iojoule.model.evaluate.bands import (
     INTERPOLATED,
     PUBLISHED,
     SIMULATED,
+    Codes,
     Direction,
+    Floats,
     merge,
 )
-from iojoule.model.evaluate.columns import Codes
 from iojoule.model.evaluate.device_state import DeviceState
 from iojoule.model.evaluate.frame import ENGINES, PATTERNS, RANDOM, SEQUENTIAL, Frame
 from iojoule.model.evaluate.loaded_surface import QUANTITIES, LoadedSurface
@@ -216,8 +217,6 @@ class _Loaded:
         return SimulatedAnswer(rows, value, half)
 
 
-Floats = NDArray[np.float64]
-
 WAKEUP_EXPONENT = 0.8
 """Core time per request falls as wake-up x depth^-0.8 with the depth of a job, because deeper jobs
 reap several completions a wake-up. With 2.6 us a request and 5.1 us a wake-up this gives 7.7, 4.3,
@@ -268,13 +267,7 @@ class StateEffects(NamedTuple):
     sharp_sd: Floats
 
     def log_queueing_ns(self, log_requests: Floats | float, frame: Frame, deeper: Floats) -> Floats:
-        """Log of the time that the ceiling leaves so many requests, ns; next to none without one.
-
-        Args:
-            log_requests: Log of the requests.
-            frame: The rows.
-            deeper: Log of the commands in flight over `CEILING_COMMANDS`.
-        """
+        """Log of the time that the ceiling leaves so many requests, ns."""
         each = np.maximum(self.each_ns + frame.request_bytes * self.byte_ns, _NO_TIME_NS)
         return np.asarray(log_requests + np.log(each) + self.deep * deeper)
 

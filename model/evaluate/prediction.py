@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.model.evaluate.bands import EVIDENCE, Band
-from iojoule.model.evaluate.columns import Codes, Floats
+from iojoule.model.evaluate.bands import EVIDENCE, Band, Codes, Floats
 from iojoule.model.evaluate.host_power import Drawn
 from iojoule.model.evaluate.host_work import HostCosts
 from iojoule.model.evaluate.operating_point import Load

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.evaluate import background_work as aftermath
@@ -19,10 +18,11 @@ from iojoule.model.evaluate.bands import (
     PUBLISHED,
     SIMULATED,
     Band,
+    Codes,
     Direction,
+    Floats,
     merge,
 )
-from iojoule.model.evaluate.columns import Codes
 from iojoule.model.evaluate.frame import SEQUENTIAL, Frame, make_frame
 from iojoule.model.evaluate.mixes import mix
 from iojoule.model.evaluate.operating_point import OperatingPoint, operating_point
@@ -31,8 +31,6 @@ from iojoule.model.evaluate.prediction import Activity, Prediction, joined
 from iojoule.model.evaluate.quantities import GAP_QUANTITIES, NORMAL_90, QUANTITIES
 from iojoule.model.evaluate.surface import Points
 from iojoule.model.evaluate.watts import Asked, PowerModel
-
-Floats = NDArray[np.float64]
 
 BLOCK_ROWS = 32_768
 """Rows evaluated at a time: their arrays stay in the caches, which halves the time of many rows."""
@@ -193,12 +191,7 @@ class Predictor:
         return np.asarray(np.log(request_bytes) - np.log(link.value * 1e-9))
 
     def directions(
-        self,
-        frame: Frame,
-        points: Points,
-        code: Codes,
-        names: Sequence[str],
-        runs: int = 1,
+        self, frame: Frame, points: Points, code: Codes, names: Sequence[str], runs: int = 1
     ) -> tuple[Direction, Floats]:
         """Throughput and latency of the rows, mixed where they mix, and their read fractions."""
         fraction = frame.read_fraction

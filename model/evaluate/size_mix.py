@@ -26,8 +26,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from iojoule.model.evaluate.bands import EXTRAPOLATED, Direction, merge
-from iojoule.model.evaluate.columns import Codes, Floats
+from iojoule.model.evaluate.bands import EXTRAPOLATED, Codes, Direction, Floats, merge
 from iojoule.model.evaluate.frame import Frame
 from iojoule.model.evaluate.loaded_surface import QUANTITIES
 from iojoule.model.evaluate.predictor import Predictor
@@ -57,12 +56,7 @@ class SizeMixPredictor(Predictor):
         self.mean_bytes = mean_bytes
 
     def directions(
-        self,
-        frame: Frame,
-        points: Points,
-        code: Codes,
-        names: Sequence[str],
-        runs: int = 1,
+        self, frame: Frame, points: Points, code: Codes, names: Sequence[str], runs: int = 1
     ) -> tuple[Direction, Floats]:
         """As `Predictor.directions`; the frame's rows have one read fraction."""
         mixed = frame.request_bytes == self.mean_bytes

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile, StateResidual
-from iojoule.model.evaluate.bands import INTERPOLATED, MEASURED, Direction
-from iojoule.model.evaluate.columns import Codes, Floats
+from iojoule.model.evaluate.bands import INTERPOLATED, MEASURED, Codes, Direction, Floats
 from iojoule.model.evaluate.frame import PATTERNS, Frame
 from iojoule.model.evaluate.operating_point import HostPaths
 from iojoule.model.evaluate.quantities import NORMAL_90

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import Hull, ResidualTable, Surface, Tail
+from iojoule.model.evaluate.bands import Floats
 
 
 def log_smooth_max(log_a: Floats, log_b: Floats, sharpness: Floats | float) -> Floats:
@@ -31,10 +32,7 @@ def log_smooth_max(log_a: Floats, log_b: Floats, sharpness: Floats | float) -> F
 
 
 def log_mean_latency(
-    log_concurrency: Floats,
-    log_unloaded_latency: Floats,
-    log_capacity: Floats,
-    sharpness: Floats,
+    log_concurrency: Floats, log_unloaded_latency: Floats, log_capacity: Floats, sharpness: Floats
 ) -> Floats:
     """Log mean latency of the device alone.
 
@@ -60,7 +58,6 @@ def split_commands(request_bytes: Floats, max_transfer_bytes: float) -> tuple[Fl
     return commands, np.log2(request_bytes / commands)
 
 
-Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 COLLISION_SHARPNESS = 4.0

@@ -10,12 +10,10 @@ b = 0 and c = 0.00025 1/W. Measured machines lose less in proportion at higher l
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from iojoule.datasets.profile import SystemPower
 from iojoule.model.evaluate import linear_law
-
-Floats = NDArray[np.float64]
+from iojoule.model.evaluate.bands import Floats
 
 LEAST_LOSS = 0.05
 """No supply delivers more than 95 % of what it draws."""

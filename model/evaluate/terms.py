@@ -15,7 +15,7 @@ import numpy as np
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Measurement
 from iojoule.model.evaluate import device_power
-from iojoule.model.evaluate.columns import Floats
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.performance import PerformanceModel, Rows
 
 PowerFactor = Callable[[PerformanceModel, Rows, Floats, Floats], tuple[Floats, Floats]]

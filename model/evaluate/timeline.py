@@ -38,7 +38,7 @@ from iojoule.datasets.links import SATA_BYTES_PER_SECOND
 from iojoule.datasets.profile import DeviceProfile, Parameter, Standby, WriteState
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evaluate import device_power
-from iojoule.model.evaluate.bands import Interval
+from iojoule.model.evaluate.bands import Floats, Interval
 from iojoule.model.evaluate.columns import LINK, STANDBY
 from iojoule.model.evaluate.device_state import Collecting, Regime
 from iojoule.model.evaluate.frame import SEQUENTIAL, Frame, make_frame
@@ -188,8 +188,6 @@ class Resting:
         self.spin_up_left -= share * step
         return share, self.standby.spin_up_watts.value
 
-
-Floats = NDArray[np.float64]
 
 DRAWS = 400
 """Runs drawn for the intervals, always the same ones."""

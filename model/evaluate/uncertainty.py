@@ -26,10 +26,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.evaluate import device_power, host_power, linear_law, system_power
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.device_state import DeviceState
 from iojoule.model.evaluate.equal_work import (
     Watts,
@@ -46,8 +46,6 @@ from iojoule.model.evaluate.operating_point import code_of
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import NORMAL_90
-
-Floats = NDArray[np.float64]
 
 FEW_ROWS = 128
 
@@ -546,11 +544,7 @@ def with_shared_surface(
     deeper = replace(frame, queue_depth=frame.queue_depth * STEP)
     moved = predictor.predict(deeper, only=())["latency_mean_ns"].value
     elasticity = np.log(moved / prediction["latency_mean_ns"].value) / np.log(STEP)
-    return replace(
-        work,
-        surface_sd=np.sqrt(shared),
-        saturation=np.clip(elasticity, 0.0, 1.0),
-    )
+    return replace(work, surface_sd=np.sqrt(shared), saturation=np.clip(elasticity, 0.0, 1.0))
 
 
 def _log_sd(profile: DeviceProfile, operation: str, pattern: str) -> float:

@@ -21,12 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.links import (
-    GENERAL_CELSIUS,
-    LANE_BYTES_PER_SECOND,
-    LINK_LANES,
-    LINK_WIDTHS,
-)
+from iojoule.datasets.links import GENERAL_CELSIUS, LANE_BYTES_PER_SECOND, LINK_LANES, LINK_WIDTHS
 from iojoule.datasets.profile import DATASETS_RECIPE, FACTS_RECIPE, DeviceProfile, Parameter
 from iojoule.datasets.schema import AskedConditions, Conditions
 from iojoule.datasets.vocabulary import Evidence, IntervalFor

@@ -17,9 +17,10 @@ from iojoule.model.evaluate.bands import (
     PUBLISHED,
     SIMULATED,
     Band,
+    Codes,
+    Floats,
     linear_band,
 )
-from iojoule.model.evaluate.columns import Codes, Floats
 from iojoule.model.evaluate.frame import Frame
 from iojoule.model.evaluate.operating_point import OperatingPoint
 from iojoule.model.evaluate.performance import PerformanceModel, Rows

@@ -8,17 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
 from iojoule.datasets.catalogue import Drive, load_catalogue
 from iojoule.datasets.errors import UnknownDeviceError
 from iojoule.datasets.profile import BackgroundWork, IdleBehaviour, Parameter, StateTransition
 from iojoule.datasets.vocabulary import Evidence, Pattern
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.fit.export import rounded
 from iojoule.model.recipe import IdleRecipe, Recipe, WriteStateRecipe, parameter
-
-Floats = NDArray[np.float64]
 
 BACKGROUND_PRIOR = (-22.2, 1.5)
 """Log seconds of background work per byte at PS0, and its sd: assumption, 0.25 s per GiB within a
@@ -169,12 +167,7 @@ def background_work(stated: WriteStateRecipe, recipe: Recipe) -> list[Background
                     evidence,
                 ),
                 watts_above_idle=number(
-                    "watts_above_idle",
-                    watts,
-                    watts_sd,
-                    "W",
-                    watts_source,
-                    evidence,
+                    "watts_above_idle", watts, watts_sd, "W", watts_source, evidence
                 ),
             )
         )

@@ -27,6 +27,7 @@ from iojoule.datasets.profile import (
     PowerPoints,
 )
 from iojoule.model.evaluate import device_power
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.fit.export import rounded
 from iojoule.model.fit.performance import FittedSurface, Settings, fit_surface
@@ -76,8 +77,6 @@ def hyperbola(x: Floats, y: Floats, at: float, *, rising: bool) -> float:
     latency = max(a + b * at, 1e-12)
     return float(at / latency if rising else latency)
 
-
-Floats = NDArray[np.float64]
 
 FINE = 8
 """A series with this many depths or sizes is finely sampled: neighbours lie an octave apart, and

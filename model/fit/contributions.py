@@ -29,10 +29,7 @@ from iojoule.model.fit import selection as gates
 from iojoule.model.fit.host_power import LEAST_SLOPE
 from iojoule.model.fit.selection import named
 
-ONE_A_CONTRIBUTION = {
-    "device_model": "models of drives",
-    **gates.ONE_A_SESSION,
-}
+ONE_A_CONTRIBUTION = {"device_model": "models of drives", **gates.ONE_A_SESSION}
 """Conditions that are the same in all runs of a contribution."""
 
 ONE_A_SITTING = (

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 
 from iojoule.datasets.profile import Hull, IntervalWidth, ResidualTable, Surface
 from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.fit.performance import FittedSurface
 from iojoule.model.fit.residual import coordinates
 from iojoule.model.fit.rows import PERCENTILES, Rows, stands_apart
 from iojoule.model.prior.surfaces import prior_tail, prior_widths
 from iojoule.model.recipe import SurfaceRecipe
-
-Floats = NDArray[np.float64]
 
 DIGITS = 7
 """Significant digits kept in a profile: more than any fit repeats, few enough to compare."""

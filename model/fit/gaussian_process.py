@@ -14,13 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.optimize import minimize
 
 from iojoule.datasets.schema import Configuration
-
-Floats = NDArray[np.float64]
+from iojoule.model.evaluate.bands import Floats
 
 CONSTANT_SD = 3.0
 """Prior of the level, in standard deviations of the values."""

@@ -9,7 +9,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from iojoule.datasets.characteristics import Characteristics, Estimate
 from iojoule.datasets.schema import Measurement
@@ -33,8 +32,6 @@ from iojoule.model.recipe import (
     WakeSeen,
     WriteStateRecipe,
 )
-
-Floats = NDArray[np.float64]
 
 _PAGE_JOULES = 1.5e-6
 

@@ -26,7 +26,7 @@ from iojoule.datasets.profile import DevicePower, DeviceProfile, WriteState
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Operation
 from iojoule.model.evaluate import device_power
-from iojoule.model.evaluate.bands import Band, Interval
+from iojoule.model.evaluate.bands import Band, Floats, Interval
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import NORMAL_90
@@ -39,8 +39,6 @@ from iojoule.model.fit.state_residual import with_state_residuals
 from iojoule.model.fit.surfaces import SurfaceMemory
 from iojoule.model.fit.write_state import Series, cliff_of, write_series
 from iojoule.model.recipe import DevicePowerRecipe, Recipe, generic_recipe
-
-Floats = NDArray[np.float64]
 
 MIXES = "mixratio"
 """The public set of mixes (`datasets/public/mixratio.toml`)."""
@@ -498,13 +496,7 @@ def leave_sessions_out(
     sessions: Sequence[str],
     fit: Callable[[list[Measurement]], DeviceProfile],
 ) -> Iterator[LeftOut]:
-    """Leave each session out, fit the rest, and predict it.
-
-    Args:
-        measurements: Of one drive.
-        sessions: Identifiers of those to leave out.
-        fit: Fits a profile.
-    """
+    """Leave each session out, fit the rest, and predict it."""
     for session in sessions:
         test = [
             measurement

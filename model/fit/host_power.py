@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares, nnls
 
 from iojoule.datasets.profile import (
@@ -30,6 +29,7 @@ from iojoule.datasets.profile import (
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Completion, Engine, Evidence
 from iojoule.model.evaluate import host_power, host_work, system_power
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.host_work import PAGE_BYTES
 from iojoule.model.evaluate.operating_point import busy_watts_factor
 from iojoule.model.fit.export import rounded
@@ -43,8 +43,6 @@ from iojoule.model.recipe import (
     SystemPowerRecipe,
     parameter,
 )
-
-Floats = NDArray[np.float64]
 
 CLOCKED = ("static_share", "voltage_floor", "uncore_share")
 """What runs at several frequencies tell of power, in the order of the fitted vector."""
@@ -122,13 +120,7 @@ def expected_operation(recipe: HostOperationRecipe | None) -> HostOperation | No
 def fit_host(
     recipe: Recipe, host: HostPerformance, runs: Sequence[Measurement] = ()
 ) -> tuple[HostPower | None, HostOperation | None]:
-    """CPU power and the effect of the host's settings, as far as a recipe knows of them.
-
-    Args:
-        recipe: Of the drive.
-        host: Core time of the paths.
-        runs: Of the host (`HostPowerRecipe.sessions`).
-    """
+    """CPU power and the effect of the host's settings, as far as a recipe knows of them."""
     operation = expected_operation(recipe.host_operation)
     stated = recipe.host_power
     if stated is None:

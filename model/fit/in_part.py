@@ -28,7 +28,7 @@ from iojoule.datasets.importers.csv import import_csv
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import AskedConditions, Measurement
 from iojoule.datasets.vocabulary import IntervalFor
-from iojoule.model.evaluate.bands import Band
+from iojoule.model.evaluate.bands import Band, Floats
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.validity import under
@@ -41,8 +41,6 @@ from iojoule.model.fit.surfaces import SurfaceMemory
 from iojoule.model.fit.widths import CONFIDENCE
 from iojoule.model.prior.facts import DriveFacts
 from iojoule.model.recipe import generic_recipe
-
-Floats = NDArray[np.float64]
 
 PUBLIC_FILES = (
     "980pro_fio_randread",
@@ -143,10 +141,6 @@ class SetOutcome:
 
 def public_sets(folder: Path, *, in_part: bool = True) -> Iterator[PublicSet]:
     """Every public grid, or those that can be fitted in part.
-
-    Args:
-        folder: Holds the public files.
-        in_part: Leave out those of which all or hardly any rows would be kept.
 
     Raises:
         InputError: A file is not what its map expects.
@@ -379,11 +373,7 @@ _FIELDS = {
 
 
 def _place(rows: Rows, index: int) -> tuple[int, int, int]:
-    return (
-        int(rows.queue_depth[index]),
-        int(rows.jobs[index]),
-        int(rows.request_bytes[index]),
-    )
+    return (int(rows.queue_depth[index]), int(rows.jobs[index]), int(rows.request_bytes[index]))
 
 
 def interpolated(training: Rows, known: Floats, left: Rows) -> tuple[Floats, float]:

@@ -26,7 +26,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from threadpoolctl import threadpool_limits
 
@@ -36,6 +35,7 @@ from iojoule.datasets.importers.column_map import public_map
 from iojoule.datasets.importers.csv import import_csv
 from iojoule.datasets.profile.drive import FactUsed
 from iojoule.datasets.schema import Measurement
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.performance import WAKEUP_EXPONENT
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.predictor import Predictor
@@ -64,8 +64,6 @@ from iojoule.model.prior.posterior import (
 )
 from iojoule.model.recipe import Recipe, generic_recipe
 
-Floats = NDArray[np.float64]
-
 ROUNDS = 60
 SETTLED = 2e-3
 """Expectation maximisation ends after so many rounds, or when no variance or covariance (log units
@@ -93,10 +91,6 @@ def learn(drives: Sequence[DriveFacts], rounds: int = ROUNDS) -> LearnedPrior:
 
     Drives that do not say their group count with each group's share at first, then again as the
     prior that was learned so assigns them by their facts.
-
-    Args:
-        drives: What is known of each.
-        rounds: Of expectation maximisation at the most.
     """
     informative = [drive for drive in drives if drive.observations]
     first = _learned(informative, {}, rounds)
@@ -156,10 +150,7 @@ class _Problem:
     """The drives as matrices, and the stated priors."""
 
     def __init__(
-        self,
-        assumed: Assumptions,
-        drives: Sequence[DriveFacts],
-        groups: Mapping[str, Floats],
+        self, assumed: Assumptions, drives: Sequence[DriveFacts], groups: Mapping[str, Floats]
     ) -> None:
         self.groups = groups
         self.names = list(assumed.quantities)
@@ -350,12 +341,7 @@ def update(posterior: Posterior, rows: Mapping[str, Rows], host: HostPrior) -> P
     return posterior.moved(posterior.mean + root @ solution.x[:count], root @ around @ root.T)
 
 
-SETS = (
-    "980pro_fio_randread",
-    "other_nvme_fio",
-    "sata_ssd_fio_grids",
-    "low_latency_ssd_engines",
-)
+SETS = ("980pro_fio_randread", "other_nvme_fio", "sata_ssd_fio_grids", "low_latency_ssd_engines")
 """Public fio sets of one drive at rest each; the 980 PRO's schedulers and mixes are of its host."""
 
 KNOWN_SD = 0.6

@@ -26,10 +26,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from iojoule.datasets.profile import Tail
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.performance import WAKEUP_EXPONENT
 from iojoule.model.evaluate.surface import (
     UNALIGNED,
@@ -282,8 +282,6 @@ def with_ends(knots: Floats, access_unit_bytes: float, max_transfer_bytes: float
     ends = [end for end in (least, most) if np.abs(knots - end).min() >= 0.25]
     return np.sort(np.append(knots, ends))
 
-
-Floats = NDArray[np.float64]
 
 BUSY_SD = 0.25
 """fio's CPU columns and the cost of a request agree within about a quarter (log)."""

@@ -10,26 +10,16 @@ import statsmodels.api as sm
 from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.profile import (
-    DevicePower,
-    Parameter,
-    StatePower,
-    WriteState,
-)
+from iojoule.datasets.profile import DevicePower, Parameter, StatePower, WriteState
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
 from iojoule.model.evaluate import device_power
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.frame import make_frame
 from iojoule.model.evaluate.performance import PerformanceModel
 from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.fit.export import rounded
-from iojoule.model.recipe import (
-    DevicePowerRecipe,
-    Figure,
-    parameter,
-)
-
-Floats = NDArray[np.float64]
+from iojoule.model.recipe import DevicePowerRecipe, Figure, parameter
 
 BLOCK_SECONDS = 15
 """Consecutive seconds of a series are averaged over this many: they are not independent."""

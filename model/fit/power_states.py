@@ -23,19 +23,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from iojoule.datasets.profile import CEILING_SHARPNESS, DeviceProfile, PowerStateEffect
 from iojoule.datasets.schema import Measurement, Observations
 from iojoule.datasets.vocabulary import Evidence, Operation
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.surface import log_smooth_max
 from iojoule.model.fit.rows import SETTINGS
 from iojoule.model.fit.without import BASE_SHARE, FULL_SHARE, LEAST_SHARE
 from iojoule.model.recipe import Figure, PowerStateRecipe, parameter, pool
 
-Floats = NDArray[np.float64]
 Direction = Literal[Operation.READ, Operation.WRITE]
 
 PAIRS_MIN = 3
@@ -393,13 +392,7 @@ def with_predicted_twins(
     measurements: Sequence[Measurement],
     effects_of: Callable[[Sequence[Measurement]], list[PowerStateRecipe]],
 ) -> DeviceProfile:
-    """The profile with the effects of power states that twins, measured or predicted, tell.
-
-    Args:
-        profile: With the effects that measured twins tell.
-        measurements: What it was fitted to.
-        effects_of: Says what runs tell of power states.
-    """
+    """The profile with the effects of power states that twins, measured or predicted, tell."""
     twins = predicted_twins(profile, measurements)
     if not twins:
         return profile

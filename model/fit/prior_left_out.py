@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 from scipy.stats import binomtest
 
@@ -34,8 +33,6 @@ from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.posterior import condition
 from iojoule.model.prior.power import power_range
 
-Floats = NDArray[np.float64]
-
 THESIS_CORES = 20
 """Cores of the host of those runs: two Xeon Silver 4210R, simultaneous threads off."""
 
@@ -44,9 +41,7 @@ NOMINAL = 0.85
 
 QUANTITIES = ("throughput", "mean latency", "p99", "device watts")
 
-WATTS_SETS = {
-    "samsung-980-pro-1tb": ("980pro_randread_power_by_request_size", "thesis_figures"),
-}
+WATTS_SETS = {"samsung-980-pro-1tb": ("980pro_randread_power_by_request_size", "thesis_figures")}
 """Public sets of runs with the drive's own watts, by drive; no other drive has any."""
 
 

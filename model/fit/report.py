@@ -232,9 +232,7 @@ def _errors(recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]]) -> T
 
 
 def _intervals(
-    recipe: Recipe,
-    outcomes: dict[tuple[str, str], list[Outcome]],
-    pooled: set[tuple[str, str]],
+    recipe: Recipe, outcomes: dict[tuple[str, str], list[Outcome]], pooled: set[tuple[str, str]]
 ) -> Table:
     """Intervals of both methods; the `pooled` surfaces have too few rows to tell widths alone."""
     rows: list[Cells] = []

@@ -40,11 +40,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import ResidualTable
+from iojoule.model.evaluate.bands import Codes, Floats
 from iojoule.model.evaluate.surface import Points, TableLookup
 from iojoule.model.fit.rows import Rows, join, stands_apart
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 
 
 def four_points(x: Floats, y: Floats, upper: NDArray[np.intp]) -> tuple[Floats, Floats]:
@@ -492,11 +490,7 @@ def coordinates(rows: Rows) -> Floats:
 
 
 def path_grids(
-    sessions: Sequence[SessionRows],
-    laws: Laws,
-    max_transfer_bytes: float,
-    *,
-    finer: bool = True,
+    sessions: Sequence[SessionRows], laws: Laws, max_transfer_bytes: float, *, finer: bool = True
 ) -> dict[str, PathGrid]:
     """The grids of all paths, that with most rows first: the others differ from it at their rows.
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from iojoule.datasets.profile import path_key
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Completion, Engine, Scheduler, depth_at_drive
+from iojoule.model.evaluate.bands import Floats
 
-Floats = NDArray[np.float64]
 Strings = NDArray[np.object_]
 
 APART = ("unsteady", "published")

@@ -247,13 +247,7 @@ def _repeats(rows: list[Measurement]) -> tuple[list[Measurement], list[str]]:
     return rows, notes
 
 
-FIGURES = (
-    "iops",
-    "latency_mean_ns",
-    "latency_p99_ns",
-    "device_power_watts",
-    "cpu_power_watts",
-)
+FIGURES = ("iops", "latency_mean_ns", "latency_p99_ns", "device_power_watts", "cpu_power_watts")
 """What must differ between configurations; a wall meter of whole watts may well not."""
 
 POWERS = ("device_power_watts", "cpu_power_watts", "system_power_watts")
@@ -429,10 +423,6 @@ class Selected:
 
 def select(measurements: Sequence[Measurement], *, with_doubtful: bool = False) -> Selected:
     """Choose what may be fitted: good runs of one size, no flushes, a verified power state.
-
-    Args:
-        measurements: All there are.
-        with_doubtful: Whether to take runs that their campaign calls doubtful.
 
     Raises:
         DataQualityError: They contradict themselves (`gates`).

@@ -28,6 +28,7 @@ from iojoule.datasets.profile import DeviceProfile, ResidualTable, StateResidual
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence, MixDispatch, Operation, Pattern
 from iojoule.model.evaluate import device_power
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.state_residual import state_path
@@ -37,7 +38,6 @@ from iojoule.model.fit.rows import PERCENTILES, SETTINGS, Rows, rows_of, stands_
 from iojoule.model.prior.surfaces import FORM_SD as CURVE_FORM_SD
 from iojoule.model.prior.surfaces import TAIL_FORM_SD
 
-Floats = NDArray[np.float64]
 Flow = tuple[Operation, Pattern]
 Tables = dict[float | None, ResidualTable]
 """By share of reads; None where nothing is mixed."""

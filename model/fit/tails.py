@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from iojoule.datasets.profile import Tail
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.surface import CurveTerms, Knots, Points, log_tail_ratio
-
-Floats = NDArray[np.float64]
 
 INTRINSIC = {"p99": 0.12, "p999": 0.3}
 """Excess at one request in flight over the unloaded latency, before the data speak: what the

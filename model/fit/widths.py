@@ -29,12 +29,11 @@ from numpy.typing import NDArray
 from iojoule.datasets.profile import IntervalWidth, Parameter
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.fit.performance import FittedSurface, refit
 from iojoule.model.fit.rows import PERCENTILES, PUBLISHED, Rows, stands_apart
 from iojoule.model.prior.document import load_assumptions
 from iojoule.model.recipe import Figure
-
-Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.9
 FLOOR_SD = {"latency": 0.01, "p50": 0.02, "p99": 0.08, "p999": 0.1}
@@ -175,12 +174,7 @@ def left_out_scores(
 
 
 def interval_widths(scores: Scores, names: Iterable[str]) -> list[IntervalWidth]:
-    """Widths by quantity and region.
-
-    Args:
-        scores: Of the surface.
-        names: The quantities that it knows.
-    """
+    """Widths by quantity and region."""
     return [
         IntervalWidth(
             quantity=name,  # type: ignore[arg-type]

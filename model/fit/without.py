@@ -60,10 +60,6 @@ def facts_of(recipe: Recipe) -> frozenset[str]:
 def without(recipe: Recipe, facts: Collection[str]) -> Recipe:
     """The recipe less everything that rests on one of the findings.
 
-    Args:
-        recipe: With the fallbacks of `common.toml`.
-        facts: Identifiers (`fact_id`) of findings.
-
     Raises:
         InputError: A number rests on a finding and has no fallback; says where to add it.
     """

@@ -28,6 +28,7 @@ from scipy.stats import norm
 from iojoule.datasets.profile import DeviceProfile, LongWrites, Parameter, WriteCache, WriteState
 from iojoule.datasets.schema import Measurement, to_row
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.demanded import FIELDS, demands
 from iojoule.model.evaluate.device_state import EXPECTED_FORM, grown
 from iojoule.model.evaluate.equal_work import work_of
@@ -114,14 +115,7 @@ class LongFit:
 
 
 def fit_long_writes(series: Series, filling: int, full: int) -> LongFit:
-    """Fit rate, recovery and spells to a series.
-
-    Args:
-        series: The series.
-        filling: Second in which it begins to fill up, and `full` the first of a full cache
-            (`write_state.cliff_of`).
-        full: Likewise.
-    """
+    """Fit rate, recovery and spells to a series."""
     fast = float(np.median(series.bytes_per_second[: max(filling, 1)]))
     cache = float(series.bytes_written[full])
     every = spells(series.bytes_per_second, full, fast)
@@ -278,8 +272,6 @@ def _again(series: Series, fast: list[Spell], cache: float) -> Parameter:
         Evidence.ASSUMED,
     )
 
-
-Floats = NDArray[np.float64]
 
 SERIES_ROWS_MIN = 30
 """So many rows make a series."""

@@ -49,10 +49,7 @@ NOBODY_MEASURED = (
     "(iojoule measure plan --plan quick) and fit"
 )
 
-UNKNOWN_OF_ALL = (
-    NOBODY_MEASURED,
-    "CPU and wall power: they belong to a host; measure it",
-)
+UNKNOWN_OF_ALL = (NOBODY_MEASURED, "CPU and wall power: they belong to a host; measure it")
 """Gaps of every profile of facts alone."""
 
 FASTEST_LINK = LINK_LANES * max(LANE_BYTES_PER_SECOND.values())

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 from iojoule.datasets.profile import DevicePower, Parameter, WriteState
 from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.prior.document import number
 from iojoule.model.prior.facts import DriveFacts, cell_named
 from iojoule.model.prior.posterior import Posterior
 
@@ -163,7 +164,7 @@ def expected_writes(
     cache = expected_cache(capacity, 0 if drive.sata else drive.rating.pcie_generation)
     if drive.cache is not None:
         value = float(drive.cache.value)
-        cache = _number("cached_bytes", value, RATED_CACHE_SD * value, "bytes", drive.cache.source)
+        cache = number("cached_bytes", value, RATED_CACHE_SD * value, "bytes", drive.cache.source)
     terabytes = (capacity or COMMON_CAPACITY[0]) / 1e12
     sequential = past.bytes_per_second * (min(terabytes, 1.0) if past.by_capacity else 1.0)
     sequential_sd, source = past.log_sd, past.source
@@ -197,7 +198,7 @@ def _collecting(posterior: Posterior, drive: DriveFacts) -> WriteState:
     """Of a drive of the data centre: full speed until all blocks were written once."""
     capacity = posterior.value("capacity_bytes")
     capacity_sd = math.hypot(posterior.sd("capacity_bytes"), FREE_BLOCKS_SD)
-    free = _number(
+    free = number(
         "transition_bytes",
         capacity,
         capacity_sd * capacity,
@@ -239,39 +240,28 @@ def _write_state(
 ) -> WriteState:
     """As the model takes it; rates as value, log sd and source."""
     return WriteState(
-        cached_bytes=_number(
+        cached_bytes=number(
             "cached_bytes",
             FOLDING_FROM * cache.value,
             FOLDING_FROM * cache.sd,
             "bytes",
             cache.source,
         ),
-        transition_bytes=_number("transition_bytes", cache.value, cache.sd, "bytes", cache.source),
-        collecting_bytes_per_second=_number(
+        transition_bytes=number("transition_bytes", cache.value, cache.sd, "bytes", cache.source),
+        collecting_bytes_per_second=number(
             "collecting_bytes_per_second", *random[:2], "bytes/s, sd relative", random[2]
         ),
-        recovery_bytes_per_second_per_byte=_number(
+        recovery_bytes_per_second_per_byte=number(
             "recovery_bytes_per_second_per_byte", 0.0, 0.0, "1/s", "not known"
         ),
-        background_joules_per_byte=_number(
+        background_joules_per_byte=number(
             "background_joules_per_byte", joules[0], JOULES_SD * joules[0], "J/B", joules[1]
         ),
         background_seconds_after_write={},
-        sequential_collecting_bytes_per_second=_number(
+        sequential_collecting_bytes_per_second=number(
             "sequential_collecting_bytes_per_second",
             *sequential[:2],
             "bytes/s, sd relative",
             sequential[2],
         ),
-    )
-
-
-def _number(name: str, value: float, sd: float, unit: str, source: str) -> Parameter:
-    return Parameter(
-        name=name,
-        value=float(f"{value:.6g}"),
-        sd=float(f"{sd:.6g}"),
-        unit=unit,
-        evidence=Evidence.DATASHEET,
-        source=source,
     )

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from iojoule.datasets.catalogue import Fact
 from iojoule.datasets.links import NCQ_DEPTH, SATA_BYTES_PER_SECOND
@@ -40,6 +39,7 @@ from iojoule.datasets.profile import (
 from iojoule.datasets.profile.drive import CurveDoubt, FactUsed
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
 from iojoule.model.evaluate import sata_link
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.device_power import PARAMETERS
 from iojoule.model.evaluate.idle_gaps import REST_SECONDS
 from iojoule.model.evaluate.surface import log_smooth_max
@@ -52,9 +52,8 @@ from iojoule.model.prior.disk_facts import (
     queued_share,
     rotation_seconds,
 )
+from iojoule.model.prior.document import number, six_digits
 from iojoule.model.prior.surfaces import CAPACITY_SHARPNESS, FACTOR, FORM_SD, HOST_SD, LINK_SHARE
-
-Floats = NDArray[np.float64]
 
 KNOTS = np.arange(12.0, 25.0)
 """log2 of the request sizes at which curves are written down: 4 KiB to 16 MiB."""
@@ -139,10 +138,10 @@ def _surface(
         evidence=Evidence.DATASHEET,
         source=source,
         log2_request_bytes=KNOTS.tolist(),
-        unloaded_latency_ns=_digits(1e9 * unloaded),
-        capacity_operations_per_second=_digits(capacity),
+        unloaded_latency_ns=six_digits(1e9 * unloaded),
+        capacity_operations_per_second=six_digits(capacity),
         sharpness=[CAPACITY_SHARPNESS] * len(KNOTS),
-        transfer_bytes_per_second=_digits([disk.mean_rate])[0],
+        transfer_bytes_per_second=six_digits([disk.mean_rate])[0],
         access_unit_bytes=4096,
         relative_sd=0.3,
         tails=_tails(disk, operation, pattern),
@@ -241,11 +240,7 @@ def _tails(disk: DiskFacts, operation: Operation, pattern: Pattern) -> list[Tail
 
 
 def _doubt(
-    disk: DiskFacts,
-    service: _Service,
-    operation: Operation,
-    pattern: Pattern,
-    most: float,
+    disk: DiskFacts, service: _Service, operation: Operation, pattern: Pattern, most: float
 ) -> CurveDoubt:
     """Standard deviations of both ends of the curve from those of the facts, shape (knots,)."""
     seek = disk.write_seek if operation is Operation.WRITE else disk.seek
@@ -282,9 +277,9 @@ def _doubt(
         # what slows a single request slows the queue as well
         together = -np.clip((first * second).sum(axis=0) / (unloaded * capacity), 0.0, 1.0)
     return CurveDoubt(
-        unloaded_sd=_digits(unloaded),
-        capacity_sd=_digits(capacity),
-        correlation=_digits(together),
+        unloaded_sd=six_digits(unloaded),
+        capacity_sd=six_digits(capacity),
+        correlation=six_digits(together),
         sharpness_sd=0.0,
         host_sd=HOST_SD,
         form_sd=FORM_SD,
@@ -315,13 +310,13 @@ def disk_power(disk: DiskFacts, source: str) -> DevicePower:
     most = idle + max(risen, reading, writing)
     return DevicePower(
         parameters=[
-            _number(name, value, sd, unit, source)
+            number(name, value, sd, unit, source)
             for name, value, sd, unit in zip(PARAMETERS, values, sds, units, strict=True)
         ],
         covariance=np.diag(np.square(sds)).tolist(),
         idle_watts=[_watts("idle_watts_ps0", disk.rest)],
-        cap_watts=[_digits([most])[0]],
-        peak_watts=_number("peak_watts", most, 0.15 * most, "W", source),
+        cap_watts=[six_digits([most])[0]],
+        peak_watts=number("peak_watts", most, 0.15 * most, "W", source),
         measured_read_operations_per_second_max=0.0,
         measured_bytes_per_second_max=0.0,
         relative_sd=0.05,
@@ -334,15 +329,15 @@ def disk_idle(disk: DiskFacts, *, sata: bool) -> IdleBehaviour:
     settle = Known(*SETTLE_SECONDS, None, "from the last request to active idle")
     return IdleBehaviour(
         settle_seconds=_known("settle_seconds", settle, "s"),
-        wake_seconds=_number("wake_seconds", 0.0, 0.0, "s", "spinning, it is ready"),
+        wake_seconds=number("wake_seconds", 0.0, 0.0, "s", "spinning, it is ready"),
         link=LinkPower(
-            slumber_watts=_number(
+            slumber_watts=number(
                 "slumber_watts",
                 *sata_link.disk_slumber_watts(disk.rest.value),
                 "W",
                 sata_link.SOURCE,
             ),
-            exit_seconds=_number("exit_seconds", *sata_link.EXIT_SECONDS, "s", sata_link.SOURCE),
+            exit_seconds=number("exit_seconds", *sata_link.EXIT_SECONDS, "s", sata_link.SOURCE),
         )
         if sata
         else None,
@@ -362,8 +357,8 @@ def disk_mixes() -> list[MixedEffect]:
     return [
         MixedEffect(
             pattern=pattern,
-            latency_factor=_number("latency_factor", factor, sd, "1", why),
-            tail_factor=_number("tail_factor", 1.3, 0.4, "1", why),
+            latency_factor=number("latency_factor", factor, sd, "1", why),
+            tail_factor=number("tail_factor", 1.3, 0.4, "1", why),
         )
         for pattern, factor, sd in ((Pattern.RANDOM, 1.0, 0.2), (Pattern.SEQUENTIAL, 3.0, 0.5))
     ]
@@ -420,8 +415,8 @@ def disk_entries(disk: DiskFacts) -> list[LadderEntry]:
                 rung="datasheet",
                 evidence=Evidence.DATASHEET if fact is not None else Evidence.ASSUMED,
                 unit=unit,
-                value=_digits([known.value])[0],
-                relative_half_width=_digits([FACTOR * known.sd])[0],
+                value=six_digits([known.value])[0],
+                relative_half_width=six_digits([FACTOR * known.sd])[0],
                 facts=used,
                 next=_NEXT.get(name, "random reads and writes with a power sensor"),
             )
@@ -431,27 +426,12 @@ def disk_entries(disk: DiskFacts) -> list[LadderEntry]:
 
 def _watts(name: str, known: Known) -> Parameter:
     """Watts with their sd in watts."""
-    return _number(name, known.value, known.value * known.sd, "W", known.source)
+    return number(name, known.value, known.value * known.sd, "W", known.source)
 
 
 def _known(name: str, known: Known, unit: str) -> Parameter:
     """A quantity with its log sd."""
-    return _number(name, known.value, known.sd, unit, known.source)
-
-
-def _number(name: str, value: float, sd: float, unit: str, source: str) -> Parameter:
-    return Parameter(
-        name=name,
-        value=_digits([value])[0],
-        sd=_digits([sd])[0],
-        unit=unit,
-        evidence=Evidence.DATASHEET,
-        source=source,
-    )
-
-
-def _digits(values: Floats | list[float]) -> list[float]:
-    return [float(f"{value:.6g}") for value in values]
+    return number(name, known.value, known.sd, unit, known.source)
 
 
 STATED_SD = 0.15
@@ -470,16 +450,6 @@ def sata_idle(idle_watts: Parameter, slumber: Fact | None) -> IdleBehaviour:
     if slumber is not None:
         watts, log_sd, source = float(slumber.value), STATED_SD, slumber.source
     watts = min(watts, idle_watts.value)
-
-    def number(name: str, value: float, sd: float, unit: str, told: str) -> Parameter:
-        return Parameter(
-            name=name,
-            value=float(f"{value:.6g}"),
-            sd=float(f"{sd:.6g}"),
-            unit=unit,
-            evidence=Evidence.DATASHEET,
-            source=told,
-        )
 
     return IdleBehaviour(
         settle_seconds=number(

@@ -26,12 +26,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from iojoule.datasets.catalogue import Drive, Fact
 from iojoule.datasets.links import NCQ_DEPTH
-
-Floats = NDArray[np.float64]
+from iojoule.model.evaluate.bands import Floats
 
 MEAN_ROOT = 8.0 / 15.0
 """Mean of sqrt(d) over pairs of random places: the integral of 2 (1 - d) sqrt(d) from 0 to 1."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 from typing import Annotated, Literal
@@ -10,7 +11,9 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.profile import Parameter
 from iojoule.datasets.schema import Section, validation_error
+from iojoule.datasets.vocabulary import Evidence
 
 EFFECTS = ("centre", "sata", "datacentre", "xpoint", "generation", "qlc", "sata_datacentre")
 """What moves the mean of a quantity: the consumer NVMe drive of TLC flash at PCIe 3.0, and what
@@ -142,3 +145,16 @@ def load_prior() -> LearnedPrior:
         raise validation_error(error, where) from None
     except ValueError as error:
         raise InputError(f"{where}: {error}; install iojoule again") from None
+
+
+def six_digits(values: Iterable[float]) -> list[float]:
+    """Numbers with the digits that an expected profile keeps."""
+    return [float(f"{value:.6g}") for value in values]
+
+
+def number(name: str, value: float, sd: float, unit: str, source: str) -> Parameter:
+    """An expected parameter with the digits that a profile keeps; its evidence is a data sheet."""
+    value, sd = six_digits((value, sd))
+    return Parameter(
+        name=name, value=value, sd=sd, unit=unit, evidence=Evidence.DATASHEET, source=source
+    )

@@ -203,10 +203,7 @@ METRICS: Mapping[str, tuple[Mapping[str, float], str]] = {
     "random_write_iops_u2": (_STEADY_WRITES, "rated_steady_write"),
     "random_write_iops_3dwpd": (_STEADY_WRITES, "rated_steady_write"),
     "random_write_4k_iops": (_STEADY_WRITES, "rated_steady_write"),
-    "random_write_4k_iops_p5600": (
-        _STEADY_WRITES,
-        "rated_steady_write",
-    ),
+    "random_write_4k_iops_p5600": (_STEADY_WRITES, "rated_steady_write"),
     "random_write_4k_iops_steady": (_STEADY_WRITES, "rated_steady_write"),
     "random_write_iops_steady": (_STEADY_WRITES, "rated_steady_write"),
     "random_write_4k_iops_burst": (_one("write_random_operations_per_second"), "rated"),

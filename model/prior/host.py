@@ -61,10 +61,6 @@ def on_host_of(profile: DeviceProfile, other: DeviceProfile) -> DeviceProfile:
     Two drives are compared on one host. What nobody knows of that host stays unknown: another
     machine's watts say nothing about it.
 
-    Args:
-        profile: Of the drive that moves.
-        other: Of the drive whose host it moves to.
-
     Returns:
         The profile itself where both have one host already.
     """

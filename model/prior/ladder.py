@@ -8,7 +8,7 @@ from iojoule.datasets.profile import DevicePower, LadderEntry
 from iojoule.datasets.profile.drive import FactUsed, Rung
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evaluate.quantities import NORMAL_90
-from iojoule.model.prior.document import CURVE, EFFECTS, FLOWS, load_assumptions
+from iojoule.model.prior.document import CURVE, EFFECTS, FLOWS, load_assumptions, six_digits
 from iojoule.model.prior.posterior import Posterior
 from iojoule.model.prior.surfaces import FACTOR
 
@@ -28,8 +28,8 @@ def prior_entries(posterior: Posterior, flows: tuple[str, ...] = FLOWS) -> list[
             rung="datasheet",
             evidence=Evidence.DATASHEET,
             unit=units[name],
-            value=_digits(posterior.value(name)),
-            relative_half_width=_digits(FACTOR * posterior.sd(name)),
+            value=six_digits([posterior.value(name)])[0],
+            relative_half_width=six_digits([FACTOR * posterior.sd(name)])[0],
             facts=[*facts_by_quantity[name], *_group_facts(posterior, name)],
             prior_drives=posterior.prior.drives[posterior.index(name)],
             next=what_next(name),
@@ -52,7 +52,7 @@ def power_entries(power: DevicePower, rows: int) -> list[LadderEntry]:
             evidence=parameter.evidence,
             unit=parameter.unit,
             value=parameter.value,
-            relative_half_width=_digits(NORMAL_90 * parameter.sd / parameter.value)
+            relative_half_width=six_digits([NORMAL_90 * parameter.sd / parameter.value])[0]
             if parameter.value > 0
             else None,
             rows=rows,
@@ -119,7 +119,7 @@ def _group_facts(posterior: Posterior, quantity: str) -> list[FactUsed]:
     return [
         FactUsed(
             name=f"factor_{name}",
-            value=_digits(float(np.exp(effect * share))),
+            value=six_digits([float(np.exp(effect * share))])[0],
             unit="1",
             source=f"learned over the catalogue: {_GROUPS[name]}",
         )
@@ -147,7 +147,3 @@ def _facts_by_quantity(posterior: Posterior, names: list[str]) -> dict[str, list
 
 def _as_fact(name: str, value: float, unit: str, source: str) -> FactUsed:
     return FactUsed(name=name, value=value, unit=unit, source=source)
-
-
-def _digits(value: float) -> float:
-    return float(f"{value:.6g}")

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.prior.document import EFFECTS, LearnedPrior, load_assumptions
 from iojoule.model.prior.facts import DriveFacts, Observation
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -14,22 +14,22 @@ is left of the three then says the same with a wider spread.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DevicePower, DeviceProfile, Parameter, PowerStateEffect
 from iojoule.datasets.vocabulary import Evidence, Operation
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.device_power import FOLDING_SHARE, PARAMETERS
 from iojoule.model.evaluate.quantities import NORMAL_90
+from iojoule.model.prior.document import number, six_digits
 from iojoule.model.prior.facts import DriveFacts
 from iojoule.model.prior.posterior import Posterior
 from iojoule.model.prior.surfaces import FACTOR, curve_parameters
 
-Floats = NDArray[np.float64]
 Direction = Literal[Operation.READ, Operation.WRITE]
 
 DRAWS = 4000
@@ -106,28 +106,18 @@ def prior_power(posterior: Posterior, drive: DriveFacts, source: str) -> DeviceP
     highest = np.maximum(drawn.read, drawn.write)
     caps = drive.caps_watts or [float(np.quantile(highest, 0.99))]
 
-    def number(name: str, value: float, sd: float, unit: str) -> Parameter:
-        return Parameter(
-            name=name,
-            value=_digits(value),
-            sd=_digits(sd),
-            unit=unit,
-            evidence=Evidence.DATASHEET,
-            source=source,
-        )
-
     return DevicePower(
         parameters=[
-            number(name, value, float(np.sqrt(covariance[i, i])), unit)
+            number(name, value, float(np.sqrt(covariance[i, i])), unit, source)
             for i, (name, value, unit) in enumerate(zip(PARAMETERS, values, units, strict=True))
         ],
-        covariance=[[_digits(value) for value in row] for row in covariance],
+        covariance=[six_digits(row) for row in covariance],
         idle_watts=[
-            number(f"idle_watts_ps{state}", drawn.idle.mean(), drawn.idle.std(), "W")
+            number(f"idle_watts_ps{state}", drawn.idle.mean(), drawn.idle.std(), "W", source)
             for state in range(len(caps))
         ],
         cap_watts=caps,
-        peak_watts=number("peak_watts", min(np.quantile(highest, 0.95), caps[0]), 0.0, "W"),
+        peak_watts=number("peak_watts", min(np.quantile(highest, 0.95), caps[0]), 0.0, "W", source),
         measured_read_operations_per_second_max=0.0,
         measured_bytes_per_second_max=0.0,
         relative_sd=0.05,
@@ -176,33 +166,18 @@ def state_effects(posterior: Posterior, drive: DriveFacts, source: str) -> list[
                 PowerStateEffect(
                     power_state=state,
                     operation=operation,
-                    ceiling_bytes_per_second=_expected(
+                    ceiling_bytes_per_second=number(
                         "ceiling", share * float(rate), sd, "bytes/s", source
                     ),
-                    latency_factor=_expected(
+                    latency_factor=number(
                         "latency_factor", 1.3, 0.4, "1", "assumption: some delay below PS0"
                     ),
-                    tail_factor=_expected(
+                    tail_factor=number(
                         "tail_factor", 3.0, 0.9, "1", "assumption: throttling stretches tails"
                     ),
                 )
             )
     return out
-
-
-def _expected(name: str, value: float, sd: float, unit: str, source: str) -> Parameter:
-    return Parameter(
-        name=name,
-        value=_digits(value),
-        sd=_digits(sd),
-        unit=unit,
-        evidence=Evidence.DATASHEET,
-        source=source,
-    )
-
-
-def _digits(value: float | Sequence[float]) -> float:
-    return float(f"{value:.6g}")
 
 
 READS = {"004-046": 1.0, "004-050": 1.0, "004-051": 1.0}

@@ -6,17 +6,15 @@ import math
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from iojoule.datasets.profile import Hull, IntervalWidth, Surface, Tail
 from iojoule.datasets.profile.drive import CurveDoubt
 from iojoule.datasets.vocabulary import Evidence, Operation, Pattern
+from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.evaluate.surface import log_smooth_max
-from iojoule.model.prior.document import CURVE
+from iojoule.model.prior.document import CURVE, six_digits
 from iojoule.model.prior.posterior import Posterior
-
-Floats = NDArray[np.float64]
 
 KNOTS = np.arange(12.0, 21.0)
 """log2 of the request sizes at which curves are written down: 4 KiB to 1 MiB."""
@@ -99,10 +97,10 @@ def prior_surface(
         evidence=Evidence.DATASHEET,
         source=source,
         log2_request_bytes=KNOTS.tolist(),
-        unloaded_latency_ns=_digits(unloaded),
-        capacity_operations_per_second=_digits(np.exp(capacity)),
-        sharpness=_digits(np.full(len(KNOTS), np.exp(sharpness))),
-        transfer_bytes_per_second=_digits(np.exp([transfer]))[0],
+        unloaded_latency_ns=six_digits(unloaded),
+        capacity_operations_per_second=six_digits(np.exp(capacity)),
+        sharpness=six_digits(np.full(len(KNOTS), np.exp(sharpness))),
+        transfer_bytes_per_second=six_digits(np.exp([transfer]))[0],
         access_unit_bytes=access_unit_bytes,
         relative_sd=0.5,
         tails=tails,
@@ -123,8 +121,8 @@ def prior_tail_of(posterior: Posterior, operation: str, name: str, knots: int = 
         queue = {"queue_commands": SATA_COMMANDS, "queue_factor": HOST_QUEUE_FACTOR[name]}
     return law.model_copy(
         update={
-            "intrinsic": _digits(np.array([factor * law.intrinsic]))[0],
-            "collision": _digits(factor * np.array(law.collision)),
+            "intrinsic": six_digits(np.array([factor * law.intrinsic]))[0],
+            "collision": six_digits(factor * np.array(law.collision)),
             **queue,
         }
     )
@@ -162,8 +160,8 @@ def tail_widths(
             quantity=tail.quantile,
             region=region,
             factor=FACTOR,
-            floor_sd=_digits(floor)[0],
-            excess_sd=_digits(np.array([between]))[0],
+            floor_sd=six_digits(floor)[0],
+            excess_sd=six_digits(np.array([between]))[0],
             sd_per_octave=0.0,
             scores=0,
         )
@@ -187,9 +185,7 @@ def _queue_hull(posterior: Posterior) -> Hull:
     if not _is_sata(posterior):
         return Hull(normals=[], offsets=[], fixed=(None, None, None))
     return Hull(
-        normals=[(1.0, 1.0, 0.0)],
-        offsets=[math.log2(SATA_COMMANDS)],
-        fixed=(None, None, None),
+        normals=[(1.0, 1.0, 0.0)], offsets=[math.log2(SATA_COMMANDS)], fixed=(None, None, None)
     )
 
 
@@ -208,18 +204,14 @@ def curve_doubt(mean: Floats, covariance: Floats, knots: Floats = KNOTS) -> Curv
     first = np.sqrt(np.einsum("ni,ij,nj->n", unloaded, covariance, unloaded))
     second = np.sqrt(np.einsum("ni,ij,nj->n", capacity, covariance, capacity))
     return CurveDoubt(
-        unloaded_sd=_digits(first),
-        capacity_sd=_digits(second),
-        correlation=_digits(np.clip(both / (first * second), -1.0, 1.0)),
-        sharpness_sd=_digits(np.sqrt(covariance[4:5, 4]))[0],
+        unloaded_sd=six_digits(first),
+        capacity_sd=six_digits(second),
+        correlation=six_digits(np.clip(both / (first * second), -1.0, 1.0)),
+        sharpness_sd=six_digits(np.sqrt(covariance[4:5, 4]))[0],
         host_sd=HOST_SD,
         form_sd=FORM_SD,
         factor=FACTOR,
     )
-
-
-def _digits(values: Floats) -> list[float]:
-    return [float(f"{value:.6g}") for value in values]
 
 
 def prior_tail(name: str, sizes: int) -> Tail:
