@@ -133,14 +133,23 @@ def drive_with(name: str, settings: Sequence[str]) -> DeviceConfig:
     Raises:
         IojouleError: The file, a field or a value is not what it must be.
     """
+    return drive_of(name, setting_values(settings))
+
+
+def drive_of(name: str, values: dict[str, Any]) -> DeviceConfig:
+    """The drive of a file or preset with fields changed; errors as `drive_with`."""
     device = read_drive(drive_path(name)).device
+    nothing_asked = Scenario(flows=(FlowConfig(stop_ns=1),))
+    return with_values(device, nothing_asked, values)[0]
+
+
+def setting_values(settings: Sequence[str]) -> dict[str, Any]:
+    """Field -> value of settings as FIELD=VALUE; raises InputError where one names several."""
     axes = [parse_axis(setting) for setting in settings]
     for axis in axes:
         if len(axis.values) > 1:
             raise InputError(f"--set {axis.field}: takes one value")
-    values = {axis.field: axis.values[0] for axis in axes}
-    nothing_asked = Scenario(flows=(FlowConfig(stop_ns=1),))
-    return with_values(device, nothing_asked, values)[0]
+    return {axis.field: axis.values[0] for axis in axes}
 
 
 def measured(path: Path, columns: str | None) -> list[Measurement]:

@@ -9,7 +9,7 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
-from iojoule.api.cli.options import ServerOption, service
+from iojoule.api.cli.options import ServerOption, backend_of
 from iojoule.api.words.quantities import digits
 
 if TYPE_CHECKING:
@@ -26,13 +26,8 @@ app = typer.Typer(
 @app.command("list")
 def list_(server: ServerOption = None, output: FormatOption = Format.TABLE) -> None:
     """List every SSD model and whether a profile predicts its performance and power."""
-    if server:
-        with service(server) as client:
-            listed = client.devices().devices
-    else:
-        from iojoule.api.application.devices import list_devices
-
-        listed = list_devices()
+    with backend_of(server) as computes:
+        listed = computes.devices()
     console.emit_records(
         [device.model_dump() for device in listed],
         output,
@@ -54,13 +49,8 @@ def show(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show the facts of one SSD model with their sources, and what its profile answers."""
-    if server:
-        with service(server) as client:
-            detail = client.device(device)
-    else:
-        from iojoule.api.application.devices import show_device
-
-        detail = show_device(device)
+    with backend_of(server) as computes:
+        detail = computes.device(device)
     if output is Format.JSON:
         console.emit_json(detail.model_dump(mode="json"))
     elif output is Format.CSV:

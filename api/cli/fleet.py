@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,14 +18,12 @@ from iojoule.api.cli.options import (
     ServerOption,
     StateOption,
     asked_now,
+    backend_of,
     check_report,
-    count_bar,
-    kept_results,
     refuse,
-    service,
-    sources_of,
-    workers,
+    resources,
 )
+from iojoule.api.cli.progress import progress
 from iojoule.api.words import fleets as words
 from iojoule.datasets.schema import Configuration
 from iojoule.recommender.fleet.plan import Assignment, Plan
@@ -35,7 +33,6 @@ from iojoule.recommender.fleet.rollout import Stage
 if TYPE_CHECKING:
     from iojoule.api.application.fleet import FrontierAnswer
     from iojoule.api.documents.content import Document
-    from iojoule.datasets.profile import SourceRecord
     from iojoule.recommender.fleet.document import Fleet
 
 
@@ -87,7 +84,7 @@ def plan(
     Leaves with exit code 7 where a demand, a limit or a budget cannot be kept, and says by how
     much.
     """
-    from iojoule.api.application.fleet import answer, profiles_for, read_plan
+    from iojoule.api.application.fleet import answer, read_plan
     from iojoule.recommender.fleet.document import Budget
 
     check_report(report)
@@ -97,13 +94,9 @@ def plan(
     before = None if running is None else read_plan(running)
     if server:
         refuse(server, profile=profile)
-        with service(server) as client:
-            plans = client.fleet_plan(stated, aim=aim, gap=gap).plans
-    else:
-        from iojoule.recommender.fleet.planner import Planner
-
-        planner = Planner(stated, profiles_for(stated, profile or ()))
-        plans = planner.plans(aim, gap=gap)
+    with backend_of(server, profiles=profile or ()) as computes:
+        plans = computes.fleet_plans(stated, aim, gap)
+        sources = computes.sources(_devices(stated)) if report is not None else []
     found = answer(plans, before)
     if output is Format.JSON:
         console.emit(found.model_dump_json(indent=2) + "\n")
@@ -115,7 +108,7 @@ def plan(
         from iojoule.api.reports.fleet import plan_report
 
         request = _request(stated, aim=aim, gap=gap)
-        now = asked_now(ctx, "/fleet/plan", request, _sources(stated, profile, server))
+        now = asked_now(ctx, "/fleet/plan", request, sources)
         _report(plan_report(found, now), report)
 
 
@@ -156,12 +149,15 @@ def frontier(
     stated = _stated(fleet, for_)
     if server:
         refuse(server, profile=profile, jobs=jobs, dask=dask, state=state)
-        with service(server) as client:
-            found = client.fleet_frontier(
-                stated, points=points, least_watts=least, most_watts=most, gap=gap
-            )
-    else:
-        found = _frontier(stated, profile or (), (least, most, points), gap, (jobs, dask, state))
+    place = resources(jobs, dask, state)
+    with (
+        backend_of(server, profiles=profile or (), resources=place) as computes,
+        progress() as watch,
+    ):
+        found = computes.fleet_frontier(
+            stated, points=points, least_watts=least, most_watts=most, gap=gap, watch=watch
+        )
+        sources = computes.sources(_devices(stated)) if report is not None else []
     if output is Format.JSON:
         console.emit(found.model_dump_json(indent=2) + "\n")
     elif output is Format.CSV:
@@ -178,7 +174,7 @@ def frontier(
         from iojoule.api.reports.fleet import frontier_report
 
         request = _request(stated, points=points, least_watts=least, most_watts=most, gap=gap)
-        now = asked_now(ctx, "/fleet/frontier", request, _sources(stated, profile, server))
+        now = asked_now(ctx, "/fleet/frontier", request, sources)
         _report(frontier_report(found, now), report)
 
 
@@ -199,16 +195,9 @@ def _request(fleet: Fleet, **more: object) -> dict[str, Any]:
     return {"fleet": fleet.model_dump(mode="json", exclude_none=True), **stated}
 
 
-def _sources(fleet: Fleet, files: list[Path] | None, server: str | None) -> list[SourceRecord]:
-    """What the profiles that answered were fitted on."""
-    from iojoule.api.application.fleet import profiles_for
-
-    if server:
-        with service(server) as client:
-            told = [sources_of(client, one) for one in sorted({g.device for g in fleet.drives})]
-    else:
-        told = [one.sources for one in profiles_for(fleet, files or ()).values()]
-    return [source for one in told for source in one]
+def _devices(fleet: Fleet) -> list[str]:
+    """Device models of a fleet."""
+    return sorted({group.device for group in fleet.drives})
 
 
 def _report(document: Document, path: Path) -> None:
@@ -216,30 +205,6 @@ def _report(document: Document, path: Path) -> None:
 
     write_report(document, path)
     console.note(f"wrote {path}")
-
-
-def _frontier(
-    fleet: Fleet,
-    profiles: Sequence[Path],
-    between: tuple[float | None, float | None, int],
-    gap: float,
-    where: tuple[int | None, str | None, Path | None],
-) -> FrontierAnswer:
-    """Computed here: by so many processes, or by Dask, keeping what is done in a folder."""
-    from iojoule.api.application.fleet import FrontierAnswer, profiles_for
-    from iojoule.recommender.fleet.plan import Tried
-    from iojoule.recommender.fleet.planner import Planner
-
-    jobs, dask, state = where
-    planner = Planner(fleet, profiles_for(fleet, profiles))
-    tried = planner.budgets_between(*between)
-    with (
-        workers(jobs, dask, 1) as pool,
-        kept_results(state, dask, Tried, planner.frontier_keys(tried, gap)) as kept,
-        count_bar("budgets", len(tried)) as done,
-    ):
-        curve = planner.frontier(tried, gap=gap, pool=pool, kept=kept, done=done)
-    return FrontierAnswer(fleet=fleet.name, points=curve)
 
 
 @app.command()

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from iojoule.api.application.remote import RemoteBackend
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
-from iojoule.api.cli.options import ServerOption, service, waited_for
+from iojoule.api.cli.options import ServerOption, service
+from iojoule.api.cli.progress import progress
 
 if TYPE_CHECKING:
     from iojoule.api.http.jobs.schemas import JobStatus
@@ -67,9 +69,9 @@ def show(job: JobId, server: ServerOption = None, output: FormatOption = Format.
 @app.command()
 def follow(job: JobId, server: ServerOption = None, output: FormatOption = Format.TABLE) -> None:
     """Wait until a job is done; leaves with the exit code of what it met where it fails."""
-    with service(server) as client:
+    with service(server) as client, progress() as watch:
         found = client.job(job)
-        waited_for(client, [found], found.kind)
+        RemoteBackend(client, note=console.note).wait([found], found.kind, watch)
         _emit_one(client.job(job), output)
 
 

@@ -1,29 +1,26 @@
-"""`--server`: options of commands that a service can answer, and how its jobs are waited for."""
+"""Options that commands share, and what is made of them."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from pydantic import BaseModel
 
 from iojoule.api.cli import console
 
 if TYPE_CHECKING:
+    from iojoule.api.application.backend import Backend
+    from iojoule.api.application.local import Resources
     from iojoule.api.client import Client
-    from iojoule.api.http.jobs.schemas import JobStatus
     from iojoule.api.reports import Asked
     from iojoule.datasets.profile import DeviceProfile, SourceRecord
     from iojoule.datasets.schema import AskedConditions
     from iojoule.measure.campaign.rig import DriveFacts
     from iojoule.recommender.workload import WorkloadProfile
-    from iojoule.sim.workers import Pool
-    from iojoule.sim.workers.kept import Kept
 
 
 ServerOption = Annotated[
@@ -88,48 +85,61 @@ def named(device: str | None) -> str:
     return device
 
 
-def sources_of(client: Client, device: str) -> list[SourceRecord]:
-    """What the profile of a drive, by which a service answers, was fitted on."""
-    profile = client.device(device).profile
-    return [] if profile is None else profile.sources
+def chosen_backend(
+    server: str | None,
+    device: str | None,
+    profile: Path | None,
+    host: Path | None = None,
+    *,
+    local: Mapping[str, Any] | None = None,
+    **only_local: object,
+) -> AbstractContextManager[Backend]:
+    """What computes requests about one drive.
 
-
-def waited_for(client: Client, jobs: Sequence[JobStatus], what: str) -> None:
-    """Wait until jobs are done, one after the other, with a bar where somebody sees it.
+    Args:
+        server: `--server`; None or "" computes here.
+        device, profile, host: Which drive, by `chosen_profile`.
+        local: Further attributes of `LocalBackend`.
+        only_local: Options that no service takes, as for `refuse`.
 
     Raises:
-        IojouleError: One failed, with what it met, or was called off.
+        BadParameter: An option cannot be sent, or no drive is named.
+        InputError: The drive or the file cannot be used.
     """
-    place = 0
-    try:
-        with bar(what, len(jobs)) as show:
-            for place, job in enumerate(jobs):
-                client.wait(job, watch=partial(show, place))
-    except KeyboardInterrupt:
-        for job in jobs[place:]:
-            console.note(f"{client.server} goes on: `iojoule jobs follow|cancel {job.id}`")
-        raise
+    if server:
+        refuse(server, profile=profile, host=host, **only_local)
+        return remote_backend(server, named(device))
+    return local_backend(chosen=chosen_profile(device, profile, host), **(local or {}))
+
+
+def backend_of(server: str | None, **attributes: Any) -> AbstractContextManager[Backend]:
+    """What computes requests about no drive, or several; attributes of `LocalBackend`."""
+    return remote_backend(server) if server else local_backend(**attributes)
+
+
+def local_backend(**attributes: Any) -> AbstractContextManager[Backend]:
+    """What computes here; attributes as those of `LocalBackend`."""
+    from iojoule.api.application.local import LocalBackend
+
+    return nullcontext(LocalBackend(**attributes))
 
 
 @contextmanager
-def bar(what: str, jobs: int) -> Iterator[Callable[[int, JobStatus], None]]:
-    """Shows how far the jobs are, on standard error; nothing where nobody would see it."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+def remote_backend(server: str, drive: str = "") -> Iterator[Backend]:
+    """The service that `--server` names, for requests about a drive."""
+    from iojoule.api.application.remote import RemoteBackend
 
-    screen = Console(stderr=True)
-    columns: tuple[Any, ...] = (
-        TextColumn("{task.description}"), BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
-        task = bar.add_task(what, total=float(jobs))
+    with service(server) as client:
+        yield RemoteBackend(client, drive, console.note)
 
-        def show(place: int, job: JobStatus) -> None:
-            stage = job.stage if job.state == "running" and job.stage else job.state
-            bar.update(task, completed=place + job.progress, description=f"{what}: {stage}")
 
-        yield show
+def resources(jobs: int | None, dask: str | None, state: Path | None) -> Resources:
+    """Where long computations run; raises BadParameter where two options exclude each other."""
+    from iojoule.api.application.local import Resources
+
+    if jobs is not None and dask is not None:
+        raise typer.BadParameter("--jobs counts processes here; with --dask its workers count")
+    return Resources(jobs, dask, state)
 
 
 ReportOption = Annotated[
@@ -381,8 +391,6 @@ def assignments(given: Sequence[str], option: str = "--set") -> dict[str, str]:
     return found
 
 
-M = TypeVar("M", bound=BaseModel)
-
 DaskOption = Annotated[
     str | None,
     typer.Option(
@@ -398,66 +406,3 @@ StateOption = Annotated[
         "With --dask there is a folder by default, until all is done.",
     ),
 ]  # fmt: skip
-
-
-def workers(jobs: int | None, dask: str | None, default: int) -> AbstractContextManager[Pool]:
-    """The pool that the options ask for.
-
-    Args:
-        jobs: Processes on this machine, where said.
-        dask: Address of a scheduler, where said.
-        default: Processes where neither is said.
-    """
-    from iojoule.sim.workers import open_pool
-
-    if jobs is not None and dask is not None:
-        raise typer.BadParameter("--jobs counts processes here; with --dask its workers count")
-    return open_pool(jobs or default, dask=dask)
-
-
-def results_folder(state: Path | None, dask: str | None, *asked: Any) -> Path | None:
-    """Where results are kept: what is said, with --dask by default one that `asked` names."""
-    from iojoule.api.state.place import state_folder
-    from iojoule.sim.workers.kept import key_of
-
-    if state is None and dask is not None:
-        return state_folder() / "results" / key_of(*asked)
-    return state
-
-
-@contextmanager
-def kept_results(
-    state: Path | None, dask: str | None, kind: type[M], keys: Sequence[str]
-) -> Iterator[Kept[M] | None]:
-    """What keeps results of these keys; a folder that nobody named goes when all are there."""
-    from iojoule.sim.workers.kept import Kept
-
-    folder = results_folder(state, dask, *keys)
-    if folder is None:
-        yield None
-        return
-    kept = Kept(folder, kind)
-    complete = False
-    try:
-        yield kept
-        complete = True
-    finally:
-        kept.close(delete=complete and state is None)
-
-
-@contextmanager
-def count_bar(what: str, items: int) -> Iterator[Callable[[int, object], None] | None]:
-    """A bar on standard error that counts what is done; nothing where nobody would see it."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    screen = Console(stderr=True)
-    if not screen.is_terminal:
-        yield None
-        return
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=screen, transient=True) as bar:
-        task = bar.add_task(what, total=items)
-        yield lambda index, result: bar.advance(task)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from iojoule.api.application.fields import FieldTable
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.cli.options import (
@@ -24,39 +24,18 @@ from iojoule.api.cli.options import (
     ServerOption,
     TemperatureOption,
     assignments,
-    chosen_profile,
-    named,
-    refuse,
-    service,
+    chosen_backend,
     stated_conditions,
 )
 from iojoule.datasets.errors import InputError
 
 if TYPE_CHECKING:
-    from iojoule.api.application.predict import Answers
-    from iojoule.api.served_predictions import ServedAnswers
-    from iojoule.datasets.profile import DeviceProfile
-    from iojoule.datasets.schema import Conditions
+    from iojoule.api.application.backend import FlatPredictions
 
 _WHOLE_FROM = 1e5
 """Numbers from here on are written without decimals, smaller ones with six digits."""
 
 _COMMAND_LINE = "--set"
-
-
-@dataclass(frozen=True)
-class _Questions:
-    """Cells as they stand in the file; `lines[i]` is where row i ends."""
-
-    place: str
-    names: list[str]
-    rows: list[list[str]]
-    lines: list[int]
-
-    def where(self, row: int) -> str:
-        if not self.lines:
-            return self.place
-        return f"{self.place}, line {self.lines[row]}"
 
 
 def predict(
@@ -93,83 +72,25 @@ def predict(
     """
     if configurations is not None and set_:
         raise typer.BadParameter("say either --configurations FILE.csv or --set FIELD=VALUE")
-    if server:
-        refuse(server, profile=profile, host=host, gaps=gaps)
-        chosen = None
-    else:
-        chosen = chosen_profile(device, profile, host)
-    questions = _read(configurations) if configurations else _stated(assignments(set_ or []))
+    backend = chosen_backend(server, device, profile, host, local={"gaps": gaps}, gaps=gaps)
+    table = _read(configurations) if configurations else _stated(assignments(set_ or []))
     asked = stated_conditions(firmware, pcie_generation, temperature, conditions, for_)
-    answers: Answers | ServedAnswers
-    if chosen is None:
-        answers, about = _served(server, named(device), questions, asked)
-    else:
-        answers, about = _answered(chosen, questions, asked, gaps=gaps)
-    _say_what_was_assumed(answers, about)
+    with backend as computes:
+        predictions = computes.predict(table, asked)
+    _note_defaults(predictions)
     if output is Format.CSV:
-        _emit_csv(answers, questions)
+        _emit_csv(predictions, table)
     elif output is Format.JSON:
-        console.emit_json(answers.document())
+        console.emit_json(predictions.document())
     else:
-        _emit_table(answers, about)
+        _emit_table(predictions)
 
 
-@dataclass(frozen=True)
-class _About:
-    """What answered.
-
-    Attributes:
-        cpu_host: Whose CPU power the figures are; None: none is known.
-    """
-
-    device: str
-    model_name: str
-    profile_version: str
-    cpu_host: str | None
+def _stated(fields: dict[str, str]) -> FieldTable:
+    return FieldTable(_COMMAND_LINE, list(fields), [list(fields.values())], [])
 
 
-def _answered(
-    profile: DeviceProfile, questions: _Questions, conditions: Conditions, *, gaps: bool
-) -> tuple[Answers, _About]:
-    from iojoule.api.application.predict import ask
-    from iojoule.api.application.predictors import Predictors
-
-    answers = ask(
-        Predictors(profile, conditions),
-        questions.names,
-        questions.rows,
-        where=questions.where,
-        place=questions.place,
-        gaps=gaps,
-    )
-    whose = "your host" if profile.host.calibrated_apart else "the reference host"
-    power = profile.host_power
-    host = None if power is None else f"{whose} {power.host_id}"
-    return answers, _About(profile.device, profile.model_name, profile.profile_version, host)
-
-
-def _served(
-    server: str | None, device: str, questions: _Questions, conditions: Conditions
-) -> tuple[ServedAnswers, _About]:
-    from iojoule.api.served_predictions import ask_service
-
-    with service(server) as client:
-        answers = ask_service(
-            client, device, questions.names, questions.rows,
-            conditions.model_dump(mode="json", exclude_none=True),
-            where=questions.where, place=questions.place,
-        )  # fmt: skip
-        known = client.device(device)
-    told, profile = answers.told, known.profile
-    host = "the service's reference host" if profile is not None and profile.cpu_power else None
-    return answers, _About(told["device"], known.model, told["profile_version"], host)
-
-
-def _stated(fields: dict[str, str]) -> _Questions:
-    return _Questions(_COMMAND_LINE, list(fields), [list(fields.values())], [])
-
-
-def _read(path: Path) -> _Questions:
+def _read(path: Path) -> FieldTable:
     try:
         if str(path) == "-":
             return _parse(sys.stdin, "standard input")
@@ -181,7 +102,7 @@ def _read(path: Path) -> _Questions:
         raise InputError(f"{path}: is not a UTF-8 text file; save it as CSV in UTF-8") from None
 
 
-def _parse(stream: TextIO, place: str) -> _Questions:
+def _parse(stream: TextIO, place: str) -> FieldTable:
     reader = csv.reader(stream, strict=True)
     rows, lines = [], []
     try:
@@ -204,20 +125,20 @@ def _parse(stream: TextIO, place: str) -> _Questions:
         raise InputError(f"{place}, line {reader.line_num}: is not CSV ({error})") from None
     if not rows:
         raise InputError(f"{place}: names columns but no configuration; write one on each line")
-    return _Questions(place, names, rows, lines)
+    return FieldTable(place, names, rows, lines)
 
 
-def _say_what_was_assumed(answers: Answers | ServedAnswers, about: _About) -> None:
+def _note_defaults(answers: FlatPredictions) -> None:
     if answers.defaults_used:
         said = ", ".join(f"{name} = {value}" for name, value in answers.defaults_used.items())
-        console.note(f"defaults of profile {about.device}, where left out: {said}")
+        console.note(f"defaults of profile {answers.device}, where left out: {said}")
     if answers.without_effect:
         console.note(f"columns that change no figure: {', '.join(answers.without_effect)}")
 
 
-def _emit_csv(answers: Answers | ServedAnswers, questions: _Questions) -> None:
+def _emit_csv(answers: FlatPredictions, questions: FieldTable) -> None:
     said = [_written(values) for values in answers.values()]
-    said.append(answers.evidence)
+    said.append(list(answers.evidence))
     answered = zip(*said, strict=True)
     console.emit_csv(
         [*questions.names, *answers.answered, "evidence"],
@@ -248,7 +169,7 @@ _SHOWN = {
 """Headings of quantities; those of gaps where they were asked for."""
 
 
-def _emit_table(answers: Answers | ServedAnswers, about: _About) -> None:
+def _emit_table(answers: FlatPredictions) -> None:
     from iojoule.api.words.quantities import quantity
 
     shown = {name: said for name, said in _SHOWN.items() if name in answers.quantities}
@@ -260,10 +181,10 @@ def _emit_table(answers: Answers | ServedAnswers, about: _About) -> None:
             for name in shown
         )
         table.add_row(*asked, *told, record["evidence"])
-    console.emit_table(table, "", *_legend(about))
+    console.emit_table(table, "", *_legend(answers))
 
 
-def _legend(about: _About) -> Iterator[str]:
+def _legend(about: FlatPredictions) -> Iterator[str]:
     yield (
         f"{about.model_name}, profile version {about.profile_version}. "
         "In brackets: 90 % interval. -: the profile does not know."

@@ -1,18 +1,56 @@
-"""Shows how a campaign gets on: a bar with the time left, and a line for a run that is not good."""
+"""Bars on standard error; nothing is drawn where it is no terminal."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from iojoule.api.application.local import shares
 from iojoule.api.cli import console
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import TaskID
 
+    from iojoule.api.application.backend import Watch
     from iojoule.measure.campaign.folder import RunRecord
     from iojoule.measure.campaign.runs import Run
+
+
+@contextmanager
+def progress() -> Iterator[Watch | None]:
+    """A bar for each stage that the watch is told of."""
+    screen = Console(stderr=True)
+    if not screen.is_terminal:
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=screen, transient=True) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def watch(stage: str, done: float, of: float) -> None:
+            if stage not in tasks:
+                tasks[stage] = bar.add_task(stage, total=of)
+            bar.update(tasks[stage], completed=done, total=of)
+
+        yield watch
+
+
+@contextmanager
+def run_progress(stage: str, runs: int) -> Iterator[Callable[[int, float], None] | None]:
+    """One bar for runs that each tell which share of them is done."""
+    with progress() as watch:
+        yield None if watch is None else shares(watch, stage, runs)
 
 
 class CampaignProgress:
@@ -24,9 +62,6 @@ class CampaignProgress:
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
             self._bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),

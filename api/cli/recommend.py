@@ -32,11 +32,7 @@ from iojoule.api.cli.options import (
     asked_of,
     assignments,
     check_report,
-    chosen_profile,
-    named,
-    refuse,
-    service,
-    sources_of,
+    chosen_backend,
     stated_conditions,
 )
 from iojoule.api.words import reasons, sentences
@@ -51,8 +47,6 @@ from iojoule.recommender.reasons import MeasureNext
 
 if TYPE_CHECKING:
     from iojoule.api.application.recommend import RecommendationAnswer
-    from iojoule.datasets.profile import DeviceProfile
-    from iojoule.datasets.schema import Conditions
     from iojoule.recommender.workload import WorkloadProfile
 
 
@@ -141,11 +135,7 @@ def recommend(
 
         check_target(plot)
     check_report(report)
-    if server:
-        refuse(server, profile=profile, host=host)
-        chosen = None
-    else:
-        chosen = chosen_profile(device, profile, host)
+    backend = chosen_backend(server, device, profile, host)
     from iojoule.api.application.recommend import stated_value, workload_with
     from iojoule.recommender.factors import stated_factors
     from iojoule.recommender.sla_text import parse_sla
@@ -168,12 +158,9 @@ def recommend(
     changes |= {f"factors.{name}": value for name, value in stated.items()}
     asked = stated_conditions(firmware, pcie_generation, temperature, conditions, for_)
     question = workload_with(workload, changes, job=job)
-    if chosen is None:
-        with service(server) as client:
-            found = client.recommend(named(device), question, conditions=asked)
-            sources = sources_of(client, found.device) if report is not None else []
-    else:
-        found, sources = _answer(chosen, asked, question), chosen.sources
+    with backend as computes:
+        found = computes.recommend(question, asked)
+        sources = computes.sources([found.device]) if report is not None else []
     _emit(found, output, rows)
     if plot is not None:
         from iojoule.api.plots.front import draw_front
@@ -196,15 +183,6 @@ def recommend(
             f"{sentences.why_nothing(found)} The nearest misses are listed: relax a bound, free "
             "more knobs, lower the confidence, or measure what is not known"
         )
-
-
-def _answer(
-    profile: DeviceProfile, conditions: Conditions, question: WorkloadProfile
-) -> RecommendationAnswer:
-    from iojoule.api.application.recommend import answer
-    from iojoule.recommender.recommend import Recommender
-
-    return answer(Recommender.under(profile, conditions), question)
 
 
 def _write_plan(found: RecommendationAnswer, question: WorkloadProfile, path: Path) -> None:

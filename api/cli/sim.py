@@ -11,8 +11,9 @@ from rich.table import Table
 
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
-from iojoule.api.cli.options import DaskOption, workers
-from iojoule.api.cli.simulate import ModeChoice, progress_bar, say
+from iojoule.api.cli.options import DaskOption, resources
+from iojoule.api.cli.progress import run_progress
+from iojoule.api.cli.simulate import ModeChoice, say
 from iojoule.api.exit_codes import DIFFERENT
 from iojoule.sim.compare import Comparison, Quantity
 
@@ -92,7 +93,7 @@ def verify(
     ]
     if not cases:
         raise InputError(f"{directory}: no case begins with {', '.join(case or [])}")
-    with open_pool(jobs or cores()) as pool, progress_bar(len(cases)) as watch:
+    with open_pool(jobs or cores()) as pool, run_progress("comparing", len(cases)) as watch:
         verdicts = verify_all(cases, kind, pool=pool, watch=watch)
     console.emit_records([_record(verdict) for verdict in verdicts], output, VERDICT_COLUMNS)
     equal = sum(verdict.equal for verdict in verdicts)
@@ -247,7 +248,8 @@ def against(
 
     rows = measured(measurements, columns)
     device = drive_with(ssd, settings or [])
-    with workers(jobs, dask, cores()) as pool, progress_bar(len(rows)) as watch:
+    place = resources(jobs, dask, None)
+    with place.pool(cores()) as pool, run_progress("simulating", len(rows)) as watch:
         found = simulate_measurements(device, rows, pool=pool, watch=watch)
     groups = [name.strip() for name in by.split(",") if name.strip()]
     titles = {name: name.replace("_", " ") for name in groups} | ERROR_COLUMNS

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,27 +15,20 @@ from iojoule.api.cli.options import (
     DaskOption,
     ServerOption,
     StateOption,
-    kept_results,
+    backend_of,
     refuse,
     refuse_files,
-    service,
-    waited_for,
-    workers,
+    resources,
 )
-from iojoule.api.http.simulations.schemas import SimulationRequest
+from iojoule.api.cli.progress import progress
 from iojoule.api.words.quantities import quantity
 from iojoule.datasets.errors import InputError
-from iojoule.sim.formats.files import read_workload
 from iojoule.sim.result import FlowResult, ScenarioResult
 
 if TYPE_CHECKING:
     from iojoule.api.application.simulate import Plan
-    from iojoule.api.client import Client
-    from iojoule.api.http.jobs.schemas import JobStatus
-    from iojoule.sim.engines import RunOptions
     from iojoule.sim.findings import Finding
     from iojoule.sim.result import ScenarioResult
-    from iojoule.sim.sweep import Axis, Watch
 
 
 NS_PER_SECOND = 1e9
@@ -157,46 +149,23 @@ def simulate(
     plan = plan_runs(ssd, workload, chosen, axes)
     _check_xml(plan, output, directory)
     say(plan.findings)
-    if server:
-        results = simulate_remotely(server, ssd, workload, axes)
-    else:
-        options = RunOptions(
-            limits=Limits(
-                memory_bytes=max_memory << 20,
-                wall_seconds=max_wall,
-                simulated_ns=round(max_simulated * NS_PER_SECOND) or None,
-                events=max_events or None,
-            ),
-            series_step_ns=round(series_step * NS_PER_SECOND) or None,
-            queues=output is Form.XML,
-        )
-        results = _run(plan, engine, options, (jobs, dask, state))
+    options = RunOptions(
+        limits=Limits(
+            memory_bytes=max_memory << 20,
+            wall_seconds=max_wall,
+            simulated_ns=round(max_simulated * NS_PER_SECOND) or None,
+            events=max_events or None,
+        ),
+        series_step_ns=round(series_step * NS_PER_SECOND) or None,
+        queues=output is Form.XML,
+    )
+    place = resources(jobs, dask, state)
+    backend = backend_of(server, resources=place, engine=engine.value, options=options)
+    with backend as computes, progress() as watch:
+        results = computes.simulate(plan, watch)
     for doubt in doubts(results, plan.findings):
         console.warn(doubt)
     _emit(plan, results, output, directory)
-
-
-def _run(
-    plan: Plan,
-    engine: EngineChoice,
-    options: RunOptions,
-    where: tuple[int | None, str | None, Path | None],
-) -> list[ScenarioResult]:
-    """Run here: by so many processes, or by Dask, keeping results in a folder."""
-    from iojoule.sim.engines import engine as engine_named
-    from iojoule.sim.result import EngineName, ScenarioResult
-    from iojoule.sim.sweep import job_keys, run_jobs
-    from iojoule.sim.workers import cores
-
-    jobs, dask, state = where
-    simulator = engine_named(EngineName(engine.value))
-    keys = job_keys(plan.jobs, simulator, options)
-    with (
-        workers(jobs, dask, 1 if plan.one_configuration else cores()) as pool,
-        kept_results(state, dask, ScenarioResult, keys) as kept,
-        progress_bar(len(plan.jobs)) as watch,
-    ):
-        return run_jobs(plan.jobs, simulator, pool=pool, options=options, kept=kept, watch=watch)
 
 
 def say(findings: Iterable[Finding]) -> None:
@@ -254,69 +223,6 @@ def _emit_xml(plan: Plan, results: list[ScenarioResult], directory: Path | None)
             console.emit(f"{path}\n")
     except OSError as error:
         raise InputError(f"{directory}: cannot be written ({error.strerror}); check it") from None
-
-
-@contextmanager
-def progress_bar(runs: int) -> Iterator[Watch | None]:
-    """A bar on standard error while runs are under way; nothing where nobody would see it."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    screen = Console(stderr=True)
-    if not screen.is_terminal:
-        yield None
-        return
-    columns = (BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn())
-    shares = [0.0] * runs
-    with Progress(*columns, console=screen, transient=True) as bar:
-        task = bar.add_task("simulating", total=float(runs))
-
-        def watch(run: int, share: float) -> None:
-            shares[run] = max(shares[run], share)
-            bar.update(task, completed=sum(shares))
-
-        yield watch
-
-
-def simulate_remotely(
-    server: str, drives: Sequence[str], workloads: Sequence[Path], axes: Sequence[Axis]
-) -> list[ScenarioResult]:
-    """Have a service simulate: a job for each scenario of a drive, in which values vary.
-
-    Returns:
-        The results in the order of `simulations.plan_runs`.
-
-    Raises:
-        IojouleError: The service refuses a job, or one failed.
-    """
-    vary = {axis.field: list(axis.values) for axis in axes}
-    read = [read_workload(path).scenarios for path in workloads]
-    with service(server) as client:
-        jobs = [
-            [
-                client.simulate(SimulationRequest(drive=drive, scenario=scenario, vary=vary))
-                for scenario in scenarios
-            ]
-            for drive in drives
-            for scenarios in read
-        ]
-        waited_for(client, [job for group in jobs for job in group], "simulating")
-        return [
-            result
-            for group in jobs
-            for varied in zip(*(_results(client, job) for job in group), strict=True)
-            for result in varied
-        ]
-
-
-def _results(client: Client, job: JobStatus) -> list[ScenarioResult]:
-    """What a job gave for each combination of varied values."""
-    labels = ("ssd", "varied")
-    told: list[dict[str, Any]] = client.result(job)["scenarios"]
-    return [
-        ScenarioResult.model_validate({k: v for k, v in one.items() if k not in labels})
-        for one in told
-    ]
 
 
 FLOW_TITLES = (

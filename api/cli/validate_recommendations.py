@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from iojoule.api.cli import console
-from iojoule.api.cli.calibrate import stage_bars
+from iojoule.api.cli.progress import progress
 from iojoule.api.exit_codes import DIFFERENT
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def recommendations(
     from iojoule.api.validating.recommendations import validate
     from iojoule.api.validating.report import summaries
 
-    with stage_bars() as watch:
+    with progress() as watch:
         outcomes = validate(cases, seed, every=every_point, kept=keep, tick=watch)
     found = summaries(outcomes)
     if output is console.Format.JSON:

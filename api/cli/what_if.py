@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from iojoule.api.application.recommend import stated_value, workload_with
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.cli.options import (
@@ -27,15 +27,12 @@ from iojoule.api.cli.options import (
     asked_now,
     asked_of,
     assignments,
-    bar,
     check_report,
+    chosen_backend,
     chosen_profile,
-    named,
-    refuse,
-    service,
-    sources_of,
     stated_conditions,
 )
+from iojoule.api.cli.progress import progress
 from iojoule.datasets.errors import InfeasibleError
 from iojoule.recommender.what_if.outcome import Outcome, Totals
 
@@ -118,26 +115,13 @@ def ask(
     check_report(report)
     said = assignments(change or [], "--change")
     known = stated_conditions(firmware, pcie_generation, temperature, conditions, for_)
-    if server:
-        from iojoule.api.application.recommend import stated_value
-
-        refuse(server, profile=profile, host=host)
-        question = _question(workload, job, set_, sla, price)
-        changes = {field: stated_value(text) for field, text in said.items()}
-        with service(server) as client, bar("what if", 1) as show:
-            watch = partial(show, 0)
-            found = client.what_if(
-                named(device), question, changes, drives=drives, conditions=known, watch=watch
-            )
-            sources = sources_of(client, found.base.answer.device) if report is not None else []
-    else:
-        from iojoule.api.application.what_if import stated_changes, what_if
-
-        question = _question(workload, job, set_, sla, price)
-        base = _base(chosen_profile(device, profile, host), question, drives, known)
-        sources = base.profile.sources
-        changes = stated_changes(said)
-        found = what_if(base, changes)
+    backend = chosen_backend(server, device, profile, host)
+    question = _question(workload, job, set_, sla, price)
+    changes = {field: stated_value(text) for field, text in said.items()}
+    with backend as computes, progress() as watch:
+        found = computes.what_if(question, changes, drives=drives, conditions=known, watch=watch)
+        device_id = found.base.answer.device
+        sources = computes.sources([device_id]) if report is not None else []
     if output is Format.JSON:
         console.emit(found.model_dump_json(indent=2) + "\n")
     else:
@@ -149,9 +133,7 @@ def ask(
         from iojoule.api.reports import what_if as reports
         from iojoule.api.reports import write_report
 
-        request = asked_of(
-            found.base.answer.device, question, drives=drives, conditions=known, changes=changes
-        )
+        request = asked_of(device_id, question, drives=drives, conditions=known, changes=changes)
         write_report(reports.report(found, asked_now(ctx, "/what-if", request, sources)), report)
         console.note(f"wrote {report}")
     if not found.changed.feasible:
@@ -234,9 +216,15 @@ def sweep(
         check_drawable(asked.axes)
     with (
         open_pool(jobs or processes_for(asked), dask=dask) as pool,
-        progress(len(asked.points)) as watch,
+        progress() as watch,
     ):
-        found = run_sweep(asked, out, pool, watch=watch, clock=time.monotonic)
+        found = run_sweep(
+            asked,
+            out,
+            pool,
+            watch=None if watch is None else partial(watch, "sweeping"),
+            clock=time.monotonic,
+        )
     emit_sweep(found, show, output)
     if plot is not None:
         from iojoule.api.plots.sweep import draw_sweep
@@ -281,7 +269,6 @@ def _question(
     workload: Path, job: str | None, set_: list[str] | None, sla: str | None, price: str | None
 ) -> WorkloadProfile:
     """What is asked of the drive today."""
-    from iojoule.api.application.recommend import stated_value, workload_with
     from iojoule.recommender.factors import stated_factors
     from iojoule.recommender.sla_text import parse_sla
 
@@ -367,19 +354,3 @@ def _sweep_parts(found: SweepAnswer, shown: str) -> Iterator[Any]:
     yield ""
     yield f"{found.points} points, {found.feasible} meet the SLA, {found.failed} have no answer"
     yield from words.turns(found.thresholds)
-
-
-@contextmanager
-def progress(points: int) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on standard error while points are answered; nothing where nobody would see it."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    screen = Console(stderr=True)
-    if not screen.is_terminal:
-        yield None
-        return
-    columns = ("sweeping", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=screen, transient=True) as bar:
-        task = bar.add_task("sweeping", total=points)
-        yield lambda done, of: bar.update(task, completed=done, total=of)
