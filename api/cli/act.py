@@ -9,7 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from iojoule.api.acting.applications import Application
+from iojoule.api.acting.answer_file import read_answer
+from iojoule.api.acting.applications import Application, options_of, refused_of
+from iojoule.api.acting.applying import apply as set_all
+from iojoule.api.acting.applying import require_consent, take_back_file
+from iojoule.api.acting.errors import NotProvenError
+from iojoule.api.acting.guarding import watch
+from iojoule.api.acting.paired_saving import Trial
+from iojoule.api.acting.persistence import persistent
+from iojoule.api.acting.proposal import names, propose, require_model
+from iojoule.api.acting.verifying import (
+    Work,
+    plan_text,
+    require_meters,
+    sets_power_states,
+    verification,
+    way,
+)
 from iojoule.api.cli import console
 from iojoule.api.cli.options import (
     ControllerOption,
@@ -21,6 +37,15 @@ from iojoule.api.cli.options import (
     ask_serial,
     sensors_of,
 )
+from iojoule.api.cli.progress import CampaignProgress
+from iojoule.api.words.configurations import SCOPE_POWER
+from iojoule.api.words.quantities import quantity
+from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
+from iojoule.measure.campaign.plan import parse_plan
+from iojoule.measure.campaign.session import commands, look, look_at, run_campaign
+from iojoule.measure.errors import CampaignError
+from iojoule.measure.fio import find_fio
+from iojoule.recommender.workload import Scope, load_workload
 
 if TYPE_CHECKING:
     from iojoule.api.acting.answer_file import Answer
@@ -75,14 +100,6 @@ def apply(
     Only what the host may set and what differs from what is in force is set. Nothing here weakens
     durability. The drive may be in use.
     """
-    from iojoule.api.acting.answer_file import read_answer
-    from iojoule.api.acting.applying import apply as set_all
-    from iojoule.api.acting.applying import require_consent
-    from iojoule.api.acting.guarding import watch
-    from iojoule.api.acting.persistence import persistent
-    from iojoule.api.acting.proposal import propose
-    from iojoule.measure.campaign.session import look_at
-
     if guard is not None and not run:
         raise typer.BadParameter("watches what --run sets; say --run too", param_hint="--guard")
     answer = read_answer(recommendation)
@@ -116,8 +133,6 @@ def undo(
     ] = False,
 ) -> None:
     """Take back what `iojoule apply --run` set, exactly, and remove the file."""
-    from iojoule.api.acting.applying import take_back_file
-
     done = take_back_file(file, console.note, force=force)
     console.emit(f"{done} values were put back\n" if done else "everything was back already\n")
 
@@ -130,8 +145,6 @@ def _emit(
     application: Application,
     output: console.Format,
 ) -> None:
-    from iojoule.api.acting.applications import options_of, refused_of
-
     wanted, current = answer.recommended.configuration, answer.current.configuration
     options = options_of(application, wanted, current)
     refused = refused_of(application)
@@ -163,8 +176,6 @@ def _emit(
 def _parts(
     answer: Answer, proposal: Proposal, steps: Sequence[Step], left: Sequence[Left]
 ) -> Iterator[Any]:
-    from iojoule.api.acting.proposal import names
-
     drive = proposal.drive
     yield f"{answer.workload} on {drive.device.path} ({drive.model}, serial {drive.serial})"
     saving = answer.saving
@@ -253,26 +264,6 @@ def verify(
     The drive must not be in use, as for `iojoule measure`; everything is put back. Leaves with exit
     code 30 where no saving is shown or a bound of the SLA is broken.
     """
-    from iojoule.api.acting.answer_file import read_answer
-    from iojoule.api.acting.errors import NotProvenError
-    from iojoule.api.acting.paired_saving import Trial
-    from iojoule.api.acting.proposal import require_model
-    from iojoule.api.acting.verifying import (
-        Work,
-        plan_text,
-        require_meters,
-        sets_power_states,
-        verification,
-        way,
-    )
-    from iojoule.api.cli.progress import CampaignProgress
-    from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
-    from iojoule.measure.campaign.plan import parse_plan
-    from iojoule.measure.campaign.session import commands, look, look_at, run_campaign
-    from iojoule.measure.errors import CampaignError
-    from iojoule.measure.fio import find_fio
-    from iojoule.recommender.workload import Scope, load_workload
-
     answer, question = read_answer(recommendation), load_workload(workload, job=job)
     trial = Trial(pairs + pairs % 2, confidence)
     work = Work(question, Scope(scope) if scope else answer.scope)
@@ -319,9 +310,6 @@ def verify(
 
 
 def _verification_parts(found: Verification, answer: Answer) -> Iterator[Any]:
-    from iojoule.api.words.configurations import SCOPE_POWER
-    from iojoule.api.words.quantities import quantity
-
     yield f"{answer.workload}: energy of {SCOPE_POWER[found.scope][1]} for the same work"
     if found.saving is not None:
         yield (

@@ -12,7 +12,12 @@ import typer
 from iojoule.api.cli import console
 from iojoule.api.cli.keys import opened
 from iojoule.api.cli.serve import DatabaseOption, StateOption
+from iojoule.api.state.audit import add, lines
+from iojoule.api.state.backup import back_up
+from iojoule.api.state.callers import Caller
 from iojoule.api.state.errors import StorageFullError, UnavailableError
+from iojoule.api.state.place import Place, State
+from iojoule.api.state.restore import restore as bring_back
 
 if TYPE_CHECKING:
     from iojoule.api.state.archive import Manifest
@@ -31,11 +36,6 @@ def backup(
     database: DatabaseOption = None,
 ) -> None:
     """Write all that a service keeps into one file; it may run and write meanwhile."""
-    from iojoule.api.state.audit import add
-    from iojoule.api.state.backup import back_up
-    from iojoule.api.state.callers import Caller
-    from iojoule.api.state.place import Place, State
-
     store = State(Place.of(state, database))
     try:
         made = back_up(store, file)
@@ -59,9 +59,6 @@ def restore(
     database: DatabaseOption = None,
 ) -> None:
     """Restore a backup, whole or not at all, while no service runs there."""
-    from iojoule.api.state.place import Place
-    from iojoule.api.state.restore import restore as bring_back
-
     found = bring_back(Place.of(state, database), file, replace=replace)
     console.emit_records([_record(file, found)], output, _TITLES)
 
@@ -93,8 +90,6 @@ def audit(
     database: DatabaseOption = None,
 ) -> None:
     """Write each change as one JSON object a line, the oldest first."""
-    from iojoule.api.state.audit import lines
-
     seconds = None if since is None else since.replace(tzinfo=UTC).timestamp()
     with opened(state, database) as store, store.database.read() as connection:
         for line in lines(connection, seconds, last):

@@ -19,6 +19,12 @@ from iojoule.api.cli.options import (
     sensors_of,
 )
 from iojoule.measure.characterise.experiment import ScaleName
+from iojoule.measure.characterise.experiments import EXPERIMENTS, chosen
+from iojoule.measure.characterise.folder import CharacteriseFolder
+from iojoule.measure.characterise.preset import DEFAULT_BASE
+from iojoule.measure.characterise.report import interval
+from iojoule.measure.characterise.session import CharacteriseRequest, commands, consider
+from iojoule.measure.characterise.session import characterise as ask
 
 if TYPE_CHECKING:
     from iojoule.datasets.characteristics import Characteristics
@@ -54,12 +60,6 @@ def characterise(
     ] = False,
 ) -> None:
     """Ask a drive what no data sheet says: cache, units, saturation, idle and background watts."""
-    from iojoule.measure.characterise.experiments import EXPERIMENTS, chosen
-    from iojoule.measure.characterise.folder import CharacteriseFolder
-    from iojoule.measure.characterise.preset import DEFAULT_BASE
-    from iojoule.measure.characterise.session import CharacteriseRequest, commands, consider
-    from iojoule.measure.characterise.session import characterise as ask
-
     asked = chosen([one.strip() for one in only.split(",")] if only else [])
     considered = consider(asked, drive, controller, scale, has_power=bool(power))
     _show(considered)
@@ -83,8 +83,6 @@ def characterise(
 
 def questions() -> None:
     """List the questions that `measure characterise` asks."""
-    from iojoule.measure.characterise.experiments import EXPERIMENTS
-
     table = console.new_table(["question", "what it asks", "what it is good for"])
     for one in EXPERIMENTS:
         table.add_row(one.name, one.title, one.purpose)
@@ -125,8 +123,6 @@ def _duration(seconds: float) -> str:
 
 
 def _tell(found: Characteristics, order: list[str]) -> None:
-    from iojoule.measure.characterise.report import interval
-
     table = console.new_table(["question", "what", "found"])
     for name in order:
         answer = found.answers.get(name)

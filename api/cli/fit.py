@@ -9,6 +9,7 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.datasets.errors import InputError
+from iojoule.datasets.profile import write_profile
 
 if TYPE_CHECKING:
     from iojoule.datasets.profile import DeviceProfile
@@ -127,8 +128,6 @@ def _datasets(paths: list[Path], device: str | None, output: Path, *, with_doubt
 
 def write(profile: DeviceProfile, path: Path) -> None:
     """Write a profile and say in one line what is in it."""
-    from iojoule.datasets.profile import write_profile
-
     write_profile(profile, path)
     fitted = ", ".join(f"{one.operation} {one.pattern}" for one in profile.surfaces)
     powers = {

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from iojoule.api.application.fleet import FleetAnswer, FrontierAnswer
+from iojoule.api.application.fleet import (
+    FleetAnswer,
+    FrontierAnswer,
+    answer,
+    read_plan,
+    read_servers,
+)
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.cli.options import (
@@ -26,6 +32,9 @@ from iojoule.api.cli.options import (
 from iojoule.api.cli.progress import progress
 from iojoule.api.words import fleets as words
 from iojoule.datasets.schema import Configuration
+from iojoule.datasets.vocabulary import IntervalFor
+from iojoule.recommender.fleet import replacement
+from iojoule.recommender.fleet.document import Budget, load_fleet
 from iojoule.recommender.fleet.plan import Assignment, Plan
 from iojoule.recommender.fleet.replacement import Replacement
 from iojoule.recommender.fleet.rollout import Stage
@@ -84,9 +93,6 @@ def plan(
     Leaves with exit code 7 where a demand, a limit or a budget cannot be kept, and says by how
     much.
     """
-    from iojoule.api.application.fleet import answer, read_plan
-    from iojoule.recommender.fleet.document import Budget
-
     check_report(report)
     stated = _stated(fleet, for_)
     if budget is not None:
@@ -180,9 +186,6 @@ def frontier(
 
 def _stated(path: Path, interval_for: str | None) -> Fleet:
     """The fleet of a file; the option wins over it."""
-    from iojoule.datasets.vocabulary import IntervalFor
-    from iojoule.recommender.fleet.document import load_fleet
-
     stated = load_fleet(path)
     if interval_for is None:
         return stated
@@ -215,9 +218,6 @@ def replace(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Say whether servers of another kind would do the same work for less power."""
-    from iojoule.api.application.fleet import read_servers
-    from iojoule.recommender.fleet import replacement
-
     stated = read_servers(servers)
     found = replacement.replace(stated.old, stated.new)
     if output is Format.TABLE:

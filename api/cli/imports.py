@@ -8,8 +8,11 @@ from typing import Annotated
 
 import typer
 
+from iojoule.api.application.fields import field_value
 from iojoule.api.cli import console
 from iojoule.api.cli.options import assignments
+from iojoule.datasets.importers import ImportOptions, importer
+from iojoule.datasets.store import write_dataset
 
 app = typer.Typer(
     add_completion=False, help="Turn measurements that exist into a dataset.", no_args_is_help=True
@@ -93,10 +96,6 @@ def _import(
     keep_going: bool = False,
     set_: list[str] | None = None,
 ) -> None:
-    from iojoule.api.application.fields import field_value
-    from iojoule.datasets.importers import ImportOptions, importer
-    from iojoule.datasets.store import write_dataset
-
     constants = {
         field: field_value(field, text, "--set") for field, text in assignments(set_ or []).items()
     }

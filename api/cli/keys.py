@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,13 +14,14 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.serve import DatabaseOption, StateOption
+from iojoule.api.state import api_keys, quotas
+from iojoule.api.state.callers import Caller, Limits
+from iojoule.api.state.place import Place, State
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from iojoule.api.state.api_keys import ApiKey
-    from iojoule.api.state.callers import Limits
-    from iojoule.api.state.place import State
 
 
 NONE = "none"
@@ -208,8 +210,6 @@ def create(
     """Make a key and print it, once: what is kept does not give it back. Owner: else the name."""
     _refuse_unprintable("--name", name)
     values = _stated(owner, expires, rate, burst, jobs_waiting, bytes_, compute_seconds)
-    from iojoule.api.state import api_keys
-    from iojoule.api.state.callers import Caller, Limits
 
     refuse_burst_alone(values.get("requests_per_second"), values.get("burst"))
     with opened(state, database) as store, store.database.write() as connection:
@@ -238,8 +238,6 @@ def list_keys(
     database: DatabaseOption = None,
 ) -> None:
     """List the keys, revoked and expired ones too; JSON and CSV say how much is used as well."""
-    from iojoule.api.state import api_keys
-
     with opened(state, database) as store, store.database.read() as connection:
         rows = [_row(connection, one, output) for one in api_keys.listed(connection)]
     console.emit_records(rows, output, _TITLES)
@@ -263,8 +261,6 @@ def change(
     values = _stated(owner, expires, rate, burst, jobs_waiting, bytes_, compute_seconds)
     if not values:
         raise typer.BadParameter("name what to change, such as --expires 90d or --rate none")
-    from iojoule.api.state import api_keys
-    from iojoule.api.state.callers import Caller
 
     with opened(state, database) as store, store.database.write() as connection:
         changed = api_keys.change(connection, id_, values, Caller.local())
@@ -281,9 +277,6 @@ def revoke(
     database: DatabaseOption = None,
 ) -> None:
     """Let a key open nothing any more; services that run know it within a second."""
-    from iojoule.api.state import api_keys
-    from iojoule.api.state.callers import Caller
-
     with opened(state, database) as store, store.database.write() as connection:
         revoked = api_keys.revoke(connection, id_, Caller.local())
         row = _row(connection, revoked, output)
@@ -293,8 +286,6 @@ def revoke(
 @contextmanager
 def opened(state: Any, database: str | None) -> Iterator[State]:
     """What is kept there, brought up to date."""
-    from iojoule.api.state.place import Place, State
-
     store = State(Place.of(state, database))
     store.open()
     try:
@@ -318,10 +309,6 @@ def _refuse_unprintable(option: str, text: str) -> None:
 
 def _fields(connection: Connection, key: ApiKey) -> dict[str, Any]:
     """All that is known of a key, and how much its owner uses of what can be limited."""
-    from dataclasses import asdict
-
-    from iojoule.api.state import quotas
-
     used = asdict(quotas.used(connection, key.owner))
     return {
         "id": key.id, "name": key.name, "owner": key.owner, "scope": key.scope.value,

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from iojoule.api.cli import console
+from iojoule.datasets.errors import InputError
+from iojoule.measure.campaign.folder import CampaignFolder
+from iojoule.measure.lab import drives, life
+from iojoule.measure.lab.client import LabClient
+from iojoule.measure.lab.comparison import QUANTITIES, median_errors
+from iojoule.measure.lab.comparison import compare as compare_runs
+from iojoule.measure.lab.paths import default_folder
 
 app = typer.Typer(
     add_completion=False,
@@ -27,8 +35,6 @@ FolderOption = Annotated[
 
 
 def _folder(given: Path | None) -> Path:
-    from iojoule.measure.lab.paths import default_folder
-
     return given or default_folder()
 
 
@@ -63,8 +69,6 @@ def up(
     ] = False,
 ) -> None:
     """Begin a lab and print where everything is."""
-    from iojoule.measure.lab import drives, life
-
     if profile is not None and preset is not None:
         raise typer.BadParameter("is another drive than that of --profile", param_hint="--preset")
     if profile is None and slow_down is not None:
@@ -92,8 +96,6 @@ def up(
 @app.command()
 def down(directory: FolderOption = None) -> None:
     """End the lab, also one whose processes were killed, and leave nothing behind."""
-    from iojoule.measure.lab import life
-
     folder = _folder(directory)
     found = life.down(folder)
     console.note(f"{folder}: {'the lab is down' if found else 'there was no lab'}")
@@ -102,8 +104,6 @@ def down(directory: FolderOption = None) -> None:
 @app.command()
 def status(directory: FolderOption = None) -> None:
     """Tell what runs and what the drive does now, as JSON."""
-    from iojoule.measure.lab.client import LabClient
-
     console.emit_json(LabClient(_folder(directory)).status())
 
 
@@ -122,10 +122,6 @@ def record(
     directory: FolderOption = None,
 ) -> None:
     """Tell what really happened, completions, latencies and joules, as JSON."""
-    import time
-
-    from iojoule.measure.lab.client import LabClient
-
     lab = LabClient(_folder(directory))
     end_ns = time.monotonic_ns() if until is None else round(until * 1e9)
     begin_ns = int(lab.state["began_ns"]) if since is None else round(since * 1e9)
@@ -141,11 +137,6 @@ def compare(
     output: console.FormatOption = console.Format.TABLE,
 ) -> None:
     """Put what a campaign measured beside what really happened in the lab meanwhile."""
-    from iojoule.measure.campaign.folder import CampaignFolder
-    from iojoule.measure.lab.client import LabClient
-    from iojoule.measure.lab.comparison import QUANTITIES, median_errors
-    from iojoule.measure.lab.comparison import compare as compare_runs
-
     runs = compare_runs(CampaignFolder(campaign).records(), LabClient(_folder(directory)))
     medians = median_errors(runs)
     if output is console.Format.JSON:
@@ -260,8 +251,6 @@ def fault(
     disconnect, stall, silent, garbage N, only-garbage, drop N (of 100), gap SECONDS, clip SECONDS,
     drift WATTS. rapl: unreadable, missing.
     """
-    from iojoule.measure.lab.client import LabClient
-
     LabClient(_folder(directory)).fault(part, kind, value)
 
 
@@ -271,9 +260,6 @@ def run(
     directory: FolderOption = None,
 ) -> None:
     """Run a command with the lab's environment, so that `nvme` finds the controller."""
-    from iojoule.datasets.errors import InputError
-    from iojoule.measure.lab.client import LabClient
-
     added = LabClient(_folder(directory)).environment()
     try:
         os.execvpe(command[0], command, {**os.environ, **added})

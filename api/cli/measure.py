@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from iojoule.api.adaptive_campaign import (
+    PlanAdvisor,
+    adaptive_conduct,
+    adaptive_options,
+    candidates_of,
+)
 from iojoule.api.cli import console, measure_command, measure_host
 from iojoule.api.cli.characterise import characterise, questions
 from iojoule.api.cli.options import (
@@ -19,13 +26,26 @@ from iojoule.api.cli.options import (
     ask_serial,
     sensors_of,
 )
+from iojoule.api.cli.progress import CampaignProgress
 from iojoule.datasets.errors import InputError
+from iojoule.measure.campaign.check import check as check_records
+from iojoule.measure.campaign.check import verdicts
+from iojoule.measure.campaign.conduct import conduct
+from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions, Status
+from iojoule.measure.campaign.plan import load_plan, shipped_plans
+from iojoule.measure.campaign.runs import run_seconds
+from iojoule.measure.campaign.session import commands, look, run_campaign
+from iojoule.measure.emerald import emerald as make
+from iojoule.measure.errors import RunsFailedError
+from iojoule.measure.fio import find_fio
+from iojoule.measure.host.journal import restore_abandoned
+from iojoule.recommender.workload import parse_workload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from iojoule.measure.campaign.conduct import Conduct
-    from iojoule.measure.campaign.folder import AdaptiveOptions, CampaignOptions
+    from iojoule.measure.campaign.folder import AdaptiveOptions
     from iojoule.measure.campaign.session import Opened
     from iojoule.measure.emerald import Metric
 
@@ -80,7 +100,6 @@ def adaptive_options_of(
             "and the question that decides what is measured",
             field="adaptive",
         )
-    from iojoule.api.adaptive_campaign import adaptive_options
 
     return adaptive_options(question, hours, regret)[0]
 
@@ -92,10 +111,6 @@ def show_adaptive(opened: Opened, options: AdaptiveOptions) -> None:
         InputError: The plan measures nothing of the question, or the hours are spent before the
             first run.
     """
-    from iojoule.api.adaptive_campaign import PlanAdvisor, candidates_of
-    from iojoule.measure.campaign.runs import run_seconds
-    from iojoule.recommender.workload import parse_workload
-
     question = parse_workload(options.question)
     candidates = candidates_of(opened.expansion.runs, question)
     PlanAdvisor(opened.plan, candidates, question)  # refuses what cannot be judged, before any run
@@ -135,10 +150,7 @@ def with_hours(options: CampaignOptions, hours: float | None) -> CampaignOptions
 def way_of(options: CampaignOptions) -> Conduct:
     """How a campaign with these options is conducted."""
     if options.adaptive is None:
-        from iojoule.measure.campaign.conduct import conduct
-
         return conduct
-    from iojoule.api.adaptive_campaign import adaptive_conduct
 
     return adaptive_conduct(options.adaptive)
 
@@ -167,11 +179,6 @@ def emerald(
     ] = 20.0,
 ) -> None:
     """Power efficiency in the terms of SNIA Emerald: EP_RI, EP_RR, EP_RW, EP_SR, EP_SW."""
-    from dataclasses import asdict
-
-    from iojoule.measure.campaign.folder import CampaignFolder
-    from iojoule.measure.emerald import emerald as make
-
     found = make(CampaignFolder(out), response_time / 1e3)
     if output is console.Format.JSON:
         console.emit_json(found.document())
@@ -224,9 +231,6 @@ PlanOption = Annotated[str, typer.Option(metavar="NAME|FILE.toml", help="A shipp
 @app.command("plan")
 def plan_(drive: DriveOption, plan: PlanOption, controller: ControllerOption = None) -> None:
     """Say what a plan would do: runs, hours, bytes written, share of the endurance."""
-    from iojoule.measure.campaign.plan import load_plan
-    from iojoule.measure.campaign.session import look
-
     loaded, _ = load_plan(plan)
     _show(look(loaded, drive, controller))
 
@@ -234,8 +238,6 @@ def plan_(drive: DriveOption, plan: PlanOption, controller: ControllerOption = N
 @app.command()
 def plans() -> None:
     """List the plans that ship."""
-    from iojoule.measure.campaign.plan import load_plan, shipped_plans
-
     table = console.new_table(["plan", "what it is for"])
     for name in shipped_plans():
         table.add_row(name, load_plan(name)[0].title)
@@ -260,11 +262,6 @@ def run(
     regret: RegretOption = DEFAULT_REGRET,
 ) -> None:
     """Make every run of a plan on a drive, or with --adaptive those that answer a question."""
-    from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
-    from iojoule.measure.campaign.plan import load_plan
-    from iojoule.measure.campaign.session import commands, look
-    from iojoule.measure.fio import find_fio
-
     loaded, text = load_plan(plan)
     asked = adaptive_options_of(adaptive, workload, regret)
     opened = look(loaded, drive, controller)
@@ -308,8 +305,6 @@ def resume(
 
     An adaptive one goes on with what it had chosen, for the hours that are left.
     """
-    from iojoule.measure.campaign.folder import CampaignFolder
-
     folder = CampaignFolder(out)
     options = folder.options()
     changed: dict[str, object] = {}
@@ -332,13 +327,6 @@ def check(
 
     Exit code 26: a run failed.
     """
-    from dataclasses import asdict
-
-    from iojoule.measure.campaign.check import check as check_records
-    from iojoule.measure.campaign.check import verdicts
-    from iojoule.measure.campaign.folder import CampaignFolder, Status
-    from iojoule.measure.errors import RunsFailedError
-
     folder = CampaignFolder(out)
     folder.options()
     records = folder.records()
@@ -360,8 +348,6 @@ def check(
 @app.command()
 def restore() -> None:
     """Put back what a campaign that was killed left changed on drive and host."""
-    from iojoule.measure.host.journal import restore_abandoned
-
     said = restore_abandoned()
     for line in said or ["nothing was left changed"]:
         console.emit(f"{line}\n")
@@ -370,10 +356,6 @@ def restore() -> None:
 def _conduct(
     folder: object, text: str, options: object, serial: str | None, *, resume: bool = False
 ) -> None:
-    from iojoule.api.cli.progress import CampaignProgress
-    from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
-    from iojoule.measure.campaign.session import run_campaign
-
     assert isinstance(folder, CampaignFolder)
     assert isinstance(options, CampaignOptions)
     with CampaignProgress() as progress:

@@ -11,7 +11,10 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.exit_codes import INTERRUPTED
+from iojoule.datasets.errors import InputError
 from iojoule.measure.command.record import CommandResult, CommandRun, Interval
+from iojoule.measure.command.request import Request, parse_metric
+from iojoule.measure.command.session import measure_command
 
 SETTINGS = {"allow_interspersed_args": False}
 """Options behind the program's name are the program's."""
@@ -69,10 +72,6 @@ def command(
     output: console.FormatOption = console.Format.TABLE,
 ) -> None:
     """Run a program and say what its work costs in joules: drive, CPU, and both."""
-    from iojoule.datasets.errors import InputError
-    from iojoule.measure.command.request import Request, parse_metric
-    from iojoule.measure.command.session import measure_command
-
     if work is not None and rate is not None:
         raise InputError("--work and --rate exclude each other: work is a total or a rate")
     folder = out or Path(f"iojoule-command-{datetime.now(UTC):%Y%m%d-%H%M%S}")

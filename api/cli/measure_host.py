@@ -9,6 +9,9 @@ import typer
 
 from iojoule.api.cli import console
 from iojoule.api.cli.options import PowerOption, RaplOption
+from iojoule.datasets.profile import write_host_profile
+from iojoule.measure.host_calibration.session import Request, calibrate, prepare
+from iojoule.model.evaluate.quantities import NORMAL_90
 
 if TYPE_CHECKING:
     from iojoule.datasets.profile import HostProfile
@@ -44,8 +47,6 @@ def host(
     Needs RAPL counters or a meter at the wall, and no drive. Frequencies and sleep states are set
     where this user may, and put back on every way out.
     """
-    from iojoule.measure.host_calibration.session import Request, calibrate, prepare
-
     prepared = prepare(Request(rapl_root, power or (), minutes, folder, others_cores))
     if dry_run:
         console.emit("\n".join(prepared.commands()) + "\n")
@@ -55,7 +56,6 @@ def host(
     plan = prepared.plan
     console.note(f"{len(plan.steps)} loads, about {plan.seconds / 60:.1f} minutes; leave it alone")
     found = calibrate(prepared, console.note)
-    from iojoule.datasets.profile import write_host_profile
 
     write_host_profile(found, out)
     _show(found)
@@ -63,8 +63,6 @@ def host(
 
 
 def _show(found: HostProfile) -> None:
-    from iojoule.model.evaluate.quantities import NORMAL_90
-
     table = console.new_table(["quantity", "value", "90 % interval", "unit", "evidence"])
     clock = found.operation.clock if found.operation else None
     power = found.power

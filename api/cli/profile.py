@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from iojoule.api.application.explain import explain_profile
+from iojoule.api.application.profiles import profile_in, profile_of
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.cli.fit import profile_file, write
 from iojoule.api.cli.options import DeviceOption, ServerOption, assignments, chosen_profile, service
+from iojoule.api.profile_building import (
+    advice,
+    expected_profile,
+    profile_from_facts,
+    profile_from_identify,
+)
+from iojoule.datasets.profile import write_profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,12 +62,6 @@ def build(
     if sum(one is not None for one in (device, identify, facts)) != 1:
         raise typer.BadParameter("say one of --device ID, --identify FILE and --facts FILE.toml")
     target = profile_file(output)
-    from iojoule.api.profile_building import (
-        advice,
-        expected_profile,
-        profile_from_facts,
-        profile_from_identify,
-    )
 
     if facts is not None:
         profile, unused = profile_from_facts(facts)
@@ -169,7 +172,6 @@ def explain(
 ) -> None:
     """Say what each quantity rests on, or where one configuration's intervals come from."""
     chosen = chosen_profile(device, profile)
-    from iojoule.api.application.explain import explain_profile
 
     fields = assignments(configuration or [], "--configuration")
     found = explain_profile(chosen, fields)
@@ -251,7 +253,6 @@ def report(
     ] = None,
 ) -> None:  # fmt: skip
     """Write a profile's model card: what it rests on, how far it errs, and where it ends."""
-    from iojoule.api.application.profiles import profile_in, profile_of
     from iojoule.api.model_card import build_card, check_target, read_findings, write_card
 
     if (profile is None) == (device is None):
@@ -319,8 +320,6 @@ def fetch(
     server: ServerOption = None,
 ) -> None:
     """Write a version of a drive's profile to a file, as `--profile` takes it."""
-    from iojoule.datasets.profile import write_profile
-
     path = profile_file(out)
     with service(server) as client:
         write_profile(client.profile(device, version), path)

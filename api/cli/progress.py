@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @contextmanager
 def progress() -> Iterator[Watch | None]:
     """A bar for each stage that the watch is told of."""
-    screen = Console(stderr=True)
+    screen = Console(stderr=True, soft_wrap=True)  # notes beside the bar are not wrapped
     if not screen.is_terminal:
         yield None
         return

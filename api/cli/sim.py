@@ -9,13 +9,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from iojoule.api.application.simulate import drive_with, measured, plan_runs
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.cli.options import DaskOption, resources
 from iojoule.api.cli.progress import run_progress
 from iojoule.api.cli.simulate import ModeChoice, say
 from iojoule.api.exit_codes import DIFFERENT
+from iojoule.datasets.errors import InputError
+from iojoule.sim.against import median_errors, simulate_measurements
 from iojoule.sim.compare import Comparison, Quantity
+from iojoule.sim.compare import compare as compared
+from iojoule.sim.engines import Limits, RunOptions
+from iojoule.sim.findings import Finding
+from iojoule.sim.formats.conversion import convert as converted
+from iojoule.sim.formats.conversion import write_file
+from iojoule.sim.formats.files import read_any, read_drive
+from iojoule.sim.presets import drive_path, preset_names, preset_path
+from iojoule.sim.result import Mode
+from iojoule.sim.verify import read_cases, verify_all
+from iojoule.sim.workers import cores, open_pool
 
 if TYPE_CHECKING:
     from iojoule.sim.verify import Verdict
@@ -46,12 +59,6 @@ def convert(
     ] = None,
 ) -> None:
     """Turn a drive or a workload from MQSim's XML into TOML with units, or back."""
-    from iojoule.sim.findings import Finding
-    from iojoule.sim.formats.conversion import convert as converted
-    from iojoule.sim.formats.conversion import write_file
-    from iojoule.sim.formats.files import read_any, read_drive
-    from iojoule.sim.presets import drive_path
-
     read = read_any(source)
     told: list[Finding] = list(read.findings)
     device = None if ssd is None else read_drive(drive_path(ssd)).device
@@ -80,11 +87,6 @@ def verify(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Compare the simulator with MQSim's reference results; leaves with 1 where they differ."""
-    from iojoule.datasets.errors import InputError
-    from iojoule.sim.result import Mode
-    from iojoule.sim.verify import read_cases, verify_all
-    from iojoule.sim.workers import cores, open_pool
-
     kind = Mode(mode.value)
     cases = [
         each
@@ -148,11 +150,6 @@ def compare(
 
     Leaves with 1 where they differ by more than MQSim's printed resolution.
     """
-    from iojoule.api.application.simulate import plan_runs
-    from iojoule.sim.compare import compare as compared
-    from iojoule.sim.engines import Limits, RunOptions
-    from iojoule.sim.result import Mode
-
     if output is Format.CSV:
         raise typer.BadParameter("-o table or json")
     plan = plan_runs([ssd], [workload], Mode.COMPAT, [])
@@ -181,9 +178,6 @@ def presets(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """List the drives that `--ssd` takes by name, or print one of them with its sources."""
-    from iojoule.sim.formats.files import read_drive
-    from iojoule.sim.presets import preset_names, preset_path
-
     if name is not None:
         console.emit(preset_path(name).read_text(encoding="utf-8"))
         return
@@ -242,10 +236,6 @@ def against(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Simulate what was measured, and say how far throughput, latency and watts are off."""
-    from iojoule.api.application.simulate import drive_with, measured
-    from iojoule.sim.against import median_errors, simulate_measurements
-    from iojoule.sim.workers import cores
-
     rows = measured(measurements, columns)
     device = drive_with(ssd, settings or [])
     place = resources(jobs, dask, None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from iojoule.api.application.simulate import Plan
+from iojoule.api.application.simulate import Plan, document, doubts, plan_runs
 from iojoule.api.cli import console
 from iojoule.api.cli.options import (
     DaskOption,
@@ -23,7 +23,12 @@ from iojoule.api.cli.options import (
 from iojoule.api.cli.progress import progress
 from iojoule.api.words.quantities import quantity
 from iojoule.datasets.errors import InputError
-from iojoule.sim.result import FlowResult, ScenarioResult
+from iojoule.sim.engines import Limits, RunOptions
+from iojoule.sim.findings import Severity
+from iojoule.sim.formats.conversion import write_file
+from iojoule.sim.formats.mqsim_result_writer import write_result_xml
+from iojoule.sim.result import FlowResult, Mode, ScenarioResult
+from iojoule.sim.sweep import parse_axis
 
 if TYPE_CHECKING:
     from iojoule.api.application.simulate import Plan
@@ -129,11 +134,6 @@ def simulate(
     JSON goes to standard output and nothing else does: one scenario after the other, the flows in
     the order of the file, times in ns. Everything else that is to be said is on standard error.
     """
-    from iojoule.api.application.simulate import doubts, plan_runs
-    from iojoule.sim.engines import Limits, RunOptions
-    from iojoule.sim.result import Mode
-    from iojoule.sim.sweep import parse_axis
-
     if server:
         refuse(
             server, mode=mode, jobs=jobs, dask=dask, state=state, directory=directory,
@@ -170,8 +170,6 @@ def simulate(
 
 def say(findings: Iterable[Finding]) -> None:
     """Say what a reader or the table of traps found, on standard error, alike ones once."""
-    from iojoule.sim.findings import Severity
-
     alike: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         alike.setdefault((finding.name, finding.message), []).append(finding)
@@ -193,8 +191,6 @@ def _check_xml(plan: Plan, output: Form, directory: Path | None) -> None:
 def _emit(plan: Plan, results: list[ScenarioResult], output: Form, directory: Path | None) -> None:
     match output:
         case Form.JSON:
-            from iojoule.api.application.simulate import document
-
             console.emit_json(document(plan, results))
         case Form.TABLE:
             emit_results(plan, results)
@@ -203,9 +199,6 @@ def _emit(plan: Plan, results: list[ScenarioResult], output: Form, directory: Pa
 
 
 def _emit_xml(plan: Plan, results: list[ScenarioResult], directory: Path | None) -> None:
-    from iojoule.sim.formats.conversion import write_file
-    from iojoule.sim.formats.mqsim_result_writer import write_result_xml
-
     texts = [
         write_result_xml(result, job.device) for job, result in zip(plan.jobs, results, strict=True)
     ]

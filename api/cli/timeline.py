@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from iojoule.api.application.predictors import Predictors
+from iojoule.api.application.timeline import STEP_COLUMNS, parse_phase, time_line
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.cli.options import (
@@ -21,6 +23,7 @@ from iojoule.api.cli.options import (
     chosen_profile,
     stated_conditions,
 )
+from iojoule.api.words.quantities import quantity
 
 if TYPE_CHECKING:
     from iojoule.api.application.timeline import TimeLine
@@ -64,8 +67,6 @@ def timeline(
     JSON both and the totals with their 90 % intervals.
     """
     chosen = chosen_profile(device, profile)
-    from iojoule.api.application.predictors import Predictors
-    from iojoule.api.application.timeline import STEP_COLUMNS, parse_phase, time_line
 
     asked = stated_conditions(firmware, pcie_generation, temperature, conditions, for_)
     found = time_line(
@@ -87,8 +88,6 @@ def timeline(
 
 
 def _emit_table(found: TimeLine) -> None:
-    from iojoule.api.words.quantities import quantity
-
     table = console.new_table(["from", "to", "the drive", "throughput", "drive power", "in cache"])
     for one in found.stretches():
         table.add_row(
@@ -116,8 +115,6 @@ _TOTALS = (
 
 
 def _totals(found: TimeLine) -> Iterator[str]:
-    from iojoule.api.words.quantities import quantity
-
     totals = found.totals()
     for name, unit, said in _TOTALS:
         one = totals[name]

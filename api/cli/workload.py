@@ -8,11 +8,27 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from iojoule.api.application.workloads import Kept, observe_traced, write_profile
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.words.quantities import digits, quantity, size
-from iojoule.datasets.io_summary import IoSummary, IoWindow, LogHistogram
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.datasets.io_summary import (
+    IoSummary,
+    IoWindow,
+    LogHistogram,
+    parse_summary,
+    write_summary,
+)
+from iojoule.datasets.vocabulary import Pattern
+from iojoule.measure.observe import Request
+from iojoule.recommender.workload import WorkloadProfile, load_workload, read_text
+from iojoule.recommender.workloads.day_profile import day_profile, windows_in
+from iojoule.recommender.workloads.fio_job import each_fio_job, from_fio_job
+from iojoule.recommender.workloads.from_summary import from_summary
+from iojoule.recommender.workloads.loop import Loop, with_loop
+from iojoule.recommender.workloads.presets import find_preset
+from iojoule.recommender.workloads.sources import SourceKind, open_source, summary_of
+from iojoule.recommender.workloads.writing import as_json, as_toml
 
 if TYPE_CHECKING:
     from iojoule.datasets.io_summary import IoSummary
@@ -91,8 +107,6 @@ def from_(
 
     What the profile cannot express is named in its notes.
     """
-    from iojoule.recommender.workloads.sources import SourceKind, open_source, summary_of
-
     source = open_source(file, SourceKind(as_) if as_ else None)
     if source.kind is SourceKind.FIO_JOB:
         _refuse_summary_options(file, histograms=histograms, hours=hours, pattern=pattern)
@@ -115,10 +129,6 @@ def _refuse_summary_options(file: Path, **given: object) -> None:
 def _from_fio_job(
     path: Path, job: str | None, *, each: bool, loop: str | None, out: Path | None, output: Form
 ) -> None:
-    from iojoule.api.application.workloads import write_profile
-    from iojoule.recommender.workloads.fio_job import each_fio_job, from_fio_job
-    from iojoule.recommender.workloads.loop import Loop, with_loop
-
     profiles = each_fio_job(path) if each else [from_fio_job(path, job=job)]
     for profile in (with_loop(one, Loop(loop) if loop else None) for one in profiles):
         if out is not None:
@@ -157,8 +167,7 @@ def observe(
     --histograms adds to a file that is there, so that a day becomes a profile of its hours.
     Ctrl-C ends it early; what was seen until then is kept.
     """
-    from iojoule.api.application.workloads import Kept, observe_traced
-    from iojoule.measure.observe import Request, observe
+    from iojoule.measure.observe import observe
 
     if blktrace and repeat > 1:
         raise typer.BadParameter("--blktrace traces once: leave --repeat out")
@@ -188,13 +197,6 @@ def _answer(
     histograms: Path | None,
     output: Form,
 ) -> None:
-    from iojoule.api.application.workloads import write_profile
-    from iojoule.datasets.io_summary import write_summary
-    from iojoule.datasets.vocabulary import Pattern
-    from iojoule.recommender.workloads.day_profile import windows_in
-    from iojoule.recommender.workloads.from_summary import from_summary
-    from iojoule.recommender.workloads.loop import Loop
-
     windows = windows_in(summary, hours) if hours else summary.windows
     if histograms is not None:
         write_summary(summary, histograms)
@@ -217,11 +219,6 @@ def day(
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Show what the hours of a day look like, from observations at different times."""
-    from iojoule.api.words.quantities import quantity
-    from iojoule.datasets.io_summary import parse_summary
-    from iojoule.recommender.workload import read_text
-    from iojoule.recommender.workloads.day_profile import day_profile
-
     found = day_profile(parse_summary(read_text(file), str(file)))
     records = [hour.model_dump() for hour in found]
     if output is Format.TABLE:
@@ -264,18 +261,12 @@ def show(
     output: FormOption = Form.TABLE,
 ) -> None:
     """Show a preset or a workload profile; `-o toml` writes a preset out to be changed."""
-    from iojoule.recommender.workload import load_workload
-    from iojoule.recommender.workloads.loop import Loop, with_loop
-    from iojoule.recommender.workloads.presets import find_preset
-
     path = Path(what)
     profile = load_workload(path) if path.suffix in (".toml", ".json") else find_preset(what)
     _emit(with_loop(profile, Loop(loop) if loop else None), None, output)
 
 
 def _emit(profile: WorkloadProfile, summary: IoSummary | None, output: Form) -> None:
-    from iojoule.recommender.workloads.writing import as_json, as_toml
-
     if output is Form.TABLE:
         console.emit_table(*parts(profile, summary))
     else:
