@@ -22,7 +22,7 @@ the steady state. Garbage collection beside a host's writes sets the rate of tha
 no cache for as long as inflow exceeds what is cleared. So a demand that gains on the cache, however
 slowly, is steady after a long enough horizon.
 
-What a workload costs beside its requests: gaps, waking up, and work after writes, as bands.
+Bands of what a workload costs beside its requests: gaps, wake-ups and work after writes.
 """
 
 from __future__ import annotations

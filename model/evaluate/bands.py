@@ -1,11 +1,4 @@
-"""A predicted quantity with its 90 % interval.
-
-Evidence as numbers, so that the weaker of two is the greater.
-
-A number with its 90 % interval.
-
-Throughput and latency of reads or of writes, as if the workload were nothing else.
-"""
+"""Values with 90 % intervals and evidence; evidence is a number, the weaker the greater."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Latencies at the rate that is served, counted from the arrival of a request.
 
 As fast as possible (a closed loop) they are those of the full queue. In an open loop requests come
-by a process of their own and wait for a slot: `model.evaluate.latency`. In bursts the queue is full
+by a process of their own and wait for a slot (below). In bursts the queue is full
 while a burst lasts, and a burst may have to wait for the one before it: bursts as large as the
 queue that come by chance wait as in an M/D/1 queue (Pollaczek and Khinchine),
 

@@ -15,7 +15,7 @@ A sleeping core draws what its sleep state does, and sleeps as deep as the time 
 and the limit allow. A job on another NUMA node than the drive pays core time and latency for every
 request, and keeps a second package awake.
 
-Host paths as arrays: what each engine, completion, polling and scheduler costs a request.
+`HostPaths` holds what each engine, completion, polling and scheduler costs a request.
 """
 
 from __future__ import annotations

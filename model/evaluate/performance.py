@@ -69,7 +69,7 @@ class Ratios:
     def __bool__(self) -> bool:
         return bool(self._tables)
 
-    def told(
+    def log_ratios(
         self, frame: Frame, points: Points, operation: str
     ) -> dict[str, tuple[Floats, Floats]]:
         """Log ratio and its log sd by quantity, each of shape (n,).
@@ -97,7 +97,7 @@ class Ratios:
         """Log of the factor on the law's watts and its log sd; of a mix by its share of reads."""
         value, sd = np.zeros(len(frame)), np.zeros(len(frame))
         for operation, share in (("read", frame.read_fraction), ("write", 1 - frame.read_fraction)):
-            ratio = self.told(frame, points, operation).get("watts")
+            ratio = self.log_ratios(frame, points, operation).get("watts")
             if ratio is None:  # nobody simulated watts: the law alone, as unsure as the least
                 floor = self._errors["watts"].floor if "watts" in self._errors else 0.0
                 ratio = np.zeros(len(frame)), np.full(len(frame), floor)
@@ -516,7 +516,7 @@ class PerformanceModel:
         self, result: Direction, frame: Frame, points: Points, operation: str
     ) -> None:
         """Scale the drive's part of the latency by the simulated ratio."""
-        ratios = self.rebuilt.told(frame, points, operation)
+        ratios = self.rebuilt.log_ratios(frame, points, operation)
         if "latency" not in ratios:
             return
         ratio, _ = ratios["latency"]

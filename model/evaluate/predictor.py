@@ -30,7 +30,7 @@ from iojoule.model.evaluate.performance import PerformanceModel, load
 from iojoule.model.evaluate.prediction import Activity, Prediction, joined
 from iojoule.model.evaluate.quantities import GAP_QUANTITIES, NORMAL_90, QUANTITIES
 from iojoule.model.evaluate.surface import Points
-from iojoule.model.evaluate.watts import Asked, PowerModel
+from iojoule.model.evaluate.watts import PowerModel, RatedPoints
 
 BLOCK_ROWS = 32_768
 """Rows evaluated at a time: their arrays stay in the caches, which halves the time of many rows."""
@@ -93,7 +93,7 @@ class Predictor:
         operating = self._operating_point(frame, runs)
         points, code = self.performance.points(frame, operating)
         mixed, fraction = self.directions(frame, points, code, ("latency", *tails), runs)
-        rated = Asked(points, code, mixed.evidence == SIMULATED)
+        rated = RatedPoints(points, code, mixed.evidence == SIMULATED)
         if self.performance.rebuilt:
             mixed.evidence[mixed.evidence < DATASHEET] = SIMULATED
         if self.profile.host.calibrated_apart:

@@ -35,7 +35,7 @@ def state_path(path: str, power_state: int) -> str:
 
 
 @dataclass(frozen=True)
-class Told:
+class Correction:
     """What the tables say of the rows that they reach.
 
     Attributes:
@@ -69,7 +69,9 @@ class StateResiduals:
     def __bool__(self) -> bool:
         return bool(self._loaded)
 
-    def told(self, frame: Frame, points: Points, code: Codes, operation: str) -> list[Told]:
+    def corrections(
+        self, frame: Frame, points: Points, code: Codes, operation: str
+    ) -> list[Correction]:
         """What is known of the rows, one answer a pattern (of mixes, and a share of reads)."""
         corrections = []
         for table in self._loaded:
@@ -81,7 +83,7 @@ class StateResiduals:
                     reached &= weight > 0.0
                 rows = np.flatnonzero(reached)
                 if rows.size:
-                    correction = table.told(points, place, rows)
+                    correction = table.correction(points, place, rows)
                     corrections.append(
                         correction if weight is None else replace(correction, weight=weight[rows])
                     )
@@ -114,7 +116,7 @@ class StateResiduals:
 
     def correct_mix(self, result: Direction, frame: Frame, points: Points, code: Codes) -> None:
         """Shift what the model makes of a mix by what runs of mixes showed."""
-        every = self.told(frame, points, code, "mixed")
+        every = self.corrections(frame, points, code, "mixed")
         if not every:
             return
         total = self.mixed_weight(frame, every)
@@ -161,7 +163,7 @@ class StateResiduals:
         return between
 
     @staticmethod
-    def mixed_weight(frame: Frame, every: Sequence[Told]) -> Floats:
+    def mixed_weight(frame: Frame, every: Sequence[Correction]) -> Floats:
         """How far tables of mixes count, shape (n,); 0 where no table reaches."""
         total = np.zeros(len(frame))
         for correction in every:
@@ -172,7 +174,7 @@ class StateResiduals:
         self, result: Direction, frame: Frame, points: Points, code: Codes, operation: str
     ) -> None:
         """Shift latency and percentiles of one direction, and put the learned sds in place."""
-        for correction in self.told(frame, points, code, operation):
+        for correction in self.corrections(frame, points, code, operation):
             rows = correction.rows
             for name, log_value in result.log_value.items():
                 # a percentile that was not measured keeps its ratio to the mean
@@ -232,7 +234,7 @@ class _Loaded:
         known = power_state < len(self._place)
         return np.where(known, self._place[np.where(known, power_state, 0), code], -1)
 
-    def told(self, points: Points, place: Codes, rows: Codes) -> Told:
+    def correction(self, points: Points, place: Codes, rows: Codes) -> Correction:
         own = points if len(rows) == len(place) else points.take(rows)
         values = self._lookup(own, place[rows])
         distance = np.zeros(len(rows))
@@ -242,4 +244,4 @@ class _Loaded:
         distance[distance < 1e-6] = 0.0
         beyond = SD_PER_OCTAVE * distance
         weight = np.ones(len(rows))
-        return Told(rows, distance == 0.0, values, beyond, weight, self.read_fraction)
+        return Correction(rows, distance == 0.0, values, beyond, weight, self.read_fraction)

@@ -63,7 +63,7 @@ def residual_factor(
     fraction = frame.read_fraction
     log_factor, variance, known = np.zeros(n), np.zeros(n), np.zeros(n)
     for operation, share in (("read", fraction), ("write", 1.0 - fraction)):
-        for correction in tables.told(frame, points, code, operation):
+        for correction in tables.corrections(frame, points, code, operation):
             if "watts" in correction.values:
                 weight = share[correction.rows]
                 log_factor[correction.rows] += weight * correction.values["watts"]
@@ -76,7 +76,7 @@ def residual_factor(
     variance = variance + mixing * law_variance
     mixes = [
         correction
-        for correction in tables.told(frame, points, code, "mixed")
+        for correction in tables.corrections(frame, points, code, "mixed")
         if "watts" in correction.values
     ]
     if mixes:

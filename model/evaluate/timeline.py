@@ -19,9 +19,7 @@ What is uncertain moves a whole stretch at once: the place of the cliff, the rat
 it, the power of both regimes, and how much work is left behind. So the interval is that of many
 runs (`DRAWS`), in each of which every one of these is drawn once.
 
-How often collecting comes and goes while the host writes, in many runs of one time line.
-
-How a SATA drive rests along a time line: a link that sleeps, platters that stop and start.
+A SATA drive rests along the time line where its link may sleep or its platters may stop.
 """
 
 from __future__ import annotations

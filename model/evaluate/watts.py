@@ -35,7 +35,7 @@ _HOST_POWER = frozenset(
 
 
 @dataclass(frozen=True)
-class Asked:
+class RatedPoints:
     """Where the rates of a frame were answered.
 
     Attributes:
@@ -60,7 +60,7 @@ class PowerModel:
     def add(
         self,
         frame: Frame,
-        rated: Asked,
+        rated: RatedPoints,
         bands: dict[str, Band],
         activity: Activity,
         half: Floats,
@@ -153,7 +153,7 @@ class PowerModel:
     def _simulated(
         self,
         frame: Frame,
-        rated: Asked,
+        rated: RatedPoints,
         bands: dict[str, Band],
         device: Floats,
         device_sd: Floats | None,

@@ -1,6 +1,6 @@
 """What a surface's curve, and its laws of percentiles, miss: a grid of each host path.
 
-Every session of a path has its own grid (`model.fit.residual`): sessions that differ stay sessions.
+Every session of a path has its own grid: sessions that differ stay sessions.
 The reference, which a profile keeps, is their mean at each cell, weighted by how far each may err
 there; where they disagree, that is part of how far the reference may err. Sessions that stand apart
 count where a path has no others. Requests that the drive takes in one command, and those that are
