@@ -122,7 +122,7 @@ LOCK := uv pip compile --quiet --upgrade --universal --python-version 3.11 --gen
 	--no-annotate --no-header --no-emit-index-url --no-emit-find-links
 lock: ## pin the newest versions that fit into requirements.txt (needs uv: pip install uv)
 	@command -v uv >/dev/null || { echo "make lock needs uv on the PATH: pip install uv" >&2; exit 1; }
-	$(LOCK) --fork-strategy fewest pyproject.toml requirements-dev.in --output-file requirements.txt
+	$(LOCK) --fork-strategy fewest --all-extras pyproject.toml requirements-dev.in --output-file requirements.txt
 	echo cyclonedx-bom | $(LOCK) - --output-file deploy/requirements-sbom.txt
 
 notices: setup ## write NOTICES.md again: what is pinned, and under which licences

@@ -18,7 +18,7 @@ from iojoule.api.exit_codes import (
     USAGE,
     exit_codes,
 )
-from iojoule.datasets.errors import IojouleError
+from iojoule.datasets.errors import InputError, IojouleError
 
 
 class CommandLine(DeferredGroup):
@@ -126,8 +126,30 @@ def run(arguments: list[str] | None = None) -> int:
         return INTERRUPTED
     except console.OutputClosedError:
         return OUTPUT_CLOSED
+    except ModuleNotFoundError as error:
+        return _missing(error)
     except Exception as error:  # noqa: BLE001 - whatever it is, people get a line and a code
         return _unexpected(error)
+
+
+EXTRAS = {
+    **dict.fromkeys(("crepes", "matplotlib", "pyarrow", "sklearn", "statsmodels", "yaml"), "fit"),
+    **dict.fromkeys(("alembic", "fastapi", "httptools", "prometheus_client"), "service"),
+    **dict.fromkeys(("sqlalchemy", "starlette", "uvicorn", "uvloop"), "service"),
+    **dict.fromkeys(("dask", "distributed"), "dask"),
+    "opentelemetry": "otel",
+    "psycopg": "postgresql",
+}
+"""Package that may be missing -> the extra of this distribution that installs it."""
+
+
+def _missing(error: ModuleNotFoundError) -> int:
+    package = (error.name or "").split(".")[0]
+    if package not in EXTRAS:
+        return _unexpected(error)
+    extra = EXTRAS[package]
+    console.error(f"this needs {package}, which is not installed: pip install 'iojoule[{extra}]'")
+    return InputError.exit_code
 
 
 def _usage(error: typer.TyperException) -> int:
