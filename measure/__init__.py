@@ -1,1 +1,1 @@
-"""What does this drive really do? Plans runs, guards the drive, runs them, records everything."""
+"""Measurement of drives, hosts and programs: plans, guards, runs, sensors, records."""

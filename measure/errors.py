@@ -1,4 +1,4 @@
-"""What can be wrong with a measurement: drive, host, fio, sensor, campaign, lab."""
+"""Errors of measurements: drive, host, fio, sensor, campaign, lab."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from iojoule.datasets.errors import InputError, IojouleError
 
 
 class UnsafeDriveError(IojouleError):
-    """The drive may not be used as asked: in use, not whole, not the one that was named."""
+    """The drive may not be used: in use, not a whole drive, or not the named one."""
 
     exit_code = 20
     title = "The drive may not be touched"
 
 
 class DriveError(IojouleError):
-    """The drive or its controller does not do what it was told, or has vanished."""
+    """The drive or its controller does not answer, refuses a command, or has vanished."""
 
     exit_code = 21
     title = "The drive does not answer as it must"

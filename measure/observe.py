@@ -403,14 +403,14 @@ PATIENCE_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
-class Traced:
+class Trace:
     """What blkparse printed, and when the trace began."""
 
     began_unix_seconds: float
     text: str
 
 
-def capture(disk: Disk, seconds: float, *, patience_seconds: float = PATIENCE_SECONDS) -> Traced:
+def capture(disk: Disk, seconds: float, *, patience_seconds: float = PATIENCE_SECONDS) -> Trace:
     """Trace a drive for some whole seconds.
 
     Raises HostStateError if blktrace is missing or refused.
@@ -445,4 +445,4 @@ def capture(disk: Disk, seconds: float, *, patience_seconds: float = PATIENCE_SE
     if failed:
         why = messages[0] if messages else "no reason given"
         raise HostStateError(f"{disk.path}: cannot be traced: {why}; {_REMEDY}")
-    return Traced(began, parsed.stdout.decode(errors="replace"))
+    return Trace(began, parsed.stdout.decode(errors="replace"))

@@ -1,4 +1,4 @@
-"""What one run measures: a configuration under a workload."""
+"""A measured point: a configuration under a workload."""
 
 from __future__ import annotations
 

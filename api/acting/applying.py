@@ -7,7 +7,7 @@ from pathlib import Path
 
 from iojoule.api.acting.proposal import Proposal, Step
 from iojoule.datasets.errors import InputError, IojouleError
-from iojoule.measure.campaign.session import look_at
+from iojoule.measure.campaign.session import inspect_drive
 from iojoule.measure.campaign.settings import wake
 from iojoule.measure.errors import HostStateError, UnsafeDriveError
 from iojoule.measure.host.guard import guarded
@@ -129,7 +129,7 @@ def take_back_file(path: Path, say: Say, *, force: bool = False) -> int:
     known = read_undo_file(path)
     node = Path(known.drive)
     controller = Path(known.controller) if known.controller else None
-    facts, _ = look_at(node, controller)
+    facts, _ = inspect_drive(node, controller)
     if facts.serial != known.serial:
         raise UnsafeDriveError(
             f"{node}: is now the drive {facts.serial}, but {path} takes back what was set on "

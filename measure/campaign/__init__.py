@@ -1,1 +1,1 @@
-"""Campaigns: a plan of runs, its cost, its conduct, its progress, and whether its data are good."""
+"""Measurement campaigns: plan, cost, runs, verdicts and datasets."""

@@ -1,4 +1,4 @@
-"""Conducts a campaign: run by run, each kept as soon as it is over, resumable at any."""
+"""Conducts a campaign run by run; each result is stored at once, so that any can be resumed."""
 
 from __future__ import annotations
 

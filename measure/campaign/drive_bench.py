@@ -1,4 +1,4 @@
-"""Makes runs on a real drive: sets, waits, records all sensors around fio, and looks closely."""
+"""Runs on a real drive: preconditioning, settings, waits, and sensors around fio."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from iojoule.measure.campaign.folder import CampaignState, RunRecord
 from iojoule.measure.campaign.idle import RecorderOf
 from iojoule.measure.campaign.plan import Plan, Purge
 from iojoule.measure.campaign.rig import DriveFacts, Rig, Say
-from iojoule.measure.campaign.run_record import Watched, failed_record, finished_record
+from iojoule.measure.campaign.run_record import RunObservation, failed_record, finished_record
 from iojoule.measure.campaign.runs import Run
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.drive.hdparm import SataDrive, SpinState
@@ -237,7 +237,7 @@ class DriveBench:
 
     def perform(self, run: Run, folder: Path, state: CampaignState) -> RunRecord:
         """Make one run."""
-        watched = Watched(run, folder, self._rig, self._plan, state, self._last_write)
+        watched = RunObservation(run, folder, self._rig, self._plan, state, self._last_write)
         try:
             self._measure(run, folder, watched)
             record = finished_record(watched)
@@ -255,7 +255,7 @@ class DriveBench:
             self._last_write = time.monotonic()
         return record
 
-    def _measure(self, run: Run, folder: Path, watched: Watched) -> None:
+    def _measure(self, run: Run, folder: Path, watched: RunObservation) -> None:
         rig, settle = self._rig, self._plan.settle
         for change, value in settings.of_run(
             run.point.configuration, rig.drive.device, rig.controller

@@ -22,7 +22,7 @@ _ARRIVE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Waited:
+class WaitResult:
     """How a wait for idle power ended."""
 
     seconds: float
@@ -38,7 +38,7 @@ class RecorderOf(Protocol):
 
 def wait_until_back(
     recorder: Recorder, baseline: IdleBaseline | None, settle: Settle, seconds_max: float
-) -> Waited:
+) -> WaitResult:
     """Wait until the drive draws idle power, `seconds_max` at most.
 
     Without a baseline: until two consecutive windows agree. Raises SensorError if the meter fails.
@@ -61,8 +61,8 @@ def wait_until_back(
         margin += min(3 * recent.standard_error_watts, margin)
         low_enough = recent.mean_watts <= level + margin
         if low_enough and (baseline is not None or recent.mean_watts >= level - margin):
-            return Waited(time.monotonic() - began, True)
-    return Waited(time.monotonic() - began, False)
+            return WaitResult(time.monotonic() - began, True)
+    return WaitResult(time.monotonic() - began, False)
 
 
 def measure_baseline(recorder_of: RecorderOf, settle: Settle) -> IdleBaseline | None:

@@ -1,4 +1,4 @@
-"""Everything that a campaign on a real drive works with."""
+"""What a campaign on a real drive works with: drive, controller, host, fio, sensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of a run: what fio, the sensors and the drive said, put together and judged."""
+"""The record of a run: observations, evidence from sensors and counters, and the verdict."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Clocks:
 
 
 @dataclass
-class Watched:
+class RunObservation:
     """Gathers everything about one run; `last_write`: this process's, monotonic seconds."""
 
     run: Run
@@ -214,7 +214,7 @@ _COUNTED_BY_BLOCK_LAYER: dict[str, tuple[str, ...]] = {
 _COUNTED_BY_CPU: dict[str, tuple[str, ...]] = {"interrupts_per_second": ("cpu-interrupts",)}
 
 
-def clock_evidence(watched: Watched, outcome: Outcome, begin: int, end: int) -> RunEvidence:
+def clock_evidence(watched: RunObservation, outcome: Outcome, begin: int, end: int) -> RunEvidence:
     """Evidence of clocks and fio, without samples; the measured part is in monotonic ns."""
     seen, point = outcome.observations, watched.run.point
     before, after = watched.clocks_before, watched.clocks_after
@@ -235,7 +235,7 @@ def clock_evidence(watched: Watched, outcome: Outcome, begin: int, end: int) -> 
 
 def sampled_evidence(
     clocks: RunEvidence,
-    watched: Watched,
+    watched: RunObservation,
     outcome: Outcome,
     power: Mapping[Scope, PowerStatistics],
     begin: int,
@@ -262,7 +262,7 @@ def sampled_evidence(
     )
 
 
-def unread_seconds(watched: Watched, begin: int, end: int) -> float | None:
+def unread_seconds(watched: RunObservation, begin: int, end: int) -> float | None:
     """Longest time in which iojoule read no counters; None where it recorded none."""
     recording = watched.recording
     if recording is None or _IN_FLIGHT not in _rails(recording) or end <= begin:
@@ -270,7 +270,7 @@ def unread_seconds(watched: Watched, begin: int, end: int) -> float | None:
     return recording.longest_pause_seconds(_IN_FLIGHT, begin, end)
 
 
-def counted_rates(watched: Watched, begin: int, end: int) -> dict[str, float]:
+def counted_rates(watched: RunObservation, begin: int, end: int) -> dict[str, float]:
     """What the block layer and the CPU counted in the measured part, as observations."""
     recording = watched.recording
     if recording is None:
@@ -293,7 +293,9 @@ def _power_evidence(
     )
 
 
-def _device(watched: Watched, recording: Recording, begin: int, end: int) -> DeviceEvidence | None:
+def _device(
+    watched: RunObservation, recording: Recording, begin: int, end: int
+) -> DeviceEvidence | None:
     moved, done, merged = (
         _rate(recording, rails, begin, end) for rails in (_MOVED, _COMMANDS, _MERGED)
     )
@@ -309,7 +311,7 @@ def _device(watched: Watched, recording: Recording, begin: int, end: int) -> Dev
     )
 
 
-def _own_are_counted(watched: Watched) -> bool:
+def _own_are_counted(watched: RunObservation) -> bool:
     """Whether the block layer counts the run's own requests.
 
     Engines that bypass it are counted only with `iostats_passthrough`
@@ -337,7 +339,7 @@ def _rate(recording: Recording, rails: Sequence[str], begin: int, end: int) -> f
 _DISAGREE_SHARE = 0.1
 
 
-def finished_record(watched: Watched) -> RunRecord:
+def finished_record(watched: RunObservation) -> RunRecord:
     """The record of a finished run, with its verdict.
 
     Raises:
@@ -381,7 +383,7 @@ def finished_record(watched: Watched) -> RunRecord:
     ).judged(verdict)
 
 
-def failed_record(watched: Watched, error: IojouleError) -> RunRecord:
+def failed_record(watched: RunObservation, error: IojouleError) -> RunRecord:
     """The record of a run that an error ended; a sensor may have stalled because iojoule did."""
     slept = iojoule_slept(unread_seconds(watched, watched.fio_began_ns, watched.fio_ended_ns))
     reason = Reason(
@@ -395,7 +397,7 @@ def failed_record(watched: Watched, error: IojouleError) -> RunRecord:
     return failed.model_copy(update={"reason": why})
 
 
-def _judged_failed(watched: Watched, verdict: RunVerdict) -> RunRecord:
+def _judged_failed(watched: RunObservation, verdict: RunVerdict) -> RunRecord:
     return RunRecord(
         **_common(watched),
         status=Status.FAILED,
@@ -405,7 +407,7 @@ def _judged_failed(watched: Watched, verdict: RunVerdict) -> RunRecord:
     )
 
 
-def _common(watched: Watched) -> dict[str, Any]:
+def _common(watched: RunObservation) -> dict[str, Any]:
     run = watched.run
     recording = watched.recording
     deliveries = {name: recording.delivery(name) for name in recording.sensors} if recording else {}
@@ -428,7 +430,7 @@ def _common(watched: Watched) -> dict[str, Any]:
     }
 
 
-def _power(watched: Watched, begin: int, end: int) -> dict[Scope, PowerStatistics]:
+def _power(watched: RunObservation, begin: int, end: int) -> dict[Scope, PowerStatistics]:
     recording = watched.recording
     if recording is None:
         return {}
@@ -444,7 +446,7 @@ def _power(watched: Watched, begin: int, end: int) -> dict[Scope, PowerStatistic
 
 
 def _disagreements(
-    watched: Watched, power: Mapping[Scope, PowerStatistics], begin: int, end: int
+    watched: RunObservation, power: Mapping[Scope, PowerStatistics], begin: int, end: int
 ) -> Iterator[str]:
     """Other sensors of the drive's power that say something else than the one that counts."""
     first, recording = power.get(Scope.DEVICE), watched.recording
@@ -466,7 +468,9 @@ def _disagreements(
             )
 
 
-def _observed_power(watched: Watched, power: dict[Scope, PowerStatistics]) -> dict[str, float]:
+def _observed_power(
+    watched: RunObservation, power: dict[Scope, PowerStatistics]
+) -> dict[str, float]:
     """Power as observed; the 99th percentile of the drive is that of windows of 1 ms."""
     fields = {
         name: power[scope].mean_watts for scope, name in POWER_FIELDS.items() if scope in power
@@ -481,7 +485,7 @@ def _observed_power(watched: Watched, power: dict[Scope, PowerStatistics]) -> di
     return {name: max(0.0, value) for name, value in fields.items() if value is not None}
 
 
-def _background(watched: Watched, baseline: IdleBaseline) -> dict[str, float | None]:
+def _background(watched: RunObservation, baseline: IdleBaseline) -> dict[str, float | None]:
     """Energy above idle after a run that wrote, and how long it took."""
     if watched.idle_is_back is None or watched.recording is None:
         return {}
@@ -500,7 +504,7 @@ def _background(watched: Watched, baseline: IdleBaseline) -> dict[str, float | N
     }
 
 
-def _drive_state(watched: Watched) -> dict[str, Any]:
+def _drive_state(watched: RunObservation) -> dict[str, Any]:
     """What the drive's history says of its state; what is not known is left out."""
     fields: dict[str, Any] = {}
     state, run = watched.state, watched.run
@@ -519,7 +523,7 @@ def _drive_state(watched: Watched) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _fill(watched: Watched) -> float | None:
+def _fill(watched: RunObservation) -> float | None:
     controller = watched.rig.controller
     known = controller is not None and watched.rig.drive.namespace is not None
     fill = controller.identify_namespace().fill_fraction if controller and known else None
@@ -530,7 +534,7 @@ def _fill(watched: Watched) -> float | None:
     return min(fill, 1.0)
 
 
-def _conditions(watched: Watched) -> dict[str, Any]:
+def _conditions(watched: RunObservation) -> dict[str, Any]:
     run, rig = watched.run, watched.rig
     fields = conditions(rig.drive, rig.host, watched.smart_before, watched.smart_after)
     fields |= {

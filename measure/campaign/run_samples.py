@@ -1,4 +1,4 @@
-"""What a campaign's raw series say of its instruments and of the steadiness of its runs."""
+"""Quality of a campaign's raw series: instruments, noise, and steadiness of its runs."""
 
 from __future__ import annotations
 

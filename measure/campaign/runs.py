@@ -1,4 +1,4 @@
-"""From a plan to its runs: every point of every sweep, what is impossible, and the order."""
+"""The runs of a plan in their order, impossible points, and the cost."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from iojoule.measure.sensors.protocol import Sensor
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedDrive:
     """An inspected drive, its controller if known, and what a plan would do to it."""
 
     plan: Plan
@@ -45,7 +45,7 @@ class Opened:
     cost: Cost
 
 
-def look_at(drive: Path, controller: Path | None) -> tuple[DriveFacts, NvmeController | None]:
+def inspect_drive(drive: Path, controller: Path | None) -> tuple[DriveFacts, NvmeController | None]:
     """Inspect a drive and its controller; changes nothing.
 
     Raises:
@@ -64,19 +64,19 @@ def look_at(drive: Path, controller: Path | None) -> tuple[DriveFacts, NvmeContr
     return facts, nvme
 
 
-def look(plan: Plan, drive: Path, controller: Path | None) -> Opened:
+def look(plan: Plan, drive: Path, controller: Path | None) -> OpenedDrive:
     """Inspect a drive and work out what a plan would do to it; changes nothing.
 
     Raises as `look_at`, and CampaignError if the plan does not fit the drive.
     """
-    facts, nvme = look_at(drive, controller)
+    facts, nvme = inspect_drive(drive, controller)
     expansion = expand(plan, _abilities(facts))
     for run in expansion.runs:
         job_of(run, plan, facts)  # whatever cannot be written as a job is found now
     swept = {run.point.configuration.power_state for run in expansion.runs}
     target = target_of(plan, facts, None)
     price = cost(plan, expansion.runs, facts.model, target.size_bytes, len(swept))
-    return Opened(plan, facts, nvme, expansion, price)
+    return OpenedDrive(plan, facts, nvme, expansion, price)
 
 
 def _namespace(controller: NvmeController) -> Namespace | None:
@@ -110,7 +110,7 @@ def _abilities(drive: DriveFacts) -> Abilities:
     )
 
 
-def commands(opened: Opened, fio: Fio) -> list[str]:
+def commands(opened: OpenedDrive, fio: Fio) -> list[str]:
     """Every command that the campaign would run, with the job files, for `--dry-run`."""
     lines: list[str] = []
     drive, controller = opened.drive, opened.controller
@@ -145,7 +145,7 @@ def commands(opened: Opened, fio: Fio) -> list[str]:
     return lines
 
 
-def _erased_besides(opened: Opened) -> list[BlockDevice]:
+def _erased_besides(opened: OpenedDrive) -> list[BlockDevice]:
     controller = opened.drive.controller
     if (
         opened.plan.precondition.purge != "format"
@@ -156,7 +156,7 @@ def _erased_besides(opened: Opened) -> list[BlockDevice]:
     return opened.drive.device.namespaces()[1:]
 
 
-def _changes_whole_drive(opened: Opened) -> bool:
+def _changes_whole_drive(opened: OpenedDrive) -> bool:
     """Whether the plan formats or sets what belongs to the controller."""
     drive, controller = opened.drive, opened.controller
     has_apst = drive.controller is not None and drive.controller.has_apst
@@ -261,7 +261,7 @@ def _require_same_drive(drive: DriveFacts, options: CampaignOptions, resume: boo
         )
 
 
-def _require_engines(fio: Fio, opened: Opened) -> None:
+def _require_engines(fio: Fio, opened: OpenedDrive) -> None:
     engines = {run.point.configuration.engine for run in opened.expansion.runs}
     if "io_uring_cmd" in engines and fio.version < OLDEST_FOR_URING_CMD:
         raise CampaignError(

@@ -1,4 +1,4 @@
-"""What a run needs set on drive and host, as changes that are remembered and restored."""
+"""Settings of drive and host for a campaign and its runs, as restorable changes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Questions asked of a drive whose answers no data sheet gives: see docs/characterise.md."""
+"""Characterisation experiments on a drive; see docs/characterise.md."""

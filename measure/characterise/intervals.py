@@ -1,4 +1,4 @@
-"""Numbers with intervals, and the honest absence of one."""
+"""Estimates with intervals, and missing ones with reasons."""
 
 from __future__ import annotations
 

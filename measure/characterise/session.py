@@ -33,7 +33,7 @@ from iojoule.measure.campaign import idle, settings
 from iojoule.measure.campaign.plan import Settle
 from iojoule.measure.campaign.rig import DriveFacts, Rig, Say
 from iojoule.measure.campaign.runs import OVERHEAD_SECONDS, UNKNOWN_WRITE_BYTES_PER_SECOND
-from iojoule.measure.campaign.session import look_at, open_sensors
+from iojoule.measure.campaign.session import inspect_drive, open_sensors
 from iojoule.measure.characterise.experiment import Experiment, Job, ScaleName, Scope, scope_of
 from iojoule.measure.characterise.experiments import EXPERIMENTS
 from iojoule.measure.characterise.folder import OPTIONS_FILE, CharacteriseFolder, Options
@@ -52,7 +52,7 @@ from iojoule.measure.recording.recorder import Recorder
 _NOMINAL_IOPS = 1000.0
 
 
-class Rehearsal:
+class PlanningBench:
     """A `Bench` that does nothing: every row is nominal."""
 
     def __init__(self, scope: Scope, power_states: Sequence[int]) -> None:
@@ -119,7 +119,7 @@ def rehearse(
             obstacle = "the drive has no controller that sets power states; name --controller"
         elif experiment.needs_power and not has_power:
             obstacle = "it needs a power meter of the drive; name one with --power"
-        bench = Rehearsal(scope, states)
+        bench = PlanningBench(scope, states)
         if obstacle is None:
             experiment.measure(bench, scope)
         written = sum(job.bytes_written for job in bench.jobs)
@@ -201,7 +201,7 @@ def consider(
 
     Raises IojouleError if it cannot.
     """
-    facts, nvme = look_at(drive, controller)
+    facts, nvme = inspect_drive(drive, controller)
     scope = scope_of(scale, facts.device.size_bytes)
     steps = rehearse(experiments, scope, facts, has_power=has_power)
     return PlannedExperiments(facts, nvme, scope, steps, fills_first(steps))

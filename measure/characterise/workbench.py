@@ -117,7 +117,7 @@ _FOREIGN_SHARE = 0.08
 
 
 @dataclass(frozen=True)
-class Observed:
+class Observation:
     """A row and, of a run, where it came from."""
 
     row: Row
@@ -126,8 +126,8 @@ class Observed:
     outcome: Outcome | None = None
 
 
-def sensed(
-    observed: Sequence[Observed], recording: Recording, rig: Rig, idle: Row | None
+def with_sensor_data(
+    observed: Sequence[Observation], recording: Recording, rig: Rig, idle: Row | None
 ) -> tuple[Evidence, list[Measurement]]:
     """The evidence with watts, and the rows that fit the schema of measurements.
 
@@ -176,7 +176,7 @@ def _power(row: Row, recording: Recording) -> dict[str, float]:
     return fields
 
 
-def _require_alone(observation: Observed, recording: Recording, rig: Rig) -> None:
+def _require_alone(observation: Observation, recording: Recording, rig: Rig) -> None:
     """Fail where more went through the drive than fio moved, as a campaign's runs do."""
     row, job = observation.row, observation.job
     assert job is not None
@@ -196,7 +196,9 @@ def _require_alone(observation: Observed, recording: Recording, rig: Rig) -> Non
         )
 
 
-def _trace(observation: Observed, after: Row, recording: Recording) -> dict[str, tuple[float, ...]]:
+def _trace(
+    observation: Observation, after: Row, recording: Recording
+) -> dict[str, tuple[float, ...]]:
     """Bytes and watts over time, from the begin of a run to the end of the row after it."""
     assert observation.job is not None
     begin, end = int(observation.row["span_begin_ns"]), int(after["span_end_ns"])
@@ -219,7 +221,7 @@ def _trace(observation: Observed, after: Row, recording: Recording) -> dict[str,
     return series
 
 
-def _fits_the_schema(observation: Observed) -> bool:
+def _fits_the_schema(observation: Observation) -> bool:
     """Whether a reader of the dataset would see all that mattered in the run's fields."""
     if (
         observation.job is None
@@ -235,7 +237,7 @@ def _fits_the_schema(observation: Observed) -> bool:
 
 
 def _measurement(
-    observation: Observed, recording: Recording, rig: Rig, idle: Row | None
+    observation: Observation, recording: Recording, rig: Rig, idle: Row | None
 ) -> Measurement:
     assert observation.point is not None
     assert observation.outcome is not None
@@ -276,7 +278,7 @@ class Workbench:
         self._folder = folder
         self._scope = scope
         self._idle = idle_row
-        self._observed: list[Observed] = []
+        self._observed: list[Observation] = []
         self._recorder = Recorder(rig.sensors, folder / "series")
         self._ended_ns = 0
         self._state: int | None = None
@@ -314,7 +316,7 @@ class Workbench:
 
     def complete(self, recording: Recording) -> tuple[Evidence, list[Measurement]]:
         """Add watts to the observations; raises as `sensed`."""
-        return sensed(self._observed, recording, self._rig, self._idle)
+        return with_sensor_data(self._observed, recording, self._rig, self._idle)
 
     def run(self, job: Job) -> Row:
         """Run fio."""
@@ -336,7 +338,7 @@ class Workbench:
             "span_begin_ns": float(begin),
             "span_end_ns": float(self._ended_ns),
         }
-        return self._keep(Observed(Row(label=job.label, values=values), job, point, outcome))
+        return self._keep(Observation(Row(label=job.label, values=values), job, point, outcome))
 
     def rest(self, label: str, seconds: float) -> Row:
         """Do nothing for so long."""
@@ -391,7 +393,7 @@ class Workbench:
         now = int(settings.power_state(self._rig.controller).get()) & 0x1F
         return float(now == self._state)
 
-    def _keep(self, observed: Observed) -> Row:
+    def _keep(self, observed: Observation) -> Row:
         reason = self._recorder.failed()
         if reason is not None:
             raise SensorError(reason)
@@ -399,11 +401,11 @@ class Workbench:
         return observed.row
 
 
-def _window(label: str, begin_ns: int, values: dict[str, float]) -> Observed:
+def _window(label: str, begin_ns: int, values: dict[str, float]) -> Observation:
     end = float(time.monotonic_ns())
     times = {"begin_ns": float(begin_ns), "end_ns": end}
     spans = {"span_begin_ns": float(begin_ns), "span_end_ns": end}
-    return Observed(Row(label=label, values={**values, **times, **spans}))
+    return Observation(Row(label=label, values={**values, **times, **spans}))
 
 
 def _setting(job: Job) -> dict[str, float]:

@@ -1,1 +1,1 @@
-"""What any program costs: sensors around it, work units from its output, joules per unit."""
+"""`measure command`: sensors around any program, work from its output, joules per unit."""

@@ -1,4 +1,4 @@
-"""What `measure command` keeps: one JSON file for all repeats."""
+"""The result of `measure command` (one JSON file), and how its figures are computed."""
 
 from __future__ import annotations
 

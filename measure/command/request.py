@@ -1,4 +1,4 @@
-"""What `measure command` is asked for, and which sensors that takes."""
+"""Options of `measure command`, metrics in a program's output, and the sensors it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Runs a program, watched: idle time, repeats, sensors, counters, and what is kept of it all."""
+"""Runs the measured program with idle time, repeats, sensors and counters.
+
+The program has a process group of its own, so that every signal reaches it exactly once. The first
+signal is passed on as it came, the second becomes SIGTERM, any further SIGKILL.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,7 @@ from iojoule.measure.drive.block_io import (
     DriveIo,
     counters,
     find_disk,
-    lies_on,
+    is_on_disk,
     unwritten_bytes,
 )
 from iojoule.measure.errors import DriveError, SensorError
@@ -50,7 +54,7 @@ _LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
-class Ended:
+class ProgramResult:
     """How a program ended; times are CLOCK_MONOTONIC, and CPU time includes waited-for children."""
 
     begin_ns: int
@@ -124,7 +128,7 @@ def find_command(command: Sequence[str]) -> str:
     return path
 
 
-def run(command: Sequence[str], folder: Path, arrived: Signals) -> Ended:
+def run(command: Sequence[str], folder: Path, arrived: Signals) -> ProgramResult:
     """Run a program to its end; stdout.txt and stderr.txt in the folder take its output.
 
     Raises InputError if the system refuses to execute it.
@@ -151,7 +155,7 @@ def run(command: Sequence[str], folder: Path, arrived: Signals) -> Ended:
         end = time.monotonic_ns()
     code = os.waitstatus_to_exitcode(status)
     process.returncode = code  # so that nothing waits for it again
-    return Ended(
+    return ProgramResult(
         begin_ns=begin,
         end_ns=end,
         exit_status=code if code >= 0 else None,
@@ -248,7 +252,7 @@ def measure_command(
     disk = find_disk(request.drive) if request.drive else None
     sensors, notes = sensors_for(request, disk)
     request.folder.mkdir(parents=True, exist_ok=True)
-    if disk is not None and lies_on(request.folder, disk):
+    if disk is not None and is_on_disk(request.folder, disk):
         notes.append(
             f"{request.folder} lies on {disk.path}: what is recorded is written to the measured "
             "drive; name a folder elsewhere"

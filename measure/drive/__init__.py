@@ -1,1 +1,1 @@
-"""The drive under test: what it is, what state it is in, and whether it may be touched."""
+"""The drive under test: identity, state, I/O counters, and safety checks."""

@@ -1,4 +1,4 @@
-"""A block device as Linux shows it: what it is, how large, how it is attached."""
+"""A block device in sysfs: identity, size, queue, link."""
 
 from __future__ import annotations
 

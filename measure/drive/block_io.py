@@ -157,7 +157,7 @@ def unwritten_bytes(proc: Path = PROC) -> int | None:
         return None
 
 
-def lies_on(folder: Path, disk: Disk, *, sysfs: Path = SYSFS) -> bool:
+def is_on_disk(folder: Path, disk: Disk, *, sysfs: Path = SYSFS) -> bool:
     """Whether a folder's file system is directly on the drive or on a partition of it."""
     try:
         below = _folder(folder.stat().st_dev, sysfs).resolve(strict=True)

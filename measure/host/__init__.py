@@ -1,1 +1,1 @@
-"""The host under the drive: what it is, what a campaign sets on it, and how that is restored."""
+"""The host of the drive: facts, changes to it, and how they are restored."""

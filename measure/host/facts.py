@@ -1,4 +1,4 @@
-"""What the host is: the conditions of a run that its settings do not say."""
+"""Facts of the host, and controls of its frequencies and sleep states."""
 
 from __future__ import annotations
 

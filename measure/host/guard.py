@@ -27,7 +27,7 @@ class Interrupted(KeyboardInterrupt):
         self.number = number
 
 
-class Gate:
+class SignalHandler:
     """Whether a signal may still interrupt."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
@@ -47,9 +47,9 @@ class Gate:
 
 
 @contextmanager
-def gate(note: Callable[[str], None]) -> Iterator[Gate]:
+def signal_handler(note: Callable[[str], None]) -> Iterator[SignalHandler]:
     """Handle the signals inside; must be entered in the main thread."""
-    one = Gate(note)
+    one = SignalHandler(note)
     before = {number: signal.signal(number, one.handle) for number in SIGNALS}
     try:
         yield one
@@ -85,7 +85,7 @@ def guarded(
         HostStateError: Something could not be restored.
         Interrupted: A signal ended the work.
     """
-    with gate(say) as signals, nullcontext() if in_use else held(device):
+    with signal_handler(say) as signals, nullcontext() if in_use else held(device):
         state = HostState(str(device.path), note=say)
         try:
             try:

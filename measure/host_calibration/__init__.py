@@ -1,1 +1,1 @@
-"""Finds what a host costs without a drive: loads of known shape, its own counters, one fit."""
+"""Host profiles from loads of known shape and power counters, without a drive."""

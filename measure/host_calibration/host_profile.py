@@ -1,4 +1,4 @@
-"""From what was recorded during the loads to the host profile."""
+"""The host profile fitted to the readings of a calibration."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from iojoule.datasets.profile import (
 from iojoule.datasets.vocabulary import Completion, Engine, Evidence
 from iojoule.measure.errors import SensorError
 from iojoule.measure.host.facts import HostControls, HostFacts
-from iojoule.measure.host_calibration.runs import DEEP, Done, Step
+from iojoule.measure.host_calibration.runs import DEEP, LoadResult, Step
 from iojoule.model.evaluate.performance import WAKEUP_EXPONENT
 from iojoule.model.fit.host_power import expected_operation, fit_host_power, fit_system_power
 from iojoule.model.recipe import (
@@ -47,7 +47,7 @@ SUPPLY_SLOPE = (1.12, 0.08)
 class Reading:
     """One load and what was recorded meanwhile; powers with their standard errors."""
 
-    done: Done
+    done: LoadResult
     busy_cores: float
     hertz: float | None
     cpu_watts: tuple[float, float] | None
@@ -70,7 +70,7 @@ class Reading:
         return self.step.hertz is None and self.step.sleep_limit is None
 
 
-def from_the_wall(readings: Sequence[Reading]) -> list[Reading]:
+def from_wall_power(readings: Sequence[Reading]) -> list[Reading]:
     """CPU power from wall power: an assumed idle part, and the increase.
 
     Raises SensorError if idle wall power is unknown.
@@ -100,7 +100,7 @@ def from_the_wall(readings: Sequence[Reading]) -> list[Reading]:
     ]
 
 
-def unsure_of_idle(power: HostPower, readings: Sequence[Reading]) -> HostPower:
+def with_idle_uncertainty(power: HostPower, readings: Sequence[Reading]) -> HostPower:
     """The law with what the wall cannot tell: how much of its idle power is the processors'."""
     base = min(reading.wall_watts[0] for reading in readings if reading.wall_watts)
     covariance = np.array(power.covariance)
@@ -133,7 +133,7 @@ OWN_SENSORS = "counters of this host"
 
 
 @dataclass(frozen=True)
-class Findings:
+class CalibrationResults:
     """Everything that a host profile is made of."""
 
     facts: HostFacts
@@ -145,13 +145,13 @@ class Findings:
     measured_utc: str
 
 
-def host_profile(results: Findings) -> HostProfile:
+def host_profile(results: CalibrationResults) -> HostProfile:
     """Fit the host's terms to its readings. Raises SensorError if too few windows have power."""
     gaps = list(results.gaps)
     readings = results.readings
     wall_only = all(reading.cpu_watts is None for reading in readings)
     if wall_only:
-        readings = from_the_wall(readings)
+        readings = from_wall_power(readings)
         gaps.append(
             "CPU power: from the wall alone; its idle part is assumed to be "
             f"{CPU_SHARE[0]:.0%} of the idle wall"
@@ -159,7 +159,7 @@ def host_profile(results: Findings) -> HostProfile:
     operation = expected_operation(_operation(results))
     power, operation = fit_host_power(_power(results, readings, wall_only), operation)
     if wall_only:
-        power = unsure_of_idle(power, readings)
+        power = with_idle_uncertainty(power, readings)
     if not any(reading.step.engine for reading in readings):
         performance = None
     else:
@@ -189,7 +189,9 @@ def _figure(
     return Figure(value=value, sd=sd, unit=unit, source=source, evidence=evidence)
 
 
-def _power(results: Findings, readings: Sequence[Reading], wall_only: bool) -> HostPowerRecipe:
+def _power(
+    results: CalibrationResults, readings: Sequence[Reading], wall_only: bool
+) -> HostPowerRecipe:
     """Wide priors, and an anchor for every window with CPU power. Raises SensorError if too few."""
     anchors = [anchor for reading in readings if (anchor := _anchor(reading)) is not None]
     if len(anchors) < 5:
@@ -278,7 +280,7 @@ def _dram(readings: Sequence[Reading]) -> tuple[Figure, Figure] | None:
     )
 
 
-def _operation(results: Findings) -> HostOperationRecipe:
+def _operation(results: CalibrationResults) -> HostOperationRecipe:
     """Frequencies and sleep states as the kernel tells them, effects as priors."""
     generic = generic_recipe("host", "host").host_operation
     known = {state.name: state for state in generic.idle_states} if generic else {}
@@ -309,7 +311,7 @@ def _operation(results: Findings) -> HostOperationRecipe:
     )
 
 
-def _clock(results: Findings) -> ClockRecipe | None:
+def _clock(results: CalibrationResults) -> ClockRecipe | None:
     span = results.controls.frequency_range_hertz()
     if span is None:
         return None
@@ -347,7 +349,9 @@ def _clock(results: Findings) -> ClockRecipe | None:
     )
 
 
-def _performance(results: Findings, readings: Sequence[Reading]) -> HostPerformance | None:
+def _performance(
+    results: CalibrationResults, readings: Sequence[Reading]
+) -> HostPerformance | None:
     """Core time of each engine, from its runs at depth 1 and deep.
 
     The latency that an engine adds cannot be told from the drive's own here: 0 stands for unknown
@@ -390,7 +394,9 @@ def _performance(results: Findings, readings: Sequence[Reading]) -> HostPerforma
     )
 
 
-def _system(results: Findings, readings: Sequence[Reading], gaps: list[str]) -> SystemPower | None:
+def _system(
+    results: CalibrationResults, readings: Sequence[Reading], gaps: list[str]
+) -> SystemPower | None:
     """The wall over packages and memory; None without a meter there."""
     anchors = []
     for reading in readings:

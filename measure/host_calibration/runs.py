@@ -189,7 +189,7 @@ cpus_allowed={cpu}
 
 
 @dataclass(frozen=True)
-class Done:
+class LoadResult:
     """What a load did; its window is in CLOCK_MONOTONIC ns."""
 
     step: Step
@@ -210,7 +210,7 @@ class Bench:
     folder: Path
     target: Path | None
 
-    def run(self, number: int, step: Step, seconds: float) -> Done:
+    def run(self, number: int, step: Step, seconds: float) -> LoadResult:
         """Make one step.
 
         Raises:
@@ -231,7 +231,7 @@ class Bench:
             time.sleep(seconds)
             end = time.monotonic_ns()
             outputs = [_end(load) for load in loads]
-        return Done(
+        return LoadResult(
             step,
             begin,
             end,
@@ -240,7 +240,7 @@ class Bench:
             sum(output["bytes_per_second"] for output in outputs),
         )
 
-    def _fio(self, number: int, step: Step, seconds: float) -> Done:
+    def _fio(self, number: int, step: Step, seconds: float) -> LoadResult:
         folder = self.folder / f"fio-{number}"
         folder.mkdir(parents=True)
         whole = seconds + 2 * SETTLE_SECONDS
@@ -269,7 +269,7 @@ class Bench:
         run_fio(self.fio, folder, whole)
         end = time.monotonic_ns() - round(SETTLE_SECONDS * 0.5e9)
         seen = read_outcome(folder, point).observations
-        return Done(
+        return LoadResult(
             step,
             end - round(seconds * 1e9),
             end,

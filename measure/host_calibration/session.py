@@ -1,4 +1,4 @@
-"""A calibration of this host, from the first look at its sensors to the host profile."""
+"""A calibration of this host: inspection, loads, recording, host profile."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from iojoule.measure.errors import HostStateError, SensorError
 from iojoule.measure.fio import find_fio
 from iojoule.measure.host.changes import Change
 from iojoule.measure.host.facts import PROC, HostControls, host_facts
-from iojoule.measure.host.guard import gate
+from iojoule.measure.host.guard import signal_handler
 from iojoule.measure.host.journal import HostState, restore_abandoned
-from iojoule.measure.host_calibration.host_profile import Findings, Reading, host_profile
-from iojoule.measure.host_calibration.runs import Bench, Done, Plan, plan, target_file
+from iojoule.measure.host_calibration.host_profile import CalibrationResults, Reading, host_profile
+from iojoule.measure.host_calibration.runs import Bench, LoadResult, Plan, plan, target_file
 from iojoule.measure.recording import Recording
 from iojoule.measure.recording.recorder import Recorder
 from iojoule.measure.sensors import open_sensor
@@ -115,7 +115,7 @@ def calibrate(prepared: Prepared, say: Callable[[str], None] = lambda _: None) -
     ):
         folder = Path(scratch)
         bench = Bench(prepared.cpus, fio, folder, target)
-        with gate(say) as signals:
+        with signal_handler(say) as signals:
             try:
                 done, recording = _record(prepared, bench, folder, say)
             finally:
@@ -125,7 +125,7 @@ def calibrate(prepared: Prepared, say: Callable[[str], None] = lambda _: None) -
             raise SensorError(f"{sensor} failed on the way: {why}; start again")
         readings = [_reading(record, recording) for record in done]
     return host_profile(
-        Findings(
+        CalibrationResults(
             facts=host_facts(),
             controls=prepared.request.controls,
             cpus=len(prepared.cpus),
@@ -139,7 +139,7 @@ def calibrate(prepared: Prepared, say: Callable[[str], None] = lambda _: None) -
 
 def _record(
     prepared: Prepared, bench: Bench, folder: Path, say: Callable[[str], None]
-) -> tuple[list[Done], Recording]:
+) -> tuple[list[LoadResult], Recording]:
     recorder = Recorder(prepared.sensors, folder / "recording")
     recorder.start()
     try:
@@ -158,7 +158,7 @@ def _record(
                     done.append(bench.run(number, step, prepared.plan.window_seconds))
                 if number == 1:  # idle: whatever is busy is not ours
                     company = (cpu.ask()[0] - before) / (time.monotonic() - began)
-                    _refuse_company(company, prepared.request.others_cores)
+                    _require_idle_host(company, prepared.request.others_cores)
                 if recorder.failed():
                     raise SensorError(f"{recorder.failed()}; start again")
         return done, recorder.stop()
@@ -168,7 +168,7 @@ def _record(
         raise
 
 
-def _refuse_company(busy_cores: float, allowed: float) -> None:
+def _require_idle_host(busy_cores: float, allowed: float) -> None:
     if busy_cores > allowed:
         raise HostStateError(
             f"others keep {busy_cores:.2f} cores of this host busy, and {allowed:g} are allowed: "
@@ -177,7 +177,7 @@ def _refuse_company(busy_cores: float, allowed: float) -> None:
         )
 
 
-def _reading(done: Done, recording: Recording) -> Reading:
+def _reading(done: LoadResult, recording: Recording) -> Reading:
     begin, end = done.begin_ns, done.end_ns
 
     def watts(scope: Scope) -> tuple[float, float] | None:

@@ -1,1 +1,1 @@
-"""The virtual testbed: a drive in slow motion behind the real interfaces, whose truth is known."""
+"""The virtual testbed: a slowed-down drive behind the real interfaces, with known truth."""

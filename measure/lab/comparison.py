@@ -1,4 +1,4 @@
-"""A campaign beside the lab's own record: what was measured, and what really happened."""
+"""A campaign compared with the lab's own record."""
 
 from __future__ import annotations
 

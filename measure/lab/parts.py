@@ -1,4 +1,4 @@
-"""The parts that the lab's background process keeps: controller, CPU counters, power sensor."""
+"""Parts of the lab's background process: controller, CPU counters, power sensor."""
 
 from __future__ import annotations
 

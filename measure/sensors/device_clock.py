@@ -42,7 +42,7 @@ SLEW = 200e-6
 
 
 @dataclass(frozen=True)
-class Timed:
+class ReleasedFrames:
     """The oldest frames: times and frames lost before each, int64, shape (n,)."""
 
     monotonic_ns: NDArray[np.int64]
@@ -142,13 +142,13 @@ class DeviceClock:
         self._arrival = np.concatenate([self._arrival, (arrivals_ns - self._origin_ns) / 1e3])
         self._doubtful = np.concatenate([self._doubtful, doubtful])
 
-    def take(self, *, everything: bool = False) -> Timed:
+    def take(self, *, everything: bool = False) -> ReleasedFrames:
         """Release the oldest frames whose time is settled; with `everything` all of them."""
         if not len(self._device) or not (self._warm or self._warm_up(everything)):
-            return Timed(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+            return ReleasedFrames(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
         count = self._settle(everything)
         device = self._device[:count]
-        timed = Timed(self._anchored(device), self._lost(device))
+        timed = ReleasedFrames(self._anchored(device), self._lost(device))
         self._follow(count)
         self._device = self._device[count:]
         self._arrival = self._arrival[count:]

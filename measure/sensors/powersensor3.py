@@ -50,7 +50,7 @@ GATHER_SECONDS = 0.04
 
 
 @dataclass(frozen=True)
-class Taken:
+class TimedFrames:
     """Frames whose times are settled, and how many were lost before each."""
 
     levels: NDArray[np.uint16]
@@ -70,13 +70,13 @@ class Stream:
         self._markers = np.empty(0, dtype=np.bool_)
         self._arrivals: list[tuple[int, int]] = []  # bytes so far, and when they came
         self._heard = self._understood = time.monotonic()
-        self._rest: Taken | None = None
+        self._rest: TimedFrames | None = None
         self._frames = self._lost = 0
         self._errors: list[str] = []
         self._first_ns: int | None = None
         self._last_ns: int | None = None
 
-    def read(self, timeout_seconds: float) -> Taken:
+    def read(self, timeout_seconds: float) -> TimedFrames:
         """What is settled; after `finish`, once, all the rest."""
         if self._rest is not None:
             rest, self._rest = self._rest, self._take()
@@ -108,7 +108,7 @@ class Stream:
             errors.append(f"{self._decoder.discarded_bytes} bytes belonged to no whole frame")
         return Delivery(self._frames, self._lost, tuple(errors), self._first_ns, self._last_ns)
 
-    def _take(self, *, everything: bool = False) -> Taken:
+    def _take(self, *, everything: bool = False) -> TimedFrames:
         timed = self._clock.take(everything=everything)
         count = len(timed.monotonic_ns)
         self._frames += count
@@ -118,7 +118,7 @@ class Stream:
             self._last_ns = int(timed.monotonic_ns[-1])
         levels, self._levels = self._levels[:count], self._levels[count:]
         markers, self._markers = self._markers[:count], self._markers[count:]
-        return Taken(levels, markers, timed.monotonic_ns, timed.lost_before)
+        return TimedFrames(levels, markers, timed.monotonic_ns, timed.lost_before)
 
     def _gather(self, seconds: float) -> int:
         """Take in what arrives within a while; returns how many bytes."""
@@ -299,7 +299,7 @@ class PowerSensor3:
             self._delivery = self._stream.delivery()
         return self._delivery
 
-    def _chunk(self, taken: Taken) -> Chunk:
+    def _chunk(self, taken: TimedFrames) -> Chunk:
         if not len(taken.times_ns):
             return empty_chunk(len(self._pairs))
         flags = taken.markers * np.uint8(Flag.MARKER) | (taken.lost > 0) * np.uint8(Flag.GAP)

@@ -1,4 +1,4 @@
-"""In which units a drive maps and reads its flash: requests that straddle them cost more."""
+"""Alignment: the units in which a drive maps and reads its flash."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAST_COST = 0.06
 
 
 @dataclass(frozen=True)
-class Shifted:
+class ShiftedThroughput:
     """Throughput of requests at an offset from a multiple of their size (0 = aligned).
 
     `relative_error` is the standard error of the rate.
@@ -26,7 +26,7 @@ class Shifted:
     relative_error: float
 
 
-def find_unit(rows: Sequence[Shifted], request_bytes: int, method: str) -> Estimate:
+def find_unit(rows: Sequence[ShiftedThroughput], request_bytes: int, method: str) -> Estimate:
     """The unit U: requests shifted by a multiple of it cost nothing, all others cost the same.
 
     A request of r bytes, a multiple of U, covers r / U units, shifted by anything else one more. So
@@ -78,7 +78,7 @@ def _cost(shifted: tuple[float, float], aligned: tuple[float, float]) -> tuple[f
     return 1 - left, Z * left * (shifted[1] ** 2 + aligned[1] ** 2) ** 0.5
 
 
-def _mean(rows: Sequence[Shifted]) -> tuple[float, float]:
+def _mean(rows: Sequence[ShiftedThroughput]) -> tuple[float, float]:
     count = len(rows)
     rate = sum(row.rate for row in rows) / count
     error = sum(row.relative_error**2 for row in rows) ** 0.5 / count
@@ -175,8 +175,10 @@ def _write(label: str, offset: int, scope: Scope) -> Job:
     )
 
 
-def _shifted(rows: list[Row]) -> list[Shifted]:
+def _shifted(rows: list[Row]) -> list[ShiftedThroughput]:
     return [
-        Shifted(int(row["offset_bytes"]), row["throughput_bytes_per_second"], row["relative_error"])
+        ShiftedThroughput(
+            int(row["offset_bytes"]), row["throughput_bytes_per_second"], row["relative_error"]
+        )
         for row in rows
     ]

@@ -1,4 +1,4 @@
-"""What a byte and an operation cost to read and to write, net of idle."""
+"""Energy asymmetry: cost of a byte and an operation read and written, net of idle."""
 
 from __future__ import annotations
 

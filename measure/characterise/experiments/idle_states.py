@@ -1,4 +1,4 @@
-"""What a drive draws at rest in each of its power states, and how long it takes to wake."""
+"""Idle power of every power state, and wake-up times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a drive rewards reads that lie close together, or nearly in order."""
+"""Locality and order of reads, and the effect of the write pattern on later reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether power follows the work: from idle to the peak rate in steps."""
+"""Energy proportionality: power from idle to the peak rate in steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At which depth a drive is busy, for every request size, and where a joule goes furthest."""
+"""Saturation depth by request size, and the depth of most operations per joule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much is written fast before the drive slows down, and what it does about it afterwards."""
+"""Write cache size, folding afterwards, and background work after bursts of writes."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from iojoule.measure.campaign.folder import CampaignState
 from iojoule.measure.campaign.plan import RunPlan
 from iojoule.measure.campaign.run_record import (
     Clocks,
-    Watched,
+    RunObservation,
     clock_evidence,
     counted_rates,
     sampled_evidence,
@@ -59,7 +59,7 @@ class Recording:
         return None, 0.5
 
 
-def watched(engine: Engine, sysfs: Path) -> Watched:
+def watched(engine: Engine, sysfs: Path) -> RunObservation:
     queue = sysfs / "class" / "block" / "nvme0n1" / "queue"
     queue.mkdir(parents=True)
     (queue / "max_sectors_kb").write_text("128\n")
@@ -71,7 +71,9 @@ def watched(engine: Engine, sysfs: Path) -> Watched:
     run = SimpleNamespace(point=Point(Workload(operation=Operation.READ), configuration))
     rig = SimpleNamespace(drive=SimpleNamespace(device=device))
     plan = SimpleNamespace(run=RunPlan())
-    made = Watched(cast(Any, run), sysfs, cast(Any, rig), cast(Any, plan), CampaignState(), None)
+    made = RunObservation(
+        cast(Any, run), sysfs, cast(Any, rig), cast(Any, plan), CampaignState(), None
+    )
     made.recording = cast(Any, Recording())
     made.clocks_before = made.clocks_after = Clocks(7 * SECOND, 0)
     made.fio_began_ns, made.fio_ended_ns = 0, 10 * SECOND
@@ -98,7 +100,7 @@ def power() -> PowerStatistics:
     )
 
 
-def seen(one: Watched) -> Any:
+def seen(one: RunObservation) -> Any:
     clocks = clock_evidence(one, outcome(), 0, 10 * SECOND)
     return sampled_evidence(clocks, one, outcome(), {Scope.DEVICE: power()}, 0, 10 * SECOND)
 

@@ -17,7 +17,7 @@ from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
 from iojoule.measure.campaign.plan import parse_plan
 from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.campaign.runs import Abilities, Cost, expand
-from iojoule.measure.campaign.session import Opened, run_campaign
+from iojoule.measure.campaign.session import OpenedDrive, run_campaign
 from iojoule.measure.characterise import session as characterising
 from iojoule.measure.characterise.experiment import ScaleName, scope_of
 from iojoule.measure.characterise.experiments import EXPERIMENTS
@@ -105,7 +105,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     made = Bench(tmp_path, *devices)
     plan = parse_plan(PLAN, "plan")
     runs = expand(plan, Abilities())
-    opened = Opened(plan, DriveFacts(made.drive, None, None), None, runs, Cost(*[0] * 8))  # type: ignore[arg-type]
+    opened = OpenedDrive(plan, DriveFacts(made.drive, None, None), None, runs, Cost(*[0] * 8))  # type: ignore[arg-type]
     monkeypatch.setenv("IOJOULE_JOURNALS", str(tmp_path / "journals"))
     monkeypatch.setattr(session, "look", lambda *_: opened)
     for module in (session, characterising):

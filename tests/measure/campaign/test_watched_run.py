@@ -9,14 +9,14 @@ import pytest
 from iojoule.datasets.schema import Configuration, Workload
 from iojoule.datasets.vocabulary import Completion, Engine, Operation
 from iojoule.measure.campaign.folder import CampaignState
-from iojoule.measure.campaign.run_record import Watched
+from iojoule.measure.campaign.run_record import RunObservation
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.point import Point
 
 
 def watched(
     engine: Engine, sysfs: Path, *, controller: Any = None, operation: Operation = Operation.READ
-) -> Watched:
+) -> RunObservation:
     queue = sysfs / "class" / "block" / "nvme0n1" / "queue"
     queue.mkdir(parents=True)
     (queue.parent / "stat").write_text("0 0 0 0 0 0 0 0 0 0 0\n")
@@ -28,7 +28,9 @@ def watched(
     rig = SimpleNamespace(
         drive=SimpleNamespace(device=device, controller=None), controller=controller
     )
-    return Watched(cast(Any, run), sysfs, cast(Any, rig), cast(Any, None), CampaignState(), None)
+    return RunObservation(
+        cast(Any, run), sysfs, cast(Any, rig), cast(Any, None), CampaignState(), None
+    )
 
 
 def test_what_bypasses_the_block_layer_is_written_as_the_drive_counts(tmp_path: Path) -> None:

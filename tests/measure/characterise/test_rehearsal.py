@@ -9,7 +9,7 @@ from iojoule.datasets.vocabulary import Operation
 from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.characterise.experiment import Job, ScaleName, scope_of
 from iojoule.measure.characterise.experiments import EXPERIMENTS, chosen
-from iojoule.measure.characterise.session import Rehearsal, commands, fills_first, rehearse
+from iojoule.measure.characterise.session import PlanningBench, commands, fills_first, rehearse
 from iojoule.measure.characterise.workbench import job_text, order_text
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.errors import CampaignError
@@ -24,7 +24,7 @@ DRIVE = DriveFacts(
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)
 def test_a_question_writes_exactly_if_it_says_so_and_stays_in_the_area(experiment, scale) -> None:
     scope = scope_of(scale, CAPACITY if scale is ScaleName.QUICK else 1 << 25)
-    bench = Rehearsal(scope, (0, 1, 3))
+    bench = PlanningBench(scope, (0, 1, 3))
     experiment.measure(bench, scope)
     written = sum(job.bytes_written for job in bench.jobs)
     assert (written > 0) == experiment.writes
@@ -40,7 +40,7 @@ def test_a_question_writes_exactly_if_it_says_so_and_stays_in_the_area(experimen
 def test_labels_are_names_of_their_own() -> None:
     scope = scope_of(ScaleName.FULL, 1 << 25)
     for experiment in EXPERIMENTS:
-        bench = Rehearsal(scope, (0, 1))
+        bench = PlanningBench(scope, (0, 1))
         experiment.measure(bench, scope)
         labels = [job.label for job in bench.jobs]
         assert len(set(labels)) == len(labels), experiment.name

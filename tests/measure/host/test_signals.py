@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from iojoule.measure.host.guard import SIGNALS, Interrupted, gate
+from iojoule.measure.host.guard import SIGNALS, Interrupted, signal_handler
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -21,7 +21,7 @@ def test_the_first_signal_interrupts_and_later_ones_do_not(number: signal.Signal
                 signal.raise_signal(other)
             steps.append("restored")
 
-    with pytest.raises(Interrupted) as caught, gate(said.append):
+    with pytest.raises(Interrupted) as caught, signal_handler(said.append):
         campaign()
     assert caught.value.number == number
     assert steps == ["restored"]
@@ -30,7 +30,7 @@ def test_the_first_signal_interrupts_and_later_ones_do_not(number: signal.Signal
 
 def test_a_closed_gate_lets_nothing_through() -> None:
     said: list[str] = []
-    with gate(said.append) as one:
+    with signal_handler(said.append) as one:
         one.close()
         signal.raise_signal(signal.SIGINT)
     assert "restoring" in said[0]
@@ -38,6 +38,6 @@ def test_a_closed_gate_lets_nothing_through() -> None:
 
 def test_the_handlers_before_are_back_afterwards() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with gate(lambda _: None):
+    with signal_handler(lambda _: None):
         assert signal.getsignal(signal.SIGTERM) != before
     assert signal.getsignal(signal.SIGTERM) == before

@@ -9,8 +9,8 @@ from iojoule.datasets.profile import HostProfile
 from iojoule.datasets.vocabulary import Engine, Evidence
 from iojoule.measure.errors import SensorError
 from iojoule.measure.host.facts import HostControls, host_facts
-from iojoule.measure.host_calibration.host_profile import Findings, Reading, host_profile
-from iojoule.measure.host_calibration.runs import Done, Step
+from iojoule.measure.host_calibration.host_profile import CalibrationResults, Reading, host_profile
+from iojoule.measure.host_calibration.runs import LoadResult, Step
 from iojoule.model.evaluate import host_power, system_power
 from iojoule.model.evaluate.host_work import load_of
 from tests.measure.host_calibration.known_host import Truth
@@ -27,7 +27,7 @@ def readings(*, packages: bool, wall: bool) -> list[Reading]:
         watts = TRUTH.cpu_watts(busy)
         found.append(
             Reading(
-                done=Done(step, 0, 10**10, own_cores=busy),
+                done=LoadResult(step, 0, 10**10, own_cores=busy),
                 busy_cores=busy,
                 hertz=None,
                 cpu_watts=(watts, 0.02) if packages else None,
@@ -40,7 +40,9 @@ def readings(*, packages: bool, wall: bool) -> list[Reading]:
 
 def concluded(rows: list[Reading], tmp_path: Path) -> HostProfile:
     controls = HostControls(tmp_path)
-    return host_profile(Findings(host_facts(), controls, 4, rows, ["rapl"], [], "2026-01-02"))
+    return host_profile(
+        CalibrationResults(host_facts(), controls, 4, rows, ["rapl"], [], "2026-01-02")
+    )
 
 
 def test_packages_alone_give_no_wall(tmp_path: Path) -> None:
@@ -74,7 +76,7 @@ def test_core_time_of_an_engine_comes_from_both_depths(tmp_path: Path) -> None:
         step = Step("engine", 1, engine=Engine.LIBAIO, depth=depth)
         rows.append(
             Reading(
-                Done(step, 0, 10**10, 1e4 * each, 1e4, 4e7, 1e4),
+                LoadResult(step, 0, 10**10, 1e4 * each, 1e4, 4e7, 1e4),
                 1e4 * each,
                 None,
                 (TRUTH.cpu_watts(1e4 * each), 0.02),
