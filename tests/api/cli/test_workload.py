@@ -11,7 +11,7 @@ import pytest
 from iojoule.datasets.io_summary import IoSource, IoSummary, IoWindow, parse_summary
 from iojoule.measure import observe as session
 from iojoule.measure.drive.block_io import Disk
-from tests.measure.observe.test_window import readings
+from tests.measure.test_observe import readings
 
 IOLOG = """\
 fio version 3 iolog
