@@ -146,10 +146,7 @@ def compare(
     rows = [("median distance", {name: f"{value:.2%}" for name, value in medians.items()})]
     shown = {name: name for name in QUANTITIES if name in medians}
     records = [
-        {
-            "run": one.name,
-            **{name: _percent(one.errors[name]) for name in shown if name in one.errors},
-        }
+        {"run": one.name, **{name: _percent(one.errors.get(name)) for name in shown}}
         for one in runs
     ] + [{"run": name, **{one: cells.get(one) for one in shown}} for name, cells in rows]
     console.emit_records(records, output, {"run": "measured over true", **shown})
