@@ -286,12 +286,7 @@ def rehearsal(profile: DeviceProfile, name: str, slow_down: float | None = None)
     model = profile.model_name[: _MODEL_CHARACTERS - len(_SUFFIX)] + _SUFFIX
     return ServedDrive(
         text=table_text(
-            table,
-            profile,
-            states,
-            slow_down=factor,
-            capacity_bytes=capacity,
-            kept_bytes=kept_bytes,
+            table, profile, states, slow_down=factor, capacity_bytes=capacity, kept_bytes=kept_bytes
         ),
         power=PowerOptions(states=states),
         model=model,
