@@ -42,7 +42,7 @@ from iojoule.api.words.configurations import SCOPE_POWER
 from iojoule.api.words.quantities import quantity
 from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
 from iojoule.measure.campaign.plan import parse_plan
-from iojoule.measure.campaign.session import commands, look, look_at, run_campaign
+from iojoule.measure.campaign.session import commands, inspect_drive, look, run_campaign
 from iojoule.measure.errors import CampaignError
 from iojoule.measure.fio import find_fio
 from iojoule.recommender.workload import Scope, load_workload
@@ -103,7 +103,7 @@ def apply(
     if guard is not None and not run:
         raise typer.BadParameter("watches what --run sets; say --run too", param_hint="--guard")
     answer = read_answer(recommendation)
-    facts, nvme = look_at(drive, controller)
+    facts, nvme = inspect_drive(drive, controller)
     proposal = propose(answer, facts, nvme)
     steps, left = proposal.steps, proposal.left
     if persist:
@@ -267,7 +267,7 @@ def verify(
     answer, question = read_answer(recommendation), load_workload(workload, job=job)
     trial = Trial(pairs + pairs % 2, confidence)
     work = Work(question, Scope(scope) if scope else answer.scope)
-    facts, nvme = look_at(drive, controller)
+    facts, nvme = inspect_drive(drive, controller)
     require_model(answer, facts)
     text = plan_text(
         answer, question, trial, seconds=seconds, ramp_seconds=ramp_seconds,

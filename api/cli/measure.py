@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from iojoule.measure.campaign.conduct import Conduct
     from iojoule.measure.campaign.folder import AdaptiveOptions
-    from iojoule.measure.campaign.session import Opened
+    from iojoule.measure.campaign.session import OpenedDrive
     from iojoule.measure.emerald import Metric
 
 
@@ -104,7 +104,7 @@ def adaptive_options_of(
     return adaptive_options(question, hours, regret)[0]
 
 
-def show_adaptive(opened: Opened, options: AdaptiveOptions) -> None:
+def show_adaptive(opened: OpenedDrive, options: AdaptiveOptions) -> None:
     """Say what the question makes of the plan.
 
     Raises:
@@ -387,7 +387,7 @@ def _numbers(runs: Sequence[int]) -> str:
     return ", ".join(f"{a}-{b}" if b > a else str(a) for a, b in stretches)
 
 
-def _show(opened: Opened) -> None:
+def _show(opened: OpenedDrive) -> None:
     price, drive = opened.cost, opened.drive
     table = console.new_table(["campaign", opened.plan.name])
     table.add_row("drive", f"{drive.device.path}: {drive.model}, serial {drive.serial}")

@@ -30,7 +30,7 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DriveFacts:
     found = host(tmp_path / "sys")
-    monkeypatch.setattr(applying, "look_at", lambda drive, controller: (found, None))
+    monkeypatch.setattr(applying, "inspect_drive", lambda drive, controller: (found, None))
     return found
 
 
