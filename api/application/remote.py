@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from iojoule.api.application.simulate import Plan as Runs
     from iojoule.api.application.what_if_response import WhatIfAnswer
     from iojoule.api.client import Client
-    from iojoule.api.http.jobs.schemas import JobStatus
+    from iojoule.api.http.schemas import JobStatus
     from iojoule.api.jobs.calibration_request import CalibrationRequest
     from iojoule.datasets.profile import SourceRecord
     from iojoule.datasets.schema import AskedConditions
@@ -95,7 +95,7 @@ class RemoteBackend(Backend):
 
     def predict(self, table: FieldTable, conditions: AskedConditions) -> RemotePredictions:
         from iojoule.api.application.fields import check_names, field_value
-        from iojoule.api.http.predict.schemas import ROWS_MAX
+        from iojoule.api.http.computed_schemas import ROWS_MAX
         from iojoule.model.evaluate.quantities import ANSWERED, QUANTITIES
 
         check_names(table.names, table.place, (*ANSWERED, "evidence"))

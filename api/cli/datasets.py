@@ -16,7 +16,7 @@ from iojoule.api.cli.jobs import BackOption, MostOption
 from iojoule.api.cli.options import ServerOption, service
 
 if TYPE_CHECKING:
-    from iojoule.api.http.datasets.schemas import DatasetSummary
+    from iojoule.api.http.schemas import DatasetSummary
 
 app = typer.Typer(
     add_completion=False, help="Measurements that a service keeps.", no_args_is_help=True

@@ -16,7 +16,7 @@ from iojoule.api.cli.options import ServerOption, service
 from iojoule.api.cli.progress import progress
 
 if TYPE_CHECKING:
-    from iojoule.api.http.jobs.schemas import JobStatus
+    from iojoule.api.http.schemas import JobStatus
 
 app = typer.Typer(
     add_completion=False, help="What a service computes, and what came of it.", no_args_is_help=True

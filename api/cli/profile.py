@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from iojoule.api.application.explain import ProfileExplanation
-    from iojoule.api.http.profiles.schemas import KeptProfile
+    from iojoule.api.http.schemas import KeptProfile
     from iojoule.datasets.contribution import Check
 
 app = typer.Typer(

@@ -107,8 +107,8 @@ def serve(
     import uvicorn
 
     from iojoule.api.http.app import create_app
-    from iojoule.api.http.computing import PROCESSES, Computing
     from iojoule.api.http.protocol import GuardedProtocol
+    from iojoule.api.http.workers import PROCESSES, WorkerPool
     from iojoule.api.jobs.supervisor import Supervisor
     from iojoule.api.state.place import Place, State
 
@@ -117,7 +117,7 @@ def serve(
     form = logs.set_up(log)
     place = Place.of(state, database)
     count = PROCESSES if processes is None else processes
-    with listener, _frozen(), Computing(place, count, [listener]) as computing:
+    with listener, _frozen(), WorkerPool(place, count, [listener]) as pool:
         gc.enable()
         store = State(place)
         store.open()
@@ -126,7 +126,7 @@ def serve(
         console.note(f"listening on http://{address}:{listener.getsockname()[1]} (Ctrl-C ends)")
         config = uvicorn.Config(
             create_app(
-                store, require_key=asks, hosts=allow_host or (), computing=computing,
+                store, require_key=asks, hosts=allow_host or (), workers=pool,
                 keep_days=keep_days, audit_days=audit_days,
             ),
             loop="uvloop", http=GuardedProtocol, ws="none",

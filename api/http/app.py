@@ -1,4 +1,4 @@
-"""Puts the service together."""
+"""The FastAPI application: routers, middleware, security headers and background tasks."""
 
 from __future__ import annotations
 
@@ -10,49 +10,105 @@ from typing import Any
 import anyio
 import anyio.to_thread
 from fastapi import FastAPI
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from iojoule import __version__
-from iojoule.api.http import problems, tracing
-from iojoule.api.http.audit.endpoints import router as audit
-from iojoule.api.http.calibrations.endpoints import router as calibrations
-from iojoule.api.http.computing import PROCESSES, Computing
-from iojoule.api.http.datasets.endpoints import router as datasets
-from iojoule.api.http.devices.endpoints import router as devices
-from iojoule.api.http.fleet.endpoints import router as fleet
-from iojoule.api.http.gate import Access, Gate
-from iojoule.api.http.headers import SecurityHeaders
-from iojoule.api.http.health.endpoints import router as health
-from iojoule.api.http.jobs.endpoints import router as jobs
-from iojoule.api.http.metrics.endpoints import router as metrics
-from iojoule.api.http.observing import Observed
+from iojoule.api.http import (
+    calibrations,
+    datasets,
+    devices,
+    fleet,
+    jobs,
+    page,
+    predict,
+    problems,
+    profiles,
+    recommend,
+    service,
+    simulations,
+    telemetry,
+    what_if,
+    workloads,
+)
+from iojoule.api.http.access import Access, AccessControl
 from iojoule.api.http.openapi import describe
-from iojoule.api.http.page import endpoints as page
-from iojoule.api.http.predict.endpoints import router as predict
-from iojoule.api.http.profiles.endpoints import router as profiles
-from iojoule.api.http.protocol import Unhurried
-from iojoule.api.http.recommend.endpoints import router as recommend
-from iojoule.api.http.simulations.endpoints import router as simulations
-from iojoule.api.http.stored import off_loop
-from iojoule.api.http.what_if.endpoints import router as what_if
-from iojoule.api.http.workloads.endpoints import router as workloads
+from iojoule.api.http.protocol import PacedResponses
+from iojoule.api.http.requests import off_loop
+from iojoule.api.http.workers import PROCESSES, WorkerPool
 from iojoule.api.state.errors import StorageFullError, UnavailableError
 from iojoule.api.state.place import Place, State
 
-ROUTERS = (
-    recommend, predict, what_if, fleet, workloads, profiles, calibrations, devices, datasets,
-    simulations, jobs, audit, health, metrics,
-)  # fmt: skip
+RESOURCES = (
+    recommend,
+    predict,
+    what_if,
+    fleet,
+    workloads,
+    profiles,
+    calibrations,
+    devices,
+    datasets,
+    simulations,
+    jobs,
+    service,
+)
+
+_log = logging.getLogger(__name__)
 
 REFRESH_SECONDS = 1.0
-"""How soon a profile that another process made current answers here too, and a key that was made
-or revoked is known."""
+"""Interval of reading keys and current profiles, which other processes may change."""
 
 SWEEP_SECONDS = 600.0
 
-USE_SECONDS = 60.0
-"""How often it is kept when keys were used last."""
+KEY_USE_SECONDS = 60.0
+"""Interval of recording the last use of keys."""
 
-_log = logging.getLogger(__name__)
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+"""Content Security Policy level 3 (W3C): no inline script or style, nothing built from strings."""
+
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+class SecurityHeaders:
+    """Adds `HEADERS` to every response."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, with_headers)
 
 
 @asynccontextmanager
@@ -66,7 +122,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_repeat, REFRESH_SECONDS, app.state.profiles.refresh, store)
         tasks.start_soon(_repeat, REFRESH_SECONDS, app.state.access.refresh, store)
-        tasks.start_soon(_repeat, USE_SECONDS, app.state.access.record_use, store)
+        tasks.start_soon(_repeat, KEY_USE_SECONDS, app.state.access.record_use, store)
         tasks.start_soon(
             _repeat, SWEEP_SECONDS, store.sweep, app.state.keep_seconds, app.state.audit_seconds
         )
@@ -75,12 +131,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     with suppress(UnavailableError, StorageFullError):
         await off_loop(app.state.access.record_use, store)
     if app.state.traces is not None:
-        await off_loop(app.state.traces.shutdown)  # sends what waits
+        await off_loop(app.state.traces.shutdown)  # sends pending spans
     store.close()
 
 
 async def _repeat(seconds: float, function: Callable[..., Any], *args: Any) -> None:
-    """Call it now and then, for ever; a store that is away is waited for."""
+    """Call a function at an interval, for ever; an unavailable store is only logged."""
     while True:
         await anyio.sleep(seconds)
         try:
@@ -96,44 +152,45 @@ def create_app(
     *,
     require_key: bool = False,
     hosts: Iterable[str] = (),
-    computing: Computing | None = None,
+    workers: WorkerPool | None = None,
     keep_days: float | None = None,
     audit_days: float | None = None,
 ) -> FastAPI:
-    """The service, ready to be served; loads the profiles when it starts.
+    """The service; it loads the profiles when it starts.
 
     Args:
-        store: What it keeps; None takes the place that the environment names.
-        require_key: Whether those who ask must show a key (`iojoule key create`).
-        hosts: Names under which it answers beside those of loopback.
-        computing: What computes answers; None: threads of this process.
-        keep_days: How old jobs that have ended and unused datasets may become; None: they stay.
-        audit_days: How old lines of the audit log may become; None: they stay.
+        store: The state; None: at the location that the environment names.
+        require_key: Whether requests need an API key (`iojoule key create`).
+        hosts: Host names that are accepted beside those of loopback.
+        workers: Worker processes; None: threads of this process.
+        keep_days: Maximum age of ended jobs and unused datasets; None: no limit.
+        audit_days: Maximum age of rows of the audit log; None: no limit.
     """
     app = FastAPI(
         title="iojoule",
         version=__version__,
         summary="Recommends the NVMe SSD and host I/O settings that meet an SLA for least energy",
         lifespan=_lifespan,
-        docs_url=None,  # theirs loads scripts from elsewhere; the page describes the interface
+        docs_url=None,  # FastAPI's loads scripts of other hosts; the page describes the interface
         redoc_url=None,
     )
     app.state.store = store or State(Place.of())
     app.state.keep_seconds = None if keep_days is None else keep_days * 86400.0
     app.state.audit_seconds = None if audit_days is None else audit_days * 86400.0
-    app.state.computing = computing or Computing(app.state.store.place)
-    app.state.profiles = app.state.computing.profiles
+    app.state.workers = workers or WorkerPool(app.state.store.place)
+    app.state.profiles = app.state.workers.profiles
     app.state.access = Access(require_key, frozenset(name.lower() for name in hosts))
-    for router in ROUTERS:
-        app.include_router(router)
+    for resource in RESOURCES:
+        app.include_router(resource.router)
     page.install(app)
     problems.install(app)
-    app.add_middleware(Gate, access=app.state.access)
-    app.add_middleware(Unhurried)  # outside the gate, so that places are kept until all has left
+    app.add_middleware(AccessControl, access=app.state.access)
+    # outside access control, so that a request counts towards its lane until its response is sent
+    app.add_middleware(PacedResponses)
     app.add_middleware(SecurityHeaders)
-    app.state.traces = tracing.provider() if tracing.configured() else None
+    app.state.traces = telemetry.trace_provider() if telemetry.traces_configured() else None
     if app.state.traces is not None:
-        app.add_middleware(tracing.Traced, provider=app.state.traces)
-    app.add_middleware(Observed)
+        app.add_middleware(telemetry.RequestTraces, provider=app.state.traces)
+    app.add_middleware(telemetry.RequestLog)
     describe(app)
     return app

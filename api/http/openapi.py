@@ -20,9 +20,9 @@ _KEY = {
 
 
 def _plain_parameter(parameter: dict[str, Any]) -> None:
-    """Say of a parameter what it is: it may be left out, but there is no way to write a null."""
+    """Remove null from a parameter's types: it may be absent, but a query cannot write null."""
     schema = parameter["schema"]
-    kinds = [one for one in schema.pop("anyOf", ()) if one != {"type": "null"}]
+    kinds = [kind for kind in schema.pop("anyOf", ()) if kind != {"type": "null"}]
     if len(kinds) == 1:
         parameter["schema"] = {**kinds[0], **schema}
     if parameter["name"] == "If-Match":  # without it the answer is 428, which FastAPI cannot say
@@ -37,7 +37,7 @@ def _security(operation: Operation, required: bool) -> list[dict[str, list[str]]
 
 
 def describe(app: FastAPI) -> None:
-    """Let the application describe its errors as what they are."""
+    """Let the OpenAPI document describe errors as problem documents."""
     plain = app.openapi
     required = app.state.access.required
 

@@ -1,4 +1,4 @@
-"""Every operation of the service: who may ask for it, and how many may at the same time."""
+"""Every operation of the service: the scope it needs and its lane."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from iojoule.api.state.api_keys import Scope
 
 @dataclass(frozen=True)
 class Lane:
-    """Operations that share a number of places, for each holds something until it is answered.
+    """Operations that share a limit of requests in progress, as each holds a resource.
 
     Attributes:
         name: Of the metrics.
-        places: How many requests may be under way; what comes beyond is answered 429.
+        requests_max: Requests in progress at the same time; more are rejected with 429.
     """
 
     name: str
-    places: int
+    requests_max: int
 
 
 COMPUTE = Lane("compute", 64)
-"""Hold their question and, two at a time, the arrays of all candidates."""
+"""Hold their request and, two at a time, the arrays of all candidates."""
 
 UPLOAD = Lane("upload", 8)
 """Hold a file of up to 64 MiB on the disk and, two at a time, 3 GiB of memory."""
@@ -33,7 +33,7 @@ FOLLOW = Lane("follow", 256)
 """Hold a connection, and read the job from the database a few times a second."""
 
 OTHER = Lane("other", 256)
-"""Hold their answer until the client has read it."""
+"""Hold their response until the client has read it."""
 
 LANES = (COMPUTE, UPLOAD, FOLLOW, OTHER)
 
@@ -43,8 +43,8 @@ class Operation:
     """What an operation needs.
 
     Attributes:
-        scope: Of the key; None: anybody may.
-        lane: None: it always has room, for it says whether the service is well.
+        scope: Of the key; None: no key is needed.
+        lane: None: no limit, for probes of the service.
     """
 
     scope: Scope | None
@@ -57,7 +57,7 @@ _WRITE, _ADMIN = Operation(Scope.WRITE), Operation(Scope.ADMIN)
 
 OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/"): _OPEN,
-    ("GET", "/ui/{place:path}"): _OPEN,  # the page is no secret; what it shows, it asks for
+    ("GET", "/ui/{place:path}"): _OPEN,  # the page is public; its data need a key
     ("GET", "/openapi.json"): _OPEN,
     ("GET", "/healthz"): _PROBE,
     ("GET", "/readyz"): _PROBE,
@@ -73,10 +73,10 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/devices"): _READ,
     ("GET", "/devices/{id}"): _READ,
     ("GET", "/devices/{id}/power-law"): _READ,
-    ("GET", "/devices/{id}/model-card"): _COMPUTE,  # drawn where nobody has asked yet
+    ("GET", "/devices/{id}/model-card"): _COMPUTE,  # drawn at the first request
     ("GET", "/devices/{id}/profiles"): _READ,
     ("GET", "/devices/{id}/profiles/current"): _READ,
-    ("PUT", "/devices/{id}/profiles/current"): _ADMIN,  # changes what everybody is answered
+    ("PUT", "/devices/{id}/profiles/current"): _ADMIN,  # changes every recommendation
     ("GET", "/devices/{id}/profiles/{version}"): _READ,
     ("GET", "/devices/{id}/calibrations"): _READ,
     ("POST", "/devices/{id}/calibrations"): _ADMIN,  # likewise, once the job is done
@@ -88,7 +88,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/datasets/{id}/data"): _READ,
     ("GET", "/datasets/{id}/sidecar"): _READ,
     ("GET", "/simulations"): _READ,
-    ("POST", "/simulations"): Operation(Scope.WRITE, COMPUTE),  # judged before it is queued
+    ("POST", "/simulations"): Operation(Scope.WRITE, COMPUTE),  # checked before it is queued
     ("GET", "/jobs"): _READ,
     ("GET", "/jobs/{id}"): _READ,
     ("PATCH", "/jobs/{id}"): _WRITE,
@@ -97,7 +97,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GET", "/jobs/{id}/events"): Operation(Scope.READ, FOLLOW),
     ("POST", "/jobs/{id}/cancel"): _WRITE,
 }
-"""Method and path -> what it needs. What is not listed here, nobody but an admin is let near."""
+"""Method and path -> what it needs. A path that is not listed needs scope admin."""
 
 _PATTERNS: list[tuple[str, re.Pattern[str], str]] = [
     (method, compile_path(path)[0], path) for method, path in OPERATIONS

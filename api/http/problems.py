@@ -31,11 +31,11 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
         "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
 }
-"""What every operation may answer instead."""
+"""The error response of every operation."""
 
 
 def install(app: FastAPI) -> None:
-    """Let every error leave the service as a problem."""
+    """Send every error as a problem document."""
     app.add_exception_handler(IojouleError, _iojoule)
     app.add_exception_handler(RequestValidationError, _validation)
     app.add_exception_handler(HTTPException, _http)
@@ -43,26 +43,26 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unexpected)
 
 
-def answer(
+def response_of(
     request: Request, error: IojouleError, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """What is answered to a request that one of our own errors ended."""
-    told = problem_of(error)
-    field = told.get("field")
+    """The response to a request that ended with one of our own errors."""
+    fields = problem_of(error)
+    field = fields.get("field")
     errors = [FieldProblem(field=field, detail=error.message)] if field else None
-    again = {"Retry-After": _pause(error)} if told["status"] in _AGAIN else {}
-    problem = Problem(**told, instance=request.url.path, errors=errors)
-    return respond(request, problem, {**again, **(headers or {})})
+    retry = {"Retry-After": _retry_after(error)} if fields["status"] in _RETRY else {}
+    problem = Problem(**fields, instance=request.url.path, errors=errors)
+    return respond(request, problem, {**retry, **(headers or {})})
 
 
-def _pause(error: IojouleError) -> str:
-    """Whole seconds until it is worth asking again."""
-    met = error.exceeded if isinstance(error, LimitReached) else None
-    left = None if met is None else met.frees_in_seconds
+def _retry_after(error: IojouleError) -> str:
+    """Whole seconds until a retry may succeed."""
+    limit = error.exceeded if isinstance(error, LimitReached) else None
+    left = None if limit is None else limit.frees_in_seconds
     return "2" if left is None else str(max(1, math.ceil(left)))
 
 
-_AGAIN = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+_RETRY = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 def respond(
@@ -77,15 +77,15 @@ def respond(
 
 async def _iojoule(request: Request, error: Exception) -> Response:
     assert isinstance(error, IojouleError)
-    return answer(request, error)
+    return response_of(request, error)
 
 
 async def _validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    found = error.errors()
-    if any(one["type"] == "json_invalid" for one in found):
-        return _plain(request, 400, f"the body is no valid JSON: {found[0]['ctx']['error']}")
-    problems = [_fault(one) for one in found if not _follows(one, found)]
+    errors = error.errors()
+    if any(entry["type"] == "json_invalid" for entry in errors):
+        return _plain(request, 400, f"the body is no valid JSON: {errors[0]['ctx']['error']}")
+    problems = [_field_problem(entry) for entry in errors if not _follows(entry, errors)]
     if not problems[0].field and request.method == "POST" and not _is_json(request):
         return _plain(request, 415, "send the body as JSON: Content-Type: application/json")
     first = problems[0]
@@ -115,8 +115,8 @@ async def _gone(request: Request, error: Exception) -> Response:
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    asked = {"request_id": getattr(request.state, "request_id", None)}
-    _log.error("%s %s", request.method, request.url.path, exc_info=error, extra=asked)
+    extra = {"request_id": getattr(request.state, "request_id", None)}
+    _log.error("%s %s", request.method, request.url.path, exc_info=error, extra=extra)
     return _plain(request, 500, "a fault of the service, not of the request; please report it")
 
 
@@ -144,17 +144,17 @@ def _is_json(request: Request) -> bool:
     return "json" in request.headers.get("content-type", "")
 
 
-def _follows(error: Any, found: Sequence[Any]) -> bool:
+def _follows(error: Any, errors: Sequence[Any]) -> bool:
     """Whether it only says that a list is too short once what is wrong in it is left out."""
-    place = error["loc"]
+    path = error["loc"]
     return error["type"] == "too_short" and any(
-        other["loc"][: len(place)] == place for other in found if other is not error
+        other["loc"][: len(path)] == path for other in errors if other is not error
     )
 
 
-def _fault(error: Any) -> FieldProblem:
-    """One of pydantic's complaints; a rule between fields names its field in its message."""
-    # a choice between kinds of values adds the kind to the place, as "literal['unbounded']"
+def _field_problem(error: Any) -> FieldProblem:
+    """One of pydantic's errors; a rule between fields names its field in the message."""
+    # a union of types adds the type to the path, as "literal['unbounded']"
     kind, *path = [part for part in error["loc"] if "[" not in str(part)]
     message = str(error["msg"]).removeprefix("Value error, ")
     named = _NAMED.match(message) if error["type"] == "value_error" else None
@@ -163,5 +163,5 @@ def _fault(error: Any) -> FieldProblem:
         message = message[named.end() :]
     elif isinstance(error.get("input"), str | int | float | bool):
         message = f"{message} (found {error['input']!r})"
-    place = pointer(path) if kind == "body" else ".".join(map(str, [kind, *path]))
-    return FieldProblem(field=place, detail=message)
+    field = pointer(path) if kind == "body" else ".".join(map(str, [kind, *path]))
+    return FieldProblem(field=field, detail=message)

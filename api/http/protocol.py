@@ -1,8 +1,8 @@
-"""HTTP as it comes in and goes out: what stands around bodies has limits, and so has waiting.
+"""Limits of the HTTP protocol: sizes of heads, chunk frames and trailers, and timeouts.
 
-The server that all this runs in waits for ever for a head, for the end of a body and for who does
-not read, and holds as much as is sent. What is refused here never was a request to the application,
-and is answered as a problem all the same where an answer can still be told from another.
+uvicorn waits without limit for a head, for the end of a body and for a client that does not read,
+and buffers whatever is sent. What is rejected here never reaches the application; the client gets a
+problem document wherever the response can still be matched to its request.
 """
 
 from __future__ import annotations
@@ -204,9 +204,12 @@ class GuardedProtocol(HttpToolsProtocol):
             self.transport.close()
             return
         problem: dict[str, Any] = {
-            "type": "about:blank", "title": status.phrase, "status": status, "detail": detail,
+            "type": "about:blank",
+            "title": status.phrase,
+            "status": status,
+            "detail": detail,
             "instance": "",
-        }  # fmt: skip
+        }
         body = orjson.dumps(problem)
         head = (
             f"HTTP/1.1 {status} {status.phrase}\r\ncontent-type: {MEDIA_TYPE}\r\n"
@@ -229,7 +232,7 @@ class GuardedProtocol(HttpToolsProtocol):
         return len(self._open) == 1 and not self._open[0].response_started
 
 
-class Unhurried:
+class PacedResponses:
     """Sends answers in pieces, and returns when the last has left: a place is kept until then."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -149,6 +149,7 @@ def find(connection: Connection, id_: str, caller: Caller = SERVICE) -> Job:
 
 def listed(
     connection: Connection,
+    /,
     limit: int,
     after: str | None,
     caller: Caller = SERVICE,

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from iojoule.api.http.recommend.schemas import EXAMPLE
+from iojoule.api.http.recommend import EXAMPLE
 from tests.http_client import request
 from tests.watched_service import Service
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from iojoule.api.http.computing import PROCESSES
-from iojoule.api.http.fleet.schemas import EXAMPLE as FLEET
+from iojoule.api.http.fleet import EXAMPLE as FLEET
+from iojoule.api.http.workers import PROCESSES
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.workload import parse_workload

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iojoule.api.http.datasets.schemas import UPLOAD
+from iojoule.api.http.datasets import UPLOAD
 from tests.service import ServiceProcess
 
 VARYING = re.compile(r"[0-9a-f]{28}|\d{4}-\d\d-\d\dT[0-9:+]+")

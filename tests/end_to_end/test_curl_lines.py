@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iojoule.api.http.datasets.schemas import UPLOAD
+from iojoule.api.http.datasets import UPLOAD
 from iojoule.api.state import api_keys
 from iojoule.api.state.place import Place, State
 from tests.service import ServiceProcess

@@ -14,9 +14,9 @@ import httpx
 import psutil
 import pytest
 
-from iojoule.api.http.datasets.schemas import UPLOAD
-from iojoule.api.http.predict.schemas import EXAMPLE as PREDICT
-from iojoule.api.http.simulations.schemas import EXAMPLE as SIMULATION
+from iojoule.api.http.datasets import UPLOAD
+from iojoule.api.http.predict import EXAMPLE as PREDICT
+from iojoule.api.http.simulations import EXAMPLE as SIMULATION
 
 IOJOULE = Path(sys.executable).with_name("iojoule")
 TABLE = UPLOAD["requestBody"]["content"]["text/csv"]["examples"]["worked"]["value"]

@@ -14,10 +14,10 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 
-from iojoule.api.http.datasets.schemas import UPLOAD
-from iojoule.api.http.predict.schemas import EXAMPLE as PREDICT
-from iojoule.api.http.recommend.schemas import EXAMPLE as RECOMMEND
-from iojoule.api.http.simulations.schemas import EXAMPLE as SIMULATION
+from iojoule.api.http.datasets import UPLOAD
+from iojoule.api.http.predict import EXAMPLE as PREDICT
+from iojoule.api.http.recommend import EXAMPLE as RECOMMEND
+from iojoule.api.http.simulations import EXAMPLE as SIMULATION
 from iojoule.api.state.place import Place, State
 from iojoule.datasets.provenance import Provenance
 from iojoule.datasets.store import Dataset

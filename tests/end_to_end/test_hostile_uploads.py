@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from iojoule.api.http.datasets.schemas import FORMATS, UPLOAD
-from iojoule.api.http.datasets.service import UPLOAD_BYTES_MAX
-from iojoule.api.http.gate import PIECE_SECONDS
-from iojoule.api.http.predict.schemas import EXAMPLE as PREDICT
+from iojoule.api.http.access import PIECE_SECONDS
+from iojoule.api.http.datasets import UPLOAD, UPLOAD_BYTES_MAX
+from iojoule.api.http.predict import EXAMPLE as PREDICT
 from iojoule.api.http.protocol import HEAD_SECONDS
+from iojoule.api.http.schemas import FORMATS
 from tests.api.http.test_problems import problem
 from tests.end_to_end.served import Served
 

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from iojoule.api.http.datasets.schemas import UPLOAD
-from iojoule.api.http.recommend.schemas import EXAMPLE as RECOMMEND
+from iojoule.api.http.datasets import UPLOAD
+from iojoule.api.http.recommend import EXAMPLE as RECOMMEND
 from iojoule.api.state.files import ContentStore
 from iojoule.api.state.place import Place, State
 from tests.postgresql import PostgresqlServer, programs

@@ -11,7 +11,7 @@ import httpx
 import orjson
 import pytest
 
-from iojoule.api.http.predict.schemas import EXAMPLE
+from iojoule.api.http.predict import EXAMPLE
 from tests.end_to_end.served import Served
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from iojoule.api.http.recommend.schemas import EXAMPLE
+from iojoule.api.http.recommend import EXAMPLE
 from iojoule.datasets.profile import load_shipped_profile, write_profile
 from iojoule.measure.campaign.plan import load_plan
 from iojoule.recommender.answer import Verdict

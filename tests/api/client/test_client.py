@@ -10,13 +10,13 @@ import pytest
 from iojoule import __version__
 from iojoule.api.client import Client
 from iojoule.api.http.app import create_app
-from iojoule.api.http.datasets.schemas import UPLOAD
-from iojoule.api.http.fleet.schemas import EXAMPLE as PLAN
+from iojoule.api.http.datasets import UPLOAD
+from iojoule.api.http.fleet import EXAMPLE as PLAN
 from iojoule.api.http.operations import route_of
-from iojoule.api.http.predict.schemas import EXAMPLE as PREDICT
-from iojoule.api.http.recommend.schemas import EXAMPLE as RECOMMEND
-from iojoule.api.http.simulations.schemas import EXAMPLE as SIMULATE
-from iojoule.api.http.workloads.schemas import EXAMPLE as FIO_JOB
+from iojoule.api.http.predict import EXAMPLE as PREDICT
+from iojoule.api.http.recommend import EXAMPLE as RECOMMEND
+from iojoule.api.http.simulations import EXAMPLE as SIMULATE
+from iojoule.api.http.workloads import EXAMPLE as FIO_JOB
 from iojoule.api.jobs.simulation_request import SimulationRequest
 from iojoule.api.state.errors import ConflictError, NotFoundError
 from iojoule.datasets.catalogue import load_catalogue
@@ -158,7 +158,7 @@ def test_problems_are_the_errors_that_the_service_met(client: Client, device: st
 def test_lists_are_asked_for_page_by_page_as_they_are_taken(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iojoule.api.client.kept.PAGE", 2)
+    monkeypatch.setattr("iojoule.api.client.client.PAGE", 2)
     made = [client.simulate(SIMULATE).id for _ in range(5)]
     sent: list[str] = []
     client._connection.http.event_hooks["request"].append(

@@ -10,11 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from iojoule.api.client import Client, following
+from iojoule.api.client import Client
+from iojoule.api.client import connection as following
 from iojoule.api.client.connection import Connection, backoff, pause_of
 from iojoule.api.client.errors import ServiceError, UnreachableError, error_of
 from iojoule.api.exit_codes import error_classes
-from iojoule.api.http.simulations.schemas import EXAMPLE as SIMULATE
+from iojoule.api.http.simulations import EXAMPLE as SIMULATE
 from iojoule.api.problem_document import problem_of, slug_of
 from iojoule.api.state import api_keys
 from iojoule.api.state.errors import (

@@ -33,7 +33,7 @@ def test_arguments_and_answers_are_typed(root: Path, tmp_path: Path) -> None:
         "iojoule.recommender.answer.Row | None",
         "iojoule.datasets.vocabulary.Evidence",
         "list[int]",
-        "iojoule.api.http.jobs.schemas.JobStatus",
+        "iojoule.api.http.schemas.JobStatus",
         "iojoule.datasets.profile.document.DeviceProfile",
     ]
     (wrong,) = re.findall(r"program\.py:\d+: error: (.*)", said)

@@ -5,12 +5,12 @@ import httpx
 
 from iojoule import __version__
 from iojoule.api.application.recommend import RecommendationAnswer
-from iojoule.api.http.calibrations.endpoints import EXAMPLE as CALIBRATE
-from iojoule.api.http.datasets.schemas import UPLOAD
-from iojoule.api.http.predict.schemas import EXAMPLE as PREDICT
-from iojoule.api.http.predict.schemas import PredictResponse
-from iojoule.api.http.recommend.schemas import EXAMPLE as RECOMMEND
-from iojoule.api.http.simulations.schemas import EXAMPLE as SIMULATE
+from iojoule.api.http.calibrations import EXAMPLE as CALIBRATE
+from iojoule.api.http.computed_schemas import PredictResponse
+from iojoule.api.http.datasets import UPLOAD
+from iojoule.api.http.predict import EXAMPLE as PREDICT
+from iojoule.api.http.recommend import EXAMPLE as RECOMMEND
+from iojoule.api.http.simulations import EXAMPLE as SIMULATE
 from iojoule.api.jobs.worker import Worker
 from iojoule.api.state.place import State
 from iojoule.datasets.catalogue import load_catalogue

@@ -5,7 +5,7 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 
-from iojoule.api.http.predict.schemas import EXAMPLE as PREDICT
+from iojoule.api.http.predict import EXAMPLE as PREDICT
 from iojoule.api.jobs.worker import Worker
 from iojoule.api.state import jobs
 from iojoule.api.state.place import State

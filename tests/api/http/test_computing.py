@@ -14,10 +14,10 @@ import httpx
 import psutil
 import pytest
 
-from iojoule.api.http import computing
-from iojoule.api.http.predict.schemas import EXAMPLE as PREDICT
-from iojoule.api.http.recommend.schemas import EXAMPLE as RECOMMEND
-from iojoule.api.http.what_if.schemas import EXAMPLE as WHAT_IF
+from iojoule.api.http import workers
+from iojoule.api.http.predict import EXAMPLE as PREDICT
+from iojoule.api.http.recommend import EXAMPLE as RECOMMEND
+from iojoule.api.http.what_if import EXAMPLE as WHAT_IF
 from iojoule.api.state import profiles
 from iojoule.api.state.errors import TooLongError
 from iojoule.api.state.place import Place, State
@@ -91,21 +91,21 @@ def test_a_profile_that_becomes_current_answers_within_seconds(
 
 
 def test_who_is_killed_is_replaced(client: httpx.Client, running: Service) -> None:
-    here, *computing = running.processes()
-    assert len(computing) == 2
-    for process in computing:
+    here, *processes = running.processes()
+    assert len(processes) == 2
+    for process in processes:
         process.kill()
     assert answered(client, "/recommend", RECOMMEND)["device"] == DEVICE
     replaced = {one.pid for one in here.children(recursive=True)}
     assert replaced
-    assert not replaced & {one.pid for one in computing}
+    assert not replaced & {one.pid for one in processes}
 
 
 def test_none_outlives_the_service(tmp_path: Path) -> None:
     with Service(tmp_path, "--workers", "0") as killed:
-        here, *computing = killed.processes()
+        here, *processes = killed.processes()
         os.kill(here.pid, signal.SIGKILL)
-        gone, alive = psutil.wait_procs(computing, timeout=10)
+        gone, alive = psutil.wait_procs(processes, timeout=10)
     assert len(gone) == 2
     assert not alive
 
@@ -113,10 +113,10 @@ def test_none_outlives_the_service(tmp_path: Path) -> None:
 def test_what_takes_too_long_is_broken_off_and_others_are_answered(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(computing, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(workers, "REQUEST_SECONDS", 0.2)
 
     async def ask() -> bytes:
-        with computing.Computing(Place.of(tmp_path), 1) as asked:
+        with workers.WorkerPool(Place.of(tmp_path), 1) as asked:
             with pytest.raises(TooLongError):
                 await asked(never_done)
             return await asked(done)

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from iojoule.api.application.profiles import profile_of
-from iojoule.api.http.simulations.schemas import EXAMPLE as SIMULATION
+from iojoule.api.http.simulations import EXAMPLE as SIMULATION
 from iojoule.api.jobs.worker import Worker
 from iojoule.api.state import datasets, jobs, profiles
 from iojoule.api.state.place import State

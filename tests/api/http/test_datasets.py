@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from iojoule.api.http.datasets import service as datasets
-from iojoule.api.http.datasets.schemas import UPLOAD
+from iojoule.api.http import datasets
+from iojoule.api.http.datasets import UPLOAD
 from iojoule.api.state.place import State
 from tests.api.http.test_problems import problem
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from iojoule.api.application.fleet import FleetAnswer
-from iojoule.api.http.fleet.schemas import EXAMPLE, FRONTIER_EXAMPLE
+from iojoule.api.http.fleet import EXAMPLE, FRONTIER_EXAMPLE
 from tests.api.http.test_problems import problem
 
 

@@ -10,14 +10,14 @@ from fastapi import FastAPI
 from starlette.datastructures import Headers
 from starlette.types import Message
 
-from iojoule.api.http import gate
+from iojoule.api.http import access
+from iojoule.api.http.access import Access, AccessControl
 from iojoule.api.http.app import create_app
-from iojoule.api.http.datasets.schemas import UPLOAD
-from iojoule.api.http.gate import Access, Gate
+from iojoule.api.http.datasets import UPLOAD
 from iojoule.api.http.operations import COMPUTE, LANES, OPERATIONS, needed, route_of
-from iojoule.api.http.predict.schemas import EXAMPLE
-from iojoule.api.http.simulations.schemas import EXAMPLE as SIMULATION
-from iojoule.api.http.what_if.schemas import EXAMPLE as WHAT_IF
+from iojoule.api.http.predict import EXAMPLE
+from iojoule.api.http.simulations import EXAMPLE as SIMULATION
+from iojoule.api.http.what_if import EXAMPLE as WHAT_IF
 from iojoule.api.state import api_keys
 from iojoule.api.state.api_keys import Scope
 from iojoule.api.state.callers import Limits
@@ -236,8 +236,8 @@ def test_a_key_that_asks_too_often_is_told_when_to_come_again(tmp_path: Path) ->
 
 def test_what_finds_no_place_is_told_to_come_again() -> None:
     inner = FastAPI()
-    app = Gate(inner, Access())
-    app._under_way[COMPUTE] = COMPUTE.places
+    app = AccessControl(inner, Access())
+    app._in_progress[COMPUTE] = COMPUTE.requests_max
 
     async def ask(path: str) -> httpx.Response:
         transport = httpx.ASGITransport(app)
@@ -252,12 +252,12 @@ def test_what_finds_no_place_is_told_to_come_again() -> None:
 
 
 def test_places_are_given_back(service: httpx.Client) -> None:
-    for _ in range(COMPUTE.places + 1):
+    for _ in range(COMPUTE.requests_max + 1):
         assert service.post("/predict", content=b"{", headers=JSON).status_code == 400
 
 
 def test_a_body_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "PIECE_SECONDS", 0.01)
+    monkeypatch.setattr(access, "PIECE_SECONDS", 0.01)
     sent: list[Message] = []
 
     async def never() -> Message:

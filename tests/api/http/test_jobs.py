@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import update
 
 from iojoule.api.http import app
-from iojoule.api.http.jobs.schemas import JobStatus
-from iojoule.api.http.simulations.schemas import EXAMPLE
+from iojoule.api.http.schemas import JobStatus
+from iojoule.api.http.simulations import EXAMPLE
 from iojoule.api.jobs.worker import Worker
 from iojoule.api.state.place import Place, State
 from iojoule.api.state.tables import jobs

@@ -3,7 +3,7 @@ import copy
 import httpx
 import pytest
 
-from iojoule.api.http.simulations.schemas import EXAMPLE
+from iojoule.api.http.simulations import EXAMPLE
 from iojoule.api.jobs.admission import REQUESTS_MAX
 from iojoule.api.state import jobs
 from iojoule.api.state.errors import TooManyError

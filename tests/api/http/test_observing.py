@@ -12,10 +12,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from iojoule.api import logs
-from iojoule.api.http import figures
-from iojoule.api.http.predict.schemas import EXAMPLE as PREDICT
-from iojoule.api.http.recommend.schemas import EXAMPLE as RECOMMEND
-from iojoule.api.http.simulations.schemas import EXAMPLE as SIMULATE
+from iojoule.api.http import metrics
+from iojoule.api.http.predict import EXAMPLE as PREDICT
+from iojoule.api.http.recommend import EXAMPLE as RECOMMEND
+from iojoule.api.http.simulations import EXAMPLE as SIMULATE
 from iojoule.datasets.vocabulary import Evidence
 from tests.api.http.test_problems import problem
 
@@ -83,7 +83,7 @@ def test_jobs_are_counted_by_kind_and_state(service: httpx.Client) -> None:
 
 
 def test_without_the_database_the_other_figures_are_given() -> None:
-    told = figures.exposed(None).decode()
+    told = metrics.exposition(None).decode()
     assert "iojoule_state_up 0.0" in told
     assert "iojoule_jobs{" not in told
 
@@ -114,7 +114,7 @@ def requests(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
 def test_a_line_is_json_with_the_request_whatever_it_asks(
     service: httpx.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.INFO, logger="iojoule.api.http.observing"):
+    with caplog.at_level(logging.INFO, logger="iojoule.api.http.telemetry"):
         service.get('/devices/x%0A{"forged": 1}', headers={"X-Request-Id": "b-1"})
         until = time.monotonic() + 10.0  # the line is written once the answer has left
         while not (found := requests(caplog)) and time.monotonic() < until:
@@ -141,9 +141,9 @@ def test_a_line_holds_what_went_wrong() -> None:
 
 
 def test_processes_of_one_service_count_together(tmp_path: Path) -> None:
-    environment = {**os.environ, figures.SEVERAL_VARIABLE: str(tmp_path)}
-    begin = "from iojoule.api.http import figures; figures.count_predictions(['measured']); "
-    for end in ("", "print(figures.exposed(None).decode())"):
+    environment = {**os.environ, metrics.MULTIPROCESS_VARIABLE: str(tmp_path)}
+    begin = "from iojoule.api.http import metrics; metrics.count_predictions(['measured']); "
+    for end in ("", "print(metrics.exposition(None).decode())"):
         done = subprocess.run(
             [sys.executable, "-c", begin + end], env=environment, capture_output=True, text=True,
             check=True,

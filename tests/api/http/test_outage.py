@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from iojoule.api.http.predict.schemas import EXAMPLE as PREDICT
-from iojoule.api.http.simulations.schemas import EXAMPLE
+from iojoule.api.http.predict import EXAMPLE as PREDICT
+from iojoule.api.http.simulations import EXAMPLE
 from iojoule.api.jobs.worker import Worker
 from iojoule.api.state.place import Place, State
 from tests.api.http.conftest import serving

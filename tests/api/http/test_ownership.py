@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import select, update
 
 from iojoule.api.http.operations import OPERATIONS
-from iojoule.api.http.simulations.schemas import EXAMPLE as SIMULATION
+from iojoule.api.http.simulations import EXAMPLE as SIMULATION
 from iojoule.api.jobs.worker import Worker
 from iojoule.api.state import api_keys, jobs, profiles, tables
 from iojoule.api.state.api_keys import ApiKey, Scope

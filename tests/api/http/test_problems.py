@@ -8,9 +8,9 @@ import pytest
 
 from iojoule.api.exit_codes import error_classes
 from iojoule.api.http.app import create_app
-from iojoule.api.http.predict.schemas import ROWS_MAX
-from iojoule.api.http.recommend.schemas import EXAMPLE
-from iojoule.api.http.strict_json import BODY_BYTES_MAX
+from iojoule.api.http.computed_schemas import ROWS_MAX
+from iojoule.api.http.recommend import EXAMPLE
+from iojoule.api.http.requests import BODY_BYTES_MAX
 from iojoule.api.problem_document import MEDIA_TYPE, pointer
 from iojoule.datasets.errors import IojouleError
 
@@ -186,7 +186,7 @@ def test_every_error_class_has_its_status(
     def fail(*_: object) -> None:
         raise kind("this is wrong; do that", field="a.b")
 
-    monkeypatch.setattr("iojoule.api.http.devices.service.devices", fail)
+    monkeypatch.setattr("iojoule.api.http.devices.devices.list_devices", fail)
     found = problem(service.get("/devices"), kind.http_status)
     assert found["title"] == kind.title
     assert found["detail"] == "this is wrong; do that"
@@ -198,7 +198,7 @@ def test_a_fault_of_our_own_tells_nothing_of_the_inside(monkeypatch: pytest.Monk
     def fail(*_: object) -> None:
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setattr("iojoule.api.http.devices.service.devices", fail)
+    monkeypatch.setattr("iojoule.api.http.devices.devices.list_devices", fail)
 
     async def ask() -> httpx.Response:
         transport = httpx.ASGITransport(create_app(), raise_app_exceptions=False)

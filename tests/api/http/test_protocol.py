@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from iojoule.api.http import gate, protocol
+from iojoule.api.http import access, protocol
 from iojoule.api.http.operations import OTHER
 from iojoule.api.problem_document import MEDIA_TYPE
 
@@ -116,7 +116,7 @@ def test_a_body_that_takes_long_may_take_long(
     )
     pieces = [head + b"Content-Type: application/json\r\n\r\n", b"[", b" ", b" ", b"]"]
     assert sent(service, *pieces, pause=0.15)[0] == 422
-    monkeypatch.setattr(gate, "PIECE_SECONDS", 0.2)
+    monkeypatch.setattr(access, "PIECE_SECONDS", 0.2)
     assert sent(service, pieces[0], b"[")[0] == 408
 
 

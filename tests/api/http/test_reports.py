@@ -3,10 +3,10 @@
 import httpx
 import pytest
 
-from iojoule.api.http.fleet.schemas import EXAMPLE as PLAN
-from iojoule.api.http.fleet.schemas import FRONTIER_EXAMPLE as FRONTIER
-from iojoule.api.http.recommend.schemas import EXAMPLE as RECOMMEND
-from iojoule.api.http.what_if.schemas import EXAMPLE as WHAT_IF
+from iojoule.api.http.fleet import EXAMPLE as PLAN
+from iojoule.api.http.fleet import FRONTIER_EXAMPLE as FRONTIER
+from iojoule.api.http.recommend import EXAMPLE as RECOMMEND
+from iojoule.api.http.what_if import EXAMPLE as WHAT_IF
 from iojoule.api.reports import data_of
 
 HTML = {"Accept": "text/html"}

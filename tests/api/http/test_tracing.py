@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from iojoule.api.http import tracing
+from iojoule.api.http import telemetry
 from iojoule.api.state.place import Place, State
 from iojoule.datasets.errors import InputError
 from tests.api.http.conftest import serving
@@ -74,9 +74,9 @@ def test_a_request_is_a_span_below_that_of_who_asks(collector: Collector, tmp_pa
 
 
 def test_without_an_endpoint_nothing_of_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in tracing.ENDPOINTS:
+    for name in telemetry.ENDPOINTS:
         monkeypatch.delenv(name, raising=False)
-    assert not tracing.configured()
+    assert not telemetry.traces_configured()
     code = (
         "import sys; from iojoule.api.http.app import create_app; create_app(); "
         "sys.exit('opentelemetry.sdk' in sys.modules)"
@@ -87,4 +87,4 @@ def test_without_an_endpoint_nothing_of_it_is_loaded(monkeypatch: pytest.MonkeyP
 def test_missing_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(InputError, match=r"iojoule\[otel\]"):
-        tracing.provider()
+        telemetry.trace_provider()

@@ -9,7 +9,7 @@ import pytest
 
 from iojoule.api.application.profiles import profile_of
 from iojoule.api.application.what_if import what_if
-from iojoule.api.http.what_if.schemas import EXAMPLE
+from iojoule.api.http.what_if import EXAMPLE
 from iojoule.api.jobs.running import Watched
 from iojoule.api.jobs.worker import Worker
 from iojoule.api.reports import data_of

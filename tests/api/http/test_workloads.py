@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from iojoule.api.http.recommend.schemas import EXAMPLE as RECOMMEND
+from iojoule.api.http.recommend import EXAMPLE as RECOMMEND
 from iojoule.recommender.workload import load_workload
 from iojoule.recommender.workloads.presets import presets
 from tests.api.http.test_problems import problem

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from iojoule.api.http.simulations.schemas import EXAMPLE
+from iojoule.api.http.simulations import EXAMPLE
 from iojoule.api.jobs.admission import NAMES_FILE, REQUESTS_MAX
 from iojoule.api.jobs.calibration_request import Calibration, checked
 from iojoule.api.jobs.simulation import planned

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from iojoule.api.http.simulations.schemas import EXAMPLE
+from iojoule.api.http.simulations import EXAMPLE
 from iojoule.api.jobs import running
 from iojoule.api.jobs.running import Outcome, Running
 from iojoule.api.jobs.supervisor import Supervisor

@@ -18,7 +18,7 @@ import pytest
 from sqlalchemy import select
 
 from iojoule.api.application.profiles import profile_of
-from iojoule.api.http.simulations.schemas import EXAMPLE as SIMULATION
+from iojoule.api.http.simulations import EXAMPLE as SIMULATION
 from iojoule.api.state import archive, backup, datasets, jobs, profiles, restore, snapshots, tables
 from iojoule.api.state.archive import MANIFEST
 from iojoule.api.state.backup import back_up

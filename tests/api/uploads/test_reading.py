@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from iojoule.api.http.datasets.schemas import UPLOAD
+from iojoule.api.http.datasets import UPLOAD
 from iojoule.api.uploads.reading import read
 
 TABLE = UPLOAD["requestBody"]["content"]["text/csv"]["examples"]["worked"]["value"]

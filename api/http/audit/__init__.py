@@ -1,1 +1,0 @@
-"""GET /audit: who changed what and when."""

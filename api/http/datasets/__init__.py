@@ -1,1 +1,0 @@
-"""GET and POST /datasets: measurements that calibrations can be asked for."""

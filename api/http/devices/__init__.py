@@ -1,1 +1,0 @@
-"""GET /devices and /devices/{id}: which SSD models are known."""

@@ -1,1 +1,0 @@
-"""GET /metrics: what the service counts of itself."""

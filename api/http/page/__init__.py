@@ -1,1 +1,0 @@
-"""GET /ui/: the page, served from files that ship with the package."""

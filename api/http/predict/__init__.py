@@ -1,1 +1,0 @@
-"""POST /predict: what configurations do that nobody measured."""

@@ -1,1 +1,0 @@
-"""GET /devices/{id}/profiles: versions; PUT .../current: which one answers."""

@@ -1,1 +1,0 @@
-"""POST /recommend: which configurations a workload should use."""

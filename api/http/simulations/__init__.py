@@ -1,1 +1,0 @@
-"""POST /simulations: what a drive would do; GET: which drives come with iojoule."""

@@ -1,1 +1,0 @@
-"""POST /what-if: what changes if something changes."""

@@ -1,0 +1,85 @@
+"""GET /workloads/presets and POST /workloads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from iojoule import __version__
+from iojoule.api.http.computed_schemas import PresetList
+from iojoule.api.http.problems import RESPONSES
+from iojoule.api.http.requests import StrictRoute
+from iojoule.api.http.served_profiles import ServedProfiles
+from iojoule.api.http.workers import Workers
+from iojoule.datasets.errors import InputError
+from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.workloads.fio_job import parse_fio_job
+from iojoule.recommender.workloads.from_summary import from_summary
+from iojoule.recommender.workloads.presets import presets as known_presets
+from iojoule.recommender.workloads.sources import SourceKind, kind_of, summary_of
+
+EXAMPLE = """\
+[global]
+ioengine=libaio
+iodepth=16
+bs=8k
+[oltp]
+rw=randrw
+rwmixread=70
+rate_iops=14000,6000
+"""
+_TEXT: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {"text/plain": {"schema": {"type": "string"}, "example": EXAMPLE}},
+    }
+}
+
+UPLOADED = Path("uploaded")
+"""Path in error messages: an upload has no name."""
+
+router = APIRouter(
+    prefix="/workloads", tags=["workloads"], responses=RESPONSES, route_class=StrictRoute
+)
+
+
+@router.get("/presets", summary="Which benchmarks are known as workloads?")
+def presets() -> PresetList:
+    """List workload profiles of well-known benchmarks, with the sources of their numbers."""
+    return PresetList(iojoule_version=__version__, presets=list(known_presets()))
+
+
+@router.post(
+    "",
+    summary="Which workload does a file describe?",
+    response_model=WorkloadProfile,
+    response_model_exclude_unset=True,
+    openapi_extra=_TEXT,
+)
+async def read(
+    request: Request,
+    workers: Workers,
+    kind: Annotated[
+        SourceKind | None, Query(description="Format of the text; default: by its first line.")
+    ] = None,
+    job: Annotated[str | None, Query(description="Section of a fio job file.")] = None,
+) -> Response:
+    """Turn a fio job file, fio iolog, blkparse text or MQSim trace into a workload profile."""
+    try:
+        text = (await request.body()).decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"the body is no UTF-8 text: byte {error.start} is not") from None
+    content = await workers(workload_json, text, kind, job)
+    return Response(content, media_type="application/json")
+
+
+def workload_json(_: ServedProfiles, text: str, kind: SourceKind | None, job: str | None) -> bytes:
+    """The workload profile that the text of a file describes, as JSON; raises InputError."""
+    kind = kind or kind_of(text, UPLOADED)
+    if kind is SourceKind.FIO_JOB:
+        profile = parse_fio_job(text, UPLOADED, job=job)
+    else:
+        profile = from_summary(summary_of(UPLOADED, text, kind))
+    return profile.model_dump_json(exclude_unset=True).encode()

@@ -1,1 +1,0 @@
-"""GET /workloads/presets and POST /workloads: workload profiles from what is there."""
