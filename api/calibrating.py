@@ -19,11 +19,24 @@ from iojoule.datasets.profile import DeviceProfile, path_key
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.store import read_dataset
 from iojoule.datasets.vocabulary import Completion
-from iojoule.sim.calibration.calibrate import Problem, Settings, Timing, calibrate_timing
-from iojoule.sim.calibration.gate import Excluded, described, gate
-from iojoule.sim.calibration.history import Wave
-from iojoule.sim.calibration.hold_out import HoldOut, held_out
-from iojoule.sim.calibration.judge import Judged, judge
+from iojoule.sim.calibration.calibrate import (
+    CalibrationFolder,
+    Problem,
+    Settings,
+    Timing,
+    calibrate_timing,
+)
+from iojoule.sim.calibration.history_matching import Wave
+from iojoule.sim.calibration.judge import HoldOut, Judged, held_out, judge
+from iojoule.sim.calibration.observations import (
+    Excluded,
+    Point,
+    Series,
+    described,
+    gate,
+    hosts_of,
+    points_and_series,
+)
 from iojoule.sim.calibration.parameters import (
     COMPAT_READS,
     USUAL_COLLECTION,
@@ -31,9 +44,7 @@ from iojoule.sim.calibration.parameters import (
     ParameterSpace,
     refuse_unknown_to_mqsim,
 )
-from iojoule.sim.calibration.points import Point, Series, hosts_of, points_and_series
 from iojoule.sim.calibration.section import make_section
-from iojoule.sim.calibration.state import CalibrationFolder
 from iojoule.sim.calibration.tables import Path as HostPath
 from iojoule.sim.calibration.tables import make_tables
 from iojoule.sim.device import DeviceConfig

@@ -8,8 +8,7 @@ from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import Engine, RunOptions
 from iojoule.sim.engines.embedded import EmbeddedEngine
 from iojoule.sim.engines.mqsim import MqsimEngine
-from iojoule.sim.result import DeviceResult, FlowResult, LatencySummary, ScenarioResult
-from iojoule.sim.result_base import Result
+from iojoule.sim.result import DeviceResult, FlowResult, LatencySummary, Result, ScenarioResult
 from iojoule.sim.workload import Scenario
 
 SHARE_RESOLUTION = 1e-6

@@ -16,8 +16,15 @@ from pydantic import (
     model_validator,
 )
 
-from iojoule.sim.physical_options import PhysicalOptions
-from iojoule.sim.ranges import Count, Fraction, Nanoseconds, Seed, Uint32, between
+from iojoule.sim.physical_options import (
+    Count,
+    Fraction,
+    Nanoseconds,
+    PhysicalOptions,
+    Seed,
+    Uint32,
+    between,
+)
 from iojoule.sim.result import Mode
 
 SECTOR_BYTES = 512

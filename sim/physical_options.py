@@ -7,21 +7,103 @@ pseudo-SLC cache, a host that costs nothing.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     StrictBool,
     StrictFloat,
     StrictInt,
     model_validator,
 )
+from pydantic_core import CoreSchema, core_schema
 
-from iojoule.sim.host_costs import HOST_COSTS, Completion, HostEngine
-from iojoule.sim.ranges import Count, Nanoseconds, Percent, Uint32, between
+UINT32_MAX = 2**32 - 1
+INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class between:  # noqa: N801 - reads like a function
+    """A check that a number lies in low..high; its message gives the range and the reason."""
+
+    low: float
+    high: float
+    reason: str
+
+    def _check(self, value: float) -> float:
+        if not self.low <= value <= self.high:
+            raise ValueError(f"is {value}, but must be {self.low} to {self.high}: {self.reason}")
+        return value
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(schema), "minimum": self.low, "maximum": self.high}
+
+
+Nanoseconds = Annotated[
+    StrictInt, between(0, 10**12, "no step of a drive takes longer than 1000 s")
+]
+Seed = Annotated[StrictInt, between(0, INT32_MAX, "MQSim hangs below and stops above")]
+Percent = Annotated[StrictInt, between(0, 100, "it is a percentage")]
+Fraction = Annotated[StrictFloat, between(0.0, 1.0, "it is a fraction of the whole")]
+Count = Annotated[StrictInt, between(1, UINT32_MAX, "it is a count of at least one, in 32 bits")]
+Uint32 = Annotated[StrictInt, between(0, UINT32_MAX, "it is a count in 32 bits")]
+
+
+class HostEngine(StrEnum):
+    """How the host submits requests; none: at no cost."""
+
+    none = "none"
+    psync = "psync"
+    posixaio = "posixaio"
+    libaio = "libaio"
+    io_uring = "io_uring"
+    io_uring_cmd = "io_uring_cmd"
+    spdk = "spdk"
+
+
+class Completion(StrEnum):
+    """How the host learns that a request is done."""
+
+    interrupt = "interrupt"
+    polled = "polled"
+
+
+class HostCosts(NamedTuple):
+    """Nanoseconds of one request: on the CPU before and after the drive, and waking up."""
+
+    submit_cpu_ns: int
+    complete_cpu_ns: int
+    wake_ns: int
+
+
+HOST_COSTS: dict[tuple[HostEngine, Completion], HostCosts] = {
+    (HostEngine.none, Completion.interrupt): HostCosts(0, 0, 0),
+    (HostEngine.none, Completion.polled): HostCosts(0, 0, 0),
+    # 168 + 313
+    (HostEngine.spdk, Completion.polled): HostCosts(168, 313, 0),
+    # 8855 - 7198 + 481 = 2138
+    (HostEngine.io_uring, Completion.polled): HostCosts(1396, 742, 0),
+    # 12299 - 7198 + 481 = 5582, of which 2612 on the CPU
+    (HostEngine.io_uring, Completion.interrupt): HostCosts(1821, 791, 2970),
+    # 12331 - 7198 + 481 = 5614
+    (HostEngine.libaio, Completion.interrupt): HostCosts(1934, 791, 2889),
+    # 10567 - 7198 + 481 = 3850, of which 3779 on the CPU
+    (HostEngine.psync, Completion.interrupt): HostCosts(1889, 1890, 71),
+}
+
 
 Joules = Annotated[StrictFloat, between(0.0, 1.0, "one operation takes micro- to millijoules")]
 JoulesPerByte = Annotated[StrictFloat, between(0.0, 1e-3, "moving a byte takes nanojoules")]

@@ -17,8 +17,7 @@ from pydantic import (
 )
 
 from iojoule.sim.device import DeviceConfig
-from iojoule.sim.physical_options import HostOptions
-from iojoule.sim.ranges import Count, Percent, Seed, between
+from iojoule.sim.physical_options import Count, HostOptions, Percent, Seed, between
 
 
 class FlowKind(StrEnum):

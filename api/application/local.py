@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from iojoule.sim.engines import RunOptions
     from iojoule.sim.result import ScenarioResult
     from iojoule.sim.workers import Pool
-    from iojoule.sim.workers.kept import Kept
+    from iojoule.sim.workers.checkpoint import Kept
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -60,7 +60,7 @@ class Resources:
     def folder(self, *request: Any) -> Path | None:
         """Where the results of a request are stored; None: nowhere."""
         from iojoule.api.state.place import state_folder
-        from iojoule.sim.workers.kept import key_of
+        from iojoule.sim.workers.checkpoint import key_of
 
         if self.state is None and self.dask is not None:
             return state_folder() / "results" / key_of(*request)
@@ -69,7 +69,7 @@ class Resources:
     @contextmanager
     def results(self, kind: type[M], keys: Sequence[str]) -> Iterator[Kept[M] | None]:
         """Stores results of these keys; a folder by default is deleted when all are there."""
-        from iojoule.sim.workers.kept import Kept
+        from iojoule.sim.workers.checkpoint import Kept
 
         folder = self.folder(*keys)
         if folder is None:
@@ -229,7 +229,7 @@ class LocalBackend(Backend):
         from iojoule.api.application.simulate import drive_of
         from iojoule.api.calibrating import Wishes, calibrate_datasets
         from iojoule.sim.calibration.calibrate import Settings
-        from iojoule.sim.calibration.hold_out import parse_hold_out
+        from iojoule.sim.calibration.judge import parse_hold_out
         from iojoule.sim.errors import WorkersLostError
         from iojoule.sim.result import EngineName
         from iojoule.sim.workers import cores

@@ -22,7 +22,7 @@ from iojoule.recommender.what_if.sweep import Record, Sweep, record, run
 from iojoule.recommender.what_if.sweep_file import read_sweep, write_sweep
 from iojoule.recommender.what_if.thresholds import Threshold, thresholds
 from iojoule.recommender.workload import read_text
-from iojoule.sim.rebuilding import UNBOUNDED, Simulating
+from iojoule.sim.modified_drive import UNBOUNDED, Simulating
 from iojoule.sim.sweep import parse_axis
 from iojoule.sim.workers import Pool
 

@@ -22,9 +22,8 @@ from iojoule.sim.compare import Comparison, Quantity
 from iojoule.sim.compare import compare as compared
 from iojoule.sim.engines import Limits, RunOptions
 from iojoule.sim.findings import Finding
-from iojoule.sim.formats.conversion import convert as converted
-from iojoule.sim.formats.conversion import write_file
-from iojoule.sim.formats.files import read_any, read_drive
+from iojoule.sim.formats.files import convert as converted
+from iojoule.sim.formats.files import read_any, read_drive, write_file
 from iojoule.sim.presets import drive_path, preset_names, preset_path
 from iojoule.sim.result import Mode
 from iojoule.sim.verify import read_cases, verify_all

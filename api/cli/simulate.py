@@ -25,8 +25,8 @@ from iojoule.api.words.quantities import quantity
 from iojoule.datasets.errors import InputError
 from iojoule.sim.engines import Limits, RunOptions
 from iojoule.sim.findings import Severity
-from iojoule.sim.formats.conversion import write_file
-from iojoule.sim.formats.mqsim_result_writer import write_result_xml
+from iojoule.sim.formats.files import write_file
+from iojoule.sim.formats.mqsim_result import write_result_xml
 from iojoule.sim.result import FlowResult, Mode, ScenarioResult
 from iojoule.sim.sweep import parse_axis
 

@@ -13,9 +13,9 @@ from iojoule.datasets.errors import InputError, IojouleError
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.findings import Finding, refuse_errors
 from iojoule.sim.formats.files import read_drive
+from iojoule.sim.known_defects import findings
 from iojoule.sim.presets import preset_path
 from iojoule.sim.sweep import with_values
-from iojoule.sim.traps import findings
 from iojoule.sim.workload import FlowConfig, FlowKind, Scenario
 
 REQUESTS_MAX = 2_000_000_000

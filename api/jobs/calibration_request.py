@@ -10,7 +10,7 @@ from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import number
 
 if TYPE_CHECKING:
-    from iojoule.sim.calibration.hold_out import HoldOut
+    from iojoule.sim.calibration.judge import HoldOut
     from iojoule.sim.device import DeviceConfig
 
 Word = Annotated[str, Field(min_length=1, max_length=200)]
@@ -55,7 +55,7 @@ def checked(asked: Calibration) -> tuple[DeviceConfig, list[HoldOut]]:
         InputError: One of its fields is not what it must be; names it.
     """
     from iojoule.api.jobs.admission import changed_drive, drive_of
-    from iojoule.sim.calibration.hold_out import parse_hold_out
+    from iojoule.sim.calibration.judge import parse_hold_out
 
     device = changed_drive(drive_of(asked.drive), asked.set, "set")
     held = []

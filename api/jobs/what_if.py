@@ -16,7 +16,7 @@ from iojoule.recommender.what_if.changes import changed
 from iojoule.recommender.what_if.situation import ProfileOf
 from iojoule.sim.engines.bounded import BoundedEngine
 from iojoule.sim.engines.embedded import EmbeddedEngine
-from iojoule.sim.rebuilding import Simulating, base_drive, changed_drive
+from iojoule.sim.modified_drive import Simulating, base_drive, changed_drive
 
 _ENGINE = EmbeddedEngine()
 """One for all jobs, so that what one of them simulated another one need not."""

@@ -47,7 +47,7 @@ from iojoule.recommender.fleet.program import (
 )
 from iojoule.recommender.fleet.solver import Solution
 from iojoule.sim.workers import Pool
-from iojoule.sim.workers.kept import Kept, key_of, map_kept
+from iojoule.sim.workers.checkpoint import Kept, key_of, map_kept
 from iojoule.sim.workers.local import HERE
 
 DAY_SECONDS = 86400.0

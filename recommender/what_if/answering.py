@@ -25,7 +25,7 @@ from iojoule.recommender.what_if.shared_error import weaker
 from iojoule.recommender.what_if.sharing import Serving, part_of, power_of_all, times
 from iojoule.recommender.what_if.situation import ProfileOf, Situation
 from iojoule.recommender.workload import Scope, WorkloadProfile
-from iojoule.sim.rebuilding import UNBOUNDED, Asked, Simulating, rebuilt
+from iojoule.sim.modified_drive import UNBOUNDED, Asked, Simulating, rebuilt
 
 POWER = {
     Scope.DEVICE: "device_power_watts",

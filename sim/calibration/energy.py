@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
-from iojoule.sim.calibration.posterior import CORRELATED
+from iojoule.model.evaluate.bands import Floats
+from iojoule.sim.calibration.history_matching import CORRELATED
 from iojoule.sim.device import DeviceConfig
-
-Floats = NDArray[np.float64]
 
 WATTS_SD = 0.02
 """Relative sd of measured watts, and of what a linear law misses of them."""

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.validation import close_names
+from iojoule.model.evaluate.bands import Floats
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.formats.building import build
 from iojoule.sim.sweep import put_field
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

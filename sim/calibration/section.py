@@ -16,9 +16,9 @@ from iojoule.datasets.profile import (
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.sim.calibration.calibrate import Timing
 from iojoule.sim.calibration.energy import EnergyFit
-from iojoule.sim.calibration.gate import Excluded
+from iojoule.sim.calibration.history_matching import indistinct
 from iojoule.sim.calibration.judge import Judged, Row
-from iojoule.sim.calibration.posterior import indistinct
+from iojoule.sim.calibration.observations import Excluded
 
 _UNITS = {"watts": "W", "joules": "J", "byte": "J/B", "command": "J"}
 

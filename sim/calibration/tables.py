@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from iojoule.datasets.profile import ResidualTable, SimulatedTable
 from iojoule.datasets.schema import Measurement
 from iojoule.datasets.vocabulary import Operation, Pattern
+from iojoule.model.evaluate.bands import Floats
 from iojoule.sim.calibration.calibrate import Timing
-from iojoule.sim.calibration.discrepancy import Residual, place_of
 from iojoule.sim.calibration.energy import EnergyFit
+from iojoule.sim.calibration.history_matching import Residual, place_of
 from iojoule.sim.calibration.judge import Judged, group_of
-from iojoule.sim.calibration.points import Point
+from iojoule.sim.calibration.observations import Point
 from iojoule.sim.calibration.runs import Outcome, on_link, run_flow
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import Engine
@@ -29,8 +29,6 @@ from iojoule.sim.physical_options import EnergyOptions
 from iojoule.sim.workers import Pool
 from iojoule.sim.workers.local import HERE
 from iojoule.sim.workers.pool import counter
-
-Floats = NDArray[np.float64]
 
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 JOBS = (1, 8)

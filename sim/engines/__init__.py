@@ -70,7 +70,7 @@ class Engine(Protocol):
         """Simulate until nothing is left to do.
 
         Raises:
-            RefusedError: The inputs cannot be run; see `iojoule.sim.traps`.
+            RefusedError: The inputs cannot be run; see `iojoule.sim.known_defects`.
             TraceError: A trace file cannot be replayed.
             LimitError: The run went past `options.limits`.
             CancelledError: `options.cancelled()` said so.

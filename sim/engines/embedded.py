@@ -11,16 +11,226 @@ from typing import Any
 from pydantic import BaseModel
 
 from iojoule.sim import _core
-from iojoule.sim.device import DeviceConfig
+from iojoule.sim.device import DeviceConfig, Scheduler
 from iojoule.sim.engines import SEED_STEP, Limits, RunOptions
-from iojoule.sim.engines.embedded_gaps import near_but_not_equal
-from iojoule.sim.engines.embedded_result import device_result, flow_result
 from iojoule.sim.errors import CancelledError
 from iojoule.sim.findings import Severity, refuse_errors
-from iojoule.sim.result import EngineName, Mode, ScenarioResult
-from iojoule.sim.trap_conditions import is_sata
-from iojoule.sim.traps import findings as known_traps
-from iojoule.sim.workload import Scenario
+from iojoule.sim.known_defects import findings as known_traps
+from iojoule.sim.known_defects import is_sata
+from iojoule.sim.result import (
+    DeviceResult,
+    EngineName,
+    FlowResult,
+    FlowSeries,
+    LatencyByClass,
+    LatencySummary,
+    Mode,
+    OriginCounts,
+    PhysicalResult,
+    QueueResult,
+    ScenarioResult,
+    TransactionTimes,
+)
+from iojoule.sim.workload import (
+    AddressDistribution,
+    CachingMode,
+    FlowConfig,
+    FlowKind,
+    Priority,
+    Scenario,
+)
+
+_READ_CACHING = (CachingMode.READ_CACHE, CachingMode.WRITE_READ_CACHE)
+_WEIGHTED = (Priority.MEDIUM, Priority.LOW)
+_NEARLY_ALL = 0.9
+"""Seen: 0.83 of the working set is filled by replaying requests, 0.92 in another way."""
+
+
+def near_but_not_equal(
+    device: DeviceConfig, scenario: Scenario, told: _core.RunResult
+) -> Iterator[str]:
+    """What to know before a compat result is taken for MQSim's to the nanosecond."""
+    if device.mode is not Mode.COMPAT:
+        return
+    if fatal := told.device.evictions_fatal_to_mqsim:
+        yield (
+            f"{fatal} changed pages left the data cache that MQSim cannot program: they were only "
+            "ever read, or their flow does not cache writes; MQSim crashes at the first "
+            "[read_cache_crashes]"
+        )
+    if len(scenario.flows) > 1 and any(flow.caching in _READ_CACHING for flow in scenario.flows):
+        yield (
+            "with several flows of which any caches reads, a run can differ from MQSim's by a few "
+            "reads [read_cache_near]"
+        )
+    if device.plane_allocation == "DWCP" and any(
+        len(flow.die_ids) < len(flow.plane_ids) for flow in scenario.on(device).flows
+    ):
+        yield (
+            "with DWCP MQSim looks a flow's planes up among its dies, and past their end takes "
+            "what its memory happens to hold; here that is plane 0 [planes_past_the_dies]"
+        )
+    hot_cold = AddressDistribution.RANDOM_HOTCOLD
+    if (
+        device.preconditioning
+        and not device.mapping_ideal
+        and (
+            len(scenario.flows) > 1
+            or any(flow.address_distribution is hot_cold for flow in scenario.flows)
+        )
+    ):
+        yield (
+            "with hot and cold regions, or flows that do not begin at a page, the mapping table "
+            "cache holds other entries after preconditioning than MQSim's, so the run is near, not "
+            "equal [mapping_warm_up_near]"
+        )
+    if device.preconditioning and any(
+        flow.initial_occupancy_percent > _NEARLY_ALL * flow.working_set_percent
+        for flow in scenario.flows
+    ):
+        yield (
+            "with an Initial_Occupancy_Percentage of more than nine tenths of the working set "
+            "MQSim preconditions in another way, which is not modelled [occupancy_near]"
+        )
+    if (
+        device.scheduler is Scheduler.PRIORITY_OUT_OF_ORDER
+        and device.gc_preemptible
+        and any(flow.priority in _WEIGHTED and flow.writes for flow in scenario.flows)
+    ):
+        yield (
+            "with Preemptible_GC_Enabled MQSim asks for programs of the classes MEDIUM and LOW in "
+            "another rhythm; turn it off for a run that is equal [priority_preemptible_near]"
+        )
+
+
+NS_PER_SECOND = 1e9
+
+_SUMMARY = tuple(name for name in LatencySummary.model_fields if name != "resolution_ns")
+_SAME_NAME = (
+    "cmd_read", "cmd_mp_read", "cmd_prog", "cmd_mp_prog", "cmd_erase", "cmd_mp_erase", "map_reads",
+    "cmt_queries_read", "cmt_queries_write", "cmt_hits_read", "cmt_hits_write",
+    "cache_hits_read", "cache_misses_read", "cache_hits_write", "cache_misses_write",
+    "gc_exec", "gc_page_moves", "wl_exec", "dram_busy_ns", "memory_bytes",
+)  # fmt: skip
+_PHYSICAL = tuple(
+    PhysicalResult.model_fields.keys() - {"power_state_ns", "power_step_ns", "power_watts"}
+)
+_QUEUE = tuple(QueueResult.model_fields)
+
+
+def flow_result(
+    number: int,
+    asked: FlowConfig,
+    flow: _core.FlowResult,
+    told: _core.RunResult,
+    series_step_ns: int | None,
+    *,
+    has_stream: bool = True,
+) -> FlowResult:
+    """One flow of a run, under the name that MQSim gives it.
+
+    Without a stream of its own its transactions are told elsewhere.
+    """
+    device = LatencyByClass(
+        all=_summary(flow.device),
+        read=_summary(flow.device_read),
+        write=_summary(flow.device_write),
+    )
+    end_to_end = LatencyByClass(
+        all=_summary(flow.end_to_end),
+        read=_summary(flow.end_to_end_read),
+        write=_summary(flow.end_to_end_write),
+    )
+    trace = asked.kind is FlowKind.TRACE
+    return FlowResult(
+        name=f"Host.IO_Flow.Trace.{asked.trace_path}"
+        if trace
+        else f"Host.IO_Flow.Synth.No_{number}",
+        generated=flow.generated,
+        generated_read=flow.generated_read,
+        generated_write=flow.generated_write,
+        serviced=flow.serviced,
+        serviced_read=flow.serviced_read,
+        serviced_write=flow.serviced_write,
+        bytes_read=flow.bytes_read,
+        bytes_written=flow.bytes_written,
+        generated_trim=flow.generated_trim,
+        serviced_trim=flow.serviced_trim,
+        bytes_trimmed=flow.bytes_trimmed,
+        # compat mode has no costs on the host
+        host_cpu_seconds=flow.host_cpu_ns / NS_PER_SECOND or None,
+        measured_from_ns=told.device.physical.measured_from_ns,
+        first_arrival_ns=flow.first_arrival_ns,
+        flow_last_completion_ns=flow.last_completion_ns,
+        sim_end_ns=told.device.sim_end_ns,
+        device_latency=device,
+        end_to_end_latency=end_to_end,
+        read_transactions=_transactions(flow, 0) if has_stream else None,
+        write_transactions=_transactions(flow, 1) if has_stream else None,
+        series=_series(flow) if series_step_ns else None,
+    )
+
+
+def _summary(told: _core.LatencySummary) -> LatencySummary:
+    return LatencySummary(**{name: getattr(told, name) for name in _SUMMARY})
+
+
+def _transactions(flow: _core.FlowResult, kind: int) -> TransactionTimes:
+    return TransactionTimes(
+        turnaround_ns=flow.transaction_turnaround_ns[kind],
+        execution_ns=flow.transaction_execution_ns[kind],
+        transfer_ns=flow.transaction_transfer_ns[kind],
+        waiting_ns=flow.transaction_waiting_ns[kind],
+    )
+
+
+def _series(flow: _core.FlowResult) -> FlowSeries:
+    return FlowSeries(**{name: tuple(flow.series[name].tolist()) for name in flow.series})
+
+
+def device_result(told: _core.DeviceResult, mode: Mode) -> DeviceResult:
+    """The whole drive's part of a result."""
+    values: dict[str, Any] = {name: getattr(told, name) for name in _SAME_NAME}
+    for name in ("pages_read", "pages_programmed", "blocks_erased"):
+        origin = getattr(told, name)
+        values[f"{name}_by_origin"] = OriginCounts(
+            user=origin.user, gc=origin.gc, mapping=origin.mapping
+        )
+    for name in ("chip_exec_ns", "chip_transfer_ns", "die_busy_ns", "channel_busy_ns"):
+        values[name] = tuple(getattr(told, name).tolist())
+    values["map_writes"] = told.map_writes_queued
+    values["link_busy_to_device_ns"], values["link_busy_to_host_ns"] = told.link_busy_ns
+    values["queues"] = tuple(
+        QueueResult(**{name: getattr(queue, name) for name in _QUEUE}) for queue in told.queues
+    )
+    if mode is Mode.COMPAT:
+        values["cmt_misses_at_once"] = told.cmt_misses_at_once
+    else:
+        values |= _energy(told)
+    return DeviceResult(**values)
+
+
+ENERGY_COMPONENTS = (
+    "array_read", "array_program", "array_erase", "channel", "dram", "controller", "link",
+)  # fmt: skip
+
+
+def _energy(told: Any) -> dict[str, Any]:
+    physical = told.physical
+    joules = {name: getattr(physical.energy, f"{name}_joules") for name in ENERGY_COMPONENTS}
+    measured_seconds = (told.sim_end_ns - physical.measured_from_ns) / NS_PER_SECOND
+    return {
+        "energy_joules": joules,
+        "power_watts_mean": sum(joules.values()) / measured_seconds
+        if measured_seconds > 0
+        else 0.0,
+        "physical": PhysicalResult(
+            **{name: getattr(physical, name) for name in _PHYSICAL},
+            power_state_ns=tuple(physical.power_state_ns),
+            power_step_ns=physical.power_step_ns or None,
+            power_watts=tuple(physical.power_watts.tolist()) if physical.power_step_ns else None,
+        ),
+    }
 
 
 class EmbeddedEngine:

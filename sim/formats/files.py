@@ -5,17 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from iojoule.datasets.atomic import write_text_atomically
+from iojoule.datasets.errors import InputError
 from iojoule.sim.device import DeviceConfig
-from iojoule.sim.findings import Finding
+from iojoule.sim.findings import Finding, Severity, Tell
 from iojoule.sim.formats.building import place_in, refusal
-from iojoule.sim.formats.mqsim_device import read_device_xml
-from iojoule.sim.formats.mqsim_sets import stock_name
-from iojoule.sim.formats.mqsim_tags import DEVICE_ROOT, WORKLOAD_ROOT
-from iojoule.sim.formats.mqsim_workload import read_workload_xml
-from iojoule.sim.formats.toml import Drive, parse_toml, read_drive_toml, read_workload_toml
+from iojoule.sim.formats.mqsim_inputs import (
+    read_device_xml,
+    read_workload_xml,
+    write_device_xml,
+    write_workload_xml,
+)
+from iojoule.sim.formats.mqsim_tags import DEVICE_ROOT, WORKLOAD_ROOT, stock_name
+from iojoule.sim.formats.toml import (
+    Drive,
+    parse_toml,
+    read_drive_toml,
+    read_workload_toml,
+    write_drive_toml,
+    write_workload_toml,
+)
 from iojoule.sim.formats.xml_tree import parse, read_bytes
+from iojoule.sim.known_defects import findings as known_traps
+from iojoule.sim.physical_options import HostOptions, PhysicalOptions
 from iojoule.sim.result import Mode
-from iojoule.sim.traps import findings as known_traps
 from iojoule.sim.workload import FlowConfig, Scenario
 
 TOML_SUFFIX = ".toml"
@@ -150,3 +163,66 @@ def _place(field: str, drive: DriveFile, workload: WorkloadFile, number: int) ->
     if field.startswith("flows["):
         return place_in(workload.places, f"scenarios[{number}].{field}")
     return place_in(drive.drive.places, field)
+
+
+XML_SUFFIX = ".xml"
+
+
+def convert(
+    source: DriveFile | WorkloadFile, target: Path, tell: Tell, device: DeviceConfig | None = None
+) -> str:
+    """The text of a file of the form that the target's suffix names.
+
+    Args:
+        source: What was read.
+        target: `.toml`, or `.xml` for MQSim's form.
+        tell: Takes a warning for whatever the form cannot say.
+        device: The drive of a workload, for flows that mean all of it.
+
+    Raises:
+        InputError: The suffix is another one, or MQSim's form needs the drive.
+    """
+    suffix = target.suffix.lower()
+    if suffix not in (TOML_SUFFIX, XML_SUFFIX):
+        raise InputError(f"{target}: the suffix must be .toml or .xml; it says which form to write")
+    if isinstance(source, DriveFile):
+        if suffix == TOML_SUFFIX:
+            return write_drive_toml(source.drive)
+        _tell_lost_drive(source, tell)
+        return write_device_xml(source.device)
+    if suffix == TOML_SUFFIX:
+        return write_workload_toml(source.scenarios)
+    for number, scenario in enumerate(source.scenarios):
+        for index, flow in enumerate(scenario.flows):
+            if flow.host != HostOptions():
+                place = f"{source.path}, scenarios[{number}].flows[{index}].host"
+                tell(_lost(place, "what requests cost the host"))
+    return write_workload_xml(source.scenarios, device)
+
+
+def _tell_lost_drive(source: DriveFile, tell: Tell) -> None:
+    if source.device.physical != PhysicalOptions():
+        tell(_lost(f"{source.path}, physical", "the options of physical mode"))
+    if source.device.mode is Mode.PHYSICAL:
+        tell(_lost(f"{source.path}, mode", "mode = physical"))
+    if source.drive.sources or source.drive.title:
+        tell(_lost(f"{source.path}, sources", "titles and sources"))
+
+
+def _lost(place: str, what: str) -> Finding:
+    return Finding(
+        "lost_in_xml", Severity.WARNING, "",
+        f"MQSim's XML has no tags for {what}, which is lost; keep the TOML file", place,
+    )  # fmt: skip
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file at once: whoever reads it sees the old one or the whole new one.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    try:
+        write_text_atomically(path, text)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}); check the path") from None

@@ -5,11 +5,17 @@ Spelling is that of the stock files ("Busrt", "Metadat", "Relay"); what others w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from iojoule.sim import device as d
 from iojoule.sim import workload as w
+from iojoule.sim.device import PLANE_ALLOCATIONS
+from iojoule.sim.findings import Finding, Severity, Tell
+from iojoule.sim.formats.building import did_you_mean, refusal
+from iojoule.sim.formats.xml_tree import Element
 
 
 class Kind(StrEnum):
@@ -52,19 +58,19 @@ class FixedTag:
     remark: str = ""
 
 
-def _unsigned(name: str, field: str) -> Tag:
+def _unsigned_tag(name: str, field: str) -> Tag:
     return Tag(name, field, Kind.UNSIGNED)
 
 
-def _boolean(name: str, field: str) -> Tag:
+def _boolean_tag(name: str, field: str) -> Tag:
     return Tag(name, field, Kind.BOOLEAN)
 
 
-def _word(name: str, field: str, words: type[StrEnum]) -> Tag:
+def _word_tag(name: str, field: str, words: type[StrEnum]) -> Tag:
     return Tag(name, field, Kind.WORD, words)
 
 
-def _decimal(name: str, field: str) -> Tag:
+def _decimal_tag(name: str, field: str) -> Tag:
     return Tag(name, field, Kind.DECIMAL)
 
 
@@ -88,9 +94,9 @@ RESPONSE_LOG, RESPONSE_LOG_PERIOD = (
 AnyTag = Tag | FixedTag
 
 HOST_TAGS: tuple[AnyTag, ...] = (
-    _decimal("PCIe_Lane_Bandwidth", "link_lane_gigabytes_per_second"),
-    _unsigned("PCIe_Lane_Count", "link_lanes"),
-    _unsigned("SATA_Processing_Delay", "sata_processing_delay_ns"),
+    _decimal_tag("PCIe_Lane_Bandwidth", "link_lane_gigabytes_per_second"),
+    _unsigned_tag("PCIe_Lane_Count", "link_lanes"),
+    _unsigned_tag("SATA_Processing_Delay", "sata_processing_delay_ns"),
     FixedTag(
         RESPONSE_LOG,
         "false",
@@ -102,99 +108,99 @@ HOST_TAGS: tuple[AnyTag, ...] = (
 
 DEVICE_TAGS: tuple[AnyTag, ...] = (
     Tag("Seed", "seed", Kind.SIGNED),
-    _boolean("Enabled_Preconditioning", "preconditioning"),
+    _boolean_tag("Enabled_Preconditioning", "preconditioning"),
     FixedTag("Memory_Type", "FLASH", ("FLASH",)),
-    _word("HostInterface_Type", "host_interface", d.HostInterface),
-    _unsigned("IO_Queue_Depth", "io_queue_depth"),
-    _unsigned("Queue_Fetch_Size", "queue_fetch_size"),
-    _word("Caching_Mechanism", "cache_mechanism", d.CacheMechanism),
-    _word("Data_Cache_Sharing_Mode", "cache_sharing", d.Sharing),
-    _unsigned("Data_Cache_Capacity", "cache_bytes"),
-    _unsigned("Data_Cache_DRAM_Row_Size", "dram_row_bytes"),
-    _unsigned("Data_Cache_DRAM_Data_Rate", "dram_megatransfers_per_second"),
-    _unsigned("Data_Cache_DRAM_Data_Busrt_Size", "dram_burst_bytes"),
-    _unsigned("Data_Cache_DRAM_tRCD", "dram_trcd_ns"),
-    _unsigned("Data_Cache_DRAM_tCL", "dram_tcl_ns"),
-    _unsigned("Data_Cache_DRAM_tRP", "dram_trp_ns"),
-    _word("Address_Mapping", "mapping", d.Mapping),
-    _boolean("Ideal_Mapping_Table", "mapping_ideal"),
-    _unsigned("CMT_Capacity", "cmt_bytes"),
-    _word("CMT_Sharing_Mode", "cmt_sharing", d.Sharing),
+    _word_tag("HostInterface_Type", "host_interface", d.HostInterface),
+    _unsigned_tag("IO_Queue_Depth", "io_queue_depth"),
+    _unsigned_tag("Queue_Fetch_Size", "queue_fetch_size"),
+    _word_tag("Caching_Mechanism", "cache_mechanism", d.CacheMechanism),
+    _word_tag("Data_Cache_Sharing_Mode", "cache_sharing", d.Sharing),
+    _unsigned_tag("Data_Cache_Capacity", "cache_bytes"),
+    _unsigned_tag("Data_Cache_DRAM_Row_Size", "dram_row_bytes"),
+    _unsigned_tag("Data_Cache_DRAM_Data_Rate", "dram_megatransfers_per_second"),
+    _unsigned_tag("Data_Cache_DRAM_Data_Busrt_Size", "dram_burst_bytes"),
+    _unsigned_tag("Data_Cache_DRAM_tRCD", "dram_trcd_ns"),
+    _unsigned_tag("Data_Cache_DRAM_tCL", "dram_tcl_ns"),
+    _unsigned_tag("Data_Cache_DRAM_tRP", "dram_trp_ns"),
+    _word_tag("Address_Mapping", "mapping", d.Mapping),
+    _boolean_tag("Ideal_Mapping_Table", "mapping_ideal"),
+    _unsigned_tag("CMT_Capacity", "cmt_bytes"),
+    _word_tag("CMT_Sharing_Mode", "cmt_sharing", d.Sharing),
     Tag("Plane_Allocation_Scheme", "plane_allocation", Kind.SCHEME),
-    _word("Transaction_Scheduling_Policy", "scheduler", d.Scheduler),
-    _decimal("Overprovisioning_Ratio", "overprovisioning_ratio"),
-    _decimal("GC_Exec_Threshold", "gc_threshold"),
-    _word("GC_Block_Selection_Policy", "gc_policy", d.VictimPolicy),
-    _boolean("Use_Copyback_for_GC", "gc_copyback"),
-    _boolean("Preemptible_GC_Enabled", "gc_preemptible"),
-    _decimal("GC_Hard_Threshold", "gc_hard_threshold"),
-    _boolean("Dynamic_Wearleveling_Enabled", "wear_levelling_dynamic"),
-    _boolean("Static_Wearleveling_Enabled", "wear_levelling_static"),
-    _unsigned("Static_Wearleveling_Threshold", "wear_levelling_threshold"),
-    _unsigned("Preferred_suspend_erase_time_for_read", "suspend_erase_for_read_ns"),
-    _unsigned("Preferred_suspend_erase_time_for_write", "suspend_erase_for_write_ns"),
-    _unsigned("Preferred_suspend_write_time_for_read", "suspend_program_for_read_ns"),
-    _unsigned("Flash_Channel_Count", "channels"),
-    _unsigned("Flash_Channel_Width", "channel_width_bytes"),
-    _unsigned("Channel_Transfer_Rate", "channel_megatransfers_per_second"),
-    _unsigned("Chip_No_Per_Channel", "chips_per_channel"),
+    _word_tag("Transaction_Scheduling_Policy", "scheduler", d.Scheduler),
+    _decimal_tag("Overprovisioning_Ratio", "overprovisioning_ratio"),
+    _decimal_tag("GC_Exec_Threshold", "gc_threshold"),
+    _word_tag("GC_Block_Selection_Policy", "gc_policy", d.VictimPolicy),
+    _boolean_tag("Use_Copyback_for_GC", "gc_copyback"),
+    _boolean_tag("Preemptible_GC_Enabled", "gc_preemptible"),
+    _decimal_tag("GC_Hard_Threshold", "gc_hard_threshold"),
+    _boolean_tag("Dynamic_Wearleveling_Enabled", "wear_levelling_dynamic"),
+    _boolean_tag("Static_Wearleveling_Enabled", "wear_levelling_static"),
+    _unsigned_tag("Static_Wearleveling_Threshold", "wear_levelling_threshold"),
+    _unsigned_tag("Preferred_suspend_erase_time_for_read", "suspend_erase_for_read_ns"),
+    _unsigned_tag("Preferred_suspend_erase_time_for_write", "suspend_erase_for_write_ns"),
+    _unsigned_tag("Preferred_suspend_write_time_for_read", "suspend_program_for_read_ns"),
+    _unsigned_tag("Flash_Channel_Count", "channels"),
+    _unsigned_tag("Flash_Channel_Width", "channel_width_bytes"),
+    _unsigned_tag("Channel_Transfer_Rate", "channel_megatransfers_per_second"),
+    _unsigned_tag("Chip_No_Per_Channel", "chips_per_channel"),
     FixedTag("Flash_Comm_Protocol", "NVDDR2", ("NVDDR2",)),
 )
 
 FLASH_TAGS: tuple[AnyTag, ...] = (
-    _word("Flash_Technology", "flash_technology", d.FlashTechnology),
-    _word("CMD_Suspension_Support", "suspension", d.Suspension),
+    _word_tag("Flash_Technology", "flash_technology", d.FlashTechnology),
+    _word_tag("CMD_Suspension_Support", "suspension", d.Suspension),
     *(
         Tag(f"Page_{operation}_Latency_{kind}", field, Kind.UNSIGNED, item=item)
         for operation, field in (("Read", "page_read_ns"), ("Program", "page_program_ns"))
         for item, kind in enumerate(("LSB", "CSB", "MSB"))
     ),
-    _unsigned("Block_Erase_Latency", "block_erase_ns"),
-    _unsigned("Block_PE_Cycles_Limit", "pe_cycles_limit"),
-    _unsigned("Suspend_Erase_Time", "suspend_erase_ns"),
-    _unsigned("Suspend_Program_Time", "suspend_program_ns"),
-    _unsigned("Die_No_Per_Chip", "dies_per_chip"),
-    _unsigned("Plane_No_Per_Die", "planes_per_die"),
-    _unsigned("Block_No_Per_Plane", "blocks_per_plane"),
-    _unsigned("Page_No_Per_Block", "pages_per_block"),
-    _unsigned("Page_Capacity", "page_bytes"),
-    _unsigned("Page_Metadat_Capacity", "page_metadata_bytes"),
+    _unsigned_tag("Block_Erase_Latency", "block_erase_ns"),
+    _unsigned_tag("Block_PE_Cycles_Limit", "pe_cycles_limit"),
+    _unsigned_tag("Suspend_Erase_Time", "suspend_erase_ns"),
+    _unsigned_tag("Suspend_Program_Time", "suspend_program_ns"),
+    _unsigned_tag("Die_No_Per_Chip", "dies_per_chip"),
+    _unsigned_tag("Plane_No_Per_Die", "planes_per_die"),
+    _unsigned_tag("Block_No_Per_Plane", "blocks_per_plane"),
+    _unsigned_tag("Page_No_Per_Block", "pages_per_block"),
+    _unsigned_tag("Page_Capacity", "page_bytes"),
+    _unsigned_tag("Page_Metadat_Capacity", "page_metadata_bytes"),
 )
 
 _FLOW_TAGS: tuple[AnyTag, ...] = (
-    _word("Priority_Class", "priority", w.Priority),
-    _word("Device_Level_Data_Caching_Mode", "caching", w.CachingMode),
+    _word_tag("Priority_Class", "priority", w.Priority),
+    _word_tag("Device_Level_Data_Caching_Mode", "caching", w.CachingMode),
     Tag("Channel_IDs", "channel_ids", Kind.IDS),
     Tag("Chip_IDs", "chip_ids", Kind.IDS),
     Tag("Die_IDs", "die_ids", Kind.IDS),
     Tag("Plane_IDs", "plane_ids", Kind.IDS),
-    _unsigned("Initial_Occupancy_Percentage", "initial_occupancy_percent"),
+    _unsigned_tag("Initial_Occupancy_Percentage", "initial_occupancy_percent"),
 )
 
 SYNTHETIC_TAGS: tuple[AnyTag, ...] = (
     *_FLOW_TAGS,
-    _unsigned("Working_Set_Percentage", "working_set_percent"),
-    _word("Synthetic_Generator_Type", "generator", w.Generator),
-    _unsigned("Read_Percentage", "read_percent"),
-    _word("Address_Distribution", "address_distribution", w.AddressDistribution),
-    _unsigned("Percentage_of_Hot_Region", "hot_region_percent"),
-    _boolean("Generated_Aligned_Addresses", "aligned"),
-    _unsigned("Address_Alignment_Unit", "alignment_sectors"),
-    _word("Request_Size_Distribution", "size_distribution", w.SizeDistribution),
-    _unsigned("Average_Request_Size", "size_mean_sectors"),
-    _unsigned("Variance_Request_Size", "size_sd_sectors"),
+    _unsigned_tag("Working_Set_Percentage", "working_set_percent"),
+    _word_tag("Synthetic_Generator_Type", "generator", w.Generator),
+    _unsigned_tag("Read_Percentage", "read_percent"),
+    _word_tag("Address_Distribution", "address_distribution", w.AddressDistribution),
+    _unsigned_tag("Percentage_of_Hot_Region", "hot_region_percent"),
+    _boolean_tag("Generated_Aligned_Addresses", "aligned"),
+    _unsigned_tag("Address_Alignment_Unit", "alignment_sectors"),
+    _word_tag("Request_Size_Distribution", "size_distribution", w.SizeDistribution),
+    _unsigned_tag("Average_Request_Size", "size_mean_sectors"),
+    _unsigned_tag("Variance_Request_Size", "size_sd_sectors"),
     Tag("Seed", "seed", Kind.SIGNED),
-    _unsigned("Average_No_of_Reqs_in_Queue", "queue_depth"),
-    _unsigned("Bandwidth", "bandwidth_bytes_per_second"),
-    _unsigned("Stop_Time", "stop_ns"),
-    _unsigned("Total_Requests_To_Generate", "total_requests"),
+    _unsigned_tag("Average_No_of_Reqs_in_Queue", "queue_depth"),
+    _unsigned_tag("Bandwidth", "bandwidth_bytes_per_second"),
+    _unsigned_tag("Stop_Time", "stop_ns"),
+    _unsigned_tag("Total_Requests_To_Generate", "total_requests"),
 )
 
 TRACE_TAGS: tuple[AnyTag, ...] = (
     *_FLOW_TAGS,
     Tag("File_Path", "trace_path", Kind.PATH),
-    _unsigned("Percentage_To_Be_Executed", "trace_percent"),
-    _unsigned("Relay_Count", "trace_replays"),
+    _unsigned_tag("Percentage_To_Be_Executed", "trace_percent"),
+    _unsigned_tag("Relay_Count", "trace_replays"),
     FixedTag(
         "Time_Unit",
         "NANOSECOND",
@@ -228,3 +234,283 @@ ALIASES = {
 
 WORD_ALIASES = {"EQUAL_SIZE_PARTITIONING": "EQUAL_PARTITIONING"}
 """Words that MQSim writes itself but does not read."""
+
+
+MAX_IDS_CHARACTERS = 1000
+"""MQSim copies a list of ids into a buffer of that size."""
+
+_UNSIGNED = re.compile(r"[0-9]{1,20}")
+_SIGNED = re.compile(r"[+-]?[0-9]{1,20}")
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_LONGEST_NUMBER = 64
+
+Value = int | float | bool | str | tuple[int, ...]
+
+
+def read_value(tag: Tag, text: str, place: str, tell: Tell) -> Value:
+    """The value that a tag's text says.
+
+    Raises:
+        RefusedError: It says none; the message names place and remedy.
+    """
+    match tag.kind:
+        case Kind.UNSIGNED | Kind.SIGNED:
+            return _integer(tag, text, place)
+        case Kind.DECIMAL:
+            return _decimal(text, place, tag.field)
+        case Kind.BOOLEAN:
+            return _boolean(text, place, tag.field)
+        case Kind.IDS:
+            return _ids(text, place, tag.field)
+        case Kind.PATH:
+            return text.strip()
+        case Kind.SCHEME:
+            return _scheme(text, place, tag.field)
+        case Kind.WORD:
+            assert tag.words is not None
+            known = [word.value.upper() for word in tag.words]
+            return _word_in(text, known, place, tag.field, tell).lower()
+
+
+def write_value(value: object) -> str:
+    """The text that a tag takes for a value."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return ",".join(str(each) for each in value)
+        case StrEnum():
+            return value.value.upper()
+        case _:
+            return str(value)
+
+
+def check_fixed(tag: FixedTag, text: str, place: str, tell: Tell) -> None:
+    """Check a tag that sets nothing.
+
+    Raises:
+        RefusedError: It says what ends MQSim.
+    """
+    if tag.known is None or text.upper() in {known.upper() for known in tag.known}:
+        return
+    if not tag.remark:
+        only = ", ".join(tag.known)
+        raise refusal("unknown_word", place, f"is {_short(text)}, but MQSim knows only {only}")
+    tell(
+        Finding(
+            f"{tag.name.lower()}_ignored", Severity.WARNING, "",
+            f"is {_short(text)}: {tag.remark}", place,
+        )
+    )  # fmt: skip
+
+
+def _integer(tag: Tag, text: str, place: str) -> int:
+    said, pattern = text.strip(), _SIGNED if tag.kind is Kind.SIGNED else _UNSIGNED
+    if pattern.fullmatch(said):
+        return int(said)
+    negative = tag.kind is Kind.UNSIGNED and re.fullmatch(r"-[0-9]+", said)
+    why = "it cannot be negative, and MQSim would wrap it around" if negative else _junk(said)
+    raise refusal(
+        "not_a_number", place, f"is {_short(said)}, but must be a whole number ({why})", tag.field
+    )
+
+
+def _junk(said: str) -> str:
+    digits = re.match(r"[0-9]+", said)
+    if digits:
+        return f"MQSim would read {digits[0][:20]} and drop the rest; write the bare number"
+    return "MQSim stops there; write the number without unit"
+
+
+def _decimal(text: str, place: str, field: str) -> float:
+    said = text.strip()
+    if len(said) > _LONGEST_NUMBER or not _DECIMAL.fullmatch(said):
+        raise refusal(
+            "not_a_number", place, f"is {_short(said)}, but must be a number ({_junk(said)})", field
+        )
+    return float(said)
+
+
+def _boolean(text: str, place: str, field: str) -> bool:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    raise refusal(
+        "not_a_boolean", place,
+        f"is {_short(text)}, but must be true or false without blanks; MQSim would take it for "
+        "true", field,
+    )  # fmt: skip
+
+
+def _ids(text: str, place: str, field: str) -> tuple[int, ...]:
+    if len(text) >= MAX_IDS_CHARACTERS:
+        raise refusal(
+            "list_too_long", place,
+            f"has {len(text)} characters, but MQSim reads up to {MAX_IDS_CHARACTERS - 1}; name "
+            "fewer ids", field,
+        )  # fmt: skip
+    said = [part.strip() for part in text.split(",")]
+    if not all(_UNSIGNED.fullmatch(part) for part in said):
+        raise refusal(
+            "not_a_number", place,
+            f"is {_short(text)}, but must be whole numbers parted by commas, such as 0,1,2,3",
+            field,
+        )  # fmt: skip
+    return tuple(int(part) for part in said)
+
+
+def _scheme(text: str, place: str, field: str) -> str:
+    if text.upper() in PLANE_ALLOCATIONS:
+        return text.upper()
+    raise refusal(
+        "unknown_word", place,
+        f"is {_short(text)}, but must order the letters C (channel), W (way), D (die) and P "
+        "(plane), such as CWDP", field,
+    )  # fmt: skip
+
+
+def _word_in(text: str, known: list[str], place: str, field: str, tell: Tell) -> str:
+    """The word in capitals, one of `known`."""
+    word = text.upper()
+    stock = WORD_ALIASES.get(word)
+    if stock in known:
+        tell(Finding("word_renamed", Severity.WARNING, field,
+                     f"is {text}, which MQSim writes but does not read; taken for {stock}, write "
+                     "that", place))  # fmt: skip
+        return str(stock)
+    if word not in known:
+        if word == "MIXED_STREAMING_RANDOM":
+            raise refusal(
+                "mixed_streaming", place,
+                "is MIXED_STREAMING_RANDOM, which MQSim documents but does not have; use two "
+                "flows, one STREAMING and one RANDOM_UNIFORM", field,
+            )  # fmt: skip
+        blanks = " (without blanks around it)" if word.strip() in known else ""
+        raise refusal(
+            "unknown_word", place,
+            f"is {_short(text)}, which is not known; {did_you_mean(word, known)}{blanks}", field,
+        )  # fmt: skip
+    if word != text:
+        said = f"is {_short(text)}; MQSim's own files write {_short(word)}"
+        tell(Finding("word_case", Severity.NOTE, field, said, place))
+    return word
+
+
+def _short(text: str) -> str:
+    return repr(text) if len(text) <= 60 else f"{text[:60]!r}..."
+
+
+@dataclass
+class ParameterSet:
+    """What a set says: field -> value and place (an item of an array: `field[item]`)."""
+
+    values: dict[str, Value] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+    missing: list[AnyTag] = field(default_factory=list)
+
+
+def key_of(tag: Tag) -> str:
+    """The field, or `field[item]` of a field that holds several values."""
+    return tag.field if tag.item is None else f"{tag.field}[{tag.item}]"
+
+
+def stock_name(tag: str) -> str:
+    """The spelling of MQSim's own files."""
+    return ALIASES.get(tag, tag)
+
+
+def place_of(file: str, element: Element) -> str:
+    """File, line and tag, as errors name them."""
+    return f"{file}, line {element.line}, {element.tag}"
+
+
+def only_set(parent: Element, name: str, file: str, tell: Tell) -> Element | None:
+    """The one child set of that (stock) name; the last where there are several, as in MQSim."""
+    found = [child for child in parent.children if stock_name(child.tag) == name]
+    for child in found:
+        tell_alias(child, file, tell)
+    for child in found[:-1]:
+        tell(_twice(file, child))
+    return found[-1] if found else None
+
+
+def tell_alias(element: Element, file: str, tell: Tell) -> None:
+    """Say that a tag is not spelled as in MQSim's own files, if so."""
+    stock = stock_name(element.tag)
+    if stock != element.tag:
+        tell(
+            Finding(
+                "tag_renamed", Severity.WARNING, "",
+                f"is read as {stock}, its name in MQSim, which ignores this one; rename it",
+                place_of(file, element),
+            )
+        )  # fmt: skip
+
+
+def read_set(
+    element: Element, tags: Sequence[AnyTag], file: str, tell: Tell, sets: Sequence[str] = ()
+) -> ParameterSet:
+    """Read every tag of a set; `sets` are the sets that may stand inside it.
+
+    Raises:
+        RefusedError: A value cannot be read.
+    """
+    found = _elements(element, tags, file, tell, sets)
+    read = ParameterSet()
+    for tag in tags:
+        child = found.get(tag.name)
+        if child is None:
+            read.missing.append(tag)
+            continue
+        place = place_of(file, child)
+        if child.children:
+            raise refusal("not_a_value", place, "holds other tags; write its value alone")
+        if isinstance(tag, FixedTag):
+            check_fixed(tag, child.text, place, tell)
+            continue
+        read.places[key_of(tag)] = place
+        read.values[key_of(tag)] = read_value(tag, child.text, place, tell)
+    return read
+
+
+def _elements(
+    element: Element, tags: Sequence[AnyTag], file: str, tell: Tell, sets: Sequence[str]
+) -> dict[str, Element]:
+    """Stock name -> the element that counts: the stock spelling, and of several the last."""
+    known = {tag.name for tag in tags}
+    found: dict[str, Element] = {}
+    if element.text.strip() or element.has_attributes:
+        tell(Finding("text_ignored", Severity.WARNING, "",
+                     "has text or attributes of its own, which are ignored; write values as tags",
+                     place_of(file, element)))  # fmt: skip
+    # stable: aliases first, so that the stock spelling has the last word
+    for child in sorted(element.children, key=lambda child: child.tag in known):
+        name = stock_name(child.tag)
+        if name in sets:
+            continue
+        if name not in known:
+            _tell_unknown(child, known, file, tell)
+            continue
+        tell_alias(child, file, tell)
+        if name in found:
+            tell(_twice(file, found[name]))
+        found[name] = child
+    return found
+
+
+def _twice(file: str, element: Element) -> Finding:
+    return Finding(
+        "tag_twice", Severity.WARNING, "",
+        "stands more than once; the last one holds, as in MQSim; keep one", place_of(file, element),
+    )  # fmt: skip
+
+
+def _tell_unknown(element: Element, known: set[str], file: str, tell: Tell) -> None:
+    place = place_of(file, element)
+    if element.tag in QUIET_TAGS:
+        tell(Finding("tag_without_effect", Severity.NOTE, "",
+                     "has no effect, neither here nor in MQSim", place))  # fmt: skip
+        return
+    meant = did_you_mean(element.tag, sorted(known))
+    meant = meant if meant.startswith("did you mean") else "remove it"
+    tell(Finding("tag_unknown", Severity.WARNING, "",
+                 f"is not a tag of MQSim and is ignored; {meant}", place))  # fmt: skip

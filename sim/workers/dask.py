@@ -18,8 +18,7 @@ from typing import Any
 
 from iojoule.datasets.errors import InputError
 from iojoule.sim.errors import WorkerDiffersError, WorkersLostError
-from iojoule.sim.workers.build import build
-from iojoule.sim.workers.pool import I, R, S, batches, compute, portable
+from iojoule.sim.workers.pool import I, R, S, batches, build, compute, portable
 
 try:
     import distributed

@@ -6,11 +6,10 @@ import time
 
 import pytest
 
-from iojoule.sim.calibration.calibrate import Problem, Settings, calibrate_timing
+from iojoule.sim.calibration.calibrate import CalibrationFolder, Problem, Settings, calibrate_timing
 from iojoule.sim.calibration.judge import judge
+from iojoule.sim.calibration.observations import points_and_series
 from iojoule.sim.calibration.parameters import ParameterSpace
-from iojoule.sim.calibration.points import points_and_series
-from iojoule.sim.calibration.state import CalibrationFolder
 from iojoule.sim.engines.embedded import EmbeddedEngine
 from iojoule.sim.workers import open_pool
 from tests.sim.calibration.hidden import HIDDEN, PRESET, measured

@@ -15,8 +15,12 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["iojoule.sim", "tomllib"]):
-    from iojoule.sim.formats.mqsim_device import read_device_xml, write_device_xml
-    from iojoule.sim.formats.mqsim_workload import read_workload_xml, write_workload_xml
+    from iojoule.sim.formats.mqsim_inputs import (
+        read_device_xml,
+        read_workload_xml,
+        write_device_xml,
+        write_workload_xml,
+    )
     from iojoule.sim.formats.toml import (
         Drive,
         parse_toml,

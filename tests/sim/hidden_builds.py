@@ -19,8 +19,8 @@ import numpy as np
 from iojoule.datasets.vocabulary import Operation, Pattern
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.formats.files import read_drive
+from iojoule.sim.modified_drive import changed_drive, simulated
 from iojoule.sim.presets import preset_path
-from iojoule.sim.rebuilding import changed_drive, simulated
 
 PRESETS = ("samsung-980-pro-1tb", "samsung-pm9a3-960gb")
 Build = tuple[tuple[str, Any], ...]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from scipy.stats import spearmanr
 
-from iojoule.sim.cost import TRACE_LINE_BYTES, predicted_seconds
 from iojoule.sim.engines.embedded import EmbeddedEngine
 from iojoule.sim.formats.files import read_drive
 from iojoule.sim.presets import preset_path
+from iojoule.sim.sweep import TRACE_LINE_BYTES, predicted_seconds
 from iojoule.sim.workload import FlowConfig, FlowKind, Generator, Scenario
 
 DRIVE = read_drive(preset_path("samsung-980-pro-1tb")).device

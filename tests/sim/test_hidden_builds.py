@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from iojoule.model.evaluate.performance import log_sd
-from iojoule.sim.rebuilding import ERRORS
+from iojoule.sim.modified_drive import ERRORS
 from tests.sim.hidden_builds import BUILDS, Miss, misses
 
 UNSEEN = range(100, 108)

@@ -10,8 +10,7 @@ from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import InputError
 from iojoule.sim.engines.embedded import EmbeddedEngine
 from iojoule.sim.formats.files import read_drive
-from iojoule.sim.host_costs import HostEngine
-from iojoule.sim.physical_options import HostOptions
+from iojoule.sim.physical_options import HostEngine, HostOptions
 from iojoule.sim.presets import drive_path, preset_names, preset_path
 from iojoule.sim.result import Mode, ScenarioResult
 from iojoule.sim.workload import FlowConfig, Scenario

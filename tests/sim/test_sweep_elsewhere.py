@@ -15,10 +15,9 @@ from iojoule.sim.errors import TraceError
 from iojoule.sim.formats.files import read_drive
 from iojoule.sim.presets import preset_path
 from iojoule.sim.result import ScenarioResult
-from iojoule.sim.sweep import Axis, Job, combinations, job_keys, run_jobs, with_values
-from iojoule.sim.trace_files import TraceFiles
+from iojoule.sim.sweep import Axis, Job, TraceFiles, combinations, job_keys, run_jobs, with_values
 from iojoule.sim.workers import Pool, open_pool
-from iojoule.sim.workers.kept import Kept
+from iojoule.sim.workers.checkpoint import Kept
 from iojoule.sim.workload import FlowConfig, FlowKind, Scenario
 from tests.cluster import Cluster
 

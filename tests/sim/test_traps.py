@@ -7,8 +7,8 @@ import pytest
 from iojoule.sim.device import CacheMechanism, DeviceConfig
 from iojoule.sim.findings import Finding, RefusedError, Severity, refuse_errors
 from iojoule.sim.formats.files import known_findings, read_drive, read_workload
+from iojoule.sim.known_defects import TRAPS, findings
 from iojoule.sim.result import Mode
-from iojoule.sim.traps import TRAPS, findings
 from iojoule.sim.workload import CachingMode, FlowConfig, FlowKind
 
 FAILURES = {

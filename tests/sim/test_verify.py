@@ -6,8 +6,7 @@ import pytest
 from iojoule.datasets.errors import InputError
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines.embedded import EmbeddedEngine
-from iojoule.sim.formats.mqsim_device import write_device_xml
-from iojoule.sim.formats.mqsim_workload import write_workload_xml
+from iojoule.sim.formats.mqsim_inputs import write_device_xml, write_workload_xml
 from iojoule.sim.verify import COLUMNS, read_cases, verify, verify_all
 from iojoule.sim.workload import FlowConfig, Scenario
 

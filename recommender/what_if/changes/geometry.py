@@ -9,7 +9,7 @@ from iojoule.datasets.errors import InputError
 from iojoule.recommender.what_if.changes.kind import Kind, one_by_one
 from iojoule.recommender.what_if.situation import ProfileOf, Situation
 from iojoule.sim.formats.building import did_you_mean
-from iojoule.sim.rebuilding import FRIENDLY, SHORT
+from iojoule.sim.modified_drive import FRIENDLY, SHORT
 
 PREFIX = "geometry."
 

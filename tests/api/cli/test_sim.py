@@ -6,8 +6,7 @@ import pytest
 
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.formats.files import read_drive, read_workload
-from iojoule.sim.formats.mqsim_device import write_device_xml
-from iojoule.sim.formats.mqsim_workload import write_workload_xml
+from iojoule.sim.formats.mqsim_inputs import write_device_xml, write_workload_xml
 from iojoule.sim.workload import FlowConfig, Scenario
 
 DEVICE = DeviceConfig(channels=3, preconditioning=False)

@@ -5,8 +5,7 @@ from xml.etree import ElementTree
 import pytest
 
 from iojoule.sim.device import DeviceConfig
-from iojoule.sim.formats.mqsim_device import write_device_xml
-from iojoule.sim.formats.mqsim_workload import write_workload_xml
+from iojoule.sim.formats.mqsim_inputs import write_device_xml, write_workload_xml
 from iojoule.sim.result import SimulationResult
 from iojoule.sim.workload import FlowConfig, FlowKind, Scenario
 

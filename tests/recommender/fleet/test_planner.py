@@ -16,7 +16,7 @@ from iojoule.recommender.fleet.plan import Part, Plan, Tried
 from iojoule.recommender.fleet.planner import Planner, host_of
 from iojoule.recommender.workload import Scope, parse_workload
 from iojoule.sim.workers import open_pool
-from iojoule.sim.workers.kept import Kept
+from iojoule.sim.workers.checkpoint import Kept
 from iojoule.sim.workers.local import LocalPool
 
 DEVICE = "samsung-980-pro-1tb"

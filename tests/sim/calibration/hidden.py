@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from iojoule.datasets.schema import Measurement
+from iojoule.sim.calibration.observations import Point
 from iojoule.sim.calibration.parameters import ParameterSpace, place_values
-from iojoule.sim.calibration.points import Point
 from iojoule.sim.calibration.runs import run_point
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines.embedded import EmbeddedEngine

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from iojoule.sim.calibration.emulator import Emulator, Floats
+from iojoule.sim.calibration.history_matching import Emulator, Floats
 
 
 def cubes(number: int, seed: int) -> Floats:

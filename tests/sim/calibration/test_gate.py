@@ -8,8 +8,8 @@ import pytest
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import Measurement
-from iojoule.sim.calibration.gate import gate
-from iojoule.sim.calibration.hold_out import held_out, parse_hold_out
+from iojoule.sim.calibration.judge import held_out, parse_hold_out
+from iojoule.sim.calibration.observations import gate
 
 
 def run(**changes: Any) -> Measurement:

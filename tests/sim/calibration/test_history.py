@@ -5,9 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iojoule.sim.calibration.emulator import Emulator
-from iojoule.sim.calibration.history import Floats, Target, implausibility, match, spread
-from iojoule.sim.calibration.posterior import indistinct, sample_posterior
+from iojoule.sim.calibration.history_matching import (
+    Emulator,
+    Floats,
+    Target,
+    implausibility,
+    indistinct,
+    match,
+    sample_posterior,
+    spread,
+)
 
 X = np.linspace(-1, 1, 9)
 FEATURES = np.stack([10 * X, 0 * X, 0 * X], axis=1)

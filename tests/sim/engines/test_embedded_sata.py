@@ -10,8 +10,8 @@ from iojoule.sim.device import DeviceConfig, HostInterface
 from iojoule.sim.engines import RunOptions
 from iojoule.sim.engines.embedded import EmbeddedEngine
 from iojoule.sim.findings import RefusedError
+from iojoule.sim.known_defects import findings
 from iojoule.sim.result import ScenarioResult
-from iojoule.sim.traps import findings
 from iojoule.sim.workload import CachingMode, FlowConfig, FlowKind, Scenario
 from tests.sim.recordings import FOLDER, ONE_CHIP, READS, RUNS, SATA_QUEUE, TRACE
 

@@ -16,14 +16,13 @@ from iojoule.sim.engines.mqsim import (
     MqsimEngine,
     write_inputs,
 )
-from iojoule.sim.engines.mqsim_verdict import raise_if_failed, raise_if_lost
+from iojoule.sim.engines.mqsim_process import raise_if_failed, raise_if_lost
 from iojoule.sim.errors import LimitError
 from iojoule.sim.findings import Finding, RefusedError
 from iojoule.sim.formats.files import read_drive, read_workload
-from iojoule.sim.formats.mqsim_device import write_device_xml
+from iojoule.sim.formats.mqsim_inputs import write_device_xml, write_workload_xml
 from iojoule.sim.formats.mqsim_result import read_serviced
-from iojoule.sim.formats.mqsim_workload import write_workload_xml
-from iojoule.sim.traps import findings
+from iojoule.sim.known_defects import findings
 from iojoule.sim.workload import Scenario
 from tests.sim.recordings import FOLDER, MIXED, ONE_CHIP, RUNS, record
 from tests.sim.test_traps import FAILURES as KNOWN_FAILURES

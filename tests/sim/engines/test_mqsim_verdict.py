@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 
 from iojoule.sim.engines import EngineError, Limits
-from iojoule.sim.engines.mqsim_verdict import (
+from iojoule.sim.engines.mqsim_process import (
     CRASHES,
     LOSSES,
     SILENCES,
     SYMPTOMS,
+    Execution,
     raise_if_failed,
     raise_if_lost,
     raise_if_stopped,
 )
-from iojoule.sim.engines.process import Execution
 from iojoule.sim.errors import CancelledError, LimitError
 from iojoule.sim.findings import Finding, Severity
-from iojoule.sim.traps import TRAPS
+from iojoule.sim.known_defects import TRAPS
 from tests.sim.recordings import FOLDER
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iojoule.sim.engines.process import Execution, ProcessLimits, execute
+from iojoule.sim.engines.mqsim_process import Execution, ProcessLimits, execute
 
 ENOUGH = ProcessLimits(memory_bytes=2 << 30, wall_seconds=60, file_bytes=1 << 20)
 

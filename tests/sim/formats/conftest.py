@@ -9,8 +9,7 @@ import pytest
 
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.formats.files import DriveFile, WorkloadFile, read_drive, read_workload
-from iojoule.sim.formats.mqsim_device import write_device_xml
-from iojoule.sim.formats.mqsim_workload import write_workload_xml
+from iojoule.sim.formats.mqsim_inputs import write_device_xml, write_workload_xml
 from iojoule.sim.workload import FlowConfig, FlowKind, Scenario
 
 SYNTHETIC = FlowConfig(stop_ns=10**9)

@@ -6,7 +6,7 @@ import tomlkit
 from hypothesis import strategies as st
 
 from iojoule.sim.device import SECTIONS, DeviceConfig, section_fields
-from iojoule.sim.formats.mqsim_device import write_device_xml
+from iojoule.sim.formats.mqsim_inputs import write_device_xml, write_workload_xml
 from iojoule.sim.formats.mqsim_tags import (
     DEVICE_TAGS,
     FLASH_TAGS,
@@ -14,7 +14,6 @@ from iojoule.sim.formats.mqsim_tags import (
     SYNTHETIC_TAGS,
     TRACE_TAGS,
 )
-from iojoule.sim.formats.mqsim_workload import write_workload_xml
 from iojoule.sim.workload import FlowConfig, FlowKind, Scenario
 
 TAGS = [tag.name for tag in (*HOST_TAGS, *DEVICE_TAGS, *FLASH_TAGS, *SYNTHETIC_TAGS, *TRACE_TAGS)]

@@ -7,7 +7,7 @@ import pytest
 from iojoule.sim.device import DeviceConfig, HostInterface, Sharing
 from iojoule.sim.findings import RefusedError, Severity
 from iojoule.sim.formats.files import DriveFile
-from iojoule.sim.formats.mqsim_device import write_device_xml
+from iojoule.sim.formats.mqsim_inputs import write_device_xml
 
 Read = Callable[..., DriveFile]
 

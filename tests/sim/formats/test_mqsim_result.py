@@ -15,15 +15,15 @@ from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines import RunOptions
 from iojoule.sim.engines.embedded import EmbeddedEngine
 from iojoule.sim.engines.mqsim import MqsimEngine
-from iojoule.sim.engines.process import Execution
+from iojoule.sim.engines.mqsim_process import Execution
 from iojoule.sim.formats.files import read_drive, read_workload
 from iojoule.sim.formats.mqsim_result import (
     parse_result,
     read_response_log,
     read_result,
     read_serviced,
+    write_result_xml,
 )
-from iojoule.sim.formats.mqsim_result_writer import write_result_xml
 from iojoule.sim.result import LatencyByClass, LatencySummary, OriginCounts, ScenarioResult
 from iojoule.sim.workload import Scenario
 from tests.sim.recordings import FOLDER, ONE_CHIP, RUNS

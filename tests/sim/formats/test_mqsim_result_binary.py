@@ -18,7 +18,7 @@ from iojoule.sim.engines.mqsim import (
     write_inputs,
 )
 from iojoule.sim.formats.files import read_drive, read_workload
-from iojoule.sim.formats.mqsim_result_writer import write_result_xml
+from iojoule.sim.formats.mqsim_result import write_result_xml
 from iojoule.sim.workload import CachingMode, Priority, Scenario
 from tests.sim.conftest import REFERENCE
 from tests.sim.recordings import MIXED, ONE_CHIP, READS, TWO_CHIPS

@@ -8,7 +8,7 @@ from iojoule.datasets.errors import InputError
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.findings import RefusedError, Severity
 from iojoule.sim.formats.files import WorkloadFile, read_workload
-from iojoule.sim.formats.mqsim_workload import write_workload_xml
+from iojoule.sim.formats.mqsim_inputs import write_workload_xml
 from iojoule.sim.workload import FlowConfig, FlowKind, Scenario
 
 Read = Callable[..., WorkloadFile]

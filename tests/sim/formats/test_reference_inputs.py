@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from iojoule.sim.formats.files import read_drive, read_workload
-from iojoule.sim.formats.mqsim_device import write_device_xml
-from iojoule.sim.formats.mqsim_workload import write_workload_xml
+from iojoule.sim.formats.mqsim_inputs import write_device_xml, write_workload_xml
 from iojoule.sim.formats.toml import write_drive_toml, write_workload_toml
 
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from iojoule.sim.host_costs import HOST_COSTS, Completion, HostEngine
-from iojoule.sim.physical_options import HostOptions
+from iojoule.sim.physical_options import HOST_COSTS, Completion, HostEngine, HostOptions
 from iojoule.sim.result import FlowResult
 from tests.sim.physical.drives import MS, READS, SECOND, US, WRITES, drive, run
 

@@ -10,8 +10,8 @@ import pytest
 
 from iojoule.sim.errors import ConfigError, WorkerDiffersError, WorkersLostError
 from iojoule.sim.workers import open_pool
-from iojoule.sim.workers.build import build
 from iojoule.sim.workers.dask import compare
+from iojoule.sim.workers.pool import build
 from tests.cluster import ROOT, Cluster
 from tests.sim.workers import work
 

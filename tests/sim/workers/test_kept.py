@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-import iojoule.sim.workers.kept as module
+import iojoule.sim.workers.checkpoint as module
 from iojoule.datasets.errors import InputError
 from iojoule.sim.errors import WorkersLostError
-from iojoule.sim.workers.kept import FILE, Kept, key_of, map_kept
+from iojoule.sim.workers.checkpoint import FILE, Kept, key_of, map_kept
 from iojoule.sim.workers.local import HERE
 
 

@@ -12,8 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from iojoule.datasets.errors import InputError
 from iojoule.sim.errors import WorkersLostError
-from iojoule.sim.workers.build import build
-from iojoule.sim.workers.pool import I, Pool, S
+from iojoule.sim.workers.pool import I, Pool, S, build
 
 M = TypeVar("M", bound=BaseModel)
 
