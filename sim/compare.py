@@ -15,17 +15,43 @@ SHARE_RESOLUTION = 1e-6
 """MQSim prints how long chips were busy as shares with six decimals."""
 
 FLOW_COUNTS = (
-    "generated", "generated_read", "generated_write", "serviced", "serviced_read",
-    "serviced_write", "bytes_read", "bytes_written",
-)  # fmt: skip
+    "generated",
+    "generated_read",
+    "generated_write",
+    "serviced",
+    "serviced_read",
+    "serviced_write",
+    "bytes_read",
+    "bytes_written",
+)
 LATENCIES = (
-    "mean_ns", "min_ns", "max_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns",
-)  # fmt: skip
+    "mean_ns",
+    "min_ns",
+    "max_ns",
+    "p50_ns",
+    "p90_ns",
+    "p99_ns",
+    "p999_ns",
+    "p9999_ns",
+)
 DEVICE_COUNTS = (
-    "pages_read", "pages_programmed", "blocks_erased", "cmd_read", "cmd_mp_read", "cmd_prog",
-    "cmd_mp_prog", "cmd_erase", "cmd_mp_erase", "map_reads", "map_writes", "cmt_queries",
-    "cmt_hits", "gc_exec", "gc_page_moves", "wl_exec",
-)  # fmt: skip
+    "pages_read",
+    "pages_programmed",
+    "blocks_erased",
+    "cmd_read",
+    "cmd_mp_read",
+    "cmd_prog",
+    "cmd_mp_prog",
+    "cmd_erase",
+    "cmd_mp_erase",
+    "map_reads",
+    "map_writes",
+    "cmt_queries",
+    "cmt_hits",
+    "gc_exec",
+    "gc_page_moves",
+    "wl_exec",
+)
 
 
 class Quantity(Result):

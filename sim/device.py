@@ -104,7 +104,7 @@ class DeviceConfig(BaseModel):
     """One simulated SSD; defaults are those of MQSim.
 
     Units are in the names: bytes, nanoseconds, GB/s of 10^9 bytes, 10^6 transfers a second. Ranges
-    leave out what is no drive at all; what MQSim cannot run although it is one is `sim.traps`.
+    exclude what is no drive; drives that MQSim cannot run are in `sim.known_defects`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)

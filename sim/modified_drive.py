@@ -1,4 +1,4 @@
-"""What a drive would do if it were built otherwise: simulated ratios for its profile.
+"""Predicts a modified drive: simulated ratios between two builds, applied to its profile.
 
 The simulated drive stands for the measured one as it is; with some of its fields changed it stands
 for the other. Both serve the same closed loops with a host that costs nothing, and what differs
@@ -251,9 +251,15 @@ def _table(
 
 
 def _ratios(
-    base: DeviceConfig, other: DeviceConfig, operation: Operation, pattern: Pattern,
-    state: int, in_flight: int, size: int, engine: EmbeddedEngine | BoundedEngine,
-) -> dict[str, float]:  # fmt: skip
+    base: DeviceConfig,
+    other: DeviceConfig,
+    operation: Operation,
+    pattern: Pattern,
+    state: int,
+    in_flight: int,
+    size: int,
+    engine: EmbeddedEngine | BoundedEngine,
+) -> dict[str, float]:
     """Logs of changed over base in one cell; Little's law makes latency of the rate."""
     was, now = (
         simulated(one, operation, pattern, state, in_flight, size, engine) for one in (base, other)
@@ -273,9 +279,14 @@ def _ratios(
 
 @lru_cache(maxsize=8192)
 def simulated(
-    device: DeviceConfig, operation: Operation, pattern: Pattern, state: int, in_flight: int,
-    size: int, engine: EmbeddedEngine | BoundedEngine = EMBEDDED,
-) -> Outcome:  # fmt: skip
+    device: DeviceConfig,
+    operation: Operation,
+    pattern: Pattern,
+    state: int,
+    in_flight: int,
+    size: int,
+    engine: EmbeddedEngine | BoundedEngine = EMBEDDED,
+) -> Outcome:
     """One closed loop on a drive; the same is simulated once by engines that are equal."""
     # how long to simulate: a request takes about so long alone, and a drive moves some GB/s
     iops = min(in_flight / 80e-6, 8e5, 3e9 / size)
@@ -292,8 +303,12 @@ def simulated(
         queue_depth=in_flight,
         stop_ns=warmup_ns + round(run_ns),
     )
-    known = {"initial_state": state, "cap_burst_ns": CAP_BURST_NS, "cap_reopen_ns": 0,
-             "autonomous_transitions": ()}  # fmt: skip
+    known = {
+        "initial_state": state,
+        "cap_burst_ns": CAP_BURST_NS,
+        "cap_reopen_ns": 0,
+        "autonomous_transitions": (),
+    }
     power = device.physical.power.model_copy(update=known)
     physical = device.physical.model_copy(update={"power": power})
     set_so = device.model_copy(update={"physical": physical})

@@ -23,24 +23,6 @@ from pydantic import (
     model_validator,
 )
 
-__all__ = [
-    "DeviceResult",
-    "EngineName",
-    "FlowResult",
-    "FlowSeries",
-    "LatencyByClass",
-    "LatencySummary",
-    "Mode",
-    "OriginCounts",
-    "PhysicalResult",
-    "QueueResult",
-    "RunCost",
-    "ScenarioResult",
-    "SimulationResult",
-    "TransactionTimes",
-]
-
-
 Count = Annotated[int, Field(ge=0)]
 Nanoseconds = Annotated[int, Field(ge=0)]
 MeanNanoseconds = Annotated[float, Field(ge=0)]
@@ -154,9 +136,14 @@ class DeviceResult(Result):
     """
 
     derived = (
-        "pages_read", "pages_programmed", "blocks_erased", "cmt_queries", "cmt_hits",
-        "write_amplification", "energy_joules_total",
-    )  # fmt: skip
+        "pages_read",
+        "pages_programmed",
+        "blocks_erased",
+        "cmt_queries",
+        "cmt_hits",
+        "write_amplification",
+        "energy_joules_total",
+    )
 
     pages_read_by_origin: OriginCounts
     pages_programmed_by_origin: OriginCounts
@@ -326,10 +313,21 @@ class FlowResult(Result):
     """
 
     derived = (
-        "drt_ns", "drt_read_ns", "drt_write_ns", "e2e_ns", "max_drt_ns", "p50_ns", "p99_ns",
-        "p999_ns", "iops", "iops_read", "iops_write", "bandwidth_bytes_per_second",
-        "bandwidth_read_bytes_per_second", "bandwidth_write_bytes_per_second",
-    )  # fmt: skip
+        "drt_ns",
+        "drt_read_ns",
+        "drt_write_ns",
+        "e2e_ns",
+        "max_drt_ns",
+        "p50_ns",
+        "p99_ns",
+        "p999_ns",
+        "iops",
+        "iops_read",
+        "iops_write",
+        "bandwidth_bytes_per_second",
+        "bandwidth_read_bytes_per_second",
+        "bandwidth_write_bytes_per_second",
+    )
 
     name: str = ""
     generated: Count

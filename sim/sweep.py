@@ -1,4 +1,4 @@
-"""Runs many configurations at once: every combination of the values that are varied."""
+"""Runs every combination of varied parameters on a pool: run times, trace files, results."""
 
 from __future__ import annotations
 
@@ -210,10 +210,15 @@ def run_jobs(
 
     traces = [flow.trace_path for job in jobs for flow in job.scenario.flows if flow.trace_path]
     return map_kept(
-        pool, _run, jobs, shared=(engine, options, TraceFiles(traces if pool.remote else ())),
-        kept=kept, keys=job_keys(jobs, engine, options) if kept is not None else [""] * len(jobs),
-        seconds=[predicted_seconds(job.device, job.scenario) for job in jobs], done=done,
-    )  # fmt: skip
+        pool,
+        _run,
+        jobs,
+        shared=(engine, options, TraceFiles(traces if pool.remote else ())),
+        kept=kept,
+        keys=job_keys(jobs, engine, options) if kept is not None else [""] * len(jobs),
+        seconds=[predicted_seconds(job.device, job.scenario) for job in jobs],
+        done=done,
+    )
 
 
 def job_keys(jobs: Sequence[Job], engine: Engine, options: RunOptions) -> list[str]:
@@ -241,8 +246,9 @@ def _run(shared: tuple[Engine, RunOptions, TraceFiles], job: Job) -> ScenarioRes
         return traces.run(engine, job.device, job.scenario, own)
     except ConfigError as error:
         place = place_in(job.places, error.field or "")
-        raise ConfigError(f"{place}: {error.message}" if place else error.message,
-                          field=error.field) from error  # fmt: skip
+        raise ConfigError(
+            f"{place}: {error.message}" if place else error.message, field=error.field
+        ) from error
 
 
 @dataclass(frozen=True)

@@ -50,10 +50,21 @@ _FLOW_COUNTS = ("serviced", "serviced_read", "serviced_write")
 _NVME_ONLY = ("flow_last_completion_ns", "p50_ns", "p99_ns", "p999_ns")
 MEANS = ("drt_ns", "drt_read_ns", "drt_write_ns", "e2e_ns")
 _DEVICE_COUNTS = (
-    "cmd_read", "cmd_mp_read", "cmd_prog", "cmd_mp_prog", "cmd_erase", "cmd_mp_erase", "map_reads",
-    "pages_read", "pages_programmed", "blocks_erased", "cmt_queries", "cmt_hits", "gc_exec",
+    "cmd_read",
+    "cmd_mp_read",
+    "cmd_prog",
+    "cmd_mp_prog",
+    "cmd_erase",
+    "cmd_mp_erase",
+    "map_reads",
+    "pages_read",
+    "pages_programmed",
+    "blocks_erased",
+    "cmt_queries",
+    "cmt_hits",
+    "gc_exec",
     "wl_exec",
-)  # fmt: skip
+)
 COLUMNS: dict[str, Reading] = {
     **{name: _flow(name) for name in (*_FLOW_COUNTS, "sim_end_ns", *_NVME_ONLY, "max_drt_ns")},
     **{name: _flow(name) for name in MEANS},

@@ -1,7 +1,6 @@
 """Calibrating the simulator on measurements: timing by history matching, energy by least squares.
 
-parameters and energy say what may be fitted, gate and points what is compared with what, runs
-simulates it, emulator and history find the parameters that the measurements allow, posterior and
-discrepancy say how well they are known and what the simulator misses, tables makes numbers of it
-that a profile holds.
+parameters and energy declare what is fitted, observations selects what is compared, runs simulates
+it, history_matching finds the parameters and their uncertainty, calibrate joins these, judge
+computes errors, tables and section write the result into a profile.
 """

@@ -1,4 +1,4 @@
-"""The calibration of a drive on measurements, from the first design to the last residual."""
+"""Calibrates a drive on measurements; simulated designs are stored, so that a run resumes."""
 
 from __future__ import annotations
 
@@ -230,8 +230,9 @@ def thinned(points: Sequence[Point]) -> list[Point]:
         places = np.array([[each.features()[0]] for each in same])
         if len(same) > ALIKE_POINTS:
             chosen_places = spread(places, ALIKE_POINTS, 0)
-            kept += [each for each, place in zip(same, places, strict=True)
-                     if place[0] in chosen_places]  # fmt: skip
+            kept += [
+                each for each, place in zip(same, places, strict=True) if place[0] in chosen_places
+            ]
         else:
             kept += same
     return kept
@@ -264,9 +265,14 @@ def calibrate_timing(
     total = settings.waves * designs + FINALISTS
     simulate = simulator(problem, pool, folder, watch, total)
     matched = match(
-        problem.target, simulate, space.start(), waves=settings.waves, designs=designs,
-        seed=settings.seed, told=told,
-    )  # fmt: skip
+        problem.target,
+        simulate,
+        space.start(),
+        waves=settings.waves,
+        designs=designs,
+        seed=settings.seed,
+        told=told,
+    )
     posterior = sample_posterior(problem.target, matched, settings.seed)
     finalists = np.concatenate(
         [posterior.mean[None, :], spread(posterior.draws, FINALISTS - 1, settings.seed)]

@@ -59,9 +59,8 @@ class EnergyFit:
                 r = float(self.correlation[i, j])
                 if abs(r) > CORRELATED:
                     found.append(
-                        ([second, first],
-                         f"{second} and {first} trade off (correlation {r:+.2f})")
-                    )  # fmt: skip
+                        ([second, first], f"{second} and {first} trade off (correlation {r:+.2f})")
+                    )
         return found
 
 
@@ -122,6 +121,10 @@ def fit_energy(
     sd = np.sqrt(np.diag(covariance))
     correlation = covariance / np.outer(sd, sd)
     return EnergyFit(
-        tuple(fields), found.x * prior_sd, np.minimum(sd * max(1.0, misfit) ** 0.5, 1.0) * prior_sd,
-        correlation, prior, prior_sd,
-    )  # fmt: skip
+        tuple(fields),
+        found.x * prior_sd,
+        np.minimum(sd * max(1.0, misfit) ** 0.5, 1.0) * prior_sd,
+        correlation,
+        prior,
+        prior_sd,
+    )

@@ -1,7 +1,9 @@
-"""Gaussian processes that answer for the simulator.
+"""History matching: emulators of the simulator, the parameters that remain, their posterior.
 
-An output is a quadratic trend in the parameters plus a Gaussian process on what it leaves (a
-common form for computer models: Vernon et al., Bayesian Analysis 5(4), 2010, section 3).
+Also the discrepancy: what the calibrated simulator still misses, a Gaussian process over log2 of
+size, depth and jobs and the host. An emulator's output is a quadratic trend in the
+parameters plus a Gaussian process on the residuals (Vernon et al., Bayesian Analysis 5(4), 2010,
+section 3).
 """
 
 from __future__ import annotations

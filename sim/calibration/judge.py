@@ -1,4 +1,4 @@
-"""How far the calibrated drive is from what was measured: before, after, and with its residual."""
+"""Errors of the calibrated drive: before, after, with its residual, on held-out measurements."""
 
 from __future__ import annotations
 
@@ -289,12 +289,19 @@ class _Followed:
             power = [error(each, series.watts) for each in (watts_before, watts, watts_corrected)]
             found.append(
                 Row(
-                    series.host, Operation.WRITE.value, chosen.request_bytes, chosen.queue_depth,
-                    chosen.jobs, bool(series.held_out[rows].any()),
-                    (rate[0], rate[1], rate[2]), (np.nan,) * 3, (power[0], power[1], power[2]),
-                    error(linear, series.watts), series=True,
+                    series.host,
+                    Operation.WRITE.value,
+                    chosen.request_bytes,
+                    chosen.queue_depth,
+                    chosen.jobs,
+                    bool(series.held_out[rows].any()),
+                    (rate[0], rate[1], rate[2]),
+                    (np.nan,) * 3,
+                    (power[0], power[1], power[2]),
+                    error(linear, series.watts),
+                    series=True,
                 )
-            )  # fmt: skip
+            )
         return found
 
 
@@ -324,13 +331,18 @@ def _row(
     watt = np.array([before.watts, *watts]) / point.watts - 1
     linear = np.nan if law is None else float(_law_watts(law, [point], [])[0]) / point.watts - 1
     return Row(
-        point.host, point.measurement.workload.operation.value, chosen.request_bytes,
-        chosen.queue_depth, chosen.jobs, point.held_out,
+        point.host,
+        point.measurement.workload.operation.value,
+        chosen.request_bytes,
+        chosen.queue_depth,
+        chosen.jobs,
+        point.held_out,
         (float(rate[0]), float(rate[1]), float(rate[2])),
         (float(latency[0]), float(latency[1]), float(latency[2])),
         (float(watt[0]), float(watt[1]), float(watt[2])),
-        linear, bool(abs(np.log(point.iops) - logs[2]) <= NORMAL_90 * shift_sd),
-    )  # fmt: skip
+        linear,
+        bool(abs(np.log(point.iops) - logs[2]) <= NORMAL_90 * shift_sd),
+    )
 
 
 def _law_x(points: Sequence[Point], courses: Sequence[_Followed]) -> Floats:

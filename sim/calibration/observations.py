@@ -1,4 +1,4 @@
-"""What is compared: closed-loop points one by one, and series of writes by what marks them."""
+"""Selects the measurements that a calibration compares: closed-loop points and write series."""
 
 from __future__ import annotations
 
@@ -114,8 +114,13 @@ def _contradictions(measurements: Sequence[Measurement]) -> Iterator[str]:
     for each in measurements:
         if each.state.host_bytes_written_since_purge is None:
             key = (each.workload, each.configuration, each.state, each.conditions.host_id)
-            alike["|".join(part if isinstance(part, str) else part.model_dump_json()
-                           for part in key if part is not None)].append(each)  # fmt: skip
+            alike[
+                "|".join(
+                    part if isinstance(part, str) else part.model_dump_json()
+                    for part in key
+                    if part is not None
+                )
+            ].append(each)
     for same in alike.values():
         rates = [iops_of(one) for one in same]
         if len(rates) > 1 and max(rates) > (1 + REPEATS_APART) * min(rates):
@@ -264,9 +269,14 @@ def _series(rows: Sequence[Measurement], held_out: Sequence[bool]) -> Series:
     seconds[-1] = seconds[:-1].mean()
     watts = [rows[i].observations.device_power_watts or math.nan for i in order]
     return Series(
-        rows[order[0]], _host(rows[order[0]]), written, seconds, rate, np.array(watts),
+        rows[order[0]],
+        _host(rows[order[0]]),
+        written,
+        seconds,
+        rate,
+        np.array(watts),
         np.array([held_out[i] for i in order]),
-    )  # fmt: skip
+    )
 
 
 def hosts_of(points: Sequence[Point], series: Sequence[Series]) -> list[str]:

@@ -71,25 +71,33 @@ def _parameters(timing: Timing, source: str) -> list[CalibratedParameter]:
         ends = [each.value(min(max(share + by * sd, 0.0), 1.0)) for by in (-1, 1)]
         found.append(
             CalibratedParameter(
-                name=each.name, value=rounded(each.value(share)),
-                sd=rounded((ends[1] - ends[0]) / 2), unit=each.kind.unit,
-                evidence=Evidence.SIMULATED, source=f"{each.kind.meaning}; {source}",
-                prior_low=rounded(each.low), prior_high=rounded(each.high),
+                name=each.name,
+                value=rounded(each.value(share)),
+                sd=rounded((ends[1] - ends[0]) / 2),
+                unit=each.kind.unit,
+                evidence=Evidence.SIMULATED,
+                source=f"{each.kind.meaning}; {source}",
+                prior_low=rounded(each.low),
+                prior_high=rounded(each.high),
             )
-        )  # fmt: skip
+        )
     return found
 
 
 def _energy(energy: EnergyFit, source: str) -> list[CalibratedParameter]:
     return [
         CalibratedParameter(
-            name=name, value=rounded(float(energy.values[i])), sd=rounded(float(energy.sd[i])),
+            name=name,
+            value=rounded(float(energy.values[i])),
+            sd=rounded(float(energy.sd[i])),
             unit=next(unit for word, unit in _UNITS.items() if name.endswith(word)),
-            evidence=Evidence.SIMULATED, source=source, prior_low=0.0,
+            evidence=Evidence.SIMULATED,
+            source=source,
+            prior_low=0.0,
             prior_high=rounded(float(energy.prior[i] + 2 * energy.prior_sd[i])),
         )
         for i, name in enumerate(energy.fields)
-    ]  # fmt: skip
+    ]
 
 
 def error_table(rows: Sequence[Row]) -> list[SimulatedError]:
@@ -136,7 +144,13 @@ def _error(quantity: str, where: str, held_out: bool, rows: Sequence[Row]) -> Si
         covered = rounded(sum(holds) / len(holds)) if holds else None
     before, calibrated, residual = (median(errors[known, column]) for column in range(3))
     return SimulatedError(
-        quantity=quantity, where=where, held_out=held_out, rows=int(known.sum()),
-        before=before, calibrated=calibrated, residual=residual, linear_law=linear,
+        quantity=quantity,
+        where=where,
+        held_out=held_out,
+        rows=int(known.sum()),
+        before=before,
+        calibrated=calibrated,
+        residual=residual,
+        linear_law=linear,
         covered=covered,
-    )  # fmt: skip
+    )

@@ -129,9 +129,12 @@ class _Table:
         cells = list(product(self.paths, self.states, DEPTHS, JOBS, self.sizes))
         runs = [1 if state else 1 + len(self.draws) for _, state, *_ in cells]
         told = pool.map(
-            _cell, cells, shared=self, seconds=[RUN_SECONDS * each for each in runs],
+            _cell,
+            cells,
+            shared=self,
+            seconds=[RUN_SECONDS * each for each in runs],
             done=counter(watch, len(cells)),
-        )  # fmt: skip
+        )
         return SimulatedTable(
             operation=self.operation,  # type: ignore[arg-type]
             pattern=self.pattern,

@@ -1,4 +1,4 @@
-"""The simulator that ships with iojoule: the native core behind the engines' protocol."""
+"""The embedded engine: the native core behind the `Engine` protocol, and its results."""
 
 from __future__ import annotations
 
@@ -107,11 +107,27 @@ NS_PER_SECOND = 1e9
 
 _SUMMARY = tuple(name for name in LatencySummary.model_fields if name != "resolution_ns")
 _SAME_NAME = (
-    "cmd_read", "cmd_mp_read", "cmd_prog", "cmd_mp_prog", "cmd_erase", "cmd_mp_erase", "map_reads",
-    "cmt_queries_read", "cmt_queries_write", "cmt_hits_read", "cmt_hits_write",
-    "cache_hits_read", "cache_misses_read", "cache_hits_write", "cache_misses_write",
-    "gc_exec", "gc_page_moves", "wl_exec", "dram_busy_ns", "memory_bytes",
-)  # fmt: skip
+    "cmd_read",
+    "cmd_mp_read",
+    "cmd_prog",
+    "cmd_mp_prog",
+    "cmd_erase",
+    "cmd_mp_erase",
+    "map_reads",
+    "cmt_queries_read",
+    "cmt_queries_write",
+    "cmt_hits_read",
+    "cmt_hits_write",
+    "cache_hits_read",
+    "cache_misses_read",
+    "cache_hits_write",
+    "cache_misses_write",
+    "gc_exec",
+    "gc_page_moves",
+    "wl_exec",
+    "dram_busy_ns",
+    "memory_bytes",
+)
 _PHYSICAL = tuple(
     PhysicalResult.model_fields.keys() - {"power_state_ns", "power_step_ns", "power_watts"}
 )
@@ -211,8 +227,14 @@ def device_result(told: _core.DeviceResult, mode: Mode) -> DeviceResult:
 
 
 ENERGY_COMPONENTS = (
-    "array_read", "array_program", "array_erase", "channel", "dram", "controller", "link",
-)  # fmt: skip
+    "array_read",
+    "array_program",
+    "array_erase",
+    "channel",
+    "dram",
+    "controller",
+    "link",
+)
 
 
 def _energy(told: Any) -> dict[str, Any]:

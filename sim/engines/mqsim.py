@@ -2,7 +2,8 @@
 
 iojoule neither ships nor builds MQSim. It is looked for under IOJOULE_MQSIM, then as `MQSim` or
 `mqsim` on the PATH. Every tag is written, the response log is switched on with a period of 0 (the
-only way to percentiles and the end of the simulation), and rates are computed again from it.
+only way to percentiles and the end of the simulation), and rates are computed again from it. A
+value that MQSim does not print is None in the result, and `UNAVAILABLE` gives the reason.
 """
 
 from __future__ import annotations

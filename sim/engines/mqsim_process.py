@@ -1,4 +1,4 @@
-"""What became of a run of MQSim, whose exit code is not a verdict.
+"""Runs MQSim within limits and classifies how the run ended, which its exit code does not tell.
 
 The names are those of `iojoule.sim.known_defects` wherever a row of that table is the cause, so
 the same mistake has the same name whether it is detected before the run or by it. Symptoms were
@@ -150,7 +150,8 @@ class Symptom:
 
 SYMPTOMS = (
     Symptom(
-        "not support in simple cache manager", "cache_simple",
+        "not support in simple cache manager",
+        "cache_simple",
         "its SIMPLE cache works only for flows whose caching is TURNED_OFF; use ADVANCED",
     ),
     Symptom(
@@ -159,50 +160,61 @@ SYMPTOMS = (
         "FLIN has no implementation; use OUT_OF_ORDER or PRIORITY_OUT_OF_ORDER",
     ),
     Symptom(
-        "Unknown register is written", "flows_over_8",
+        "Unknown register is written",
+        "flows_over_8",
         "it has doorbells for 8 flows; keep at most 8 in a scenario",
     ),
     Symptom(
-        r"Invalid \w+ ID specified", "ids_out_of_range",
+        r"Invalid \w+ ID specified",
+        "ids_out_of_range",
         "a flow lists a channel, chip, die or plane that the drive does not have",
     ),
     Symptom(
-        "Duplicate object key", "trace_twice",
+        "Duplicate object key",
+        "trace_twice",
         "two flows name the same trace file; give each its own copy",
     ),
     Symptom(
-        "opening input trace file", "missing_trace",
+        "opening input trace file",
+        "missing_trace",
         "the trace file is not there; check File_Path",
     ),
     Symptom(
-        "monotonically increasing in the input trace", "trace_goes_back",
+        "monotonically increasing in the input trace",
+        "trace_goes_back",
         "the trace goes back in time; sort it by arrival",
     ),
     Symptom(
-        "Unhandled address distribution type in FTL's preconditioning", "preconditioning_trace",
+        "Unhandled address distribution type in FTL's preconditioning",
+        "preconditioning_trace",
         "it cannot precondition a drive for trace flows; turn preconditioning off",
     ),
     Symptom(
-        "not possible to assign PPA", "preconditioning_unplaceable",
+        "not possible to assign PPA",
+        "preconditioning_unplaceable",
         "its preconditioning cannot place all pages; use more blocks in a plane, a lower "
         "occupancy, or no preconditioning",
     ),
     Symptom(
-        "from an empty pool", "blocks_exhausted",
+        "from an empty pool",
+        "blocks_exhausted",
         "a plane ran out of free blocks; use more blocks, a lower occupancy, or a higher "
         "GC_Exec_Threshold",
     ),
     Symptom(
-        r"\w+ an LPA that has (not|already) been locked", "gc_reads_many_blocks",
+        r"\w+ an LPA that has (not|already) been locked",
+        "gc_reads_many_blocks",
         "its garbage collection moved pages that were in use (static wear levelling marks the "
         "wrong block); use at most 100 blocks in a plane, or the embedded engine in physical mode",
     ),
     Symptom(
-        "Inconsisten(t status|cy) in the ", "gc_policy_unsafe",
+        "Inconsisten(t status|cy) in the ",
+        "gc_policy_unsafe",
         "its garbage collection took a block that was in use; use GREEDY or RGA",
     ),
     Symptom(
-        "Out of range address is generated", "hot_region_whole",
+        "Out of range address is generated",
+        "hot_region_whole",
         "a hot region of 100 % leaves no cold one; write at most 99",
     ),
     Symptom(
@@ -211,32 +223,46 @@ SYMPTOMS = (
         "a tag holds a word that it does not know",
     ),
     Symptom(
-        r"Error in \w*Parameter_Set", "not_a_number",
+        r"Error in \w*Parameter_Set",
+        "not_a_number",
         "a tag of that section holds no number, or one too large for it",
     ),
-)  # fmt: skip
+)
 
 CRASHES = {
     "SIGFPE": ("bandwidth_below_request",),
     "SIGSEGV": (
-        "total_below_queue_depth", "gc_copyback", "gc_preemptible", "blocks_too_few_to_write",
-        "planes_over_4", "preconditioning_blocks_writes", "gc_policy_unsafe",
-        "gc_reads_many_blocks", "preconditioning_unplaceable",
+        "total_below_queue_depth",
+        "gc_copyback",
+        "gc_preemptible",
+        "blocks_too_few_to_write",
+        "planes_over_4",
+        "preconditioning_blocks_writes",
+        "gc_policy_unsafe",
+        "gc_reads_many_blocks",
+        "preconditioning_unplaceable",
     ),
     "SIGABRT": ("cache_below_page", "planes_over_4", "flows_over_8"),
-}  # fmt: skip
+}
 """Signals that end MQSim without a word, and the traps that are known to cause them."""
 
 SILENCES = (
-    "mapping_hybrid", "page_32k", "page_32k_read", "io_queue_depth_16_bit",
-    "queue_fetch_size_16_bit", "preconditioning_blocks_writes",
-)  # fmt: skip
+    "mapping_hybrid",
+    "page_32k",
+    "page_32k_read",
+    "io_queue_depth_16_bit",
+    "queue_fetch_size_16_bit",
+    "preconditioning_blocks_writes",
+)
 """Traps in which MQSim ends well and has serviced nothing."""
 
 LOSSES = (
-    "gc_loses_requests", "gc_reads_many_blocks", "priority_strands", "gc_preemptible",
+    "gc_loses_requests",
+    "gc_reads_many_blocks",
+    "priority_strands",
+    "gc_preemptible",
     "preconditioning_blocks_writes",
-)  # fmt: skip
+)
 """Traps in which MQSim ends with fewer requests serviced than generated."""
 
 

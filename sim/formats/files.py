@@ -1,4 +1,4 @@
-"""Opens a drive or a workload, XML or TOML, and remembers where everything stands."""
+"""Reads a drive or workload file (XML or TOML) with source locations, and converts between them."""
 
 from __future__ import annotations
 
@@ -90,9 +90,11 @@ class WorkloadFile:
                 return flow.model_copy(update={"trace_path": str(path)})
         said = " and ".join(str(path.absolute()) for path in tried)
         raise refusal(
-            "missing_trace", place_in(self.places, field),
-            f"there is no trace {flow.trace_path}; looked for {said}; correct the path", field,
-        )  # fmt: skip
+            "missing_trace",
+            place_in(self.places, field),
+            f"there is no trace {flow.trace_path}; looked for {said}; correct the path",
+            field,
+        )
 
 
 def read_drive(path: str | Path) -> DriveFile:
@@ -145,9 +147,10 @@ def read_any(path: str | Path) -> DriveFile | WorkloadFile:
     if root in (DEVICE_ROOT, WORKLOAD_ROOT):
         return (read_drive if root == DEVICE_ROOT else read_workload)(path)
     raise refusal(
-        "wrong_root", f"{path}, {root}",
+        "wrong_root",
+        f"{path}, {root}",
         f"is neither a drive ({DEVICE_ROOT}) nor a workload ({WORKLOAD_ROOT}) of MQSim",
-    )  # fmt: skip
+    )
 
 
 def known_findings(drive: DriveFile, workload: WorkloadFile, number: int) -> tuple[Finding, ...]:
@@ -211,9 +214,12 @@ def _tell_lost_drive(source: DriveFile, tell: Tell) -> None:
 
 def _lost(place: str, what: str) -> Finding:
     return Finding(
-        "lost_in_xml", Severity.WARNING, "",
-        f"MQSim's XML has no tags for {what}, which is lost; keep the TOML file", place,
-    )  # fmt: skip
+        "lost_in_xml",
+        Severity.WARNING,
+        "",
+        f"MQSim's XML has no tags for {what}, which is lost; keep the TOML file",
+        place,
+    )
 
 
 def write_file(path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""MQSim's ssdconfig.xml: the drive, in and out."""
+"""Reads and writes MQSim's input files: ssdconfig.xml (the drive), workload.xml (its flows)."""
 
 from __future__ import annotations
 
@@ -54,10 +54,11 @@ def read_device_xml(root: Element, file: str, tell: Tell) -> tuple[DeviceConfig,
     """
     if stock_name(root.tag) != DEVICE_ROOT:
         raise refusal(
-            "wrong_root", place_of(file, root),
+            "wrong_root",
+            place_of(file, root),
             f"is not {DEVICE_ROOT}, so this is no drive of MQSim, which would run its defaults; "
             "give its ssdconfig.xml",
-        )  # fmt: skip
+        )
     tell_alias(root, file, tell)
     host = only_set(root, HOST_SET, file, tell)
     device = only_set(root, DEVICE_SET, file, tell)
@@ -82,11 +83,14 @@ def _tell_strays(root: Element, file: str, tell: Tell) -> None:
         if stock_name(child.tag) not in (HOST_SET, DEVICE_SET):
             tell(
                 Finding(
-                    "tag_unknown", Severity.WARNING, "",
+                    "tag_unknown",
+                    Severity.WARNING,
+                    "",
                     f"is ignored, as MQSim does: it reads {HOST_SET} and {DEVICE_SET} here; move "
-                    "or remove it", place_of(file, child),
+                    "or remove it",
+                    place_of(file, child),
                 )
-            )  # fmt: skip
+            )
 
 
 def _read(
@@ -100,10 +104,13 @@ def _read(
         said = ", ".join(f"{tag.name} = {_default(tag)}" for tag in read.missing)
         tell(
             Finding(
-                "tag_missing", Severity.WARNING, "",
-                f"tags are missing and take MQSim's defaults: {said}; write them", place,
+                "tag_missing",
+                Severity.WARNING,
+                "",
+                f"tags are missing and take MQSim's defaults: {said}; write them",
+                place,
             )
-        )  # fmt: skip
+        )
     return read
 
 
@@ -187,10 +194,11 @@ def read_workload_xml(
     """
     if stock_name(root.tag) != WORKLOAD_ROOT:
         raise refusal(
-            "wrong_root", place_of(file, root),
+            "wrong_root",
+            place_of(file, root),
             f"is not {WORKLOAD_ROOT}, so this is no workload of MQSim, which would run its "
             "defaults; give its workload.xml",
-        )  # fmt: skip
+        )
     scenarios: list[Scenario] = []
     places: dict[str, str] = {}
     for element in root.children:
@@ -199,9 +207,10 @@ def read_workload_xml(
             continue
         if len(scenarios) == MAX_SCENARIOS:
             raise refusal(
-                "too_many", place_of(file, element),
+                "too_many",
+                place_of(file, element),
                 f"is more than {MAX_SCENARIOS} scenarios; split the file",
-            )  # fmt: skip
+            )
         flows = list(_flows(element, file, tell))
         for number, flow in enumerate(flows):
             prefix = f"scenarios[{len(scenarios)}].flows[{number}]"
@@ -217,10 +226,12 @@ def read_workload_xml(
 
 def _stray(element: Element, expected: str, file: str) -> Finding:
     return Finding(
-        "tag_unknown", Severity.WARNING, "",
+        "tag_unknown",
+        Severity.WARNING,
+        "",
         f"is ignored, as MQSim does: it reads {expected} here; move or remove it",
         place_of(file, element),
-    )  # fmt: skip
+    )
 
 
 def _flows(scenario: Element, file: str, tell: Tell) -> list[_Flow]:
@@ -234,9 +245,10 @@ def _flows(scenario: Element, file: str, tell: Tell) -> list[_Flow]:
         flows.append(_flow(element, kind, file, tell))
     if not flows:
         raise refusal(
-            "empty", place_of(file, scenario),
+            "empty",
+            place_of(file, scenario),
             f"holds no flow; write an {SYNTHETIC_SET} or {TRACE_SET}",
-        )  # fmt: skip
+        )
     return flows
 
 
@@ -249,9 +261,15 @@ def _flow(element: Element, kind: str, file: str, tell: Tell) -> _Flow:
     working_set = values.get("working_set_percent", 100)
     if not 1 <= working_set <= 100:
         values["working_set_percent"] = 100
-        tell(Finding("working_set_whole", Severity.WARNING, "working_set_percent",
-                     f"is {working_set}, which MQSim takes for 100; write 100",
-                     read.places["working_set_percent"]))  # fmt: skip
+        tell(
+            Finding(
+                "working_set_whole",
+                Severity.WARNING,
+                "working_set_percent",
+                f"is {working_set}, which MQSim takes for 100; write 100",
+                read.places["working_set_percent"],
+            )
+        )
     places = {"": place, **read.places}
     config = build(FlowConfig, values, places)
     return _Flow(config, places)
@@ -264,19 +282,23 @@ def _tell_missing(read: ParameterSet, place: str, tell: Tell) -> None:
     needed = [tag.name for tag in missing if tag.field not in idle]
     if needed:
         raise refusal(
-            "tag_missing", place,
+            "tag_missing",
+            place,
             f"has no {', '.join(needed)}, and MQSim would use whatever its memory holds; write "
             f"{'it' if len(needed) == 1 else 'them'}",
-        )  # fmt: skip
+        )
     if missing:
         names = ", ".join(tag.name for tag in missing)
         tell(
             Finding(
-                "tag_missing", Severity.NOTE, "",
+                "tag_missing",
+                Severity.NOTE,
+                "",
                 f"has no {names}, which has no effect in this flow; write every tag, because MQSim "
-                "reads uninitialised memory for those that are missing", place,
+                "reads uninitialised memory for those that are missing",
+                place,
             )
-        )  # fmt: skip
+        )
 
 
 def _without_effect(values: dict[str, Any]) -> set[str]:

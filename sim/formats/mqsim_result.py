@@ -1,8 +1,9 @@
-"""Reads what MQSim leaves behind: its result file, its response log and its last words.
+"""Reads MQSim's result file, response log and standard error, and writes a result in its layout.
 
 Times in the result file are whole microseconds, cut off; rates are over whole seconds of simulated
 time and therefore not read at all. MQSim prints numbers for what never happened (`-nan`,
-9223372036854775808, 1271310319); here they are None.
+9223372036854775808, 1271310319); here they are None. The writer reproduces MQSim's values, known
+mistakes of its formulas included, so that scripts made for its result file keep working.
 """
 
 from __future__ import annotations
@@ -292,9 +293,14 @@ def read_serviced(stdout: str) -> list[tuple[str, int, int]]:
 
 
 QUEUE_KINDS = (
-    "User_Read_TR_Queue", "User_Write_TR_Queue", "Mapping_Read_TR_Queue", "Mapping_Write_TR_Queue",
-    "GC_Read_TR_Queue", "GC_Write_TR_Queue", "GC_Erase_TR_Queue",
-)  # fmt: skip
+    "User_Read_TR_Queue",
+    "User_Write_TR_Queue",
+    "Mapping_Read_TR_Queue",
+    "Mapping_Write_TR_Queue",
+    "GC_Read_TR_Queue",
+    "GC_Write_TR_Queue",
+    "GC_Erase_TR_Queue",
+)
 """In the order of MQSim's file."""
 NO_WAITING_US = 9223372036854775808
 """What MQSim prints as the mean wait of a queue that nothing left."""

@@ -1,6 +1,8 @@
-"""The tags of MQSim's input files and the fields of the models that they stand for.
+"""The tags of MQSim's input files: their fields in the models, their text, their parameter sets.
 
-Spelling is that of the stock files ("Busrt", "Metadat", "Relay"); what others write is an alias.
+Spelling is that of the stock files ("Busrt", "Metadat", "Relay"); other spellings are aliases.
+MQSim reads "333MT" as 333, lets -1 wrap around and takes every boolean but "false" for true; all of
+that is an error here.
 """
 
 from __future__ import annotations
@@ -88,8 +90,9 @@ SYNTHETIC_SET = "IO_Flow_Parameter_Set_Synthetic"
 TRACE_SET = "IO_Flow_Parameter_Set_Trace_Based"
 
 RESPONSE_LOG, RESPONSE_LOG_PERIOD = (
-    "Enable_ResponseTime_Logging", "ResponseTime_Logging_Period_Length",
-)  # fmt: skip
+    "Enable_ResponseTime_Logging",
+    "ResponseTime_Logging_Period_Length",
+)
 
 AnyTag = Tag | FixedTag
 
@@ -298,10 +301,13 @@ def check_fixed(tag: FixedTag, text: str, place: str, tell: Tell) -> None:
         raise refusal("unknown_word", place, f"is {_short(text)}, but MQSim knows only {only}")
     tell(
         Finding(
-            f"{tag.name.lower()}_ignored", Severity.WARNING, "",
-            f"is {_short(text)}: {tag.remark}", place,
+            f"{tag.name.lower()}_ignored",
+            Severity.WARNING,
+            "",
+            f"is {_short(text)}: {tag.remark}",
+            place,
         )
-    )  # fmt: skip
+    )
 
 
 def _integer(tag: Tag, text: str, place: str) -> int:
@@ -335,26 +341,31 @@ def _boolean(text: str, place: str, field: str) -> bool:
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     raise refusal(
-        "not_a_boolean", place,
+        "not_a_boolean",
+        place,
         f"is {_short(text)}, but must be true or false without blanks; MQSim would take it for "
-        "true", field,
-    )  # fmt: skip
+        "true",
+        field,
+    )
 
 
 def _ids(text: str, place: str, field: str) -> tuple[int, ...]:
     if len(text) >= MAX_IDS_CHARACTERS:
         raise refusal(
-            "list_too_long", place,
+            "list_too_long",
+            place,
             f"has {len(text)} characters, but MQSim reads up to {MAX_IDS_CHARACTERS - 1}; name "
-            "fewer ids", field,
-        )  # fmt: skip
+            "fewer ids",
+            field,
+        )
     said = [part.strip() for part in text.split(",")]
     if not all(_UNSIGNED.fullmatch(part) for part in said):
         raise refusal(
-            "not_a_number", place,
+            "not_a_number",
+            place,
             f"is {_short(text)}, but must be whole numbers parted by commas, such as 0,1,2,3",
             field,
-        )  # fmt: skip
+        )
     return tuple(int(part) for part in said)
 
 
@@ -362,10 +373,12 @@ def _scheme(text: str, place: str, field: str) -> str:
     if text.upper() in PLANE_ALLOCATIONS:
         return text.upper()
     raise refusal(
-        "unknown_word", place,
+        "unknown_word",
+        place,
         f"is {_short(text)}, but must order the letters C (channel), W (way), D (die) and P "
-        "(plane), such as CWDP", field,
-    )  # fmt: skip
+        "(plane), such as CWDP",
+        field,
+    )
 
 
 def _word_in(text: str, known: list[str], place: str, field: str, tell: Tell) -> str:
@@ -373,22 +386,32 @@ def _word_in(text: str, known: list[str], place: str, field: str, tell: Tell) ->
     word = text.upper()
     stock = WORD_ALIASES.get(word)
     if stock in known:
-        tell(Finding("word_renamed", Severity.WARNING, field,
-                     f"is {text}, which MQSim writes but does not read; taken for {stock}, write "
-                     "that", place))  # fmt: skip
+        tell(
+            Finding(
+                "word_renamed",
+                Severity.WARNING,
+                field,
+                f"is {text}, which MQSim writes but does not read; taken for {stock}, write that",
+                place,
+            )
+        )
         return str(stock)
     if word not in known:
         if word == "MIXED_STREAMING_RANDOM":
             raise refusal(
-                "mixed_streaming", place,
+                "mixed_streaming",
+                place,
                 "is MIXED_STREAMING_RANDOM, which MQSim documents but does not have; use two "
-                "flows, one STREAMING and one RANDOM_UNIFORM", field,
-            )  # fmt: skip
+                "flows, one STREAMING and one RANDOM_UNIFORM",
+                field,
+            )
         blanks = " (without blanks around it)" if word.strip() in known else ""
         raise refusal(
-            "unknown_word", place,
-            f"is {_short(text)}, which is not known; {did_you_mean(word, known)}{blanks}", field,
-        )  # fmt: skip
+            "unknown_word",
+            place,
+            f"is {_short(text)}, which is not known; {did_you_mean(word, known)}{blanks}",
+            field,
+        )
     if word != text:
         said = f"is {_short(text)}; MQSim's own files write {_short(word)}"
         tell(Finding("word_case", Severity.NOTE, field, said, place))
@@ -439,11 +462,13 @@ def tell_alias(element: Element, file: str, tell: Tell) -> None:
     if stock != element.tag:
         tell(
             Finding(
-                "tag_renamed", Severity.WARNING, "",
+                "tag_renamed",
+                Severity.WARNING,
+                "",
                 f"is read as {stock}, its name in MQSim, which ignores this one; rename it",
                 place_of(file, element),
             )
-        )  # fmt: skip
+        )
 
 
 def read_set(
@@ -479,9 +504,15 @@ def _elements(
     known = {tag.name for tag in tags}
     found: dict[str, Element] = {}
     if element.text.strip() or element.has_attributes:
-        tell(Finding("text_ignored", Severity.WARNING, "",
-                     "has text or attributes of its own, which are ignored; write values as tags",
-                     place_of(file, element)))  # fmt: skip
+        tell(
+            Finding(
+                "text_ignored",
+                Severity.WARNING,
+                "",
+                "has text or attributes of its own, which are ignored; write values as tags",
+                place_of(file, element),
+            )
+        )
     # stable: aliases first, so that the stock spelling has the last word
     for child in sorted(element.children, key=lambda child: child.tag in known):
         name = stock_name(child.tag)
@@ -499,18 +530,35 @@ def _elements(
 
 def _twice(file: str, element: Element) -> Finding:
     return Finding(
-        "tag_twice", Severity.WARNING, "",
-        "stands more than once; the last one holds, as in MQSim; keep one", place_of(file, element),
-    )  # fmt: skip
+        "tag_twice",
+        Severity.WARNING,
+        "",
+        "stands more than once; the last one holds, as in MQSim; keep one",
+        place_of(file, element),
+    )
 
 
 def _tell_unknown(element: Element, known: set[str], file: str, tell: Tell) -> None:
     place = place_of(file, element)
     if element.tag in QUIET_TAGS:
-        tell(Finding("tag_without_effect", Severity.NOTE, "",
-                     "has no effect, neither here nor in MQSim", place))  # fmt: skip
+        tell(
+            Finding(
+                "tag_without_effect",
+                Severity.NOTE,
+                "",
+                "has no effect, neither here nor in MQSim",
+                place,
+            )
+        )
         return
     meant = did_you_mean(element.tag, sorted(known))
     meant = meant if meant.startswith("did you mean") else "remove it"
-    tell(Finding("tag_unknown", Severity.WARNING, "",
-                 f"is not a tag of MQSim and is ignored; {meant}", place))  # fmt: skip
+    tell(
+        Finding(
+            "tag_unknown",
+            Severity.WARNING,
+            "",
+            f"is not a tag of MQSim and is ignored; {meant}",
+            place,
+        )
+    )

@@ -68,10 +68,11 @@ def parse_toml(content: bytes, file: str) -> dict[str, Any]:
     version = tables.pop("schema_version", None)
     if type(version) is not int or version < 1:
         raise refusal(
-            "schema_version", f"{file}, schema_version",
+            "schema_version",
+            f"{file}, schema_version",
             f"is missing or no number of a version; write schema_version = {SCHEMA_VERSION}",
             "schema_version",
-        )  # fmt: skip
+        )
     if version > SCHEMA_VERSION:
         raise SchemaVersionError(
             f"{file}: schema_version {version} is newer than {SCHEMA_VERSION}, the newest this "
@@ -114,9 +115,15 @@ def read_drive_toml(tables: Mapping[str, Any], file: str, tell: Tell) -> Drive:
         missing = [name for name in known if name not in table]
         if missing:
             said = ", ".join(f"{name} = {_default(name)}" for name in missing)
-            tell(Finding("key_missing", Severity.WARNING, "",
-                         f"keys are missing and take MQSim's defaults: {said}; write them",
-                         f"{file}, {section}"))  # fmt: skip
+            tell(
+                Finding(
+                    "key_missing",
+                    Severity.WARNING,
+                    "",
+                    f"keys are missing and take MQSim's defaults: {said}; write them",
+                    f"{file}, {section}",
+                )
+            )
     title = tables.get("title", "")
     if not isinstance(title, str):
         raise refusal("wrong_type", f"{file}, title", "must be text; put it in quotes", "title")
@@ -131,9 +138,10 @@ def _sources(tables: Mapping[str, Any], file: str) -> dict[str, str]:
     for name, said in sources.items():
         if not isinstance(said, str) or not said.strip():
             raise refusal(
-                "wrong_type", f"{file}, sources.{name}", "must be text that says where the value "
-                "comes from; put it in quotes",
-            )  # fmt: skip
+                "wrong_type",
+                f"{file}, sources.{name}",
+                "must be text that says where the value comes from; put it in quotes",
+            )
     return sources
 
 
@@ -171,9 +179,11 @@ def _refuse_unknown(table: Mapping[str, Any], known: list[str], file: str, prefi
     for name in table:
         if name not in known:
             raise refusal(
-                "unknown_key", f"{file}, {prefix}{name}",
-                f"no such key; {did_you_mean(name, known)}", name,
-            )  # fmt: skip
+                "unknown_key",
+                f"{file}, {prefix}{name}",
+                f"no such key; {did_you_mean(name, known)}",
+                name,
+            )
 
 
 def read_workload_toml(
@@ -214,8 +224,12 @@ def _flows(
 ) -> list[tuple[FlowConfig, dict[str, str]]]:
     listed = table.get("flows")
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-        raise refusal("wrong_type", f"{file}, {prefix}flows", f"must be a list of tables; write "
-                      f"[[{prefix.split('[')[0]}{'.' if prefix else ''}flows]]")  # fmt: skip
+        raise refusal(
+            "wrong_type",
+            f"{file}, {prefix}flows",
+            f"must be a list of tables; write "
+            f"[[{prefix.split('[')[0]}{'.' if prefix else ''}flows]]",
+        )
     return [_flow(each, file, f"{prefix}flows[{n}]", tell) for n, each in enumerate(listed)]
 
 

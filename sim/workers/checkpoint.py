@@ -1,4 +1,4 @@
-"""Results that are kept as they come, so that work which was cut short goes on where it ended."""
+"""Stores results as they are computed, so that interrupted work resumes."""
 
 from __future__ import annotations
 
@@ -65,8 +65,10 @@ class Kept(Generic[M]):
         """
         self._known[key] = result
         said = {
-            "schema_version": SCHEMA_VERSION, "key": key, "result": result.model_dump(mode="json")
-        }  # fmt: skip
+            "schema_version": SCHEMA_VERSION,
+            "key": key,
+            "result": result.model_dump(mode="json"),
+        }
         try:
             self._file.write(json.dumps(said).encode() + b"\n")
             self._file.flush()
@@ -138,10 +140,12 @@ def map_kept(
 
     try:
         pool.map(
-            function, [items[index] for index in missing], shared=shared,
+            function,
+            [items[index] for index in missing],
+            shared=shared,
             seconds=None if seconds is None else [seconds[index] for index in missing],
             done=computed,
-        )  # fmt: skip
+        )
     except WorkersLostError as error:
         if kept is None:
             raise

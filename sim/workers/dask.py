@@ -105,11 +105,15 @@ class DaskPool:
             warnings.filterwarnings("ignore", message="Sending large graph")
             common = self._client.submit(pickle.loads, pickle.dumps(shared), key=f"{name}_shared")
             made = self._client.map(
-                _batch, [[items[index] for index in batch] for batch in cut],
+                _batch,
+                [[items[index] for index in batch] for batch in cut],
                 # equal in all else, tasks begin in the order of their keys
                 key=[f"{name}-{place:06}" for place in range(len(cut))],
-                ours=build(), function=function, shared=common, retries=0,
-            )  # fmt: skip
+                ours=build(),
+                function=function,
+                shared=common,
+                retries=0,
+            )
         futures: dict[Any, list[int]] = dict(zip(made, cut, strict=True))
         for future in made:
             future.add_done_callback(heard.put)

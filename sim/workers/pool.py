@@ -1,4 +1,4 @@
-"""What a pool of workers does, and how work is cut for it."""
+"""The `Pool` protocol, how work is split into batches, and the build that a worker must match."""
 
 from __future__ import annotations
 

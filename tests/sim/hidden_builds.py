@@ -90,12 +90,17 @@ def hidden(number: int) -> tuple[DeviceConfig, DeviceConfig]:
             "energy": physical.energy.model_copy(
                 update={
                     name: drawn(getattr(physical.energy, name), ENERGY_SD)
-                    for name in ("array_read_watts", "array_program_watts", "array_erase_watts",
-                                 "controller_joules_per_command", "controller_joules_per_byte")
+                    for name in (
+                        "array_read_watts",
+                        "array_program_watts",
+                        "array_erase_watts",
+                        "controller_joules_per_command",
+                        "controller_joules_per_byte",
+                    )
                 }
             ),
         }
-    )  # fmt: skip
+    )
     return known, known.model_copy(
         update={
             "page_read_ns": tuple(round(read * one) for one in known.page_read_ns),
@@ -137,6 +142,8 @@ def misses(
             moved = np.exp(told.log_iops - was.log_iops)
             law = base + (measured.watts - base) * moved
             yield Miss(
-                "watts", float(own), float(np.log(law) + own - np.log(became.watts)),
+                "watts",
+                float(own),
+                float(np.log(law) + own - np.log(became.watts)),
                 float(np.log(told.watts / became.watts)),
-            )  # fmt: skip
+            )

@@ -19,22 +19,34 @@ FOLDER = Path(__file__).resolve().parent / "recorded"
 TRACE = FOLDER / "six.trace"
 
 ONE_CHIP = DeviceConfig(
-    preconditioning=False, mapping_ideal=True, cache_bytes=1 << 20,
-    link_lane_gigabytes_per_second=1.0, gc_preemptible=False,
-    channels=1, chips_per_channel=1, dies_per_chip=1, planes_per_die=2, blocks_per_plane=64,
-)  # fmt: skip
+    preconditioning=False,
+    mapping_ideal=True,
+    cache_bytes=1 << 20,
+    link_lane_gigabytes_per_second=1.0,
+    gc_preemptible=False,
+    channels=1,
+    chips_per_channel=1,
+    dies_per_chip=1,
+    planes_per_die=2,
+    blocks_per_plane=64,
+)
 TWO_CHIPS = ONE_CHIP.model_copy(
     update={
-        "channels": 2, "mapping_ideal": False, "cmt_bytes": 1024,
+        "channels": 2,
+        "mapping_ideal": False,
+        "cmt_bytes": 1024,
         "scheduler": Scheduler.PRIORITY_OUT_OF_ORDER,
     }
-)  # fmt: skip
+)
 SATA_QUEUE = TWO_CHIPS.model_copy(
     update={
-        "host_interface": HostInterface.SATA, "sata_processing_delay_ns": 5000,
-        "io_queue_depth": 16, "queue_fetch_size": 2, "cache_sharing": Sharing.EQUAL_PARTITIONING,
+        "host_interface": HostInterface.SATA,
+        "sata_processing_delay_ns": 5000,
+        "io_queue_depth": 16,
+        "queue_fetch_size": 2,
+        "cache_sharing": Sharing.EQUAL_PARTITIONING,
     }
-)  # fmt: skip
+)
 READS = FlowConfig(queue_depth=3, read_percent=100, total_requests=24, seed=5)
 WRITES = READS.model_copy(update={"read_percent": 0, "size_mean_sectors": 16, "seed": 7})
 MIXED = READS.model_copy(update={"read_percent": 60, "priority": Priority.URGENT})

@@ -37,8 +37,9 @@ def test_both_engines_agree_on_a_recorded_run(recorded_mqsim: MqsimEngine) -> No
     assert [q for q in comparison.quantities() if not q.equal] == []
     assert comparison.equal
     assert [flow.name for flow in comparison.flows] == [
-        "Host.IO_Flow.Synth.No_0", "Host.IO_Flow.Synth.No_1",
-    ]  # fmt: skip
+        "Host.IO_Flow.Synth.No_0",
+        "Host.IO_Flow.Synth.No_1",
+    ]
     assert comparison.mqsim_peak_bytes > 0
 
 

@@ -19,24 +19,56 @@ from iojoule.sim.result import (
 
 SCENARIO_KEYS = {"device", "flows", "run_user_seconds", "run_wall_seconds", "peak_bytes", "events"}
 FLOW_KEYS = {
-    "serviced", "serviced_read", "serviced_write", "sim_end_ns", "flow_last_completion_ns",
-    "drt_ns", "drt_read_ns", "drt_write_ns", "e2e_ns", "max_drt_ns", "p50_ns", "p99_ns", "p999_ns",
-}  # fmt: skip
+    "serviced",
+    "serviced_read",
+    "serviced_write",
+    "sim_end_ns",
+    "flow_last_completion_ns",
+    "drt_ns",
+    "drt_read_ns",
+    "drt_write_ns",
+    "e2e_ns",
+    "max_drt_ns",
+    "p50_ns",
+    "p99_ns",
+    "p999_ns",
+}
 DEVICE_KEYS = {
-    "pages_read", "pages_programmed", "blocks_erased", "cmd_read", "cmd_mp_read", "cmd_prog",
-    "cmd_mp_prog", "cmd_erase", "map_reads", "cmt_queries", "cmt_hits", "gc_exec",
-}  # fmt: skip
+    "pages_read",
+    "pages_programmed",
+    "blocks_erased",
+    "cmd_read",
+    "cmd_mp_read",
+    "cmd_prog",
+    "cmd_mp_prog",
+    "cmd_erase",
+    "map_reads",
+    "cmt_queries",
+    "cmt_hits",
+    "gc_exec",
+}
 
 
 def device(**changed: object) -> DeviceResult:
     counts = dict.fromkeys(
         (
-            "cmd_read", "cmd_mp_read", "cmd_prog", "cmd_mp_prog", "cmd_erase", "cmd_mp_erase",
-            "map_reads", "map_writes", "cmt_queries_read", "cmt_queries_write", "cmt_hits_read",
-            "cmt_hits_write", "gc_exec", "gc_page_moves",
+            "cmd_read",
+            "cmd_mp_read",
+            "cmd_prog",
+            "cmd_mp_prog",
+            "cmd_erase",
+            "cmd_mp_erase",
+            "map_reads",
+            "map_writes",
+            "cmt_queries_read",
+            "cmt_queries_write",
+            "cmt_hits_read",
+            "cmt_hits_write",
+            "gc_exec",
+            "gc_page_moves",
         ),
         0,
-    )  # fmt: skip
+    )
     origins = dict.fromkeys(
         ("pages_read_by_origin", "pages_programmed_by_origin", "blocks_erased_by_origin"),
         OriginCounts(),
@@ -50,31 +82,51 @@ def reads(
     count: int = 4, *, generated: int = 4, seconds: float = 2.0, **changed: object
 ) -> FlowResult:
     some = LatencySummary(
-        count=count, mean_ns=90.5, min_ns=80, max_ns=120, p50_ns=88, p90_ns=99, p99_ns=110,
-        p999_ns=119, p9999_ns=120,
-    )  # fmt: skip
+        count=count,
+        mean_ns=90.5,
+        min_ns=80,
+        max_ns=120,
+        p50_ns=88,
+        p90_ns=99,
+        p99_ns=110,
+        p999_ns=119,
+        p9999_ns=120,
+    )
     latency = LatencyByClass(all=some, read=some, write=LatencySummary())
     last_ns = int(seconds * 1e9)
     return FlowResult.model_validate(
         {
-            "generated": generated, "generated_read": generated, "generated_write": 0,
-            "serviced": count, "serviced_read": count, "serviced_write": 0,
-            "bytes_read": 4096 * count, "bytes_written": 0, "flow_last_completion_ns": last_ns,
-            "sim_end_ns": last_ns + 8, "device_latency": latency, "end_to_end_latency": latency,
+            "generated": generated,
+            "generated_read": generated,
+            "generated_write": 0,
+            "serviced": count,
+            "serviced_read": count,
+            "serviced_write": 0,
+            "bytes_read": 4096 * count,
+            "bytes_written": 0,
+            "flow_last_completion_ns": last_ns,
+            "sim_end_ns": last_ns + 8,
+            "device_latency": latency,
+            "end_to_end_latency": latency,
             **changed,
         }
-    )  # fmt: skip
+    )
 
 
 def scenario(*flows: FlowResult, **changed: object) -> ScenarioResult:
     return ScenarioResult.model_validate(
         {
-            "engine": "embedded", "mode": "compat", "device": device(),
+            "engine": "embedded",
+            "mode": "compat",
+            "device": device(),
             "flows": flows or (reads(),),
-            "run_user_seconds": 0.25, "run_wall_seconds": 0.5, "peak_bytes": 1024, "events": 9,
+            "run_user_seconds": 0.25,
+            "run_wall_seconds": 0.5,
+            "peak_bytes": 1024,
+            "events": 9,
             **changed,
         }
-    )  # fmt: skip
+    )
 
 
 def test_the_json_form_has_the_promised_keys_and_no_null() -> None:
@@ -133,9 +185,12 @@ def test_counts_are_sums_over_their_origins() -> None:
         pages_read_by_origin=OriginCounts(user=3, gc=4, mapping=5),
         pages_programmed_by_origin=OriginCounts(user=4, gc=6),
         blocks_erased_by_origin=OriginCounts(gc=2),
-        cmt_queries_read=7, cmt_queries_write=1, cmt_hits_read=2, cmt_hits_write=1,
+        cmt_queries_read=7,
+        cmt_queries_write=1,
+        cmt_hits_read=2,
+        cmt_hits_write=1,
         energy_joules={"array_read": 0.25, "idle": 1.0},
-    )  # fmt: skip
+    )
     assert (drive.pages_read, drive.pages_programmed, drive.blocks_erased) == (12, 10, 2)
     assert (drive.cmt_queries, drive.cmt_hits) == (8, 3)
     assert drive.write_amplification == 2.5

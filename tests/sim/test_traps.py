@@ -115,9 +115,12 @@ def test_physical_mode_has_none_of_mqsims_overflows() -> None:
 
 def test_the_worst_comes_first_and_is_raised() -> None:
     device = DeviceConfig(
-        preconditioning=False, gc_preemptible=False, channel_megatransfers_per_second=1200,
-        io_queue_depth=65536, suspension="program",
-    )  # fmt: skip
+        preconditioning=False,
+        gc_preemptible=False,
+        channel_megatransfers_per_second=1200,
+        io_queue_depth=65536,
+        suspension="program",
+    )
     found = findings(device, [FlowConfig(stop_ns=1)])
     assert [each.severity for each in found] == [Severity.ERROR, Severity.WARNING, Severity.NOTE]
     with pytest.raises(RefusedError, match=r"io_queue_depth: 65536 .* \[io_queue_depth_16_bit\]"):

@@ -29,13 +29,16 @@ def question(size: int, depth: int, jobs: int = 1) -> Measurement:
         {
             "workload": {"operation": "read"},
             "configuration": {
-                "request_bytes": size, "queue_depth": depth, "jobs": jobs, "engine": "spdk",
+                "request_bytes": size,
+                "queue_depth": depth,
+                "jobs": jobs,
+                "engine": "spdk",
                 "completion": "polled",
             },
             "conditions": {"device_model": "samsung-980-pro-1tb", "host_id": "bench"},
             "observations": {"iops": 20_000.0 * depth * jobs},
         }
-    )  # fmt: skip
+    )
 
 
 def measured(
@@ -54,10 +57,14 @@ def measured(
                 latency = depth * job / iops * 1e9
                 p50, p99, p999 = (latency * float(np.exp(one)) for one in told.log_tails)
                 seen = {
-                    "iops": iops, "throughput_bytes_per_second": iops * size,
-                    "latency_mean_ns": latency, "latency_p50_ns": p50, "latency_p99_ns": p99,
-                    "latency_p999_ns": p999, "device_power_watts": told.watts,
-                }  # fmt: skip
+                    "iops": iops,
+                    "throughput_bytes_per_second": iops * size,
+                    "latency_mean_ns": latency,
+                    "latency_p50_ns": p50,
+                    "latency_p99_ns": p99,
+                    "latency_p999_ns": p999,
+                    "device_power_watts": told.watts,
+                }
                 rows.append(
                     asked.model_copy(
                         update={"observations": type(asked.observations).model_validate(seen)}

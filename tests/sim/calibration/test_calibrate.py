@@ -60,9 +60,12 @@ def test_a_dask_cluster_finds_the_same_to_the_bit(problem: Problem, two_workers:
     told: list[tuple[int, int]] = []
     with open_pool(dask=two_workers) as pool:
         there = calibrate_timing(
-            problem, settings, CalibrationFolder(None, {}), pool=pool,
+            problem,
+            settings,
+            CalibrationFolder(None, {}),
+            pool=pool,
             watch=lambda *said: told.append(said),
-        )  # fmt: skip
+        )
         assert np.array_equal(here.cube, there.cube)
         assert np.array_equal(here.matched.outputs, there.matched.outputs)
         assert np.array_equal(here.posterior.draws, there.posterior.draws)

@@ -34,11 +34,17 @@ def run(**changes: Any) -> Measurement:
         ({"observations": {"iops": 60_000.0}}, "Little's law"),
         ({"workload": {"think_time_ns": 1000.0}}, "held it back"),
         ({"workload": {"operation": "mixed", "read_fraction": 0.5}}, "mixed"),
-        ({"configuration": {"jobs": 2}, "conditions": {"cpu_cores_available": 1},
-          "observations": {"iops": 100_000.0}}, "more jobs than cores"),
+        (
+            {
+                "configuration": {"jobs": 2},
+                "conditions": {"cpu_cores_available": 1},
+                "observations": {"iops": 100_000.0},
+            },
+            "more jobs than cores",
+        ),
         ({"configuration": {"scheduler": "bfq"}}, "no scheduler bfq"),
     ],
-)  # fmt: skip
+)
 def test_runs_that_tell_of_something_else_are_left_out(
     changes: dict[str, Any], reason: str
 ) -> None:

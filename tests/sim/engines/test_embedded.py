@@ -102,9 +102,12 @@ def test_progress_goes_from_nothing_to_all() -> None:
 def test_normal_sizes_are_those_that_mqsim_draws() -> None:
     def sectors(requests: int) -> int:
         flow = FlowConfig(
-            total_requests=requests, seed=5, size_distribution=SizeDistribution.NORMAL,
-            size_mean_sectors=1000, size_sd_sectors=100,
-        )  # fmt: skip
+            total_requests=requests,
+            seed=5,
+            size_distribution=SizeDistribution.NORMAL,
+            size_mean_sectors=1000,
+            size_sd_sectors=100,
+        )
         return EmbeddedEngine().run(DEVICE, Scenario(flows=(flow,))).flows[0].bytes_read // 512
 
     totals = [sectors(requests) for requests in range(7)[1:]]

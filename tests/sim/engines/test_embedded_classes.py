@@ -10,10 +10,11 @@ from tests.sim.recordings import ONE_CHIP, READS
 
 ONE_PLANE = ONE_CHIP.model_copy(
     update={
-        "planes_per_die": 1, "pages_per_block": 64,
+        "planes_per_die": 1,
+        "pages_per_block": 64,
         "scheduler": Scheduler.PRIORITY_OUT_OF_ORDER,
     }
-)  # fmt: skip
+)
 CLASSES = {each.value[0].upper(): each for each in Priority}
 
 SERVED = {
@@ -34,12 +35,15 @@ def test_classes_take_turns_by_weight_and_low_ones_strand(classes: str) -> None:
     flows = tuple(
         READS.model_copy(
             update={
-                "queue_depth": 30, "total_requests": 30, "seed": 5 + number,
-                "caching": CachingMode.TURNED_OFF, "priority": CLASSES[each],
+                "queue_depth": 30,
+                "total_requests": 30,
+                "seed": 5 + number,
+                "caching": CachingMode.TURNED_OFF,
+                "priority": CLASSES[each],
             }
         )
         for number, each in enumerate(classes)
-    )  # fmt: skip
+    )
     result = EmbeddedEngine().run(ONE_PLANE, Scenario(flows=flows), RunOptions(series_step_ns=1000))
     served = sorted(
         (microsecond, each)
@@ -62,10 +66,15 @@ def test_what_is_read_for_a_partial_write_is_of_class_high(
     # what MQSim was seen to serve, and until when
     flow = READS.model_copy(
         update={
-            "priority": Priority(priority), "read_percent": 50, "size_mean_sectors": 3,
-            "aligned": False, "working_set_percent": 1, "queue_depth": 8, "total_requests": 100,
+            "priority": Priority(priority),
+            "read_percent": 50,
+            "size_mean_sectors": 3,
+            "aligned": False,
+            "working_set_percent": 1,
+            "queue_depth": 8,
+            "total_requests": 100,
             "caching": CachingMode.TURNED_OFF,
         }
-    )  # fmt: skip
+    )
     (found,) = EmbeddedEngine().run(ONE_PLANE, Scenario(flows=(flow,))).flows
     assert (found.serviced, found.flow_last_completion_ns // 1000) == (served, last_us)

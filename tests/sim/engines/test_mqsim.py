@@ -188,9 +188,9 @@ def test_lost_requests_are_an_error_unless_told_otherwise(replaying: Replay) -> 
         "rm workload_scenario_1.xml",
         "head -c 900 workload_scenario_1.xml > x; mv x workload_scenario_1.xml",
         "echo '<a/>' > workload_scenario_1.xml",
-        "sed -i 's/Hits_For_Read=\"[0-9]*\"/Hits_For_Read=\"-nan\"/' workload_scenario_1.xml",
-        "sed -i 's/Hits_For_Read=\"[0-9]*\"/Hits_For_Read=\"-5\"/' workload_scenario_1.xml",
-        "sed -i 's/Execution=\"[0-9.]*\"/Execution=\"-5\"/' workload_scenario_1.xml",
+        'sed -i \'s/Hits_For_Read="[0-9]*"/Hits_For_Read="-nan"/\' workload_scenario_1.xml',
+        'sed -i \'s/Hits_For_Read="[0-9]*"/Hits_For_Read="-5"/\' workload_scenario_1.xml',
+        'sed -i \'s/Execution="[0-9.]*"/Execution="-5"/\' workload_scenario_1.xml',
         "sed -i '1a <!DOCTYPE a [<!ENTITY b \"c\">]>' workload_scenario_1.xml",
         "sed -i 's/<Request_Count>24/<Request_Count>-1/' workload_scenario_1.xml",
         "rm workload.IO_Flow.No_0.log",
@@ -202,7 +202,7 @@ def test_lost_requests_are_an_error_unless_told_otherwise(replaying: Replay) -> 
         "sed -i 's/<Request_Count>24/<Request_Count>25/' workload_scenario_1.xml",
         "exit 0",
     ],
-)  # fmt: skip
+)
 def test_what_is_not_a_whole_result_is_refused(replaying: Replay, damage: str) -> None:
     with pytest.raises(EngineError) as refused:
         run(replaying("reads", after=damage), "reads")

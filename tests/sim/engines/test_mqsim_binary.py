@@ -48,10 +48,14 @@ def test_a_scenario_alone_is_that_of_its_file(mqsim: MqsimEngine, tmp_path: Path
     # the drive's seed matters to preconditioning a cached mapping table only
     drive = ONE_CHIP.model_copy(
         update={
-            "preconditioning": True, "mapping_ideal": False, "cmt_bytes": 4096,
-            "blocks_per_plane": 1024, "pages_per_block": 64, "gc_threshold": 0.02,
+            "preconditioning": True,
+            "mapping_ideal": False,
+            "cmt_bytes": 4096,
+            "blocks_per_plane": 1024,
+            "pages_per_block": 64,
+            "gc_threshold": 0.02,
         }
-    )  # fmt: skip
+    )
     flow = MIXED.model_copy(update={"initial_occupancy_percent": 50, "total_requests": 200})
     scenario = Scenario(flows=(flow,)).on(drive)
     (tmp_path / DEVICE_FILE).write_text(write_device_xml(drive))

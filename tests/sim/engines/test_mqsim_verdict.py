@@ -105,6 +105,10 @@ def test_causes_are_rows_of_the_table_of_traps() -> None:
     assert {name for names in CRASHES.values() for name in names} <= known
     assert {*SILENCES, *LOSSES} <= known
     by_word_only = {
-        "missing_trace", "trace_goes_back", "blocks_exhausted", "unknown_word", "not_a_number",
-    }  # fmt: skip
+        "missing_trace",
+        "trace_goes_back",
+        "blocks_exhausted",
+        "unknown_word",
+        "not_a_number",
+    }
     assert {symptom.name for symptom in SYMPTOMS} - known == by_word_only

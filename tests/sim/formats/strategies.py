@@ -18,10 +18,16 @@ from iojoule.sim.workload import FlowConfig, FlowKind, Scenario
 
 TAGS = [tag.name for tag in (*HOST_TAGS, *DEVICE_TAGS, *FLASH_TAGS, *SYNTHETIC_TAGS, *TRACE_TAGS)]
 SETS = [
-    "Execution_Parameter_Set", "Host_Parameter_Set", "Device_Parameter_Set", "Flash_Parameter_Set",
-    "MQSim_IO_Scenarios", "IO_Scenario", "IO_Flow_Parameter_Set_Synthetic",
-    "IO_Flow_Parameter_Set_Trace_Based", "SyntheticFlowParamSet",
-]  # fmt: skip
+    "Execution_Parameter_Set",
+    "Host_Parameter_Set",
+    "Device_Parameter_Set",
+    "Flash_Parameter_Set",
+    "MQSim_IO_Scenarios",
+    "IO_Scenario",
+    "IO_Flow_Parameter_Set_Synthetic",
+    "IO_Flow_Parameter_Set_Trace_Based",
+    "SyntheticFlowParamSet",
+]
 DRIVE = write_device_xml(DeviceConfig())
 WORKLOAD = write_workload_xml(
     [Scenario(flows=(FlowConfig(stop_ns=1), FlowConfig(kind=FlowKind.TRACE, trace_path="t")))],
@@ -72,18 +78,37 @@ def _xml(node: tuple[str, object]) -> str:
 
 
 _scalars = st.one_of(
-    st.integers(-(2**63), 2**63 - 1), st.integers(0, 100), st.floats(), st.booleans(),
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=10), st.dates(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.integers(0, 100),
+    st.floats(),
+    st.booleans(),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=10),
+    st.dates(),
     st.sampled_from(["nvme", "slc", "trace", "synthetic", "physical", "io_uring", "bandwidth"]),
-)  # fmt: skip
+)
 _fields = sorted(
     {
         *(name for section in SECTIONS for name in section_fields(section)),
-        *FlowConfig.model_fields, *SECTIONS, "flows", "scenarios", "mode", "physical", "sources",
-        "title", "nand", "power", "states", "energy", "page_read_joules", "initial_state",
-        "commands", "engine", "completion", "max_power_watts",
+        *FlowConfig.model_fields,
+        *SECTIONS,
+        "flows",
+        "scenarios",
+        "mode",
+        "physical",
+        "sources",
+        "title",
+        "nand",
+        "power",
+        "states",
+        "energy",
+        "page_read_joules",
+        "initial_state",
+        "commands",
+        "engine",
+        "completion",
+        "max_power_watts",
     }
-)  # fmt: skip
+)
 _tables = st.recursive(
     _scalars,
     lambda inner: st.one_of(

@@ -62,10 +62,15 @@ CHANGED_MAPPING = ONE_CHIP.model_copy(update={"mapping_ideal": False, "cmt_bytes
 SMALL_CACHE = ONE_CHIP.model_copy(update={"cache_bytes": 1 << 16})
 PARTS = MIXED.model_copy(
     update={
-        "priority": Priority.HIGH, "read_percent": 30, "size_mean_sectors": 24,
-        "aligned": False, "working_set_percent": 10, "queue_depth": 16, "total_requests": 600,
+        "priority": Priority.HIGH,
+        "read_percent": 30,
+        "size_mean_sectors": 24,
+        "aligned": False,
+        "working_set_percent": 10,
+        "queue_depth": 16,
+        "total_requests": 600,
     }
-)  # fmt: skip
+)
 HELD = {
     "evicted_writes_read_what_they_do_not_cover": (SMALL_CACHE, (PARTS,)),
     "evicted_writes_by_class": (

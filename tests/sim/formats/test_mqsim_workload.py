@@ -19,9 +19,12 @@ def test_a_workload_comes_back_as_it_was_written(workload_with: Read) -> None:
     assert workload.findings == ()
     synthetic, trace = workload.scenarios[0].flows
     assert synthetic == FlowConfig(
-        stop_ns=10**9, channel_ids=tuple(range(8)), chip_ids=(0, 1, 2, 3), die_ids=(0, 1),
+        stop_ns=10**9,
+        channel_ids=tuple(range(8)),
+        chip_ids=(0, 1, 2, 3),
+        die_ids=(0, 1),
         plane_ids=(0, 1),
-    )  # fmt: skip
+    )
     assert (trace.kind, trace.trace_path) == (FlowKind.TRACE, "traces/a.trace")
 
 
@@ -53,10 +56,18 @@ def test_tags_of_mqsims_own_files_without_effect_are_notes(workload_with: Read) 
 
 @pytest.mark.parametrize(
     "tag",
-    ["Synthetic_Generator_Type", "Channel_IDs", "Stop_Time", "Read_Percentage",
-     "Address_Alignment_Unit", "Average_No_of_Reqs_in_Queue", "Priority_Class",
-     "Relay_Count", "File_Path"],
-)  # fmt: skip
+    [
+        "Synthetic_Generator_Type",
+        "Channel_IDs",
+        "Stop_Time",
+        "Read_Percentage",
+        "Address_Alignment_Unit",
+        "Average_No_of_Reqs_in_Queue",
+        "Priority_Class",
+        "Relay_Count",
+        "File_Path",
+    ],
+)
 def test_a_tag_that_mqsim_would_read_from_wild_memory_must_be_there(
     workload_with: Read, tag: str, tmp_path: Path
 ) -> None:

@@ -9,8 +9,9 @@ def test_tags_text_and_lines() -> None:
     root = parse(b"<?xml version='1.0'?>\n<a>\n <b>1<!-- one -->2</b>\n <b/>\n</a>", "f")
     assert (root.tag, root.line) == ("a", 2)
     assert [(child.tag, child.line, child.text) for child in root.children] == [
-        ("b", 3, "12"), ("b", 4, ""),
-    ]  # fmt: skip
+        ("b", 3, "12"),
+        ("b", 4, ""),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -143,9 +143,13 @@ def test_whoever_comes_when_due_misses_no_completion(flow: dict[str, Any]) -> No
 def test_a_power_state_can_be_set_at_any_time() -> None:
     states = [
         {"max_power_watts": 9.0},
-        {"max_power_watts": 5.0, "operational": False, "idle_power_watts": 0.1,
-         "exit_latency_ns": 4 * MS},
-    ]  # fmt: skip
+        {
+            "max_power_watts": 5.0,
+            "operational": False,
+            "idle_power_watts": 0.1,
+            "exit_latency_ns": 4 * MS,
+        },
+    ]
     drive_ = live(drive(physical={"energy": QUIET, "power": {"states": states}}))
     drive_.set_power_state(1, 10 * MS)
     assert drive_.power_state == 1

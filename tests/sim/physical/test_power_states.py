@@ -23,11 +23,20 @@ ENERGY: dict[str, Any] = {
 STATES = [
     {"max_power_watts": 9.0},
     {"max_power_watts": 2.0, "exit_latency_ns": 200 * US},
-    {"max_power_watts": 0.05, "operational": False, "entry_latency_ns": MS,
-     "exit_latency_ns": 3 * MS, "idle_power_watts": 0.04},
-    {"max_power_watts": 0.005, "operational": False, "entry_latency_ns": MS,
-     "exit_latency_ns": 9 * MS},
-]  # fmt: skip
+    {
+        "max_power_watts": 0.05,
+        "operational": False,
+        "entry_latency_ns": MS,
+        "exit_latency_ns": 3 * MS,
+        "idle_power_watts": 0.04,
+    },
+    {
+        "max_power_watts": 0.005,
+        "operational": False,
+        "entry_latency_ns": MS,
+        "exit_latency_ns": 9 * MS,
+    },
+]
 WINDOW_NS = 500 * MS
 LOAD = {**READS, "queue_depth": 64, "stop_ns": 3 * SECOND}
 

@@ -43,9 +43,15 @@ def test_what_is_kept_is_not_computed_again(tmp_path: Path) -> None:
     kept = Kept(tmp_path / "new", Root)
     told: dict[int, Root] = {}
     found = map_kept(
-        HERE, root, ITEMS, shared=second, kept=kept, keys=KEYS, seconds=[1.0] * 4,
+        HERE,
+        root,
+        ITEMS,
+        shared=second,
+        kept=kept,
+        keys=KEYS,
+        seconds=[1.0] * 4,
         done=told.__setitem__,
-    )  # fmt: skip
+    )
     assert (first, second) == ([1.0, 4.0], [9.0, 2.0])
     assert found == [Root(value=each**0.5) for each in ITEMS]  # to the bit, the root of 2 as well
     assert told == dict(enumerate(found))
