@@ -36,17 +36,34 @@ _CPU = re.compile(
 _WORDS = {
     "arrival_process": {"poisson", "open", "closed", "steady", "bursts", "constant", "none"},
     "cpu_governor": {
-        "performance", "powersave", "ondemand", "conservative", "schedutil", "userspace",
+        "performance",
+        "powersave",
+        "ondemand",
+        "conservative",
+        "schedutil",
+        "userspace",
     },
     "filesystem": {"ext4", "xfs", "btrfs", "f2fs", "zfs", "ext2", "ext3", "none"},
     "aspm_policy": {"default", "performance", "powersave", "powersupersave", "disabled"},
-}  # fmt: skip
+}
 """Values that Linux and fio know."""
 
 _MOUNT = {
-    "ro", "rw", "noatime", "nodiratime", "relatime", "lazytime", "discard", "nodiscard", "sync",
-    "barrier", "nobarrier", "data=ordered", "data=writeback", "data=journal",
-}  # fmt: skip
+    "ro",
+    "rw",
+    "noatime",
+    "nodiratime",
+    "relatime",
+    "lazytime",
+    "discard",
+    "nodiscard",
+    "sync",
+    "barrier",
+    "nobarrier",
+    "data=ordered",
+    "data=writeback",
+    "data=journal",
+}
 
 _LABELS = {
     "device_serial_hash": "drive",

@@ -8,6 +8,7 @@ it, `iojoule fit` reads it.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -185,3 +186,9 @@ def read_characteristics(folder: Path) -> Characteristics | None:
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error})") from None
     return parse_characteristics(data, str(path))
+
+
+def characteristics(paths: Sequence[Path]) -> Characteristics | None:
+    """What `iojoule measure characterise` found of the drive, if that was kept."""
+    folders = [path if path.is_dir() else path.parent for path in paths]
+    return next((found for one in folders if (found := read_characteristics(one))), None)

@@ -192,9 +192,20 @@ class IoSummary(Section):
 
 
 _SUMS = (
-    "seconds", "reads", "writes", "read_bytes", "write_bytes", "flushes", "forced_writes",
-    "discards", "merged", "busy_seconds", "gaps", "bursts", "unsure_gaps",
-)  # fmt: skip
+    "seconds",
+    "reads",
+    "writes",
+    "read_bytes",
+    "write_bytes",
+    "flushes",
+    "forced_writes",
+    "discards",
+    "merged",
+    "busy_seconds",
+    "gaps",
+    "bursts",
+    "unsure_gaps",
+)
 _COUNTERS = ("in_flight", "read_sizes", "write_sizes")
 _LARGEST = ("span_bytes", "resolution_seconds")
 

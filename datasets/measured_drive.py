@@ -2,11 +2,17 @@
 
 A profile of a drive that no catalogue knows takes its capacity, its largest transfer and the caps
 of its power states from here.
+
+The same is read from `nvme id-ctrl -o json` and `nvme id-ns -o json`, whose keys changed between
+versions of nvme-cli: states carry `flags` (1.x) or `non-operational_state` and `max_power_scale`
+(2.x); scales of idle and active power are the raw byte or its two bits. Meaning: NVM Express Base
+Specification 2.1, figures 312 and 313.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -182,3 +188,9 @@ def _watts(value: Any, scale: Any) -> float | None:
     code = int(scale or 0)
     unit = _SCALES.get(code if code < 4 else code >> 6)
     return int(value) * unit if unit is not None and value else None
+
+
+def measured_drive(paths: Sequence[Path]) -> MeasuredDrive | None:
+    """What the drive said of itself when it was measured, if that was kept."""
+    folders = [path if path.is_dir() else path.parent for path in paths]
+    return next((told for one in folders if (told := read_measured_drive(one)) is not None), None)

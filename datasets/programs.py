@@ -20,9 +20,14 @@ from iojoule.datasets.errors import IojouleError
 FOLDERS = tuple(
     Path(one)
     for one in (
-        "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin",
+        "/usr/local/sbin",
+        "/usr/local/bin",
+        "/usr/sbin",
+        "/usr/bin",
+        "/sbin",
+        "/bin",
     )
-)  # fmt: skip
+)
 """Where root looks, and others after their PATH: sbin is not on everybody's."""
 
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH

@@ -35,7 +35,15 @@ from iojoule.datasets.validation import (
     without_empty_columns,
 )
 
-__all__ = ["Dataset", "Provenance", "concat", "dataset_files", "read_dataset", "write_dataset"]
+__all__ = [
+    "Dataset",
+    "Provenance",
+    "concat",
+    "dataset_files",
+    "dataset_paths",
+    "read_dataset",
+    "write_dataset",
+]
 
 _FORMAT = "iojoule-dataset"
 
@@ -311,3 +319,24 @@ def _write(path: Path, write: Callable[[BufferedRandom], Written]) -> Written:
             f"{path}: cannot be written ({reason}); check the folder, its permissions and the "
             "free space"
         ) from error
+
+
+def dataset_paths(paths: Sequence[Path]) -> list[Path]:
+    """The dataset files that paths name: files as they are, of folders all that they hold.
+
+    Raises:
+        InputError: A folder holds none.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = sorted(path.glob("*.parquet"))
+        if not inside:
+            raise InputError(
+                f"{path}: holds no dataset (*.parquet); import measurements into it with "
+                "`iojoule import`"
+            )
+        found += inside
+    return found

@@ -287,12 +287,15 @@ def idle_drift(levels: Sequence[IdleLevel], run_watts: float | None) -> Reason |
     if change <= limit:
         return None
     return _doubtful(
-        ReasonCode.IDLE_DRIFT, change, limit, "W",
+        ReasonCode.IDLE_DRIFT,
+        change,
+        limit,
+        "W",
         f"idle power was {first.mean_watts:.3g} W at first and {worst.mean_watts:.3g} W next to "
         "the run",
         "let the drive settle longer (settle.after_writes_seconds_max), keep its temperature, zero "
         "the sensor",
-    )  # fmt: skip
+    )
 
 
 def with_idle_drift(
@@ -337,9 +340,14 @@ def usable(measurements: Sequence[Measurement], *, with_doubtful: bool = False) 
 def _failed(code: ReasonCode, value: float, limit: float, unit: str, *told: str) -> Reason:
     said, remedy = told
     return Reason(
-        code=code, verdict=Verdict.FAILED, value=value, limit=limit, unit=unit, said=said,
+        code=code,
+        verdict=Verdict.FAILED,
+        value=value,
+        limit=limit,
+        unit=unit,
+        said=said,
         remedy=remedy,
-    )  # fmt: skip
+    )
 
 
 def _doubtful(code: ReasonCode, value: float, limit: float, unit: str, *told: str) -> Reason:
@@ -350,24 +358,33 @@ def _clocks(seen: RunEvidence) -> Iterator[Reason]:
     step = seen.wall_step_seconds - seen.suspended_seconds
     if seen.suspended_seconds > CLOCK_STEP_SECONDS:
         yield _failed(
-            ReasonCode.HOST_SUSPENDED, seen.suspended_seconds, CLOCK_STEP_SECONDS, "s",
+            ReasonCode.HOST_SUSPENDED,
+            seen.suspended_seconds,
+            CLOCK_STEP_SECONDS,
+            "s",
             f"the host was suspended for {seen.suspended_seconds:.3g} s in the run",
             "keep it awake (systemd-inhibit --what=sleep)",
-        )  # fmt: skip
+        )
     if abs(step) > CLOCK_STEP_SECONDS:
         yield _failed(
-            ReasonCode.CLOCK_STEP, abs(step), CLOCK_STEP_SECONDS, "s",
+            ReasonCode.CLOCK_STEP,
+            abs(step),
+            CLOCK_STEP_SECONDS,
+            "s",
             f"the host's clock was set by {step:+.3f} s in the run, so nobody knows which samples "
             "belong to it",
             "let the clock be adjusted slowly (chrony, adjtime)",
-        )  # fmt: skip
+        )
     elif seen.outside_seconds > CLOCKS_APART_SECONDS:
         yield _failed(
-            ReasonCode.CLOCK_MISMATCH, seen.outside_seconds, CLOCKS_APART_SECONDS, "s",
+            ReasonCode.CLOCK_MISMATCH,
+            seen.outside_seconds,
+            CLOCKS_APART_SECONDS,
+            "s",
             f"fio says that it measured {seen.outside_seconds:.3f} s outside the time in which it "
             "ran",
             "its clock is another one than this host's: use the fio of this host",
-        )  # fmt: skip
+        )
 
 
 def _power(seen: RunEvidence) -> Iterator[Reason]:
@@ -375,28 +392,37 @@ def _power(seen: RunEvidence) -> Iterator[Reason]:
         clipped = power.full_scale_seconds or 0.0
         if clipped > FULL_SCALE_SECONDS:
             yield _failed(
-                ReasonCode.FULL_SCALE, clipped, FULL_SCALE_SECONDS, "s",
+                ReasonCode.FULL_SCALE,
+                clipped,
+                FULL_SCALE_SECONDS,
+                "s",
                 f"{power.sensor}: was at its full scale for {clipped * 1e3:.3g} ms, where it says "
                 "nothing of the power",
                 "take a sensor of more range, or look for a bad contact",
-            )  # fmt: skip
+            )
         if power.mean_watts is None:
             continue  # too slow a sensor says why itself
         if power.coverage < COVERAGE_DOUBTFUL:
             made = _failed if power.coverage < COVERAGE_FAILED else _doubtful
             yield made(
-                ReasonCode.LOW_COVERAGE, power.coverage, COVERAGE_DOUBTFUL, "",
+                ReasonCode.LOW_COVERAGE,
+                power.coverage,
+                COVERAGE_DOUBTFUL,
+                "",
                 f"{power.sensor}: samples stand for {power.coverage:.1%} of the measured part only",
                 "keep cores free of fio's jobs (host.cpus), look at the cable, or use another port",
-            )  # fmt: skip
+            )
         error = power.standard_error_watts
         if error is not None and error > abs(power.mean_watts):
             yield _failed(
-                ReasonCode.STANDARD_ERROR, error, abs(power.mean_watts), "W",
+                ReasonCode.STANDARD_ERROR,
+                error,
+                abs(power.mean_watts),
+                "W",
                 f"{power.sensor}: {power.mean_watts:.3g} W with a standard error of {error:.3g} W "
                 "says nothing",
                 "measure longer, or look for a bad contact",
-            )  # fmt: skip
+            )
 
 
 def _pauses(seen: RunEvidence) -> Iterator[Reason]:
@@ -407,17 +433,23 @@ def _pauses(seen: RunEvidence) -> Iterator[Reason]:
         said = f"no request was completed for {pause:.3g} s"
         if seen.in_flight_in_pause is not None and seen.in_flight_in_pause < 0.5:
             yield _doubtful(
-                ReasonCode.FIO_SLEPT, pause, limit, "s",
+                ReasonCode.FIO_SLEPT,
+                pause,
+                limit,
+                "s",
                 f"{said} while the drive had none: fio did not run",
                 "find out what stopped it (SIGSTOP, a frozen control group, a debugger)",
-            )  # fmt: skip
+            )
         else:
             yield _doubtful(
-                ReasonCode.STALL, pause, limit, "s",
+                ReasonCode.STALL,
+                pause,
+                limit,
+                "s",
                 f"{said}: the drive stalled",
                 "look at dmesg and at the drive's temperature; if it does so by itself, fit such "
                 "runs with --with-doubtful",
-            )  # fmt: skip
+            )
     slept = iojoule_slept(seen.unread_seconds)
     if slept is not None:
         yield slept
@@ -428,11 +460,13 @@ def iojoule_slept(unread_seconds: float | None) -> Reason | None:
     if unread_seconds is None or unread_seconds <= SLEEP_SECONDS:
         return None
     return _doubtful(
-        ReasonCode.IOJOULE_SLEPT, unread_seconds, SLEEP_SECONDS, "s",
-        f"iojoule read no counters for {unread_seconds:.3g} s: it was stopped, or had no "
-        "processor",
+        ReasonCode.IOJOULE_SLEPT,
+        unread_seconds,
+        SLEEP_SECONDS,
+        "s",
+        f"iojoule read no counters for {unread_seconds:.3g} s: it was stopped, or had no processor",
         "keep cores free of fio's jobs (host.cpus), and do not stop it",
-    )  # fmt: skip
+    )
 
 
 def _littles_law(seen: RunEvidence) -> Iterator[Reason]:
@@ -467,10 +501,13 @@ def _littles_law(seen: RunEvidence) -> Iterator[Reason]:
     )
     made = _failed if off > LITTLE_FAILED else _doubtful
     yield made(
-        ReasonCode.LITTLES_LAW, off, LITTLE_DOUBTFUL, "",
+        ReasonCode.LITTLES_LAW,
+        off,
+        LITTLE_DOUBTFUL,
+        "",
         f"throughput x mean latency / concurrency = {ratio:.3f}, off Little's law",
         remedy,
-    )  # fmt: skip
+    )
 
 
 def _request_gap(seen: RunEvidence, latency: float) -> Iterator[Reason]:
@@ -483,11 +520,14 @@ def _request_gap(seen: RunEvidence, latency: float) -> Iterator[Reason]:
     if off > LITTLE_DOUBTFUL:
         made = _failed if off > LITTLE_FAILED else _doubtful
         yield made(
-            ReasonCode.REQUEST_GAP, off, LITTLE_DOUBTFUL, "",
+            ReasonCode.REQUEST_GAP,
+            off,
+            LITTLE_DOUBTFUL,
+            "",
             f"{gap * 1e6:.3g} us of each request's {cycle * 1e6:.3g} us are in no latency, where "
             f"{modelled * 1e6:.3g} us are expected",
             "fewer jobs than cores, and nothing else on them (host.cpus)",
-        )  # fmt: skip
+        )
 
 
 def _device(seen: RunEvidence) -> Iterator[Reason]:
@@ -507,20 +547,26 @@ def _device(seen: RunEvidence) -> Iterator[Reason]:
     moved = device.bytes_per_second
     if moved > own + more:
         yield _failed(
-            ReasonCode.FOREIGN_IO, moved - own, more, "B/s",
+            ReasonCode.FOREIGN_IO,
+            moved - own,
+            more,
+            "B/s",
             f"somebody else moved {(moved - own) / 1e6:.2f} MB/s through the drive beside fio's "
             f"{seen.bytes_per_second / 1e6:.2f} MB/s",
             "find out who (`lsof`, `fatrace`, a scrub) and stop it",
-        )  # fmt: skip
+        )
     if not device.holds_own:
         return
     less = (FOREIGN_SHARE + late) * own + edge * request_bytes
     if moved < own - less:
         yield _failed(
-            ReasonCode.MISSING_IO, own - moved, less, "B/s",
+            ReasonCode.MISSING_IO,
+            own - moved,
+            less,
+            "B/s",
             f"the drive counted {moved / 1e6:.2f} MB/s of fio's {own / 1e6:.2f} MB/s",
             "requests end in a cache above it: use direct I/O, on the whole drive",
-        )  # fmt: skip
+        )
     yield from _commands(seen, device, edge, late)
 
 
@@ -541,8 +587,11 @@ def _commands(
         return
     over = done > most
     yield _doubtful(
-        ReasonCode.COMMANDS, done if over else done + merged, most if over else least, "1/s",
+        ReasonCode.COMMANDS,
+        done if over else done + merged,
+        most if over else least,
+        "1/s",
         f"the drive counted {done:,.0f} commands/s and {merged:,.0f} merges/s for fio's "
         f"{seen.iops:,.0f} requests/s",
         "look at the queue's limits (max_sectors_kb, nomerges) and at who else uses the drive",
-    )  # fmt: skip
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from iojoule.api.reports.files import data_of
+from iojoule.api.reports.report_file import data_of
 from iojoule.datasets.errors import InfeasibleError, InputError, SchemaVersionError
 from iojoule.datasets.schema import Configuration, validation_error
 from iojoule.recommender.answer import ANSWER_VERSION

@@ -15,7 +15,7 @@ from functools import partial
 
 from iojoule.api.acting.answer_file import Answer
 from iojoule.api.acting.errors import SlaBreachedError
-from iojoule.api.words.quantities import quantity
+from iojoule.api.reports.quantities import quantity
 from iojoule.measure.drive.block_device import BlockDevice
 from iojoule.measure.drive.block_io import BlockWindow, Direction, between, read_counters
 from iojoule.measure.errors import SensorError

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from iojoule import __version__
 from iojoule.api.application.fields import check_names, read_columns
-from iojoule.api.carrying_facts import carrying_facts
+from iojoule.api.application.prediction_facts import carrying_facts
 from iojoule.datasets.profile import DeviceProfile, FactUsed, LadderEntry
 from iojoule.datasets.schema import AskedConditions
 from iojoule.model.evaluate.explain import Explanation, entries_for, explain, narrowing

@@ -226,8 +226,8 @@ class LocalBackend(Backend):
     def calibrate(
         self, datasets: Sequence[Path], request: CalibrationRequest, watch: Watch | None = None
     ) -> Calibration:
+        from iojoule.api.application.calibrate import Wishes, calibrate_datasets
         from iojoule.api.application.simulate import drive_of
-        from iojoule.api.calibrating import Wishes, calibrate_datasets
         from iojoule.sim.calibration.calibrate import Settings
         from iojoule.sim.calibration.judge import parse_hold_out
         from iojoule.sim.errors import WorkersLostError

@@ -6,7 +6,7 @@ from typing import Any
 
 import tomlkit
 
-from iojoule.api.adaptive_campaign import at_demand
+from iojoule.api.application.adaptive_campaign import at_demand
 from iojoule.datasets.schema import Configuration
 from iojoule.measure.campaign.plan import KNOBS
 from iojoule.measure.point import Point

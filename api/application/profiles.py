@@ -23,7 +23,7 @@ def profile_of(device: str) -> DeviceProfile:
     """
     if device in shipped_profiles():
         return load_shipped_profile(device)
-    from iojoule.api.profile_building import expected_profile
+    from iojoule.api.application.build_profile import expected_profile
     from iojoule.datasets.catalogue import load_catalogue
 
     named = load_catalogue().get(device).id
@@ -54,7 +54,7 @@ def on_host(profile: DeviceProfile, path: Path) -> DeviceProfile:
 
 def what_to_measure(device: str) -> str:
     """What answers for a drive of the catalogue that nobody measured, and what would narrow it."""
-    from iojoule.api.profile_building import advice, expected_profile
+    from iojoule.api.application.build_profile import advice, expected_profile
 
     try:
         return advice(expected_profile(device))

@@ -38,8 +38,8 @@ from iojoule.api.cli.options import (
     sensors_of,
 )
 from iojoule.api.cli.progress import CampaignProgress
-from iojoule.api.words.configurations import SCOPE_POWER
-from iojoule.api.words.quantities import quantity
+from iojoule.api.reports.configurations import SCOPE_POWER
+from iojoule.api.reports.quantities import quantity
 from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions
 from iojoule.measure.campaign.plan import parse_plan
 from iojoule.measure.campaign.session import commands, inspect_drive, look, run_campaign

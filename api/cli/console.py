@@ -17,7 +17,7 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from iojoule.api.documents.content import Table as StatedTable
+    from iojoule.api.reports.document import Table as StatedTable
 
 _PIECE = 32 * 1024
 

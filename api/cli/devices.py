@@ -10,7 +10,7 @@ import typer
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.cli.options import ServerOption, backend_of
-from iojoule.api.words.quantities import digits
+from iojoule.api.reports.quantities import digits
 
 if TYPE_CHECKING:
     from iojoule.api.application.devices import DeviceDetail, ProfileSummary

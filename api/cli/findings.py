@@ -61,7 +61,7 @@ def findings(
 
     Ends with 1 where fewer directions or magnitudes are right than required (docs/validation.md).
     """
-    from iojoule.api.fitting import data_folder
+    from iojoule.api.application.fit import data_folder
     from iojoule.datasets.errors import InputError
     from iojoule.datasets.findings import frozen_papers
     from iojoule.recommender.findings import Profiles, expected_of, findings_table, shares

@@ -67,12 +67,12 @@ def fit(
     if data is not None and datasets:
         raise typer.BadParameter("--data goes with --shipped, --recipe, --report or --in-part")
     if report:
-        from iojoule.api.fitting import data_folder
+        from iojoule.api.application.fit import data_folder
         from iojoule.model.fit.report import report as reported
 
         _show(reported(data_folder(data)).tables)
     elif in_part:
-        from iojoule.api.fitting import data_folder
+        from iojoule.api.application.fit import data_folder
         from iojoule.model.fit.in_part import tables
 
         _show(tables(data_folder(data)))
@@ -96,7 +96,7 @@ def profile_file(output: Path | None) -> Path:
 
 
 def _shipped(data: Path | None, output: Path | None) -> None:
-    from iojoule.api.fitting import data_folder, fit_shipped, prior_file, profiles_folder
+    from iojoule.api.application.fit import data_folder, fit_shipped, prior_file, profiles_folder
 
     folder, source = profiles_folder(output), data_folder(data)
     learned = prior_file(folder)
@@ -112,13 +112,13 @@ def _shipped(data: Path | None, output: Path | None) -> None:
 
 
 def _one_recipe(name: str, data: Path | None, output: Path) -> None:
-    from iojoule.api.fitting import data_folder, fit_recipe
+    from iojoule.api.application.fit import data_folder, fit_recipe
 
     write(fit_recipe(name, data_folder(data)), output)
 
 
 def _datasets(paths: list[Path], device: str | None, output: Path, *, with_doubtful: bool) -> None:
-    from iojoule.api.fitting import fit_datasets
+    from iojoule.api.application.fit import fit_datasets
 
     fitted = fit_datasets(paths, device, with_doubtful=with_doubtful)
     for said in fitted.notes:

@@ -30,7 +30,7 @@ from iojoule.api.cli.options import (
     resources,
 )
 from iojoule.api.cli.progress import progress
-from iojoule.api.words import fleets as words
+from iojoule.api.reports import fleet as words
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import IntervalFor
 from iojoule.recommender.fleet import replacement
@@ -41,7 +41,7 @@ from iojoule.recommender.fleet.rollout import Stage
 
 if TYPE_CHECKING:
     from iojoule.api.application.fleet import FrontierAnswer
-    from iojoule.api.documents.content import Document
+    from iojoule.api.reports.document import Document
     from iojoule.recommender.fleet.document import Fleet
 
 
@@ -147,7 +147,7 @@ def frontier(
     Read from right to left it is the demand-response curve: what must go unserved for each watt
     given back.
     """
-    from iojoule.api.plots.front import check_target
+    from iojoule.api.reports.plots import check_target
 
     if plot is not None:
         check_target(plot)
@@ -172,7 +172,7 @@ def frontier(
     else:
         console.emit_table(*frontier_parts(found))
     if plot is not None:
-        from iojoule.api.plots.fleet import draw_frontier
+        from iojoule.api.reports.plots import draw_frontier
 
         draw_frontier(found, plot)
         console.note(f"wrote {plot}")
@@ -204,7 +204,7 @@ def _devices(fleet: Fleet) -> list[str]:
 
 
 def _report(document: Document, path: Path) -> None:
-    from iojoule.api.reports import write_report
+    from iojoule.api.reports.report_file import write_report
 
     write_report(document, path)
     console.note(f"wrote {path}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from iojoule.api.adaptive_campaign import (
+from iojoule.api.application.adaptive_campaign import (
     PlanAdvisor,
     adaptive_conduct,
     adaptive_options,

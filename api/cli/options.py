@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from iojoule.api.application.backend import Backend
     from iojoule.api.application.local import Resources
     from iojoule.api.client import Client
-    from iojoule.api.reports import Asked
+    from iojoule.api.reports.report_file import Asked
     from iojoule.datasets.profile import DeviceProfile, SourceRecord
     from iojoule.datasets.schema import AskedConditions
     from iojoule.measure.campaign.rig import DriveFacts
@@ -153,7 +153,7 @@ ReportOption = Annotated[
 def check_report(path: Path | None) -> None:
     """Refuse early what cannot be written; raises InputError."""
     if path is not None:
-        from iojoule.api.reports import check_target
+        from iojoule.api.reports.report_file import check_target
 
         check_target(path)
 
@@ -191,7 +191,7 @@ def asked_now(
     """
     from datetime import UTC, datetime
 
-    from iojoule.api.reports import Asked
+    from iojoule.api.reports.report_file import Asked
 
     return Asked(
         at=datetime.now(UTC),
@@ -370,7 +370,7 @@ def chosen_profile(
     if profile is not None and (said := fitted_by_another(chosen)) is not None:
         console.warn(said)
     if chosen.recipe == FACTS_RECIPE:
-        from iojoule.api.profile_building import advice
+        from iojoule.api.application.build_profile import advice
 
         console.note(advice(chosen))
     return chosen if host is None else on_host(chosen, host)

@@ -170,7 +170,7 @@ _SHOWN = {
 
 
 def _emit_table(answers: FlatPredictions) -> None:
-    from iojoule.api.words.quantities import quantity
+    from iojoule.api.reports.quantities import quantity
 
     shown = {name: said for name, said in _SHOWN.items() if name in answers.quantities}
     table = console.new_table([*answers.columns, *shown.values(), "evidence"])

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from iojoule.api.application.build_profile import (
+    advice,
+    expected_profile,
+    profile_from_facts,
+    profile_from_identify,
+)
 from iojoule.api.application.explain import explain_profile
 from iojoule.api.application.profiles import profile_in, profile_of
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.cli.fit import profile_file, write
 from iojoule.api.cli.options import DeviceOption, ServerOption, assignments, chosen_profile, service
-from iojoule.api.profile_building import (
-    advice,
-    expected_profile,
-    profile_from_facts,
-    profile_from_identify,
-)
 from iojoule.datasets.profile import write_profile
 
 if TYPE_CHECKING:
@@ -117,12 +117,12 @@ def contribute(
     if check == (output is not None):
         raise typer.BadParameter("say either -o FOLDER or --check")
     if output is None:
-        from iojoule.api.contributing import check_contribution
+        from iojoule.api.application.contribute import check_contribution
 
         _show_checks(check_contribution(source))
         console.emit(f"{source}: passed\n")
         return
-    from iojoule.api.contributing import contribute as make
+    from iojoule.api.application.contribute import contribute as make
 
     made = make(
         source,
@@ -253,7 +253,7 @@ def report(
     ] = None,
 ) -> None:  # fmt: skip
     """Write a profile's model card: what it rests on, how far it errs, and where it ends."""
-    from iojoule.api.model_card import build_card, check_target, read_findings, write_card
+    from iojoule.api.reports.model_card import build_card, check_target, read_findings, write_card
 
     if (profile is None) == (device is None):
         raise typer.BadParameter("say one of PROFILE.json and --device ID")

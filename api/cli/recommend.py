@@ -35,10 +35,19 @@ from iojoule.api.cli.options import (
     chosen_backend,
     stated_conditions,
 )
-from iojoule.api.words import reasons, sentences
-from iojoule.api.words.configurations import KNOBS, SCOPE_POWER, knob, setting
-from iojoule.api.words.quantities import quantity
-from iojoule.api.words.rows import HEADINGS, evidence, shown, split_knobs, target
+from iojoule.api.reports import sentences
+from iojoule.api.reports.configurations import (
+    HEADINGS,
+    KNOBS,
+    SCOPE_POWER,
+    evidence,
+    knob,
+    setting,
+    shown,
+    split_knobs,
+    target,
+)
+from iojoule.api.reports.quantities import quantity
 from iojoule.datasets.errors import InfeasibleError
 from iojoule.recommender.answer import Miss, Recommendation, Row
 from iojoule.recommender.estimate import Estimate
@@ -131,7 +140,7 @@ def recommend(
     shown.
     """
     if plot is not None:
-        from iojoule.api.plots.front import check_target
+        from iojoule.api.reports.plots import check_target
 
         check_target(plot)
     check_report(report)
@@ -163,12 +172,13 @@ def recommend(
         sources = computes.sources([found.device]) if report is not None else []
     _emit(found, output, rows)
     if plot is not None:
-        from iojoule.api.plots.front import draw_front
+        from iojoule.api.reports.plots import draw_front
 
         draw_front(found, plot)
         console.note(f"wrote {plot}")
     if report is not None:
-        from iojoule.api.reports import recommendation, write_report
+        from iojoule.api.reports import recommendation
+        from iojoule.api.reports.report_file import write_report
 
         request = asked_of(found.device, question, conditions=asked)
         now = asked_now(ctx, "/recommend", request, sources)
@@ -177,7 +187,7 @@ def recommend(
     if measure_plan is not None:
         _write_plan(found, question, measure_plan)
     if found.recommended is None:
-        from iojoule.api.words import sentences
+        from iojoule.api.reports import sentences
 
         raise InfeasibleError(
             f"{sentences.why_nothing(found)} The nearest misses are listed: relax a bound, free "
@@ -227,19 +237,19 @@ def parts(found: Recommendation, rows: int) -> Iterator[Any]:
         yield ""
         best = found.recommended.configuration
         today = found.current.configuration
-        yield console.table_of(reasons.knobs(found.attribution, today, best))
-        yield from reasons.of_knobs(found.attribution)
+        yield console.table_of(sentences.knobs(found.attribution, today, best))
+        yield from sentences.of_knobs(found.attribution)
     if found.measure_next is not None:
         yield ""
         yield from _measure_next(found.measure_next)
     if found.bounds:
         yield ""
-        yield console.table_of(reasons.bounds(found.bounds, found.ranked_by))
-        yield from reasons.of_bounds(found.bounds)
+        yield console.table_of(sentences.bounds(found.bounds, found.ranked_by))
+        yield from sentences.of_bounds(found.bounds)
     if found.nearest_misses:
         yield ""
         yield from _misses(found.nearest_misses)
-        yield from (f"  {line}" for line in reasons.relaxations(found.relaxations))
+        yield from (f"  {line}" for line in sentences.relaxations(found.relaxations))
     yield ""
     yield from _reading(found)
 
@@ -318,7 +328,7 @@ def _verdict(found: Recommendation) -> Iterator[str]:
 
 
 def _measure_next(found: MeasureNext) -> Iterator[str]:
-    asked, runs = reasons.measure_next(found)
+    asked, runs = sentences.measure_next(found)
     yield asked
     yield from (f"  {place}. {run}" for place, run in enumerate(runs, start=1))
     if runs:

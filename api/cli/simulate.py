@@ -21,7 +21,7 @@ from iojoule.api.cli.options import (
     resources,
 )
 from iojoule.api.cli.progress import progress
-from iojoule.api.words.quantities import quantity
+from iojoule.api.reports.quantities import quantity
 from iojoule.datasets.errors import InputError
 from iojoule.sim.engines import Limits, RunOptions
 from iojoule.sim.findings import Severity

@@ -23,7 +23,7 @@ from iojoule.api.cli.options import (
     chosen_profile,
     stated_conditions,
 )
-from iojoule.api.words.quantities import quantity
+from iojoule.api.reports.quantities import quantity
 
 if TYPE_CHECKING:
     from iojoule.api.application.timeline import TimeLine

@@ -89,7 +89,7 @@ def left_out(
     """Drives left out of the prior and known by their facts alone, against what was measured."""
     if output is console.Format.CSV:
         raise typer.BadParameter("two tables make no CSV file: say -o json")
-    from iojoule.api.fitting import data_folder
+    from iojoule.api.application.fit import data_folder
     from iojoule.model.fit.prior_left_out import judge_performance, judge_power
 
     folder = data_folder(data)

@@ -131,7 +131,7 @@ def ask(
             console.emit_table(*parts(found))
     if report is not None:
         from iojoule.api.reports import what_if as reports
-        from iojoule.api.reports import write_report
+        from iojoule.api.reports.report_file import write_report
 
         request = asked_of(device_id, question, drives=drives, conditions=known, changes=changes)
         write_report(reports.report(found, asked_now(ctx, "/what-if", request, sources)), report)
@@ -209,8 +209,7 @@ def sweep(
     asked = sweep_of(base, axis or [], points, changes)
     check_shown(show)
     if plot is not None:
-        from iojoule.api.plots.front import check_target
-        from iojoule.api.plots.sweep import check_drawable
+        from iojoule.api.reports.plots import check_drawable, check_target
 
         check_target(plot)
         check_drawable(asked.axes)
@@ -227,20 +226,20 @@ def sweep(
         )
     emit_sweep(found, show, output)
     if plot is not None:
-        from iojoule.api.plots.sweep import draw_sweep
+        from iojoule.api.reports.plots import draw_sweep
 
         draw_sweep(found, show, plot)
         console.note(f"wrote {plot}")
     if report is not None:
-        from iojoule.api.reports import sweep as reports
-        from iojoule.api.reports import write_report
+        from iojoule.api.reports import what_if as reports
+        from iojoule.api.reports.report_file import write_report
 
         request = asked_of(
             base.profile.device, base.workload, drives=drives, conditions=known, changes=changes,
             points=[dict(point) for point in asked.points],
         )  # fmt: skip
         write_report(
-            reports.report(found, show, asked_now(ctx, None, request, base.profile.sources)),
+            reports.sweep_report(found, show, asked_now(ctx, None, request, base.profile.sources)),
             report,
         )
         console.note(f"wrote {report}")
@@ -287,9 +286,9 @@ MOST_SHOWN = 40
 
 def parts(found: Outcome) -> Iterator[Any]:
     """What goes to the terminal, from top to bottom: lines and tables."""
-    from iojoule.api.words import what_ifs as words  # its thresholds need numpy
+    from iojoule.api.reports import what_if as words  # its thresholds need numpy
 
-    yield words.question(found)
+    yield words.title(found)
     yield ""
     for name, side in (("as it is", found.base), ("changed", found.changed)):
         yield f"{name + ':':10}{words.recommended(side)}"
@@ -348,7 +347,7 @@ def emit_sweep(found: SweepAnswer, shown: str, form: console.Format) -> None:
 
 
 def _sweep_parts(found: SweepAnswer, shown: str) -> Iterator[Any]:
-    from iojoule.api.words import what_ifs as words  # its thresholds need numpy
+    from iojoule.api.reports import what_if as words  # its thresholds need numpy
 
     yield console.table_of(words.sweep(found, shown, MOST_SHOWN))
     yield ""

@@ -11,7 +11,7 @@ import typer
 from iojoule.api.application.workloads import Kept, observe_traced, write_profile
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
-from iojoule.api.words.quantities import digits, quantity, size
+from iojoule.api.reports.quantities import digits, quantity, size
 from iojoule.datasets.io_summary import (
     IoSummary,
     IoWindow,

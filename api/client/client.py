@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from iojoule.api.application import recommend as recommendations
     from iojoule.api.application import what_if_response as what_if_answer
     from iojoule.api.client import connection as connections
-    from iojoule.api.documents import content
     from iojoule.api.http import computed_schemas, schemas
     from iojoule.api.jobs.calibration_request import CalibrationRequest
     from iojoule.api.jobs.simulation_request import SimulationRequest
+    from iojoule.api.reports import document as content
     from iojoule.api.state import errors as state_errors
     from iojoule.datasets import profile as profiles
     from iojoule.datasets.profile import DeviceProfile
@@ -54,7 +54,7 @@ else:
     recommendations = _LazyModule("iojoule.api.application.recommend")
     what_if_answer = _LazyModule("iojoule.api.application.what_if_response")
     connections = _LazyModule("iojoule.api.client.connection")
-    content = _LazyModule("iojoule.api.documents.content")
+    content = _LazyModule("iojoule.api.reports.document")
     computed_schemas = _LazyModule("iojoule.api.http.computed_schemas")
     schemas = _LazyModule("iojoule.api.http.schemas")
     state_errors = _LazyModule("iojoule.api.state.errors")

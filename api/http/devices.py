@@ -11,8 +11,6 @@ from pydantic import TypeAdapter
 from iojoule import __version__
 from iojoule.api.application import devices
 from iojoule.api.application.devices import DeviceDetail
-from iojoule.api.documents.content import Document
-from iojoule.api.documents.html import to_html
 from iojoule.api.http.computed_schemas import DeviceList
 from iojoule.api.http.negotiation import JSON_OR_HTML, VARY, html_file, prefers_html
 from iojoule.api.http.problems import RESPONSES
@@ -20,6 +18,7 @@ from iojoule.api.http.served_profiles import Profiles, ServedProfile, ServedProf
 from iojoule.api.http.workers import Workers
 from iojoule.api.power_law_answer import PowerLaw
 from iojoule.api.power_laws import power_law
+from iojoule.api.reports.document import Document, to_html
 from iojoule.datasets.catalogue import load_catalogue
 
 CARDS = 16
@@ -85,6 +84,6 @@ def card_html(profiles: ServedProfiles, name: str) -> bytes:
 
 @lru_cache(maxsize=CARDS)
 def _card(served: ServedProfile) -> Document:
-    from iojoule.api.model_card import build_card  # draws with matplotlib, slow to import
+    from iojoule.api.reports.model_card import build_card  # draws with matplotlib, slow to import
 
     return build_card(served.profile)

@@ -12,7 +12,6 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel
 
 from iojoule.api.application.what_if_response import WhatIfAnswer
-from iojoule.api.documents.html import to_html
 from iojoule.api.http.access import CurrentCaller, StillAllowed
 from iojoule.api.http.negotiation import (
     JSON_OR_HTML,
@@ -41,6 +40,7 @@ from iojoule.api.http.served_profiles import ServedProfiles
 from iojoule.api.http.workers import Workers
 from iojoule.api.jobs.running import KINDS
 from iojoule.api.reports import what_if
+from iojoule.api.reports.document import to_html
 from iojoule.api.state import jobs, ownership
 from iojoule.api.state.callers import Caller
 from iojoule.api.state.errors import ConflictError, NotFoundError, UnavailableError

@@ -10,11 +10,10 @@ from typing import Any, TypeVar
 from fastapi import Request, Response
 from pydantic import BaseModel
 
-from iojoule.api.documents.content import Document
-from iojoule.api.documents.html import POLICY, to_html
 from iojoule.api.http.served_profiles import ServedProfiles
 from iojoule.api.http.workers import WorkerPool
-from iojoule.api.reports import Asked
+from iojoule.api.reports.document import POLICY, Document, to_html
+from iojoule.api.reports.report_file import Asked
 
 RequestModel = TypeVar("RequestModel", bound=BaseModel)
 ResponseModel = TypeVar("ResponseModel", bound=BaseModel)

@@ -9,7 +9,7 @@ import orjson
 from sqlalchemy import Connection
 
 from iojoule import __version__
-from iojoule.api.calibrating import Calibrated, Wishes, calibrate_datasets
+from iojoule.api.application.calibrate import Calibrated, Wishes, calibrate_datasets
 from iojoule.api.jobs.calibration_request import Calibration, checked
 from iojoule.api.jobs.running import Outcome, Running, Watched
 from iojoule.api.state import datasets, profiles

@@ -1,27 +1,178 @@
-"""The report of a recommendation: the question, the answer, why, how sure, and how to act on it."""
+"""The report of a recommendation: request, result, Pareto front, reasons, confidence, actions."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from iojoule.api.application.recommend import RecommendationAnswer
-from iojoule.api.documents.content import (
+from iojoule.api.reports import report_file, sentences
+from iojoule.api.reports.chart import Axis, Chart, Limit, Point, Span, draw
+from iojoule.api.reports.configurations import (
+    HEADINGS,
+    SCOPE_POWER,
+    evidence,
+    knob,
+    same_setting,
+    setting,
+    shown,
+    split_knobs,
+    target,
+)
+from iojoule.api.reports.document import (
     Block,
     Code,
     Document,
+    Picture,
     Points,
     Section,
     Table,
     Text,
 )
-from iojoule.api.reports import asked as questions
-from iojoule.api.reports import front
-from iojoule.api.reports.asked import Asked
-from iojoule.api.words import reasons, sentences
-from iojoule.api.words.configurations import SCOPE_POWER, setting
-from iojoule.api.words.quantities import quantity
-from iojoule.api.words.rows import target
-from iojoule.recommender.answer import Miss, Recommendation
+from iojoule.api.reports.plots import Measure, limits, measures
+from iojoule.api.reports.quantities import quantity
+from iojoule.api.reports.report_file import Asked
+from iojoule.recommender.answer import Miss, Recommendation, Row
+from iojoule.recommender.estimate import Estimate
+from iojoule.recommender.factors import YEARLY
+from iojoule.recommender.what_if.shared_error import weaker
+
+MOST_ROWS = 50
+"""More than any answer holds."""
+
+KINDS = {
+    "recommended": "recommended",
+    "today": "today",
+    "front": "Pareto front",
+    "miss": "misses the SLA",
+}
+
+
+def picture(found: Recommendation) -> Picture | None:
+    """The front with intervals and evidence; None where no row has a number on both axes."""
+    x, y = measures(found)
+    points = [
+        point
+        for mark, row in _rows(found)
+        if (point := _point(found, mark, row, (x, y))) is not None
+    ]
+    if not points:
+        return None
+    bounds = [
+        Limit(limit * one.scale, f"SLA {quantity(one.field, limit)}", upright=one is x)
+        for one in (x, y)
+        for limit in limits(found, one)
+    ]
+    caption = (
+        "Each marker is a configuration that meets the SLA and that no other beats in objective, "
+        "capacity and tail latency; numbers are those of the table. Its shape says what the weaker "
+        "of its two values rests on, its arms are 90 % intervals, the dashed line is the SLA."
+    )
+    if not found.pareto:
+        caption = (
+            "Nothing meets the SLA: today's configuration and the nearest misses. The shape of a "
+            "marker says what the weaker of its two values rests on, its arms are 90 % intervals, "
+            "the dashed line is the SLA."
+        )
+    return draw(
+        Chart(
+            "front",
+            f"{y.label} over {x.label}",
+            caption,
+            _axis(x),
+            _axis(y),
+            points,
+            bounds,
+            kinds=KINDS,
+        )
+    )
+
+
+def table(found: Recommendation) -> Table:
+    """The same rows with every quantity that counts."""
+    listed = _rows(found)
+    fixed, varying = split_knobs([row.configuration for _, row in listed])
+    columns = _columns(found)
+    rows = [
+        (
+            mark,
+            *(knob(row.configuration, name) for name in varying),
+            *(_cell(row, name) for name in columns),
+            evidence(row, SCOPE_POWER[found.scope][0]),
+        )
+        for mark, row in listed
+    ]
+    marked = [(place, kind) for place, (mark, _) in enumerate(listed) if (kind := _kind(mark))]
+    headings = (
+        "row",
+        *(HEADINGS.get(name, name.replace("_", " ")) for name in varying),
+        *columns.values(),
+        "evidence",
+    )
+    caption = f"All rows: {fixed}. " if fixed else ""
+    caption += "In brackets: 90 % interval. Evidence: of performance / of power."
+    return Table.of(headings, rows, caption=caption, marked=marked)
+
+
+def _columns(found: Recommendation) -> dict[str, str]:
+    power, scope = SCOPE_POWER[found.scope]
+    columns = {power: f"power ({scope})", "joules_per_useful_gb": "energy per GB"}
+    if found.objective.value == "edp":
+        columns["edp_joule_seconds"] = "EDP"
+    if found.objective in YEARLY:
+        columns[YEARLY[found.objective]] = "a year"
+    return columns | {"capacity_bytes_per_second": "can carry", "latency_p99_ns": "p99 latency"}
+
+
+def _rows(found: Recommendation) -> list[tuple[str, Row]]:
+    misses = [(f"miss {place}", miss.row) for place, miss in enumerate(found.nearest_misses, 1)]
+    return [*shown(found, MOST_ROWS), *misses]
+
+
+def _kind(mark: str) -> str:
+    return next((kind for kind in ("recommended", "today", "miss") if kind in mark), "")
+
+
+def _point(
+    found: Recommendation, mark: str, row: Row, axes: tuple[Measure, Measure]
+) -> Point | None:
+    told: list[tuple[Measure, Estimate]] = [
+        (one, value)
+        for one in axes
+        if (value := getattr(row, one.field)) is not None and math.isfinite(value.value)
+    ]
+    if len(told) < len(axes):
+        return None
+    x, y = (_span(one, value) for one, value in told)
+    values = "; ".join(_cell(row, one.field) for one, _ in told)
+    label = mark.split(" ")[-1] if _kind(mark) in ("recommended", "today") else mark
+    if mark.startswith("today"):
+        label = "today"
+    elif found.recommended is not None and same_setting(row, found.recommended):
+        label = "recommended"
+    return Point(
+        x,
+        y,
+        weaker(told[0][1].evidence, told[1][1].evidence),
+        _kind(mark) or "front",
+        f"{mark}: {setting(row.configuration)}: {values}",
+        label,
+    )
+
+
+def _span(measure: Measure, value: Estimate) -> Span:
+    scale = measure.scale
+    return Span(value.value * scale, value.low * scale, value.high * scale)
+
+
+def _axis(measure: Measure) -> Axis:
+    return Axis(measure.label, lambda value: measure.tick(value), measure.log)
+
+
+def _cell(row: Row, name: str) -> str:
+    one: Estimate | None = getattr(row, name)
+    return "-" if one is None else quantity(name, one.value, one.low, one.high)
+
 
 KIND = "recommendation"
 
@@ -41,9 +192,9 @@ def report(found: RecommendationAnswer, asked: Asked) -> Document:
             *_acting(found),
             Section("Before acting on it", (Points(tuple(found.notes)), *_defaults(found))),
             Section("Evidence and versions", tuple(_evidence(found, asked))),
-            questions.again(asked),
+            report_file.again(asked),
         ),
-        questions.data_of_report(KIND, asked, found),
+        report_file.data_of_report(KIND, asked, found),
     )
 
 
@@ -87,7 +238,7 @@ def _answer(found: Recommendation) -> Iterator[Block]:
     if found.recommended is None:
         yield Text(f"{sentences.why_nothing(found)} The nearest misses:")
         yield Points(tuple(map(_missed, found.nearest_misses)))
-        yield Points(tuple(reasons.relaxations(found.relaxations)))
+        yield Points(tuple(sentences.relaxations(found.relaxations)))
         yield Table.of(("what", "is"), [("today", today)])
         return
     rows = [(HEADS[found.action].lower(), setting(found.recommended.configuration))]
@@ -134,15 +285,15 @@ def question(found: Recommendation, asked: Asked) -> Table:
         rows += [
             row
             for part in ("workload", "current", "state", "factors")
-            for row in questions.flat({part: profile.get(part) or {}})
+            for row in report_file.flat({part: profile.get(part) or {}})
         ]
-    rows += questions.flat({"conditions": request.get("conditions") or {}})
+    rows += report_file.flat({"conditions": request.get("conditions") or {}})
     return Table.of(("field", "value"), rows)
 
 
 def front_section(found: Recommendation) -> Section:
     """The front, drawn and as a table."""
-    drawn = front.picture(found)
+    drawn = picture(found)
     counts = found.counts
     told = Text(
         f"{counts.total:,} candidates, {counts.feasible:,} meet the SLA, {counts.on_front:,} on "
@@ -151,27 +302,27 @@ def front_section(found: Recommendation) -> Section:
     drawing = (
         Text("No row has a number on both axes, so nothing is drawn.") if drawn is None else drawn
     )
-    return Section("The Pareto front", (told, drawing, front.table(found)))
+    return Section("The Pareto front", (told, drawing, table(found)))
 
 
 def _reasons(found: Recommendation) -> Iterator[Section]:
     if found.attribution is not None and found.recommended and found.current:
         today, best = found.current.configuration, found.recommended.configuration
-        behind = tuple(reasons.of_knobs(found.attribution))
+        behind = tuple(sentences.of_knobs(found.attribution))
         yield Section(
             "Why this one",
-            (reasons.knobs(found.attribution, today, best), *_points(behind)),
+            (sentences.knobs(found.attribution, today, best), *_points(behind)),
         )
     if found.bounds:
         yield Section(
             "What bounds cost",
             (
-                reasons.bounds(found.bounds, found.ranked_by),
-                *_points(tuple(reasons.of_bounds(found.bounds))),
+                sentences.bounds(found.bounds, found.ranked_by),
+                *_points(tuple(sentences.of_bounds(found.bounds))),
             ),
         )
     if found.measure_next is not None:
-        told, runs = reasons.measure_next(found.measure_next)
+        told, runs = sentences.measure_next(found.measure_next)
         command = [Code("Measures it", found.measure_next.command)] if runs else []
         yield Section("To be surer", (Text(f"{told}."), *_points(runs), *command))
 
@@ -221,4 +372,4 @@ def versions(iojoule: str, found: Recommendation, asked: Asked) -> Iterator[Bloc
             ("layout of the answer", str(found.answer_version)),
         ],
     )
-    yield from questions.sources(asked)
+    yield from report_file.sources(asked)

@@ -1,23 +1,194 @@
-"""The report of a what-if: both answers, what differs between them, and how surely."""
+"""Tables, sentences and reports of what-ifs and sweeps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from iojoule.api.application.what_if_response import WhatIfAnswer
-from iojoule.api.documents.chart import Axis, Chart, Point, Span, draw
-from iojoule.api.documents.content import Block, Document, Picture, Points, Section, Table, Text
-from iojoule.api.reports import asked as questions
-from iojoule.api.reports.asked import Asked
+from iojoule.api.reports import report_file
+from iojoule.api.reports.chart import Axis, Chart, Limit, Point, Span, draw
+from iojoule.api.reports.configurations import SCOPE_POWER, knob, setting
+from iojoule.api.reports.document import Block, Document, Picture, Points, Section, Table, Text
+from iojoule.api.reports.quantities import digits, quantity
 from iojoule.api.reports.recommendation import answer, question, versions
-from iojoule.api.words import what_ifs as words
-from iojoule.api.words.configurations import SCOPE_POWER
-from iojoule.api.words.quantities import quantity
+from iojoule.api.reports.report_file import Asked
+from iojoule.datasets.vocabulary import Evidence
 from iojoule.recommender.estimate import Estimate
-from iojoule.recommender.what_if.outcome import Outcome, Side
+from iojoule.recommender.what_if.outcome import CapWhile, Outcome, Side
 from iojoule.recommender.what_if.shared_error import weaker
+from iojoule.recommender.what_if.thresholds import NOTHING_MEETS, Threshold
 
-KIND = "what-if"
+if TYPE_CHECKING:
+    from iojoule.api.application.what_if import SweepAnswer
+    from iojoule.api.application.what_if_response import WhatIfAnswer
+
+NAMES = {
+    "throughput_bytes_per_second": "throughput",
+    "capacity_bytes_per_second": "can carry",
+    "latency_mean_ns": "mean latency",
+    "latency_p99_ns": "p99 latency",
+    "device_power_watts": "power (drives)",
+    "power_watts": "power",
+    "joules_per_useful_gb": "energy per GB",
+    "kwh_per_year": "energy a year",
+    "cost_per_year": "cost a year",
+    "co2_kilograms_per_year": "CO2 a year (kg)",
+}
+
+
+def title(found: Outcome) -> str:
+    """What was asked."""
+    said = ", ".join(f"{name} = {value}" for name, value in found.changes.items())
+    return f"{found.base.answer.workload} on {found.base.answer.model_name}: what if {said}?"
+
+
+def differences(found: Outcome) -> Table:
+    """What differs, by quantity, and how surely."""
+    rows = []
+    for each in found.differences:
+        name = each.quantity
+        if name == "power_watts" and found.base.answer.scope == "device":
+            continue  # the drives' again
+        told = (
+            quantity(name, one.value, one.low, one.high)
+            for one in (each.base, each.changed, each.change)
+        )
+        percent = f"{'+' if each.change_percent > 0 else ''}{digits(each.change_percent)} %"
+        if each.change.value == each.change.low == each.change.high == 0.0:
+            percent = "none"
+        elif not each.certain:
+            percent += ", not sure"
+        rows.append((_name(found, name), *told, percent, each.change.evidence.value))
+    caption = "In brackets: 90 % interval; that of a change leaves out what both err alike."
+    return Table.of(("", "as it is", "changed", "change", "", "evidence"), rows, caption=caption)
+
+
+def recommended(side: Side) -> str:
+    """What one side recommends."""
+    best = side.row
+    if best is None:
+        return NOTHING_MEETS
+    many = "" if side.drives == 1 else f"{side.drives} drives, each "
+    return f"{many}{setting(best.configuration)}"
+
+
+def knobs(found: Outcome) -> Iterator[str]:
+    """What is set otherwise; nothing where one side recommends nothing."""
+    one, other = found.base.row, found.changed.row
+    if one is None or other is None:
+        return
+    if not found.knobs:
+        yield "The same configuration is recommended."
+        return
+    moved = (
+        f"{name.replace('_', ' ')} {knob(one.configuration, name)} → "
+        f"{knob(other.configuration, name)}"
+        for name in found.knobs
+    )
+    yield f"Set otherwise: {', '.join(moved)}"
+
+
+def saving(side: Side) -> str:
+    """What one side saves against what runs today."""
+    found = side.answer.saving
+    if found is None:
+        return "none known"
+    told = quantity("percent", found.percent.value, found.percent.low, found.percent.high)
+    return f"{told}, {found.verdict}"
+
+
+def misses(side: Side) -> Iterator[str]:
+    """What comes nearest where nothing meets the SLA."""
+    for miss in side.answer.nearest_misses[:3]:
+        missed = ", ".join(
+            f"{one.bound} by {digits(one.missed_by_percent)} %" for one in miss.shortfalls
+        )
+        yield f"Nearest miss: {setting(miss.row.configuration)} misses {missed}"
+
+
+def cap(stated: CapWhile) -> Iterator[str]:
+    """What a power cap for a while does, and what is left to do after it."""
+    scope = SCOPE_POWER[stated.scope][1]
+    span = quantity("seconds", stated.seconds)
+    yield f"Under {quantity('watts', stated.cap_watts)} of {scope} for {span}: {stated.reason}"
+    if stated.row is not None and stated.power_watts is not None:
+        power = stated.power_watts
+        yield f"meanwhile: {setting(stated.row.configuration)}"
+        yield f"power {quantity('watts', power.value, power.low, power.high)}"
+        tail = stated.row.latency_p99_ns
+        if tail is not None:
+            yield f"p99 latency {quantity('latency_p99_ns', tail.value, tail.low, tail.high)}"
+    yield f"served {digits(100 * stated.served_share)} % of the work"
+    if stated.joules is not None and stated.joules_without is not None:
+        less = stated.joules_without.value - stated.joules.value
+        yield f"{quantity('joules', less)} less than without the cap"
+    if stated.deferred_bytes > 0:
+        left = f"{digits(stated.deferred_bytes / 1e9)} GB"
+        if stated.catch_up_seconds is None or stated.catch_up_joules is None:
+            yield f"{left} are not done, and never: nothing is left to catch up with"
+        else:
+            more = quantity("joules", stated.catch_up_joules)
+            yield (
+                f"{left} wait, and are caught up with in "
+                f"{quantity('seconds', stated.catch_up_seconds)} for {more} more than usual"
+            )
+
+
+def _name(found: Outcome, name: str) -> str:
+    if name == "power_watts":
+        return f"power ({SCOPE_POWER[found.base.answer.scope][1]})"
+    return NAMES[name]
+
+
+def sweep(found: SweepAnswer, shown: str, most: int) -> Table:
+    """The points of a sweep with one quantity of each; more than `most` are only counted."""
+    rows = []
+    for each in found.records[:most]:
+        said = each["problem"] or ("" if each["feasible"] else NOTHING_MEETS)
+        rows.append(
+            (
+                *(str(each.get(f"change.{name}", "")) for name in found.axes),
+                quantity(shown, *(each[f"{shown}{end}"] for end in ("", "_low", "_high"))),
+                quantity(shown, each[f"change_{shown}"]),
+                each[f"{shown}_evidence"] or "",
+                said or _knobs_of(each),
+            )
+        )
+    left = len(found.records) - most
+    caption = f"{left} more in {found.file}" if left > 0 else ""
+    headings = (*found.axes, NAMES[shown], "change", "evidence", "recommended")
+    return Table.of(headings, rows, caption=caption)
+
+
+def _knobs_of(each: Mapping[str, Any]) -> str:
+    names = ("request_bytes", "queue_depth", "jobs", "engine", "completion", "power_state")
+    told = (each[f"recommended_{name}"] for name in names)
+    said = ("{} B requests, depth {}, {} jobs, {} {}, PS{}").format(*told)
+    return said if each["cap_kept_by"] is None else f"{said}; cap: {each['cap_kept_by']}"
+
+
+def turns(found: Sequence[Threshold]) -> Iterator[str]:
+    """From which value on the answer is another."""
+    for moved in found:
+        held = ", ".join(f"{name} = {value}" for name, value in moved.held.items())
+        yield (
+            f"{moved.field} between {moved.below:g} and {moved.above:g}{held and f' ({held})'}: "
+            f"{_moved(moved.before, moved.after)}"
+        )
+
+
+def _moved(before: str, after: str) -> str:
+    """What differs between two answers that are lists of settings."""
+    if NOTHING_MEETS in (before, after):
+        one, other = (said if said == NOTHING_MEETS else "met" for said in (before, after))
+        return f"{one} → {other}"
+    was, now = before.split(", "), after.split(", ")
+    lost = [item for item in was if item not in now]
+    new = [item for item in now if item not in was]
+    return f"{', '.join(lost) or 'as before'} → {', '.join(new) or 'as before'}"
+
+
+WHAT_IF_KIND = "what-if"
 
 
 def report(found: WhatIfAnswer, asked: Asked) -> Document:
@@ -26,10 +197,10 @@ def report(found: WhatIfAnswer, asked: Asked) -> Document:
     return Document(
         "What if",
         f"{base.workload}-on-{base.device}-what-if",
-        words.question(found),
+        title(found),
         (
-            ("As it is", words.recommended(found.base)),
-            ("Changed", words.recommended(found.changed)),
+            ("As it is", recommended(found.base)),
+            ("Changed", recommended(found.changed)),
             ("Asked", asked.moment),
         ),
         (
@@ -39,26 +210,26 @@ def report(found: WhatIfAnswer, asked: Asked) -> Document:
             Section("The question", (_changed(found), question(base, asked))),
             Section("Before acting on it", (Points(tuple(found.notes)),)),
             Section("Evidence and versions", tuple(versions(found.iojoule_version, base, asked))),
-            questions.again(asked),
+            report_file.again(asked),
         ),
-        questions.data_of_report(KIND, asked, found),
+        report_file.data_of_report(WHAT_IF_KIND, asked, found),
     )
 
 
 def _changes(found: Outcome) -> Iterator[Block]:
-    yield Points(tuple(words.knobs(found)) or ("One of the two recommends nothing.",))
+    yield Points(tuple(knobs(found)) or ("One of the two recommends nothing.",))
     if found.differences:
-        yield words.differences(found)
+        yield differences(found)
         drawn = _picture(found)
         if drawn is not None:
             yield drawn
-    if missed := tuple(words.misses(found.changed)):
+    if missed := tuple(misses(found.changed)):
         yield Points(missed)
     sides = (("as it is", found.base), ("changed", found.changed))
-    rows = [(name, words.saving(side)) for name, side in sides]
+    rows = [(name, saving(side)) for name, side in sides]
     yield Table.of(("side", "saving against today's configuration"), rows)
     if found.changed.cap is not None:
-        told, *more = words.cap(found.changed.cap)
+        told, *more = cap(found.changed.cap)
         yield Text(told)
         yield Points(tuple(more))
 
@@ -82,7 +253,7 @@ def _picture(found: Outcome) -> Picture | None:
             Point(_span(x), _span(y), weaker(x.evidence, y.evidence), kind, f"{name}: {told}", name)
         )
     scope = SCOPE_POWER[found.base.answer.scope][1]
-    across = Axis(words.NAMES[tail], lambda value: quantity(tail, value), log=True)
+    across = Axis(NAMES[tail], lambda value: quantity(tail, value), log=True)
     upwards = Axis(f"mean power of {scope} (W)", lambda value: f"{value:,g}")
     caption = (
         "What is recommended on either side, all drives together. Arms are 90 % intervals; what "
@@ -102,3 +273,117 @@ def _span(one: Estimate) -> Span:
 def _changed(found: Outcome) -> Table:
     rows = [(name, str(value)) for name, value in found.changes.items()]
     return Table.of(("changed", "to"), rows)
+
+
+SWEEP_KIND = "sweep"
+
+
+def sweep_report(found: SweepAnswer, shown: str, asked: Asked) -> Document:
+    """The report of a sweep.
+
+    Args:
+        found: The sweep.
+        shown: The quantity that is drawn and listed, a field of `Totals`.
+        asked: How it was asked for.
+    """
+    name = NAMES[shown]
+    of = asked.request.get("workload_profile", {}).get("name", "")
+    title = f"{of} on {asked.request.get('device', '')}: {name} over {' and '.join(found.axes)}"
+    counted = f"{found.points} points, {found.feasible} meet the SLA, {found.failed} have no answer"
+    return Document(
+        "Sweep",
+        f"sweep-over-{'-'.join(found.axes)}",
+        title,
+        (
+            ("Points", counted),
+            ("Asked", asked.moment),
+        ),
+        (
+            Section("What changes", tuple(_shown(found, shown))),
+            Section("All points", (sweep(found, shown, len(found.records)),)),
+            Section("Evidence and versions", (_versions(found), *report_file.sources(asked))),
+            report_file.again(asked),
+        ),
+        report_file.data_of_report(SWEEP_KIND, asked, found),
+    )
+
+
+def _shown(found: SweepAnswer, shown: str) -> Iterator[Block]:
+    if len(found.axes) == 1 and all(_number(one) for one in _values(found, found.axes[0])):
+        drawn = _line(found, shown)
+        yield Text("Nobody knows this quantity here.") if drawn is None else drawn
+    elif len(found.axes) == 2:
+        yield _grid(found, shown)
+    changes = tuple(turns(found.thresholds))
+    if changes:
+        yield Text("Where the answer changes:")
+        yield Points(changes)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _values(found: SweepAnswer, field: str) -> list[Any]:
+    values = list(dict.fromkeys(each.get(f"change.{field}") for each in found.records))
+    return sorted(values) if all(map(_number, values)) else values
+
+
+def _line(found: SweepAnswer, shown: str) -> Picture | None:
+    """One quantity along one axis, with its intervals as a band."""
+    field = found.axes[0]
+    known = [each for each in found.records if each[shown] is not None]
+    if not known:
+        return None
+    line = [
+        _point(each, field, shown) for each in sorted(known, key=lambda one: one[f"change.{field}"])
+    ]
+    turns = [Limit(one.above, "the answer changes", upright=True) for one in found.thresholds[:1]]
+    turns += [Limit(one.above, "", upright=True) for one in found.thresholds[1:]]
+    caption = (
+        "The shape of a marker says what its value rests on; the band holds the 90 % intervals. "
+        "Where nothing meets the SLA there is no marker."
+    )
+    return draw(
+        Chart(
+            "sweep",
+            f"{NAMES[shown]} over {field}",
+            caption,
+            Axis(field, lambda value: f"{value:,.6g}"),
+            Axis(NAMES[shown], lambda value: quantity(shown, value)),
+            limits=turns,
+            lines=[line],
+        )
+    )
+
+
+def _point(each: dict[str, Any], field: str, shown: str) -> Point:
+    at = float(each[f"change.{field}"])
+    middle, low, high = (float(each[f"{shown}{end}"]) for end in ("", "_low", "_high"))
+    says = f"{field} {at:g}: {quantity(shown, middle, low, high)}"
+    evidence = Evidence(each[f"{shown}_evidence"])
+    return Point(Span(at, at, at), Span(middle, low, high), evidence, "recommended", says)
+
+
+def _grid(found: SweepAnswer, shown: str) -> Table:
+    """Two axes as a table of their own."""
+    across, down = found.axes
+    columns: Sequence[Any] = _values(found, across)
+    cells = {
+        (each.get(f"change.{down}"), each.get(f"change.{across}")): quantity(
+            shown, *(each[f"{shown}{end}"] for end in ("", "_low", "_high"))
+        )
+        for each in found.records
+    }
+    rows = [
+        (str(row), *(cells.get((row, column), "") for column in columns))
+        for row in _values(found, down)
+    ]
+    headings = (f"{down} below, {across} across", *map(str, columns))
+    caption = f"{NAMES[shown]}; in brackets: 90 % interval; -: nothing meets the SLA."
+    return Table.of(headings, rows, caption=caption)
+
+
+def _versions(found: SweepAnswer) -> Table:
+    rows = [("iojoule", found.iojoule_version), ("points, with every quantity", found.file)]
+    return Table.of(("part", "version"), rows)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.api.fitting import fit_datasets
+from iojoule.api.application.fit import fit_datasets
 from iojoule.api.validating.chance import Simulate, at_random_work, simulator
 from iojoule.api.validating.drives import STATES, HiddenDrive
 from iojoule.api.validating.truth import ENGINE, Grid, Table, Work, measured_workload

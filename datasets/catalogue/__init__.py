@@ -3,10 +3,21 @@
 One TOML file per model in `drives/`, named by its id. A fact says what somebody published; a
 power-state table says what a drive declares, which is not what it draws. Nothing here is
 fitted: predictions need a device profile.
+
+A declared cap is not a measured power. `max_power_watts` is what the drive's descriptor promises
+never to exceed; what it draws is a fact of its own whose metric begins with `measured_`. The
+Samsung 980 PRO declares 8.49 W in its first state and peaks at 6 W; it declares 0.04 W asleep and
+draws 1.2 W.
+
+Facts contradict each other only where physics or the meaning of the words rules them out: a mean
+above a maximum, a link that cannot carry a rated rate, idle power above active power. Bounds ("up
+to", "at most") are compared only with what lies on their other side. Power-state tables are kept
+as drives declare them, so that only their interface and the order of their caps are checked.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,10 +48,22 @@ from iojoule.datasets.toml_text import toml_of
 Interface = Literal["nvme", "sata", "sas", "unknown"]
 DriveClass = Literal["consumer", "datacentre", "industrial", "emulated", "unknown"]
 Unit = Literal[
-    "W", "J", "V", "A", "s", "bytes", "bytes/s", "IOPS", "1/d", "count", "fraction", "celsius",
-    "rpm", "text",
+    "W",
+    "J",
+    "V",
+    "A",
+    "s",
+    "bytes",
+    "bytes/s",
+    "IOPS",
+    "1/d",
+    "count",
+    "fraction",
+    "celsius",
+    "rpm",
+    "text",
     "MB/s",  # only where the published megabyte is ambiguous, so that converting would invent
-]  # fmt: skip
+]
 
 Text = Annotated[StrictStr, Field(min_length=1, pattern=r"\S")]
 Watts = Annotated[float, Field(ge=0, strict=True)]
@@ -304,8 +327,10 @@ def _link(drive: Drive) -> Iterator[tuple[str, str]]:
 
 
 def _watts(drive: Drive) -> Iterator[tuple[str, str]]:
-    caps = [_PowerCap(f"facts[{index}]", fact.metric, float(fact.value))
-            for index, fact in _of(drive, CAPS)]  # fmt: skip
+    caps = [
+        _PowerCap(f"facts[{index}]", fact.metric, float(fact.value))
+        for index, fact in _of(drive, CAPS)
+    ]
     states = drive.operational_states
     if states and states[0].index == 0:
         place = next(i for i, one in enumerate(drive.power_states) if one.index == 0)
@@ -605,3 +630,16 @@ def load_catalogue() -> Catalogue:
 def _key(name: str) -> str:
     """Fold case and drop everything but letters and digits."""
     return "".join(character for character in name.casefold() if character.isalnum())
+
+
+def catalogued(name: str) -> Drive | None:
+    """The catalogue's drive of that id, model or alias; None where there is none."""
+    try:
+        return load_catalogue().get(name)
+    except UnknownDeviceError:
+        return None
+
+
+def slug(name: str) -> str:
+    """An id made of a model's name."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "drive"

@@ -1,4 +1,8 @@
-"""The papers' findings as a frozen list: what each states, and how it is judged."""
+"""The papers' findings as a frozen list: what each states, and how it is judged.
+
+A finding is asked where a model of a drive, its CPU and its system could answer it, and out of
+scope with a reason where none could, or where its own note says that it is wrong.
+"""
 
 from __future__ import annotations
 

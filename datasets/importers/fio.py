@@ -1,9 +1,12 @@
-"""fio's JSON: `iojoule import fio PATH...`.
+"""fio's JSON as measurements: `iojoule import fio PATH...`.
 
 Jobs that ran side by side become one measurement, jobs that ran one after the other several.
 Rates add over jobs and directions; the mean latency is fio's `lat` (submission plus completion),
 weighted by completed requests; percentiles are fio's `clat` (completion alone) unless it was asked
 for `lat_percentiles`, merged exactly over jobs from json+ histograms and never averaged.
+
+fio's JSON leaves out switches that were given without a value (`stonewall`, `group_reporting`,
+`hipri`, ...), so what they did is read off the groups, the number of entries and the times.
 """
 
 from __future__ import annotations

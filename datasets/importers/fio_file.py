@@ -2,6 +2,10 @@
 
 fio prints notes before the JSON; with `--status-interval` it writes one cumulative document after
 the other, of which the last is the whole run; versions before 3 count in microseconds.
+
+Several jobs are added up: rates add, means are weighted by completed requests. Percentiles of
+several jobs exist only where every job has its histogram (`bins`, json+): histograms add exactly,
+percentiles do not.
 """
 
 from __future__ import annotations

@@ -16,34 +16,60 @@ from iojoule.datasets.schema import DIGITS_MAX
 from iojoule.datasets.vocabulary import BYPASSING_ENGINES, Scheduler
 
 ENGINES = {
-    "psync": "psync", "sync": "psync", "pvsync": "psync", "pvsync2": "psync",
-    "libaio": "libaio", "posixaio": "posixaio", "io_uring": "io_uring",
-    "io_uring_cmd": "io_uring_cmd", "spdk": "spdk",
-}  # fmt: skip
+    "psync": "psync",
+    "sync": "psync",
+    "pvsync": "psync",
+    "pvsync2": "psync",
+    "libaio": "libaio",
+    "posixaio": "posixaio",
+    "io_uring": "io_uring",
+    "io_uring_cmd": "io_uring_cmd",
+    "spdk": "spdk",
+}
 """fio's engines in the schema's words; SPDK's plugin is recognised by its path."""
 
 _MODES = {
-    "read": ("read", "sequential"), "write": ("write", "sequential"),
-    "randread": ("read", "random"), "randwrite": ("write", "random"),
-    "rw": ("mixed", "sequential"), "readwrite": ("mixed", "sequential"),
+    "read": ("read", "sequential"),
+    "write": ("write", "sequential"),
+    "randread": ("read", "random"),
+    "randwrite": ("write", "random"),
+    "rw": ("mixed", "sequential"),
+    "readwrite": ("mixed", "sequential"),
     "randrw": ("mixed", "random"),
-}  # fmt: skip
+}
 
 _ALIASES = {"readwrite": "rw", "blocksize": "bs", "blocksize_range": "bsrange"}
 
 UNRECORDED = (
-    "random_distribution", "percentage_random", "iodepth_batch", "iodepth_batch_submit",
-    "iodepth_batch_complete", "io_submit_mode", "latency_target", "flow", "verify", "zonemode",
-    "buffer_compress_percentage", "dedupe_percentage",
-)  # fmt: skip
+    "random_distribution",
+    "percentage_random",
+    "iodepth_batch",
+    "iodepth_batch_submit",
+    "iodepth_batch_complete",
+    "io_submit_mode",
+    "latency_target",
+    "flow",
+    "verify",
+    "zonemode",
+    "buffer_compress_percentage",
+    "dedupe_percentage",
+)
 """Options that change what is measured and that the schema has no field for."""
 
 _COMPLETION = {True: "polled", False: "interrupt"}
 
 _TIME_UNITS = {
-    "ns": 1, "nsec": 1, "us": 10**3, "usec": 10**3, "ms": 10**6, "msec": 10**6,
-    "s": 10**9, "sec": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
-}  # fmt: skip
+    "ns": 1,
+    "nsec": 1,
+    "us": 10**3,
+    "usec": 10**3,
+    "ms": 10**6,
+    "msec": 10**6,
+    "s": 10**9,
+    "sec": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
 
 
 @dataclass(frozen=True)

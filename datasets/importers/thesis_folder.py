@@ -11,6 +11,12 @@ of runs itself; in the newer one the map is `param_map`, beside facts about driv
 IISWC 2026 data set holds such folders in a BagIt bag of archives.
 Source: app/src/bench.rs, common/src/{bench,config}.rs and benches/fio/src/lib.rs of
 github.com/t348575/energy-benchmark.
+
+No file of the IISWC 2026 data set names a drive model. Its readme assigns letters to periods of
+time, and the date of an experiment is part of its folder's name. The letters are therefore labels
+of the readme, and the notes name every case in which the authors' own plot scripts contradict
+them. Source: readme of the data set (newer version), artifact scripts of
+github.com/t348575/energy-benchmark.
 """
 
 from __future__ import annotations
@@ -44,8 +50,11 @@ _PRODUCT = ("request_sizes", "io_engines", "io_depths", "num_jobs", "extra_optio
 """Lists of a fio bench whose product N counts through, the last one fastest."""
 
 _FIO_OPTION = {
-    "request_sizes": "bs", "io_engines": "ioengine", "io_depths": "iodepth", "num_jobs": "numjobs",
-}  # fmt: skip
+    "request_sizes": "bs",
+    "io_engines": "ioengine",
+    "io_depths": "iodepth",
+    "num_jobs": "numjobs",
+}
 
 
 @dataclass(frozen=True)

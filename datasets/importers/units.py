@@ -56,17 +56,32 @@ def _table() -> dict[str, Unit]:
     sizes = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
     sizes |= {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
     plain: dict[str, tuple[Dimension, Fraction | int]] = {
-        "1": (_RATIO, 1), "%": (_RATIO, Fraction(1, 100)), "cores": (_RATIO, 1),
-        "ns": (_SECOND, Fraction(1, 10**9)), "us": (_SECOND, Fraction(1, 10**6)),
-        "ms": (_SECOND, Fraction(1, 10**3)), "s": (_SECOND, 1), "min": (_SECOND, 60),
+        "1": (_RATIO, 1),
+        "%": (_RATIO, Fraction(1, 100)),
+        "cores": (_RATIO, 1),
+        "ns": (_SECOND, Fraction(1, 10**9)),
+        "us": (_SECOND, Fraction(1, 10**6)),
+        "ms": (_SECOND, Fraction(1, 10**3)),
+        "s": (_SECOND, 1),
+        "min": (_SECOND, 60),
         "h": (_SECOND, 3600),
-        "1/s": (_PER_SECOND, 1), "IOPS": (_PER_SECOND, 1), "kIOPS": (_PER_SECOND, 1000),
-        "Hz": (_PER_SECOND, 1), "MHz": (_PER_SECOND, 10**6), "GHz": (_PER_SECOND, 10**9),
-        "mW": (_WATT, Fraction(1, 1000)), "W": (_WATT, 1), "kW": (_WATT, 1000),
-        "mJ": (_JOULE, Fraction(1, 1000)), "J": (_JOULE, 1), "kJ": (_JOULE, 1000),
-        "Wh": (_JOULE, 3600), "kWh": (_JOULE, 3_600_000),
-        "1/J": (_PER_JOULE, 1), "degC": (_CELSIUS, 1),
-    }  # fmt: skip
+        "1/s": (_PER_SECOND, 1),
+        "IOPS": (_PER_SECOND, 1),
+        "kIOPS": (_PER_SECOND, 1000),
+        "Hz": (_PER_SECOND, 1),
+        "MHz": (_PER_SECOND, 10**6),
+        "GHz": (_PER_SECOND, 10**9),
+        "mW": (_WATT, Fraction(1, 1000)),
+        "W": (_WATT, 1),
+        "kW": (_WATT, 1000),
+        "mJ": (_JOULE, Fraction(1, 1000)),
+        "J": (_JOULE, 1),
+        "kJ": (_JOULE, 1000),
+        "Wh": (_JOULE, 3600),
+        "kWh": (_JOULE, 3_600_000),
+        "1/J": (_PER_JOULE, 1),
+        "degC": (_CELSIUS, 1),
+    }
     for name, size in sizes.items():
         plain[name] = (_BYTE, size)
         plain[f"{name}/s"] = (_BYTE_PER_SECOND, size)

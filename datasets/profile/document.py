@@ -1,4 +1,12 @@
-"""The device profile document: fields, assessment, validity; reading, writing, shipped profiles."""
+"""The device profile document: fields, assessment, validity; reading, writing, shipped profiles.
+
+The assessment is filled when a profile is fitted, because a profile keeps no measurement. Errors
+and intervals come from whole depths and request sizes left out in turn; fitted points are the log
+ratio of what was observed to what the profile predicts there.
+
+A host profile stands beside a device profile that was fitted on another host: paths, CPU power and
+wall power are then those of the user's own machine.
+"""
 
 from __future__ import annotations
 
@@ -93,8 +101,9 @@ class PerformancePoints(Section):
 
     @model_validator(mode="after")
     def _columns_match(self) -> PerformancePoints:
-        _equally_long(self, "path", "request_bytes", "queue_depth", "jobs", "apart", "latency",
-                      "p99")  # fmt: skip
+        _equally_long(
+            self, "path", "request_bytes", "queue_depth", "jobs", "apart", "latency", "p99"
+        )
         return self
 
 

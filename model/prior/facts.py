@@ -25,7 +25,7 @@ from difflib import get_close_matches
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.datasets.catalogue import Drive, Fact
+from iojoule.datasets.catalogue import Drive, Fact, catalogued, slug
 from iojoule.datasets.links import (
     INDUSTRIAL_CELSIUS,
     LANE_BYTES_PER_SECOND,
@@ -663,3 +663,23 @@ def _link(drive: Drive) -> tuple[float, str] | None:
         return None
     count = LINK_LANES if lanes is None else int(float(lanes.value))
     return LANE_BYTES_PER_SECOND[int(fact.value)] * count, fact.source
+
+
+def identified(drive: MeasuredDrive) -> DriveFacts:
+    """Facts of a drive by its identify data, and by the catalogue where it knows the model."""
+    known = catalogued(drive.model)
+    if known is None:
+        return facts_of_measured(drive, slug(drive.model))
+    return merged(facts_of_measured(drive, known.id), facts_of(known))
+
+
+def known_facts(name: str, told: MeasuredDrive | None) -> DriveFacts:
+    """Identify data and data sheet of a drive; one that nobody knows says nothing."""
+    if told is not None:
+        facts = identified(told)
+        known = catalogued(name)
+        return facts if known is None or facts.device == known.id else facts_of(known)
+    known = catalogued(name)
+    if known is not None and known.drive_class != "emulated":
+        return facts_of(known)
+    return DriveFacts(device=slug(name), model=name, sata=None, datacentre=None, xpoint=None)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from iojoule.api.application.build_profile import expected_profile
 from iojoule.api.application.explain import ProfileExplanation, explain_profile
-from iojoule.api.profile_building import expected_profile
 from iojoule.datasets.profile import load_shipped_profile
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tests.contributions as campaigns
-from iojoule.api.contributing import contribute
+from iojoule.api.application.contribute import contribute
 
 HERTZ, SECONDS, REPEATS = 20_000.0, 30.0, 3
 

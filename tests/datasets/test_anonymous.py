@@ -30,8 +30,11 @@ def test_every_field_of_free_text_is_judged() -> None:
         ("kernel_version", "6.8-janes-laptop", "6.8"),
         ("kernel_version", "10.0.17.4", None),
         ("cpu_model", "AMD EPYC 7302P 16-Core Processor", "AMD EPYC 7302P 16-Core Processor"),
-        ("cpu_model", "Intel(R) Xeon(R) Gold 6226R CPU @ 2.90GHz",
-         "Intel(R) Xeon(R) Gold 6226R CPU @ 2.90GHz"),
+        (
+            "cpu_model",
+            "Intel(R) Xeon(R) Gold 6226R CPU @ 2.90GHz",
+            "Intel(R) Xeon(R) Gold 6226R CPU @ 2.90GHz",
+        ),
         ("cpu_model", "build-host-17", None),
         ("mount_options", "rw,noatime,/dev/sda1,data=ordered", "rw,noatime,data=ordered"),
         ("mount_options", "subvol=/home/jane", None),
@@ -44,7 +47,7 @@ def test_every_field_of_free_text_is_judged() -> None:
         ("session_id", "jane unsteady", "session-0a1b2c3d-1-unsteady"),
         ("verdict_reasons", "stall,jane", "stall"),
     ],
-)  # fmt: skip
+)
 def test_what_is_kept(field: str, value: str, kept: str | None) -> None:
     assert cleaned(**{field: value})[field] == kept
 
@@ -81,12 +84,20 @@ def test_numbers_and_words_stay() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "00:1b:21:3c:4d:5e", "00-1B-21-3C-4D-5E", "192.168.1.17", "/home/jane/x", "~/x",
-        "/dev/nvme0n1", "9d2c1f1e-5f3a-4a57-9e0e-6e7a3b1c2d4f", "eui.0025385b71b08f1a",
-        "naa.5002538d40000001", "0x5002538d4000000a", "jane@example.org",
+        "00:1b:21:3c:4d:5e",
+        "00-1B-21-3C-4D-5E",
+        "192.168.1.17",
+        "/home/jane/x",
+        "~/x",
+        "/dev/nvme0n1",
+        "9d2c1f1e-5f3a-4a57-9e0e-6e7a3b1c2d4f",
+        "eui.0025385b71b08f1a",
+        "naa.5002538d40000001",
+        "0x5002538d4000000a",
+        "jane@example.org",
         "0025385b71b08f1a0025385b71b08f1a",
     ],
-)  # fmt: skip
+)
 def test_identities_are_found_in_any_text(text: str) -> None:
     assert identities(f"first\nx = {text} y\n")[0].endswith("line 2")
 
@@ -94,11 +105,21 @@ def test_identities_are_found_in_any_text(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "0.1234567890123456", "1.234567890123456e-05", "2026-11-23T00:35:59Z", "iojoule 0.1.0",
-        "https://example.org/dev/home/data.csv", "a" * 64, "session-2f0f3efb-1", "6.18.44",
-        "1000204886016", "GB/s", "50/50", "/", "1023456789012345",
+        "0.1234567890123456",
+        "1.234567890123456e-05",
+        "2026-11-23T00:35:59Z",
+        "iojoule 0.1.0",
+        "https://example.org/dev/home/data.csv",
+        "a" * 64,
+        "session-2f0f3efb-1",
+        "6.18.44",
+        "1000204886016",
+        "GB/s",
+        "50/50",
+        "/",
+        "1023456789012345",
     ],
-)  # fmt: skip
+)
 def test_figures_and_sources_are_no_identities(text: str) -> None:
     assert identities(f'"{text}", {text}\n') == []
 

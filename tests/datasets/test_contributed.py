@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from iojoule.api.contributing import check_contribution, contribute
+from iojoule.api.application.contribute import check_contribution, contribute
 from iojoule.datasets.contribution import (
     NEEDED,
     OPTIONAL,

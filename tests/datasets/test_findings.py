@@ -25,9 +25,17 @@ CLASSES = {"micro", "interval", "gc", "idle", "apst", "numa"}
 NAMED = re.compile(r"O[1-7]|X([1-9]|10)")
 
 UNITS = {
-    "ms": 1e-3, "us": 1e-6, "GiB": 2**30, "GiB/s": 2**30, "MiB/s": 2**20, "MiB/J": 2**20,
-    "KiB": 1024, "%": 0.01, "% of capacity": 0.01, "min": 60,
-}  # fmt: skip
+    "ms": 1e-3,
+    "us": 1e-6,
+    "GiB": 2**30,
+    "GiB/s": 2**30,
+    "MiB/s": 2**20,
+    "MiB/J": 2**20,
+    "KiB": 1024,
+    "%": 0.01,
+    "% of capacity": 0.01,
+    "min": 60,
+}
 
 needs_table = pytest.mark.skipif(not TABLE.is_file(), reason="the public table is not here")
 

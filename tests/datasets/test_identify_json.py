@@ -11,16 +11,38 @@ import pytest
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.measured_drive import read_identify
 
-NEW = {"max_power": 2500, "max_power_scale": 0, "non-operational_state": 0, "entry_lat": 70,
-       "exit_lat": 80, "idle_power": 506, "idle_scale": 2, "active_power": 140000,
-       "active_scale": 1}  # fmt: skip
-OLD = {"max_power": 700, "flags": 3, "entry_lat": 4000, "exit_lat": 10000, "idle_power": 5,
-       "idle_scale": 0x80, "active_power": 0, "active_work_scale": 0}  # fmt: skip
+NEW = {
+    "max_power": 2500,
+    "max_power_scale": 0,
+    "non-operational_state": 0,
+    "entry_lat": 70,
+    "exit_lat": 80,
+    "idle_power": 506,
+    "idle_scale": 2,
+    "active_power": 140000,
+    "active_scale": 1,
+}
+OLD = {
+    "max_power": 700,
+    "flags": 3,
+    "entry_lat": 4000,
+    "exit_lat": 10000,
+    "idle_power": 5,
+    "idle_scale": 0x80,
+    "active_power": 0,
+    "active_work_scale": 0,
+}
 
 
 def controller(**other: Any) -> dict[str, Any]:
-    return {"mn": "A Drive  ", "fr": "FW1 ", "mdts": 5, "tnvmcap": 10**12, "vwc": 7,
-            "psds": [NEW, OLD]} | other  # fmt: skip
+    return {
+        "mn": "A Drive  ",
+        "fr": "FW1 ",
+        "mdts": 5,
+        "tnvmcap": 10**12,
+        "vwc": 7,
+        "psds": [NEW, OLD],
+    } | other
 
 
 def write(path: Path, data: Any) -> Path:

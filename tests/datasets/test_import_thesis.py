@@ -334,8 +334,12 @@ def test_runs_of_other_benchmarks_are_left_out_by_name(results: Path) -> None:
     other = results / "data" / "rocksdb-ps0-i0-0"
     other.mkdir()
     info["param_map"][other.name] = {
-        "power_state": 0, "iteration": 0, "name": "rocksdb", "idx": 0, "args": {"type": "Ycsb"},
-    }  # fmt: skip
+        "power_state": 0,
+        "iteration": 0,
+        "name": "rocksdb",
+        "idx": 0,
+        "args": {"type": "Ycsb"},
+    }
     path.write_text(json.dumps(info))
     dataset = import_thesis([results])
     assert len(dataset) == 1

@@ -43,9 +43,17 @@ def test_nothing_has_no_percentile() -> None:
 
 
 def window(**fields: object) -> IoWindow:
-    given = {"seconds": 10.0, "reads": 30, "read_bytes": 30 * 4096, "flushes": 2,
-             "busy_seconds": 1.0, "gaps": LogHistogram.of([0.5]), "sequential_share": 0.5,
-             "in_flight": {0: 9.0, 1: 1.0}, "read_sizes": {4096: 30}}  # fmt: skip
+    given = {
+        "seconds": 10.0,
+        "reads": 30,
+        "read_bytes": 30 * 4096,
+        "flushes": 2,
+        "busy_seconds": 1.0,
+        "gaps": LogHistogram.of([0.5]),
+        "sequential_share": 0.5,
+        "in_flight": {0: 9.0, 1: 1.0},
+        "read_sizes": {4096: 30},
+    }
     return IoWindow.model_validate(given | fields)
 
 

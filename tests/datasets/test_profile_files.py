@@ -36,16 +36,25 @@ def test_a_host_of_the_version_before_is_carried_over_and_said_to_be() -> None:
     data = load_shipped_profile("samsung-980-pro-1tb").model_dump(mode="json")
     data["host_power"] |= {
         "parameters": [
-            {"name": name, "value": value, "sd": 0.5, "unit": "W", "evidence": "published",
-             "source": "test"}
+            {
+                "name": name,
+                "value": value,
+                "sd": 0.5,
+                "unit": "W",
+                "evidence": "published",
+                "source": "test",
+            }
             for name, value in (
-                ("idle_watts", 40.6), ("uncore_watts", 19.1), ("core_watts", 1.0),
+                ("idle_watts", 40.6),
+                ("uncore_watts", 19.1),
+                ("core_watts", 1.0),
                 ("job_watts", 0.5),
             )
         ],
         "covariance": [[0.25 * (i == j) for j in range(4)] for i in range(4)],
-        "engine_factors": {}, "scheduler_factors": {},
-    }  # fmt: skip
+        "engine_factors": {},
+        "scheduler_factors": {},
+    }
     data["system_power"]["slope"]["value"] = 0.52
     before = len(data["gaps"])
     profile = parse_profile(json.dumps(data).encode(), "p.json")

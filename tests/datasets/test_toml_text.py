@@ -32,16 +32,28 @@ def test_whatever_is_wrong_is_one_error(name: str) -> None:
 @pytest.mark.parametrize(
     "read",
     [
-        load_workload, load_fleet, read_servers, lambda path: read_conditions(path, {}),
+        load_workload,
+        load_fleet,
+        read_servers,
+        lambda path: read_conditions(path, {}),
         lambda path: parse_toml(path.read_text(), "x"),
         lambda path: parse_paper(path.read_text(), "x"),
         lambda path: parse_column_map(path.read_text(), "x", "x"),
         lambda path: parse_plan(path.read_text(), "x"),
         lambda path: parse_recipe(path.read_text(), {}, "x"),
     ],
-    ids=["workload", "fleet", "servers", "conditions", "catalogue", "paper", "column map", "plan",
-         "recipe"],
-)  # fmt: skip
+    ids=[
+        "workload",
+        "fleet",
+        "servers",
+        "conditions",
+        "catalogue",
+        "paper",
+        "column map",
+        "plan",
+        "recipe",
+    ],
+)
 def test_files_are_refused_for_it(read: Callable[[Path], Any], name: str, tmp_path: Path) -> None:
     path = tmp_path / "some.toml"
     path.write_text(HOSTILE[name])

@@ -177,15 +177,26 @@ def test_a_think_time_is_part_of_the_gap() -> None:
     moved=st.floats(-0.03, 0.03),
 )
 def test_a_run_without_a_fault_is_good(
-    depth: int, jobs: int, latency: float, engine: Engine, request_bytes: int, seconds: float,
-    law: float, moved: float,
-) -> None:  # fmt: skip
+    depth: int,
+    jobs: int,
+    latency: float,
+    engine: Engine,
+    request_bytes: int,
+    seconds: float,
+    law: float,
+    moved: float,
+) -> None:
     if engine is Engine.PSYNC:
         depth = 1
     seen = evidence(
-        depth, jobs, latency=latency, engine=engine, request_bytes=request_bytes, seconds=seconds,
+        depth,
+        jobs,
+        latency=latency,
+        engine=engine,
+        request_bytes=request_bytes,
+        seconds=seconds,
         slower=1 + law,
-    )  # fmt: skip
+    )
     assert seen.device is not None
     counted = replace(
         seen.device,
@@ -227,10 +238,13 @@ def test_drift_of_idle_power(
 def row(verdict: Verdict | None, reasons: str | None = None) -> Measurement:
     return from_row(
         {
-            "operation": "read", "request_bytes": 4096, "iops": 1000.0,
-            "verdict": verdict, "verdict_reasons": reasons,
+            "operation": "read",
+            "request_bytes": 4096,
+            "iops": 1000.0,
+            "verdict": verdict,
+            "verdict_reasons": reasons,
         }
-    )  # fmt: skip
+    )
 
 
 def test_failed_rows_are_never_used_and_doubtful_ones_only_if_asked_for() -> None:

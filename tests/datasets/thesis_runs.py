@@ -27,33 +27,55 @@ def fio_document(
     requests = int(iops * RUNTIME_MS / 1000)
     latency = latency_ns or DEPTH / iops * 1e9
     done = {
-        "io_bytes": requests * 4096, "bw_bytes": int(iops * 4096), "bw": int(iops * 4),
-        "iops": iops, "runtime": RUNTIME_MS, "total_ios": requests,
+        "io_bytes": requests * 4096,
+        "bw_bytes": int(iops * 4096),
+        "bw": int(iops * 4),
+        "iops": iops,
+        "runtime": RUNTIME_MS,
+        "total_ios": requests,
         "slat_ns": {"mean": 900.0, "N": requests},
         "clat_ns": {
-            "mean": latency - 900.0, "N": requests,
+            "mean": latency - 900.0,
+            "N": requests,
             "percentile": {"50.000000": 95_000, "99.000000": 180_000, "99.900000": 240_000},
         },
         "lat_ns": {"mean": latency, "N": requests},
-    }  # fmt: skip
+    }
     return {
         "fio version": "fio-3.38",
         "timestamp_ms": 1762440532000,
         "global options": {
-            "filename": "/dev/nvme2n1", "direct": "1", "bs": "4k", "ioengine": engine,
-            "time_based": "1", "iodepth": str(DEPTH), "log_avg_msec": "10", "size": "100%",
-            "runtime": "20s", "ramp_time": "3s", "rw": "randread", "unit_base": "0",
+            "filename": "/dev/nvme2n1",
+            "direct": "1",
+            "bs": "4k",
+            "ioengine": engine,
+            "time_based": "1",
+            "iodepth": str(DEPTH),
+            "log_avg_msec": "10",
+            "size": "100%",
+            "runtime": "20s",
+            "ramp_time": "3s",
+            "rw": "randread",
+            "unit_base": "0",
             "numjobs": "1",
         },
         "jobs": [
             {
-                "jobname": "iodepth", "groupid": 0, "error": 0, "elapsed": 24,
+                "jobname": "iodepth",
+                "groupid": 0,
+                "error": 0,
+                "elapsed": 24,
                 "job options": {"name": "iodepth", "write_bw_log": "log"},
-                "read": done, "write": {"total_ios": 0}, "trim": {"total_ios": 0},
-                "job_runtime": RUNTIME_MS, "usr_cpu": 12.0, "sys_cpu": 23.0, "ctx": requests,
+                "read": done,
+                "write": {"total_ios": 0},
+                "trim": {"total_ios": 0},
+                "job_runtime": RUNTIME_MS,
+                "usr_cpu": 12.0,
+                "sys_cpu": 23.0,
+                "ctx": requests,
             }
         ],
-    }  # fmt: skip
+    }
 
 
 def level(time_ms: float, busy: float, *, idle: float) -> float:
@@ -107,8 +129,9 @@ SENSORS = ("powersensor3.csv", "rapl.csv", "netio-http.csv", "diskstat.csv", "sy
 
 def csv_text(header: Sequence[str], rows: Sequence[Sequence[float]]) -> str:
     lines = [f"time,{','.join(header)}"]
-    lines += [",".join(format(cell, "g" if abs(cell) < 1e6 else ".0f") for cell in row)
-              for row in rows]  # fmt: skip
+    lines += [
+        ",".join(format(cell, "g" if abs(cell) < 1e6 else ".0f") for cell in row) for row in rows
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -143,19 +166,28 @@ def parts_of(run: str) -> tuple[dict[str, Any], str]:
 def write_info(folder: Path, **more: Any) -> None:
     """`info.json` that knows every run below the folder."""
     arguments = {
-        "type": "Fio", "test_type": {"type": "randread", "args": None}, "request_sizes": ["4k"],
-        "io_engines": ["io_uring"], "io_depths": [4], "num_jobs": [1], "ramp_time": "3s",
-        "extra_options": [["--unit_base=0"]], "job_specific_extra_options": None,
-        "matched_args": None, "fs": None,
-    } | more  # fmt: skip
+        "type": "Fio",
+        "test_type": {"type": "randread", "args": None},
+        "request_sizes": ["4k"],
+        "io_engines": ["io_uring"],
+        "io_depths": [4],
+        "num_jobs": [1],
+        "ramp_time": "3s",
+        "extra_options": [["--unit_base=0"]],
+        "job_specific_extra_options": None,
+        "matched_args": None,
+        "fs": None,
+    } | more
     runs = {}
     for run in (folder / "data").iterdir():
         fields, index = parts_of(run.name)
         runs[run.name] = {**fields, "idx": int(index), "args": arguments}
     info = {
-        "param_map": runs, "device_power_states": [[8.49, "8.49W"], [4.48, "4.48W"]],
-        "cpu_freq_limits": [800000, 3200000], "cpu_topology": {"0": 20, "1": 20},
-    }  # fmt: skip
+        "param_map": runs,
+        "device_power_states": [[8.49, "8.49W"], [4.48, "4.48W"]],
+        "cpu_freq_limits": [800000, 3200000],
+        "cpu_topology": {"0": 20, "1": 20},
+    }
     (folder / "info.json").write_text(json.dumps(info))
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.api.fitting import fit_datasets
+from iojoule.api.application.fit import fit_datasets
 from iojoule.datasets.errors import IojouleError
 from iojoule.datasets.measured_drive import FILE_NAME
 from iojoule.datasets.profile import DeviceProfile
@@ -89,9 +89,9 @@ class Rung:
 
 def datasheet_rung(hidden: HiddenCase, folder: Path) -> Rung | None:
     """What is expected of a drive that says what it is; None where nothing can be."""
-    if importlib.util.find_spec("iojoule.api.profile_building") is None:
+    if importlib.util.find_spec("iojoule.api.application.build_profile") is None:
         return None
-    from iojoule.api.profile_building import profile_from_identify
+    from iojoule.api.application.build_profile import profile_from_identify
 
     path = folder / FILE_NAME
     path.write_text(hidden.drive.model_dump_json(), encoding="utf-8")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from iojoule.api.fitting import fit_datasets
+from iojoule.api.application.fit import fit_datasets
 from iojoule.datasets.measured_drive import FILE_NAME, DeclaredState, MeasuredDrive
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.provenance import Provenance

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from iojoule.api.adaptive_campaign import PlanAdvisor
+from iojoule.api.application.adaptive_campaign import PlanAdvisor
 from iojoule.datasets.provenance import Provenance
 from iojoule.datasets.schema import Measurement, Observations
 from iojoule.datasets.steady_state import WINDOW_ROUNDS

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iojoule.api.fitting import fit_datasets
+from iojoule.api.application.fit import fit_datasets
 from iojoule.measure.campaign.folder import CampaignFolder, RunRecord, Status
 from iojoule.measure.lab import life
 from iojoule.measure.lab.client import LabClient

@@ -13,7 +13,7 @@ import itertools
 import numpy as np
 import pytest
 
-from iojoule.api.profile_building import expected_profile
+from iojoule.api.application.build_profile import expected_profile
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import Engine, Evidence

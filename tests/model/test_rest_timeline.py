@@ -2,7 +2,7 @@
 
 import pytest
 
-from iojoule.api.profile_building import expected_profile
+from iojoule.api.application.build_profile import expected_profile
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.timeline import Phase, Trajectory, follow
 

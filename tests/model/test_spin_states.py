@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from iojoule.api.application.build_profile import expected_profile
 from iojoule.api.application.profiles import profile_of
-from iojoule.api.profile_building import expected_profile
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.vocabulary import LinkPowerPolicy

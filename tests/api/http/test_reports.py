@@ -7,7 +7,7 @@ from iojoule.api.http.fleet import EXAMPLE as PLAN
 from iojoule.api.http.fleet import FRONTIER_EXAMPLE as FRONTIER
 from iojoule.api.http.recommend import EXAMPLE as RECOMMEND
 from iojoule.api.http.what_if import EXAMPLE as WHAT_IF
-from iojoule.api.reports import data_of
+from iojoule.api.reports.report_file import data_of
 
 HTML = {"Accept": "text/html"}
 

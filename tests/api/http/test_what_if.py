@@ -12,7 +12,7 @@ from iojoule.api.application.what_if import what_if
 from iojoule.api.http.what_if import EXAMPLE
 from iojoule.api.jobs.running import Watched
 from iojoule.api.jobs.worker import Worker
-from iojoule.api.reports import data_of
+from iojoule.api.reports.report_file import data_of
 from iojoule.api.state import jobs
 from iojoule.api.state.place import State
 from iojoule.recommender.what_if.situation import Situation

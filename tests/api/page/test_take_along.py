@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from iojoule.api.jobs.worker import Worker
-from iojoule.api.reports import data_of
+from iojoule.api.reports.report_file import data_of
 from tests.api.http.conftest import worker as worker
 
 ROOT = Path(__file__).parents[3]

@@ -13,11 +13,11 @@ from iojoule.api.application.profiles import profile_of
 from iojoule.api.application.recommend import RecommendationAnswer, answer
 from iojoule.api.application.what_if import what_if
 from iojoule.api.application.what_if_response import WhatIfAnswer
-from iojoule.api.documents.html import to_html
-from iojoule.api.reports import Asked, data_of
+from iojoule.api.reports.document import to_html
 from iojoule.api.reports.recommendation import report
+from iojoule.api.reports.report_file import Asked, data_of
+from iojoule.api.reports.sentences import REASONS
 from iojoule.api.reports.what_if import report as what_if_report
-from iojoule.api.words.sentences import REASONS
 from iojoule.datasets.errors import InputError, SchemaVersionError
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.what_if.situation import Situation
@@ -135,9 +135,16 @@ def test_it_says_what_the_answer_says(page: str, found: RecommendationAnswer) ->
     assert f"{found.saving.verdict}: " in page
     assert f"{found.saving.probability:.3g}" in page
     for heading in (
-        "The answer", "The question", "The Pareto front", "Why this one", "What bounds cost",
-        "Put it into effect", "Before acting on it", "Evidence and versions", "The same again",
-    ):  # fmt: skip
+        "The answer",
+        "The question",
+        "The Pareto front",
+        "Why this one",
+        "What bounds cost",
+        "Put it into effect",
+        "Before acting on it",
+        "Evidence and versions",
+        "The same again",
+    ):
         assert f"<h2>{heading}</h2>" in page
     assert "&#39;my file.toml&#39;" in page
     assert "EUR a year" in page
@@ -252,9 +259,22 @@ def test_the_commands_write_reports(iojoule: Callable, device: str, tmp_path: Pa
     assert done.code == 0, done.err
     assert data_of(file.read_text("utf-8"), "report.html")["answer"] == json.loads(done.out)
     done = iojoule(
-        "what-if", "sweep", *asks, "--axis", "growth=1,2", "--axis", "drives=1,2", "--jobs", "1",
-        "--out", tmp_path / "s.parquet", "--report", file, "-o", "json",
-    )  # fmt: skip
+        "what-if",
+        "sweep",
+        *asks,
+        "--axis",
+        "growth=1,2",
+        "--axis",
+        "drives=1,2",
+        "--jobs",
+        "1",
+        "--out",
+        tmp_path / "s.parquet",
+        "--report",
+        file,
+        "-o",
+        "json",
+    )
     assert done.code == 0, done.err
     page = file.read_text("utf-8")
     check_alone(page)
@@ -292,15 +312,35 @@ def test_a_report_is_acted_on_as_the_answer_is(iojoule: Callable, tmp_path: Path
 def test_fleets_have_reports(iojoule: Callable, tmp_path: Path) -> None:
     plan, frontier = tmp_path / "plan.html", tmp_path / "frontier.html"
     done = iojoule(
-        "fleet", "plan", EXAMPLES / "fleet.toml", "--budget", "6000", "--gap", "0.05",
-        "--report", plan, "-o", "json",
-    )  # fmt: skip
+        "fleet",
+        "plan",
+        EXAMPLES / "fleet.toml",
+        "--budget",
+        "6000",
+        "--gap",
+        "0.05",
+        "--report",
+        plan,
+        "-o",
+        "json",
+    )
     assert done.code == 0, done.err
     points = tmp_path / "frontier.csv"
     curve = iojoule(
-        "fleet", "frontier", EXAMPLES / "fleet.toml", "--points", "3", "--gap", "0.05",
-        "--report", frontier, "--plot", points, "-o", "json",
-    )  # fmt: skip
+        "fleet",
+        "frontier",
+        EXAMPLES / "fleet.toml",
+        "--points",
+        "3",
+        "--gap",
+        "0.05",
+        "--report",
+        frontier,
+        "--plot",
+        points,
+        "-o",
+        "json",
+    )
     assert curve.code == 0, curve.err
     for path, told in ((plan, done), (frontier, curve)):
         page = path.read_text("utf-8")

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from iojoule.api.profile_building import expected_profile
+from iojoule.api.application.build_profile import expected_profile
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile

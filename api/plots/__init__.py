@@ -1,1 +1,0 @@
-"""Draws answers, and writes the points that it draws."""

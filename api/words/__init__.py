@@ -1,1 +1,0 @@
-"""What answers say, in words and rows that tables and documents share."""
