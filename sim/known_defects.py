@@ -59,7 +59,7 @@ Condition = Callable[[Inputs], Iterator[str]]
 
 
 @dataclass(frozen=True)
-class Trap:
+class KnownDefect:
     """One row: `when` yields the fields in which it holds; `{value}` in the message is theirs.
 
     A severity of None says that the mode does not have this defect.
@@ -210,40 +210,40 @@ UINT32_LIMIT = 1 << 32
 def findings(device: DeviceConfig, flows: Sequence[FlowConfig]) -> tuple[Finding, ...]:
     """What the table has to say about these inputs in `device.mode`, worst first."""
     inputs = Inputs(device, tuple(flows))
-    found = [
+    warnings = [
         Finding(
-            trap.name,
+            defect.name,
             severity,
             field,
-            f"{trap.message.format(value=inputs.value(field))}; {trap.remedy}",
+            f"{defect.message.format(value=inputs.value(field))}; {defect.remedy}",
         )
-        for trap in TRAPS
-        if (severity := trap.physical if device.mode is Mode.PHYSICAL else trap.compat)
-        for field in trap.when(inputs)
+        for defect in KNOWN_DEFECTS
+        if (severity := defect.physical if device.mode is Mode.PHYSICAL else defect.compat)
+        for field in defect.when(inputs)
     ]
-    return tuple(sorted(found, key=lambda finding: list(Severity).index(finding.severity)))
+    return tuple(sorted(warnings, key=lambda finding: list(Severity).index(finding.severity)))
 
 
-TRAPS: tuple[Trap, ...] = (
+KNOWN_DEFECTS: tuple[KnownDefect, ...] = (
     # what no engine can run
-    Trap(
+    KnownDefect(
         "mapping_hybrid", ERROR, ERROR,
         of_device("mapping", lambda d: d.mapping is Mapping.HYBRID),
         "hybrid mapping has no implementation: MQSim accepts it and serves no request",
         "use page-level mapping",
     ),
-    Trap(
+    KnownDefect(
         "scheduler_flin", ERROR, ERROR,
         of_device("scheduler", lambda d: d.scheduler is Scheduler.FLIN),
         "the FLIN scheduler has no implementation: MQSim aborts",
         "use OUT_OF_ORDER or PRIORITY_OUT_OF_ORDER",
     ),
-    Trap(
+    KnownDefect(
         "ids_out_of_range", ERROR, ERROR, ids_out_of_range,
         "{value} names one that the drive does not have (they count from 0)",
         "list only those that the drive's geometry has",
     ),
-    Trap(
+    KnownDefect(
         "hot_region_whole", ERROR, ERROR,
         of_synthetic(
             "hot_region_percent",
@@ -253,14 +253,14 @@ TRAPS: tuple[Trap, ...] = (
         "a hot region of 100 % leaves no cold one to draw from: MQSim stops",
         "write at most 99, or use RANDOM_UNIFORM",
     ),
-    Trap(
+    KnownDefect(
         "blocks_too_few", ERROR, ERROR,
         of_device("blocks_per_plane", lambda d: d.blocks_per_plane < 3),
         "{value} blocks in a plane are fewer than its three write frontiers: MQSim stops",
         "write at least 3, and at least 14 where a flow writes",
     ),
     # what ends MQSim or leaves it without a serviced request
-    Trap(
+    KnownDefect(
         "blocks_too_few_to_write", ERROR, None,
         of_inputs(
             "blocks_per_plane",
@@ -270,7 +270,7 @@ TRAPS: tuple[Trap, ...] = (
         "free: MQSim hangs and crashes",
         "write at least 14",
     ),
-    Trap(
+    KnownDefect(
         "cache_simple", ERROR, None,
         of_flows(
             "caching",
@@ -280,7 +280,7 @@ TRAPS: tuple[Trap, ...] = (
         "MQSim's SIMPLE cache works only for flows whose caching is TURNED_OFF, not {value}",
         "use the ADVANCED cache, or TURNED_OFF in every flow",
     ),
-    Trap(
+    KnownDefect(
         "cache_below_page", ERROR, None,
         of_inputs(
             "cache_bytes",
@@ -289,18 +289,18 @@ TRAPS: tuple[Trap, ...] = (
         "a cache of {value} bytes does not hold one page: MQSim aborts on the first write",
         "write at least the page size, or turn the flows' caching off",
     ),
-    Trap(
+    KnownDefect(
         "cache_32_bit", ERROR, None,
         of_device("cache_bytes", lambda d: d.cache_bytes >= UINT32_LIMIT),
         "{value} bytes do not fit into the 32 bits in which MQSim keeps the size of its cache",
         "write less than 4 GiB (4294967296)",
     ),
-    Trap(
+    KnownDefect(
         "cmt_32_bit", ERROR, None, of_device("cmt_bytes", lambda d: d.cmt_bytes >= UINT32_LIMIT),
         "{value} bytes do not fit into the 32 bits in which MQSim keeps the size of its CMT",
         "write less than 4 GiB (4294967296), or use the ideal mapping table",
     ),
-    Trap(
+    KnownDefect(
         "dram_rate_32_bit", ERROR, None,
         of_device(
             "dram_megatransfers_per_second",
@@ -309,19 +309,19 @@ TRAPS: tuple[Trap, ...] = (
         "{value} MT/s wrap around in 32 bits in MQSim: its DRAM becomes hundreds of times slower",
         "write at most 4294",
     ),
-    Trap(
+    KnownDefect(
         "io_queue_depth_16_bit", ERROR, None,
         of_device("io_queue_depth", lambda d: d.io_queue_depth >= UINT16_LIMIT),
         "{value} does not fit into the 16 bits of MQSim's queue depth: no request is submitted",
         "write at most 65535",
     ),
-    Trap(
+    KnownDefect(
         "queue_fetch_size_16_bit", ERROR, None,
         of_device("queue_fetch_size", lambda d: d.queue_fetch_size >= UINT16_LIMIT),
         "{value} does not fit into the 16 bits of MQSim's fetch size: no request is fetched",
         "write at most 65535",
     ),
-    Trap(
+    KnownDefect(
         "page_32k", ERROR, None,
         of_inputs(
             "page_bytes",
@@ -330,7 +330,7 @@ TRAPS: tuple[Trap, ...] = (
         "pages of {value} bytes have more sectors than MQSim's 32-bit write mask: writes hang",
         "write at most 16384",
     ),
-    Trap(
+    KnownDefect(
         "page_32k_read", WARNING, None,
         of_inputs(
             "page_bytes",
@@ -339,18 +339,18 @@ TRAPS: tuple[Trap, ...] = (
         "pages of {value} bytes have more sectors than MQSim's 32-bit masks; reads work by luck",
         "write at most 16384",
     ),
-    Trap(
+    KnownDefect(
         "planes_over_4", ERROR, None, of_device("planes_per_die", lambda d: d.planes_per_die > 4),
         "{value} planes overrun the table of command times, which MQSim keeps for up to 4",
         "write at most 4",
     ),
-    Trap(
+    KnownDefect(
         "flows_over_8", ERROR, None,
         of_inputs("flows[8].kind", lambda i: len(i.flows) > 8 and not is_sata(i.device)),
         "MQSim has doorbells for 8 flows and aborts on the 9th",
         "keep at most 8 flows in a scenario",
     ),
-    Trap(
+    KnownDefect(
         "bandwidth_below_request", ERROR, None,
         of_synthetic(
             "bandwidth_bytes_per_second",
@@ -360,7 +360,7 @@ TRAPS: tuple[Trap, ...] = (
         "mode too",
         "write 0 in QUEUE_DEPTH mode, else at least 512 times the mean size in sectors",
     ),
-    Trap(
+    KnownDefect(
         "bandwidth_32_bit", ERROR, None,
         of_synthetic(
             "bandwidth_bytes_per_second", lambda f, _: f.bandwidth_bytes_per_second >= 1 << 31
@@ -368,13 +368,13 @@ TRAPS: tuple[Trap, ...] = (
         "{value} bytes/s do not fit into MQSim's 31 bits: it stops",
         "write at most 2147483647, and share a higher rate between flows",
     ),
-    Trap(
+    KnownDefect(
         "size_16_bit", ERROR, None,
         of_synthetic("size_mean_sectors", lambda f, _: f.size_mean_sectors >= UINT16_LIMIT),
         "{value} sectors do not fit into the 16 bits of MQSim's request size",
         "write at most 65535",
     ),
-    Trap(
+    KnownDefect(
         "total_below_queue_depth", ERROR, None,
         of_synthetic(
             "total_requests",
@@ -386,18 +386,18 @@ TRAPS: tuple[Trap, ...] = (
         "and crashes",
         "write at least the queue depth, or say a stop time",
     ),
-    Trap(
+    KnownDefect(
         "trace_twice", ERROR, None, same_trace_twice,
         "{value} is the trace of two flows, which MQSim aborts on",
         "copy the file and give each flow its own",
     ),
-    Trap(
+    KnownDefect(
         "preconditioning_trace", ERROR, None,
         of_trace("initial_occupancy_percent", lambda _, d: d.preconditioning),
         "MQSim cannot precondition a drive for trace flows: it stops",
         "turn preconditioning off, or use synthetic flows",
     ),
-    Trap(
+    KnownDefect(
         "preconditioning_sata", ERROR, None,
         of_inputs(
             "preconditioning",
@@ -406,12 +406,12 @@ TRAPS: tuple[Trap, ...] = (
         "MQSim crashes when it preconditions a SATA drive for more than one flow",
         "turn preconditioning off, or use one flow",
     ),
-    Trap(
+    KnownDefect(
         "gc_copyback", ERROR, None, when_collecting("gc_copyback", lambda i: i.device.gc_copyback),
         "copyback crashes MQSim at the first garbage collection, which these flows can reach",
         "turn it off",
     ),
-    Trap(
+    KnownDefect(
         "gc_preemptible", ERROR, None,
         when_collecting("gc_preemptible", lambda i: i.device.gc_preemptible),
         "with preemptible garbage collection, which these flows can reach, MQSim's planes run out "
@@ -419,7 +419,7 @@ TRAPS: tuple[Trap, ...] = (
         "turn it off",
     ),
     # what MQSim may or may not survive
-    Trap(
+    KnownDefect(
         "preconditioning_blocks_writes", WARNING, None,
         of_inputs(
             "gc_threshold",
@@ -431,28 +431,28 @@ TRAPS: tuple[Trap, ...] = (
         "for ever",
         "raise the threshold to 20 blocks of a plane or more",
     ),
-    Trap(
+    KnownDefect(
         "preconditioning_unplaceable", WARNING, None,
         of_device("preconditioning", lambda d: d.preconditioning and d.blocks_per_plane <= 1024),
         "MQSim's preconditioning cannot place all pages for most drives with up to 1024 blocks in "
         "a plane, and then it stops",
         "turn it off, or use more blocks and a lower occupancy",
     ),
-    Trap(
+    KnownDefect(
         "gc_reads_many_blocks", WARNING, None,
         when_collecting("blocks_per_plane", lambda i: i.device.blocks_per_plane > 100 and reads(i)),
         "with reads during garbage collection and more than 100 blocks in a plane, MQSim's static "
         "wear levelling marks the wrong block and the run stops",
         "keep reads and collection apart, use up to 100 blocks, or physical mode",
     ),
-    Trap(
+    KnownDefect(
         "gc_loses_requests", WARNING, None,
         when_collecting("gc_threshold", lambda i: i.device.blocks_per_plane <= 100 and reads(i)),
         "MQSim deletes reads of pages that garbage collection is moving, so the queue gets shorter "
         "and fewer requests are serviced than generated",
         "use physical mode for reads during collection",
     ),
-    Trap(
+    KnownDefect(
         "gc_policy_unsafe", WARNING, None,
         when_collecting(
             "gc_policy",
@@ -461,7 +461,7 @@ TRAPS: tuple[Trap, ...] = (
         "MQSim's {value} policy takes blocks that are in use; long runs end in inconsistency",
         "use GREEDY or RGA",
     ),
-    Trap(
+    KnownDefect(
         "priority_strands", WARNING, None,
         of_flows(
             "priority",
@@ -472,7 +472,7 @@ TRAPS: tuple[Trap, ...] = (
         "compare serviced with generated, or use HIGH",
     ),
     # what MQSim computes otherwise than it says
-    Trap(
+    KnownDefect(
         "channel_rate_free", WARNING, None,
         of_device(
             "channel_megatransfers_per_second", lambda d: d.channel_megatransfers_per_second > 1000
@@ -480,20 +480,20 @@ TRAPS: tuple[Trap, ...] = (
         "{value} MT/s are less than 1 ns a byte, which MQSim cuts to 0: transfers take no time",
         "write at most 1000, or use physical mode",
     ),
-    Trap(
+    KnownDefect(
         "channel_rate_rounded", WARNING, None,
         of_device("channel_megatransfers_per_second", transfer_is_rounded),
         "MQSim cuts the time of a byte to whole ns, so {value} MT/s become the next of 333, 500 or "
         "1000 above",
         "write one of these, or use physical mode",
     ),
-    Trap(
+    KnownDefect(
         "sata_one_stream", WARNING, None, overruled_by_sata,
         "MQSim's SATA drive is one stream on all planes, of class HIGH and cached as the first "
         "flow says, so {value} has no effect",
         "list all ids, or use nvme",
     ),
-    Trap(
+    KnownDefect(
         "size_normal_wraps", WARNING, None,
         of_synthetic(
             "size_sd_sectors",
@@ -504,7 +504,7 @@ TRAPS: tuple[Trap, ...] = (
         "requests of 32 MiB",
         "keep five standard deviations below the mean",
     ),
-    Trap(
+    KnownDefect(
         "size_normal_first", WARNING, None,
         of_synthetic(
             "size_distribution", lambda f, _: f.size_distribution is SizeDistribution.NORMAL
@@ -512,18 +512,18 @@ TRAPS: tuple[Trap, ...] = (
         "MQSim reads uninitialised memory for normal sizes, so its runs need not repeat",
         "use fixed sizes to compare with MQSim",
     ),
-    Trap(
+    KnownDefect(
         "trace_replays", WARNING, None, of_trace("trace_replays", lambda f, _: f.trace_replays > 1),
         "MQSim's end-to-end delays are meaningless from the second replay on",
         "use the device response times, or repeat the trace in its file",
     ),
-    Trap(
+    KnownDefect(
         "trace_percent_ignored", WARNING, None,
         of_trace("trace_percent", lambda f, _: f.trace_replays > 1 and f.trace_percent != 100),
         "MQSim ignores the percentage ({value}) of a trace that is replayed",
         "write 100, or replay once",
     ),
-    Trap(
+    KnownDefect(
         "wear_levelling_fixed", WARNING, None,
         of_device(
             "wear_levelling_static",
@@ -533,19 +533,19 @@ TRAPS: tuple[Trap, ...] = (
         "MQSim ignores the settings of wear levelling: both kinds are on, the threshold is 100",
         "write true, true and 100, or use physical mode",
     ),
-    Trap(
+    KnownDefect(
         "overprovisioning_small", WARNING, None,
         of_device("overprovisioning_ratio", lambda d: d.overprovisioning_ratio < 0.05),
         "{value} is less than the 5 % that garbage collection needs to work at all",
         "write at least 0.05",
     ),
-    Trap(
+    KnownDefect(
         "capacity_over_2tib", WARNING, None,
         of_device("channels", lambda d: d.capacity_bytes > 512 * UINT32_LIMIT),
         "MQSim decodes addresses past 2 TiB wrongly, and this drive is larger",
         "make the drive smaller",
     ),
-    Trap(
+    KnownDefect(
         "suspension_dead", NOTE, None,
         of_device(
             "suspension",
@@ -554,7 +554,7 @@ TRAPS: tuple[Trap, ...] = (
         "suspending programs and erases ({value}) has no effect in MQSim",
         "use physical mode to see its effect",
     ),
-    Trap(
+    KnownDefect(
         "cmt_shared_is_not", NOTE, None,
         of_inputs(
             "cmt_sharing",

@@ -15,7 +15,7 @@ from iojoule.sim.device import DeviceConfig, Scheduler
 from iojoule.sim.engines import SEED_STEP, Limits, RunOptions
 from iojoule.sim.errors import CancelledError
 from iojoule.sim.findings import Severity, refuse_errors
-from iojoule.sim.known_defects import findings as known_traps
+from iojoule.sim.known_defects import findings as known_defects
 from iojoule.sim.known_defects import is_sata
 from iojoule.sim.result import (
     DeviceResult,
@@ -270,7 +270,7 @@ class EmbeddedEngine:
         """
         options = options or RunOptions()
         scenario = scenario.on(device)
-        found = refuse_errors(known_traps(device, scenario.flows))
+        found = refuse_errors(known_defects(device, scenario.flows))
         seeded = device.model_copy(
             update={"seed": device.seed + SEED_STEP * options.scenario_number}
         )

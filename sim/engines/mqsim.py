@@ -41,7 +41,7 @@ from iojoule.sim.formats.mqsim_result import (
     read_result,
     read_serviced,
 )
-from iojoule.sim.known_defects import findings as known_traps
+from iojoule.sim.known_defects import findings as known_defects
 from iojoule.sim.result import (
     DeviceResult,
     EngineName,
@@ -332,12 +332,12 @@ class MqsimEngine:
         options = options or RunOptions()
         _refuse_what_it_cannot(device, scenario, options)
         scenario = scenario.on(device)
-        traps = refuse_errors(known_traps(device, scenario.flows))
+        defects = refuse_errors(known_defects(device, scenario.flows))
         with tempfile.TemporaryDirectory(prefix="iojoule-mqsim-") as name:
             directory = Path(name)
             write_inputs(directory, device, scenario, options.scenario_number)
             execution = self.execute(directory, options)
-            return self.judge(directory, execution, device, scenario, traps, options)
+            return self.judge(directory, execution, device, scenario, defects, options)
 
     def user_seconds(
         self, device: DeviceConfig, scenario: Scenario, options: RunOptions | None = None
@@ -353,7 +353,7 @@ class MqsimEngine:
             directory = Path(name)
             write_inputs(directory, device, scenario, options.scenario_number, log=False)
             execution = self.execute(directory, options)
-        raise_if_failed(execution, known_traps(device, scenario.flows))
+        raise_if_failed(execution, known_defects(device, scenario.flows))
         return execution.user_seconds
 
     def execute(self, directory: Path, options: RunOptions) -> Execution:
@@ -384,7 +384,7 @@ class MqsimEngine:
         execution: Execution,
         device: DeviceConfig,
         scenario: Scenario,
-        traps: tuple[Finding, ...],
+        defects: tuple[Finding, ...],
         options: RunOptions,
     ) -> ScenarioResult:
         """The result of a run that ended, from what it left in its directory.
@@ -393,9 +393,9 @@ class MqsimEngine:
             EngineError: It failed, or what it left is not usable.
             LimitError: It simulated for longer than `options.limits.simulated_ns`.
         """
-        raise_if_failed(execution, traps)
+        raise_if_failed(execution, defects)
         serviced = read_serviced(execution.stdout)
-        lost = raise_if_lost(serviced, traps, tolerate=self.tolerate_lost)
+        lost = raise_if_lost(serviced, defects, tolerate=self.tolerate_lost)
         try:
             report = read_result(directory / RESULT_FILE)
             runs = _flow_runs(directory, report, scenario, serviced)
@@ -415,7 +415,7 @@ class MqsimEngine:
             ),
             series_step_ns=step_ns,
             warnings=(
-                *(str(trap) for trap in traps if trap.severity is Severity.WARNING),
+                *(str(trap) for trap in defects if trap.severity is Severity.WARNING),
                 *lost,
                 *pages_disagree(whole, device),
             ),

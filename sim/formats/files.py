@@ -26,7 +26,7 @@ from iojoule.sim.formats.toml import (
     write_workload_toml,
 )
 from iojoule.sim.formats.xml_tree import parse, read_bytes
-from iojoule.sim.known_defects import findings as known_traps
+from iojoule.sim.known_defects import findings as known_defects
 from iojoule.sim.physical_options import HostOptions, PhysicalOptions
 from iojoule.sim.result import Mode
 from iojoule.sim.workload import FlowConfig, Scenario
@@ -158,7 +158,7 @@ def known_findings(drive: DriveFile, workload: WorkloadFile, number: int) -> tup
     flows = workload.scenarios[number].flows
     return tuple(
         finding.at(_place(finding.field, drive, workload, number))
-        for finding in known_traps(drive.device, flows)
+        for finding in known_defects(drive.device, flows)
     )
 
 

@@ -25,7 +25,7 @@ from iojoule.sim.formats.mqsim_result import read_serviced
 from iojoule.sim.known_defects import findings
 from iojoule.sim.workload import Scenario
 from tests.sim.recordings import FOLDER, MIXED, ONE_CHIP, RUNS, record
-from tests.sim.test_traps import FAILURES as KNOWN_FAILURES
+from tests.sim.test_known_defects import FAILURES as KNOWN_FAILURES
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("IOJOULE_MQSIM"), reason="IOJOULE_MQSIM does not name MQSim's binary"

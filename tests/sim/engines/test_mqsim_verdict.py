@@ -18,7 +18,7 @@ from iojoule.sim.engines.mqsim_process import (
 )
 from iojoule.sim.errors import CancelledError, LimitError
 from iojoule.sim.findings import Finding, Severity
-from iojoule.sim.known_defects import TRAPS
+from iojoule.sim.known_defects import KNOWN_DEFECTS
 from tests.sim.recordings import FOLDER
 
 
@@ -101,7 +101,7 @@ def test_lost_requests_are_named_by_their_trap(name: str) -> None:
 
 
 def test_causes_are_rows_of_the_table_of_traps() -> None:
-    known = {trap.name for trap in TRAPS}
+    known = {trap.name for trap in KNOWN_DEFECTS}
     assert {name for names in CRASHES.values() for name in names} <= known
     assert {*SILENCES, *LOSSES} <= known
     by_word_only = {

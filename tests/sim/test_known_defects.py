@@ -7,7 +7,7 @@ import pytest
 from iojoule.sim.device import CacheMechanism, DeviceConfig
 from iojoule.sim.findings import Finding, RefusedError, Severity, refuse_errors
 from iojoule.sim.formats.files import known_findings, read_drive, read_workload
-from iojoule.sim.known_defects import TRAPS, findings
+from iojoule.sim.known_defects import KNOWN_DEFECTS, findings
 from iojoule.sim.result import Mode
 from iojoule.sim.workload import CachingMode, FlowConfig, FlowKind
 
@@ -84,9 +84,9 @@ def test_a_reference_case_that_mqsim_runs_is_never_refused(reference: Path) -> N
 
 
 def test_names_and_messages_of_the_table_are_in_order() -> None:
-    names = [trap.name for trap in TRAPS]
+    names = [trap.name for trap in KNOWN_DEFECTS]
     assert len(set(names)) == len(names)
-    for trap in TRAPS:
+    for trap in KNOWN_DEFECTS:
         assert trap.remedy[0].islower(), trap.name
         assert not trap.message.endswith("."), trap.name
 
