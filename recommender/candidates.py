@@ -1,4 +1,4 @@
-"""Every configuration that the free knobs allow, as arrays."""
+"""The candidates: every configuration that the free knobs allow, as arrays, with their demand."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from iojoule.model.evaluate import idle_gaps, sata_link
 from iojoule.model.evaluate.background_work import Balance, Inflow, balance
 from iojoule.model.evaluate.bands import Codes
 from iojoule.model.evaluate.columns import habits_of
+from iojoule.model.evaluate.equal_work import Demand, rest_share
 from iojoule.model.evaluate.frame import (
     COMPLETIONS,
     ENGINES,
@@ -29,9 +30,10 @@ from iojoule.model.evaluate.frame import (
     make_frame,
     operational_states,
 )
+from iojoule.model.evaluate.latency import POISSON_ARRIVALS, Arrivals, arrivals_named
 from iojoule.model.evaluate.operating_point import HostPaths
+from iojoule.recommender.request import Free, WorkloadProfile
 from iojoule.recommender.space import Candidates, Path, code_of_path, path_of
-from iojoule.recommender.workload import Free, WorkloadProfile
 
 T = TypeVar("T")
 
@@ -516,3 +518,31 @@ def _habits(workload: WorkloadProfile) -> dict[str, float]:
         "apst_enabled": workload.current.apst_enabled,
     }
     return {name: float(values[0]) for name, values in habits_of(row, 1).items()}
+
+
+def demand_of(workload: WorkloadProfile, current_bytes: int) -> Demand:
+    """Read the demand and how it arrives out of a workload profile."""
+    stated = workload.workload
+    useful, limit = useful_limit(workload, current_bytes)
+    rate = stated.demand_bytes_per_second
+    if stated.demand_operations_per_second is not None:
+        rate = stated.demand_operations_per_second * useful
+    arrivals, assumed = _arrivals(workload, rate)
+    requests = None if rate is None else rate / useful
+    rest = rest_share(arrivals, requests, stated.idle_gap_seconds_p50)
+    return Demand(
+        rate, float(useful), float(limit), stated.think_time_ns or 0.0, rest, arrivals, assumed,
+        stated.burst_bytes or None, stated.idle_gap_seconds_p50 or None,
+    )  # fmt: skip
+
+
+def _arrivals(workload: WorkloadProfile, rate: float | None) -> tuple[Arrivals, bool]:
+    """How requests come, and whether that is assumed: by chance, where nothing was said."""
+    stated = workload.workload
+    process = (stated.arrival_process or "").lower()
+    if rate is None:
+        return Arrivals.CLOSED, False
+    if stated.idle_gap_seconds_p50 is not None or stated.burst_bytes is not None:
+        return Arrivals.BURSTS, False
+    arrivals = arrivals_named(process)
+    return arrivals, arrivals is Arrivals.POISSON and process not in POISSON_ARRIVALS

@@ -13,9 +13,8 @@ import numpy as np
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.evaluate.latency import Flush
-from iojoule.recommender.answer import Row
-from iojoule.recommender.power_cut import DurabilityAnswer, PowerCut, Weaker
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.request import WorkloadProfile
+from iojoule.recommender.response import DurabilityAnswer, PowerCut, Row, Weaker
 
 FURTHER_APART = (10, 100)
 """How many times as far apart flushes are tried, before there are none."""

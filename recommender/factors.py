@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
@@ -21,13 +22,28 @@ from pydantic import Field, ValidationError, model_validator
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import NonNegative, Positive, Section, number, validation_error
-from iojoule.recommender.objective import Objective
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+
+
+class Objective(StrEnum):
+    """What is made small: of power, of energy for a piece of work, or of a year of the work.
+
+    A year of the work costs energy, money and CO2 by the user's own factors
+    (`recommender.factors`); wear counts where the drive's price or carbon is among them.
+    """
+
+    WATTS = "watts"
+    JOULES_PER_USEFUL_GB = "joules_per_useful_gb"
+    EDP = "edp"
+    KWH_PER_YEAR = "kwh_per_year"
+    COST = "cost"
+    CO2 = "co2"
+
 
 JOULES_A_KWH = 3.6e6
 

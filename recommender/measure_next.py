@@ -20,11 +20,10 @@ from iojoule.datasets.links import Interface
 from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.evaluate.uncertainty import Gradients
 from iojoule.recommender.adaptive.normal import Normal
-from iojoule.recommender.answer import Saving
-from iojoule.recommender.reasons import MeasureNext, Runs
+from iojoule.recommender.request import Scope
+from iojoule.recommender.response import MeasureNext, Runs, Saving
 from iojoule.recommender.rows import LIKELY, Details
 from iojoule.recommender.space import configuration_of, knobs
-from iojoule.recommender.workload import Scope
 
 REPEATS = 3
 """Runs of each configuration."""

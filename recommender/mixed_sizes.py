@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iojoule.model.evaluate.predictor import Predictor
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.request import WorkloadProfile
 from iojoule.recommender.workloads.sizes import shares_of
 
 MEAN_WITHIN = 0.1

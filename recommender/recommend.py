@@ -15,24 +15,35 @@ from iojoule.model.evaluate.frame import Frame
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.uncertainty import Layout, with_shared_surface
 from iojoule.model.evaluate.validity import under
-from iojoule.recommender import bounds, durability, notes, pareto, racing
-from iojoule.recommender.answer import Counts, NotTaken, Place, Recommendation, Row
-from iojoule.recommender.attribution import between
-from iojoule.recommender.candidates import build_candidates
-from iojoule.recommender.demand import demand_of
-from iojoule.recommender.endurance import endurance_of
-from iojoule.recommender.estimate import Estimate
+from iojoule.recommender import durability, explain, pareto
+from iojoule.recommender.candidates import build_candidates, demand_of
+from iojoule.recommender.evaluate import (
+    Judge,
+    Judged,
+    Question,
+    check_answerable,
+    endurance_of,
+    is_powered,
+)
+from iojoule.recommender.explain import attribution, between
 from iojoule.recommender.factors import Year, rates_of
 from iojoule.recommender.measure_next import measure_next
 from iojoule.recommender.mixed_sizes import predictor_for
+from iojoule.recommender.request import WorkloadProfile
+from iojoule.recommender.response import Counts, Estimate, NotTaken, Place, Recommendation, Row
 from iojoule.recommender.rows import LIKELY, Details
-from iojoule.recommender.screen import Judge, Judged, Question, check_answerable, is_powered
-from iojoule.recommender.search import Found, search
-from iojoule.recommender.select import choose
+from iojoule.recommender.select import (
+    AS_GOOD,
+    Found,
+    Steps,
+    choose,
+    race_or_pace_notes,
+    relaxations,
+    search,
+    slacks,
+    step_rows,
+)
 from iojoule.recommender.space import Candidates, join, knobs
-from iojoule.recommender.steps import AS_GOOD, Steps
-from iojoule.recommender.why import attribution
-from iojoule.recommender.workload import WorkloadProfile
 
 ROWS_SHOWN = 50
 """Rows of the front in an answer; a longer front is thinned evenly."""
@@ -43,7 +54,7 @@ class Recommender:
 
     Example:
         >>> from iojoule.datasets.profile import load_shipped_profile
-        >>> from iojoule.recommender.workload import parse_workload
+        >>> from iojoule.recommender.request import parse_workload
         >>> recommender = Recommender(load_shipped_profile("samsung-980-pro-1tb"))
         >>> answer = recommender.recommend(parse_workload({"workload": {"operation": "read"}}))
         >>> answer.mode
@@ -173,7 +184,7 @@ class Recommender:
             paths = self.predictor.performance.paths
             room = workload.most_bytes_in_flight(candidates.current)
             way = between(today.frame, best, paths, room)
-        stepped = [] if best is None else bounds.rows_of(steps)
+        stepped = [] if best is None else step_rows(steps)
         frame, at = _lay_out(
             today=today.frame,
             front=found.front.take(shown),
@@ -242,12 +253,12 @@ class Recommender:
             durability=loses,
             pareto=front,
             measure_next=next_runs,
-            bounds=bounds.slacks(details, steps, workload.sla, place, at["stepped"])
+            bounds=slacks(details, steps, workload.sla, place, at["stepped"])
             if stepped
             else [],
             preferred_missed=details.shortfalls(place) if best is not None else [],
             nearest_misses=[details.miss(index) for index in at["misses"]],
-            relaxations=bounds.relaxations(steps) if best is None else [],
+            relaxations=relaxations(steps) if best is None else [],
             counts=Counts(
                 total=candidates.count, feasible=found.feasible, on_front=len(found.front),
                 shown=len(shown), excluded=candidates.excluded,
@@ -256,11 +267,11 @@ class Recommender:
             defaults_used=candidates.defaults_used,
             evidence=_evidence(recommended or current),
             notes=[
-                *notes.write(
+                *explain.write(
                     self.profile, workload, question, candidates, current, recommended, choice
                 ),
                 *predictor_for(self.predictor, workload, candidates.current.request_bytes)[1],
-                *racing.notes(self.profile, judged, place),
+                *race_or_pace_notes(self.profile, judged, place),
             ],
         )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -25,17 +26,34 @@ from iojoule.model.evaluate.uncertainty import (
     relative_errors,
     sums,
 )
-from iojoule.recommender.answer import Miss, Row, Saving, Shortfall, Verdict
-from iojoule.recommender.estimate import Estimate
-from iojoule.recommender.factors import JOULES_A_KWH, YEARLY
-from iojoule.recommender.objective import Objective
-from iojoule.recommender.screen import DEMAND, OF_LATENCY, Judged, Question
-from iojoule.recommender.selection import WIDENING
+from iojoule.recommender.evaluate import DEMAND, OF_LATENCY, Judged, Question
+from iojoule.recommender.factors import JOULES_A_KWH, YEARLY, Objective
+from iojoule.recommender.request import Scope
+from iojoule.recommender.response import (
+    Estimate,
+    Miss,
+    Row,
+    Saving,
+    Shortfall,
+    Verdict,
+)
 from iojoule.recommender.space import configuration_of
-from iojoule.recommender.workload import Scope
 
 Floats = NDArray[np.float64]
 Triple = tuple[Floats, Floats, Floats, NDArray[np.intp]]
+
+MISS = 0.05
+"""Share of misses on each side of a 90 % interval."""
+
+
+RIVALS = 20
+"""Rows that could as well have been chosen. The number is fixed: if it followed the candidates, a
+wider choice could recommend less."""
+
+
+WIDENING = NormalDist().inv_cdf(1.0 - MISS / RIVALS) / NORMAL_90
+"""Factor on what a row errs by itself, so that its interval holds for the best of `RIVALS` rows."""
+
 
 LIKELY = 0.9
 """Probability of a saving from which on a change is recommended."""
@@ -57,7 +75,7 @@ class Details:
         question: What was asked.
         judged: The rows.
         chosen: The row that is recommended: its intervals know that it was chosen for its
-            prediction (`recommender.selection`).
+            prediction (`recommender.rows.WIDENING`).
     """
 
     def __init__(
@@ -320,7 +338,7 @@ def probability_above_zero(found: Estimate) -> float:
 
 
 def verdict(saved: Estimate, likely: float, *, same: bool, measured: bool) -> Verdict:
-    """What may be said of a saving (see `recommender.answer.Verdict`)."""
+    """What may be said of a saving (see `recommender.response.Verdict`)."""
     if same:
         return "no change"
     if saved.value < 0.0:

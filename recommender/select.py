@@ -1,4 +1,4 @@
-"""Choosing: the configuration to use, or that nothing changes, or that nothing can be recommended.
+"""Selects the recommended configuration, or no change, or none because no candidate is feasible.
 
 Where today's configuration is stated and keeps every bound, a change is recommended only if it
 saves with a probability of at least 0.9; of those that do, the one of the least expected objective.
@@ -11,12 +11,17 @@ the CPU, and where CPU power is unknown nothing starts to poll.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.vocabulary import Evidence
+from iojoule.model.evaluate.bands import EVIDENCE
+from iojoule.model.evaluate.equal_work import race_or_pace
 from iojoule.model.evaluate.frame import Frame
 from iojoule.model.evaluate.quantities import NORMAL_90, share_below
 from iojoule.model.evaluate.uncertainty import (
@@ -27,18 +32,274 @@ from iojoule.model.evaluate.uncertainty import (
     idle_gradients,
     with_shared_surface,
 )
-from iojoule.recommender.answer import Action, ReasonCode
-from iojoule.recommender.factors import JOULES_A_KWH
-from iojoule.recommender.objective import Objective
+from iojoule.recommender import pareto
+from iojoule.recommender.evaluate import DEMAND, Judge, Judged
+from iojoule.recommender.factors import JOULES_A_KWH, Objective
 from iojoule.recommender.pareto import TIE, simplest_first_of
-from iojoule.recommender.rows import LIKELY
-from iojoule.recommender.screen import DEMAND, Judge, Judged
-from iojoule.recommender.search import Found
-from iojoule.recommender.selection import WIDENING
-from iojoule.recommender.sla import LATENCY_MAXIMA
-from iojoule.recommender.space import join, knobs
-from iojoule.recommender.steps import AS_GOOD
-from iojoule.recommender.workload import Scope
+from iojoule.recommender.request import Scope
+from iojoule.recommender.response import (
+    Action,
+    BoundSlack,
+    BoundStep,
+    Estimate,
+    ReasonCode,
+    Relaxation,
+)
+from iojoule.recommender.rows import LIKELY, WIDENING, Details, over
+from iojoule.recommender.sla import LATENCY_MAXIMA, Sla
+from iojoule.recommender.space import Candidates, configuration_of, join, knobs
+
+STEP = 1.1
+"""Factor on a limit: 10 % more, or as much less."""
+
+AS_GOOD = 1e-3
+"""Relative amount in all by which preferred bounds may be missed beyond the least that can be."""
+
+Way = Literal["now", "looser", "tighter", "without"]
+
+WAYS: dict[Way, float] = {"looser": STEP, "tighter": 1.0 / STEP, "without": np.inf}
+"""The most that reached over limit (limit over reached for a minimum) may be."""
+
+
+@dataclass(frozen=True)
+class Least:
+    """The best row found so far under some bounds.
+
+    Attributes:
+        missed: By how much it misses preferred bounds, in units of `AS_GOOD`.
+        objective: Its objective.
+        frame: The row.
+    """
+
+    missed: float
+    objective: float
+    frame: Frame
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """The row that misses one bound by the least and keeps all others.
+
+    Attributes:
+        ratio: Reached over limit, or limit over reached for a minimum.
+        reached: The interval bound held against the limit.
+        frame: The row.
+    """
+
+    ratio: float
+    reached: float
+    frame: Frame
+
+
+class Steps:
+    """Gathers, block by block, the best candidates under every changed bound."""
+
+    def __init__(self, judge: Judge) -> None:
+        self.limits = judge.limits
+        self.soft, self.unknown = judge.soft, judge.unknown
+        self.least: dict[tuple[str, Way], Least] = {}
+        self.nearest: dict[str, Nearest] = {}
+
+    @property
+    def now(self) -> Least | None:
+        """The least objective under the bounds as they are; None where nothing keeps them."""
+        return self.least.get(("", "now"))
+
+    def see(self, judged: Judged) -> None:
+        """Take a block of judged candidates into account."""
+        # one bound after the other, as they lie in memory
+        missed = [judged.violations[:, column] > 0 for column in range(len(self.limits))]
+        wrong = np.zeros(len(judged.costs), dtype=np.int8)
+        for hard in np.flatnonzero(~self.soft):
+            wrong += missed[hard]
+        preferred = judged.preferred_missed if self.soft.any() else None
+        objective = np.ascontiguousarray(judged.costs[:, 0])
+        whole = np.flatnonzero(wrong == 0)
+        now = None if preferred is None else preferred[whole]
+        self._offer(("", "now"), judged.frame, whole, now, objective[whole])
+        for column, name in enumerate(self.limits):
+            soft = bool(self.soft[column])
+            rows = whole if soft else np.flatnonzero(wrong == missed[column])
+            if not len(rows):
+                continue
+            ratio = self._ratio(column, judged.reached[:, column][rows])
+            if not soft:
+                self._come_close(name, judged, rows, ratio, column)
+            if name == DEMAND:
+                continue
+            others = None if preferred is None else preferred[rows]
+            if others is not None and soft:
+                others = others - judged.violations[:, column][rows]
+            values = objective[rows]
+            for way, most in WAYS.items():
+                if others is not None and soft:
+                    total = others + np.maximum(ratio / most - 1.0, 0.0)
+                    self._offer((name, way), judged.frame, rows, total, values)
+                    continue
+                kept = np.flatnonzero(ratio <= most)
+                now = None if others is None else others[kept]
+                self._offer((name, way), judged.frame, rows[kept], now, values[kept])
+
+    def _ratio(self, column: int, reached: Floats) -> Floats:
+        """Reached over limit; infinite, however loose the bound, where nobody knows if it holds."""
+        name, limit = list(self.limits.items())[column]
+        if self.unknown[column]:
+            return np.full(len(reached), np.inf)
+        return reached / limit if name.endswith("_max") else limit / reached
+
+    def _offer(
+        self,
+        key: tuple[str, Way],
+        frame: Frame,
+        rows: Rows,
+        preferred: Floats | None,
+        objective: Floats,
+    ) -> None:
+        if not len(rows):
+            return
+        known = self.least.get(key)
+        missed = 0.0
+        if preferred is not None:
+            level = np.round(preferred / AS_GOOD)
+            missed = float(level.min())
+            objective = np.where(level == missed, objective, np.inf)
+        value = float(objective.min())
+        if known is not None and (known.missed, known.objective) <= (missed, value):
+            return
+        equal = rows[objective == value]
+        row = int(equal[simplest_first_of(frame, equal)[0]] if len(equal) > 1 else equal[0])
+        self.least[key] = Least(missed, value, frame.take(slice(row, row + 1)))
+
+    def _come_close(
+        self, name: str, judged: Judged, rows: Rows, ratio: Floats, column: int
+    ) -> None:
+        known = self.nearest.get(name)
+        least = ratio.min()
+        if known is not None and known.ratio <= least:
+            return
+        near = np.flatnonzero(ratio == least)
+        place = int(near[judged.costs[rows[near], 0].argmin()])
+        row = int(rows[place])
+        self.nearest[name] = Nearest(
+            float(ratio[place]),
+            float(judged.reached[row, column]),
+            judged.frame.take(slice(row, row + 1)),
+        )
+
+
+MISSES_SHOWN = 5
+
+POOL = 192
+"""Candidates of the least objectives that are compared with today's one by one."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is left of the candidates: the front, or the nearest misses.
+
+    Attributes:
+        feasible: How many candidates keep every bound.
+        front: The Pareto set.
+        costs: Its costs.
+        pool: Candidates of the least objectives, the front among them; empty without any.
+        misses: The nearest misses where nothing is feasible.
+        missed: By how much the front misses preferred bounds, relative and in all.
+    """
+
+    feasible: int
+    front: Frame
+    costs: Floats
+    pool: Frame
+    misses: Frame | None
+    missed: float
+
+
+def search(judge: Judge, candidates: Candidates, steps: Steps) -> Found:
+    """Judge every candidate, block by block.
+
+    The front of the blocks' fronts is the front of all, so that only few rows are kept.
+
+    Args:
+        judge: What evaluates and judges.
+        candidates: All of them.
+        steps: Gathers what steps of the bounds would bring.
+    """
+    feasible = 0
+    fronts: list[tuple[Frame, Floats]] = []
+    pools: list[tuple[Frame, Floats]] = []
+    misses: list[tuple[Frame, Floats]] = []
+    known = ~judge.soft & ~judge.unknown
+    for judged in judge.search(candidates):
+        steps.see(judged)
+        good = np.flatnonzero(judged.feasible)
+        feasible += len(good)
+        if len(good):
+            costs = _costs(judged, good)
+            frame = judged.frame.take(good)
+            kept = pareto.front(costs, frame)
+            fronts.append((frame.take(kept), costs[kept]))
+            least = _least_search(judged, good)
+            pools.append((frame.take(least), _order(judged, good[least])))
+        elif not fronts:
+            close = _nearest(judged.violations[:, known], judged.costs[:, 0])
+            amounts = np.column_stack([judged.violations[close][:, known], judged.costs[close, 0]])
+            misses.append((judged.frame.take(close), amounts))
+    if not fronts:
+        frame, amounts = join([m[0] for m in misses]), np.concatenate([m[1] for m in misses])
+        close = _nearest(amounts[:, :-1], amounts[:, -1])
+        nothing = frame.take(np.zeros(0, dtype=np.intp))
+        return Found(0, nothing, np.zeros((0, 3)), nothing, frame.take(close), 0.0)
+    frame, costs = fronts[0]
+    if len(fronts) > 1:
+        frame = join([part[0] for part in fronts])
+        costs = np.concatenate([part[1] for part in fronts])
+        kept = pareto.front(costs, frame)
+        frame, costs = frame.take(kept), costs[kept]
+    missed = 0.0
+    if judge.soft.any():
+        missed = float(costs[:, -1].min())
+        kept = np.flatnonzero(costs[:, -1] <= missed + AS_GOOD)
+        kept = kept[pareto.front(costs[kept, :-1], frame.take(kept))]
+        frame, costs = frame.take(kept), costs[kept, :-1]
+    pool = join([part[0] for part in pools])
+    order = np.concatenate([part[1] for part in pools])
+    order = np.flatnonzero(order[:, 0] <= missed + AS_GOOD)[
+        np.argsort(order[order[:, 0] <= missed + AS_GOOD, 1], kind="stable")
+    ]
+    pool = join([pool.take(order[:POOL]), frame])
+    return Found(feasible, frame, costs, pool, None, missed)
+
+
+def _costs(judged: Judged, good: Rows) -> Floats:
+    costs = judged.costs[good]
+    if judged.soft.any():  # what comes closest to the preferred bounds stays too
+        costs = np.column_stack([costs, judged.preferred_missed[good]])
+    return costs
+
+
+def _least_search(judged: Judged, good: Rows) -> Rows:
+    """Places within `good` of the least missed preferred bounds and objectives."""
+    if len(good) <= POOL:
+        return np.arange(len(good))
+    order = _order(judged, good)
+    if judged.soft.any():
+        level = np.round(order[:, 0] / AS_GOOD)
+        return np.lexsort((order[:, 1], level))[:POOL]
+    return np.argpartition(order[:, 1], POOL)[:POOL]
+
+
+def _order(judged: Judged, rows: Rows) -> Floats:
+    """Missed preferred bounds and objective of some rows, shape (n, 2)."""
+    return np.column_stack([judged.preferred_missed[rows], judged.costs[rows, 0]])
+
+
+def _nearest(violations: Floats, objective: Floats) -> Rows:
+    """Rows that miss the bounds by the least; of those that miss nothing the least objective."""
+    whole = np.flatnonzero(~violations.any(axis=1))
+    if len(whole):  # only what nobody knows stands in the way
+        return whole[np.argsort(objective[whole], kind="stable")[:MISSES_SHOWN]]
+    return pareto.nearest(violations, MISSES_SHOWN)
+
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -238,3 +499,126 @@ def _reason(judge: Judge, found: Found) -> ReasonCode:
             missed = judged.work.latencies.at(LATENCY_MAXIMA[name]) > judge.limits[name]
         holds &= ~missed
     return "not_shown_to_hold" if holds.any() else "infeasible"
+
+
+NOTICEABLE_PERCENT = 0.1
+"""A bound whose absence would bring less has no price: no profile tells so little apart."""
+
+
+def step_rows(steps: Steps) -> list[Least]:
+    """What an answer judges for the steps: the least as it is, then that by bound and way."""
+    if steps.now is None:
+        return []
+    return [steps.now, *(one for key, one in steps.least.items() if key[1] != "now")]
+
+
+def slacks(
+    details: Details, steps: Steps, sla: Sla, best: int, rows: Sequence[int]
+) -> list[BoundSlack]:
+    """How the recommended row stands to every bound.
+
+    Args:
+        details: The judged rows.
+        steps: What was found under other bounds.
+        sla: The bounds.
+        best: Row of the recommended configuration.
+        rows: Rows of `step_rows(steps)`.
+    """
+    keys = [key for key in steps.least if key[1] != "now"]
+    settings = knobs(details.judged.frame)
+    now = best if (settings[rows[0]] == settings[best]).all() else rows[0]
+    saved = dict(zip(keys, _saved(details, settings, now, rows[1:]), strict=True))
+    found = []
+    for column, (name, limit) in enumerate(steps.limits.items()):
+        reached = float(details.judged.reached[best, column])
+        spare = 1.0 - reached / limit if name.endswith("_max") else reached / limit - 1.0
+        ways: dict[Way, BoundStep] = {}
+        if name != DEMAND:
+            ways = {way: _step(steps, name, way, saved.get((name, way))) for way in WAYS}
+        change = ways["without"].objective_change_percent if ways else None
+        found.append(
+            BoundSlack(
+                bound=name,
+                limit=limit,
+                confidence=sla.confidence_of(name),
+                preferred=bool(steps.soft[column]),
+                reached=reached if np.isfinite(reached) else None,
+                slack_percent=100.0 * spare if np.isfinite(spare) else None,
+                binds=None if change is None else change < -NOTICEABLE_PERCENT,
+                looser=ways.get("looser"),
+                tighter=ways.get("tighter"),
+                without=ways.get("without"),
+            )
+        )
+    return found
+
+
+def _step(steps: Steps, name: str, way: Way, saved: Estimate | None) -> BoundStep:
+    looser = STEP if name.endswith("_max") else 1.0 / STEP
+    factor = looser if way == "looser" else 1.0 / looser
+    limit = None if way == "without" else steps.limits[name] * factor
+    least, before = steps.least.get((name, way)), steps.now
+    if least is None or before is None:
+        return BoundStep(
+            limit=limit, configuration=None, objective_change_percent=None, saves_percent=None
+        )
+    return BoundStep(
+        limit=limit,
+        configuration=configuration_of(least.frame, 0),
+        objective_change_percent=100.0 * (least.objective / before.objective - 1.0),
+        saves_percent=saved,
+    )
+
+
+def _saved(
+    details: Details, settings: Floats, now: int, others: Sequence[int]
+) -> list[Estimate] | list[None]:
+    """Energy that each row saves against another, percent."""
+    places = np.array(others, dtype=np.intp)
+    weights = np.zeros((len(places), len(settings)))
+    differ = np.flatnonzero((settings[places] != settings[now]).any(axis=1))
+    weights[differ, now] = 1.0  # one configuration errs as itself
+    weights[differ, places[differ]] = -1.0
+    found = details.sums(weights, now)
+    if found is None:
+        return [None] * len(places)
+    codes = details.evidence_codes(details.question.scope.value)
+    words = [Evidence(EVIDENCE[int(code)]) for code in np.maximum(codes[places], codes[now])]
+    return over(found, "percent", 1.0, words)
+
+
+def relaxations(steps: Steps) -> list[Relaxation]:
+    """Bounds of which one alone, relaxed, lets something keep all the others."""
+    found = []
+    for name, near in steps.nearest.items():
+        if near.ratio <= 1.0 or not np.isfinite(near.ratio):
+            continue
+        limit = steps.limits[name]
+        found.append(
+            Relaxation(
+                bound=name,
+                limit=limit,
+                needed=near.reached,
+                by_percent=100.0 * abs(near.reached / limit - 1.0),
+                configuration=configuration_of(near.frame, 0),
+            )
+        )
+    return sorted(found, key=lambda one: one.by_percent)
+
+
+def race_or_pace_notes(profile: DeviceProfile, judged: Judged, row: int) -> list[str]:
+    """One note where the work comes in stated bursts and the drive's power is known, else none."""
+    gap = float(judged.work.gap_seconds[row])
+    if profile.device_power is None or not gap > 0:
+        return []
+    choice = race_or_pace(profile, judged.frame, judged.prediction, judged.work)
+    saved, from_gap = float(choice.saved_joules[row]), float(choice.break_even_seconds[row])
+    known = profile.idle.settle_seconds.evidence if profile.idle is not None else Evidence.DATASHEET
+    pays = f"racing pays from {from_gap:.3g} s on" if np.isfinite(from_gap) else "racing never pays"
+    if choice.races[row]:
+        word = "race to idle: finish each burst at full speed and let the drive rest"
+        more = f"saves {saved:.3g} J a gap over pacing" if saved > 0 else "as good as pacing"
+    else:
+        word = "pace the requests over the gap: it is shorter than settling and background work"
+        more = f"saves {-saved:.3g} J a gap over racing"
+    return [f"gaps of {gap:.3g} s: {word}; {more}; {pays} (evidence: {known.value})"]

@@ -27,7 +27,7 @@ from iojoule.model.evaluate.columns import (
 )
 from iojoule.model.evaluate.frame import COMPLETIONS, ENGINES, SCHEDULERS, Frame
 from iojoule.model.evaluate.sata_link import POLICIES
-from iojoule.recommender.workload import Current, Free
+from iojoule.recommender.request import Current, Free
 
 Floats = NDArray[np.float64]
 

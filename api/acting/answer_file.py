@@ -11,11 +11,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from iojoule.api.reports.report_file import data_of
 from iojoule.datasets.errors import InfeasibleError, InputError, SchemaVersionError
 from iojoule.datasets.schema import Configuration, validation_error
-from iojoule.recommender.answer import ANSWER_VERSION
-from iojoule.recommender.estimate import Estimate
-from iojoule.recommender.power_cut import DurabilityAnswer
+from iojoule.recommender.request import Scope
+from iojoule.recommender.response import ANSWER_VERSION, DurabilityAnswer, Estimate
 from iojoule.recommender.sla import LATENCY_MAXIMA, Sla
-from iojoule.recommender.workload import Scope
 
 
 class _Lenient(BaseModel):

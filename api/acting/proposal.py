@@ -26,7 +26,7 @@ from iojoule.measure.host.changes import (
     mounts,
 )
 from iojoule.measure.host.facts import HostControls
-from iojoule.recommender.power_cut import DurabilityAnswer
+from iojoule.recommender.response import DurabilityAnswer
 
 _DEFAULT_REQUESTS = 128
 """BLKDEV_DEFAULT_RQ. A queue that gets a scheduler holds twice as many, or twice what the drive

@@ -31,8 +31,8 @@ from iojoule.measure.errors import SensorError
 from iojoule.measure.sensors import open_sensor
 from iojoule.measure.sensors.protocol import POWER_FIELDS, Kind
 from iojoule.measure.sensors.protocol import Scope as Metered
+from iojoule.recommender.request import Scope, WorkloadProfile
 from iojoule.recommender.sla import LATENCY_MAXIMA, MINIMA, POWER_MAXIMA, Sla
-from iojoule.recommender.workload import Scope, WorkloadProfile
 
 BEFORE, AFTER = "before", "after"
 """Names of the two sweeps."""

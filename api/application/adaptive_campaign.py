@@ -19,7 +19,7 @@ from iojoule.measure.campaign.runs import Run, run_seconds
 from iojoule.measure.point import Point
 from iojoule.recommender.adaptive.advisor import CandidateAdvisor
 from iojoule.recommender.adaptive.aims import Candidate
-from iojoule.recommender.workload import (
+from iojoule.recommender.request import (
     Free,
     WorkloadProfile,
     load_workload,

@@ -15,10 +15,9 @@ from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Section, validation_error
 from iojoule.datasets.toml_text import toml_of
 from iojoule.recommender.fleet.document import Fleet
-from iojoule.recommender.fleet.plan import FrontierPoint, Plan
+from iojoule.recommender.fleet.plan import FrontierPoint, Plan, Stage
 from iojoule.recommender.fleet.replacement import Server
-from iojoule.recommender.fleet.rollout import Stage
-from iojoule.recommender.workload import read_text
+from iojoule.recommender.request import read_text
 
 
 class FleetAnswer(Section):
@@ -95,7 +94,7 @@ def read_servers(path: Path) -> Servers:
 
 def answer(plans: Sequence[Plan], running: Plan | None = None) -> FleetAnswer:
     """Plans with their roll-outs; `running` is what the fleet does before the first."""
-    from iojoule.recommender.fleet.rollout import rollout
+    from iojoule.recommender.fleet.plan import rollout
 
     before: list[Plan | None] = [running, *plans[:-1]]
     return FleetAnswer(

@@ -15,7 +15,7 @@ from iojoule.datasets.schema import Configuration
 from iojoule.measure.lab import drives
 from iojoule.measure.lab.truth import TrueFigures, random_reads
 from iojoule.model.evaluate.predictor import Predictor
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.request import WorkloadProfile
 
 QUANTITIES = ("throughput_bytes_per_second", "latency_mean_ns", "device_power_watts")
 REQUEST_BYTES = (4096, 8192, 16384, 32768, 49152, 65536, 131072)

@@ -10,8 +10,8 @@ from iojoule.api.application.adaptive_campaign import at_demand
 from iojoule.datasets.schema import Configuration
 from iojoule.measure.campaign.plan import KNOBS
 from iojoule.measure.point import Point
-from iojoule.recommender.reasons import MeasureNext
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.request import WorkloadProfile
+from iojoule.recommender.response import MeasureNext
 
 
 def sweep_of(name: str, configuration: Configuration, question: WorkloadProfile) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from iojoule.model.evaluate.frame import USED, used_columns
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.quantities import GAP_QUANTITIES, QUANTITIES, with_ends
 from iojoule.model.evaluate.validity import FIELDS
-from iojoule.recommender.estimate import UNBOUNDED
+from iojoule.recommender.response import UNBOUNDED
 
 EVIDENCE = "evidence"
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from iojoule import __version__
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.toml_text import toml_of
-from iojoule.recommender.answer import Recommendation
-from iojoule.recommender.workload import WorkloadProfile, load_workload
-from iojoule.recommender.workload_fields import with_fields
+from iojoule.recommender.request import WorkloadProfile, load_workload, with_fields
+from iojoule.recommender.response import Recommendation
 from iojoule.recommender.workloads.presets import find_preset
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from iojoule.datasets.io_summary import IoSummary, parse_summary, write_summary
 from iojoule.datasets.schema import validation_error
 from iojoule.measure.drive.block_io import find_disk
 from iojoule.measure.observe import capture
-from iojoule.recommender.workload import WorkloadProfile, read_text
-from iojoule.recommender.workloads.sources import SourceKind, summary_of
-from iojoule.recommender.workloads.writing import as_json, as_toml
+from iojoule.recommender.request import WorkloadProfile, read_text
+from iojoule.recommender.workloads.sources import SourceKind, as_json, as_toml, summary_of
 
 
 def write_profile(profile: WorkloadProfile, path: Path) -> None:

@@ -11,7 +11,7 @@ from iojoule.api.cli import console
 from iojoule.api.exit_codes import DIFFERENT
 
 if TYPE_CHECKING:
-    from iojoule.recommender.findings import Row, Share
+    from iojoule.recommender.validation.findings import Row, Share
 
 DIRECTION_PERCENT = 93.0
 MAGNITUDE_PERCENT = 88.0
@@ -64,7 +64,12 @@ def findings(
     from iojoule.api.application.fit import data_folder
     from iojoule.datasets.errors import InputError
     from iojoule.datasets.findings import frozen_papers
-    from iojoule.recommender.findings import Profiles, expected_of, findings_table, shares
+    from iojoule.recommender.validation.findings import (
+        Profiles,
+        expected_of,
+        findings_table,
+        shares,
+    )
 
     papers = [one for one in frozen_papers() if paper in (None, one.paper)]
     if not papers:

@@ -178,7 +178,7 @@ def judge(
     from iojoule.api.application import lab_judgement
     from iojoule.datasets.profile import read_profile
     from iojoule.measure.lab import drives
-    from iojoule.recommender.workload import load_workload
+    from iojoule.recommender.request import load_workload
 
     if (recommendation is None) != (workload is None):
         raise typer.BadParameter(

@@ -14,7 +14,7 @@ from iojoule.api.cli.validate_laws import laws
 from iojoule.api.cli.validate_recommendations import recommendations
 
 if TYPE_CHECKING:
-    from iojoule.recommender.thesis_table import Rule
+    from iojoule.recommender.validation.thesis_table import Rule
 
 app = typer.Typer(
     add_completion=False,
@@ -37,7 +37,7 @@ COLUMNS = {
 def thesis_table(output: console.FormatOption = console.Format.TABLE) -> None:
     """Table 5.1 of the thesis, row by row, on the Samsung 980 PRO."""
     from iojoule.datasets.profile import load_shipped_profile
-    from iojoule.recommender import thesis_table as table
+    from iojoule.recommender.validation import thesis_table as table
 
     rules = table.thesis_table(load_shipped_profile(table.DEVICE))
     _emit(rules, output, COLUMNS)
@@ -47,8 +47,8 @@ def thesis_table(output: console.FormatOption = console.Format.TABLE) -> None:
 def thesis_applications(output: console.FormatOption = console.Format.TABLE) -> None:
     """Chapter 6 of the thesis: what it found of four applications, beside what is recommended."""
     from iojoule.datasets.profile import load_shipped_profile
-    from iojoule.recommender.thesis_applications import thesis_applications as answered
-    from iojoule.recommender.thesis_table import DEVICE
+    from iojoule.recommender.validation.thesis_applications import thesis_applications as answered
+    from iojoule.recommender.validation.thesis_table import DEVICE
 
     names = {"workload": "application", "variable": "about", "thesis": "the thesis finds"}
     columns = {name: names.get(name, COLUMNS[name]) for name in [*names, *COLUMNS]}

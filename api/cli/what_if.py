@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from iojoule.api.application.what_if import SweepAnswer
     from iojoule.datasets.profile import DeviceProfile
     from iojoule.datasets.schema import AskedConditions
+    from iojoule.recommender.request import WorkloadProfile
     from iojoule.recommender.what_if.situation import Situation
-    from iojoule.recommender.workload import WorkloadProfile
 
 
 class _AskByDefault(TyperGroup):
@@ -269,7 +269,7 @@ def _question(
 ) -> WorkloadProfile:
     """What is asked of the drive today."""
     from iojoule.recommender.factors import stated_factors
-    from iojoule.recommender.sla_text import parse_sla
+    from iojoule.recommender.sla import parse_sla
 
     stated: dict[str, Any] = {
         name: stated_value(text) for name, text in assignments(set_ or []).items()

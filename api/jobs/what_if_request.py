@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from iojoule.datasets.errors import InputError, IojouleError, within
 from iojoule.datasets.schema import AskedConditions, number
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.request import WorkloadProfile
 from iojoule.sim.presets import preset_path
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ class WhatIfRequest(BaseModel):
             InputError: Nothing of a name can be changed, or `preset` names no drive that comes with
                 iojoule: files of this machine are not read for others.
         """
-        from iojoule.recommender.what_if.changes import kind_of
-        from iojoule.recommender.what_if.changes.geometry import PRESET
+        from iojoule.recommender.what_if.changes import PRESET, kind_of
 
         kinds = [kind_of(field) for field in self.changes]
         if PRESET in kinds:

@@ -16,8 +16,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from iojoule.api.validating.questions import Asked
-from iojoule.recommender.answer import Action, ReasonCode, Recommendation
 from iojoule.recommender.recommend import Recommender
+from iojoule.recommender.response import Action, ReasonCode, Recommendation
 from iojoule.recommender.rows import LIKELY
 
 Picker = Literal["intervals", "points"]

@@ -15,8 +15,8 @@ from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile, shipped_profiles
 from iojoule.recommender.recommend import Recommender
+from iojoule.recommender.request import parse_workload
 from iojoule.recommender.validation.laws import LAWS, Law, Served, Subject
-from iojoule.recommender.workload import parse_workload
 
 
 class Documents(Served):

@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 
 from iojoule.api.validating.chance import Simulate, at_random_work, in_bursts, simulator
 from iojoule.api.validating.truth import ENGINE, KNOBS, Grid, Table
-from iojoule.recommender.objective import Objective
-from iojoule.recommender.screen import DEMAND
+from iojoule.recommender.evaluate import DEMAND
+from iojoule.recommender.factors import Objective
+from iojoule.recommender.request import WorkloadProfile, parse_workload
 from iojoule.recommender.sla import LATENCY_MAXIMA, MINIMA, POWER_MAXIMA
-from iojoule.recommender.workload import WorkloadProfile, parse_workload
 
 Floats = NDArray[np.float64]
 

@@ -364,7 +364,7 @@ def contrast(
         energies_of_rows: Energies of the rows.
         today: The one.
         others: The others.
-        widening: Factor on what the others err by themselves (`recommender.selection`).
+        widening: Factor on what the others err by themselves (`recommender.rows.WIDENING`).
     """
     rows = np.asarray(others, dtype=np.intp)
     value = energies_of_rows.joules_per_byte[today] - energies_of_rows.joules_per_byte[rows]

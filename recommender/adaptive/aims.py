@@ -24,9 +24,9 @@ from scipy.special import ndtr
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import Configuration, Workload
 from iojoule.datasets.store import Dataset
-from iojoule.recommender.objective import Objective
+from iojoule.recommender.factors import Objective
+from iojoule.recommender.request import Scope, WorkloadProfile
 from iojoule.recommender.sla import LATENCY_MAXIMA, POWER_MAXIMA
-from iojoule.recommender.workload import Scope, WorkloadProfile
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]

@@ -23,8 +23,8 @@ from iojoule.datasets.schema import (
 from iojoule.datasets.toml_text import toml_of
 from iojoule.datasets.vocabulary import IntervalFor
 from iojoule.recommender.factors import Factors
+from iojoule.recommender.request import Scope, WorkloadProfile, load_workload, read_text
 from iojoule.recommender.sla import MINIMA, Confidence
-from iojoule.recommender.workload import Scope, WorkloadProfile, load_workload, read_text
 
 Name = Annotated[str, Field(min_length=1, max_length=80)]
 Percentile = Annotated[float, Field(gt=0.5, lt=1.0), number]

@@ -37,14 +37,13 @@ from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import NORMAL_90
 from iojoule.model.evaluate.uncertainty import Gradients, Layout, all_gradients
 from iojoule.recommender import pareto
-from iojoule.recommender.candidates import build_candidates
-from iojoule.recommender.demand import demand_of
+from iojoule.recommender.candidates import build_candidates, demand_of
+from iojoule.recommender.evaluate import Judge, Judged, Question
+from iojoule.recommender.factors import Objective
 from iojoule.recommender.fleet.plan import Part
-from iojoule.recommender.objective import Objective
-from iojoule.recommender.screen import Judge, Judged, Question
+from iojoule.recommender.request import Scope, WorkloadProfile
 from iojoule.recommender.sla import confidence_scale
 from iojoule.recommender.space import configuration_of, join
-from iojoule.recommender.workload import Scope, WorkloadProfile
 
 Floats = NDArray[np.float64]
 

@@ -14,18 +14,9 @@ from iojoule.datasets.schema import YEAR_SECONDS, AskedConditions
 from iojoule.model.evaluate import idle_gaps
 from iojoule.model.evaluate.validity import under
 from iojoule.model.prior.host import host_standing, on_host_of
-from iojoule.recommender.fleet import notes
-from iojoule.recommender.fleet.costs import costs_of
+from iojoule.recommender.factors import JOULES_A_KWH, rated_bytes
 from iojoule.recommender.fleet.document import Aim, Budget, Fleet, WorkloadClass
 from iojoule.recommender.fleet.modes import DriveModel, Mode, Rest
-from iojoule.recommender.fleet.most_demand import (
-    SLACK,
-    Modes,
-    expected_watts,
-    most_demand,
-    percentile_watts,
-    tried,
-)
 from iojoule.recommender.fleet.plan import (
     Assignment,
     DomainPlan,
@@ -35,6 +26,7 @@ from iojoule.recommender.fleet.plan import (
     Plan,
     Served,
     Tried,
+    YearlyCosts,
 )
 from iojoule.recommender.fleet.program import (
     MB,
@@ -46,9 +38,174 @@ from iojoule.recommender.fleet.program import (
     value_of,
 )
 from iojoule.recommender.fleet.solver import Solution
+from iojoule.recommender.request import Scope
 from iojoule.sim.workers import Pool
 from iojoule.sim.workers.checkpoint import Kept, key_of, map_kept
 from iojoule.sim.workers.local import HERE
+
+SLACK = 1e-4
+"""Share of the served bytes that may be given up when the watts are made small afterwards: to serve
+exactly as much in another way is a puzzle that costs the search more than it saves."""
+
+
+Modes = dict[tuple[int, int, Part], list[Mode]]
+"""By place of the group of drives, place of the class, and part of its requests."""
+
+
+def _weights(program: Program) -> dict[int, float]:
+    """Objective of most demand: what is served, by importance; what must be weighs nothing."""
+    return {
+        program.served[place]: -(workload.importance or 0.0)
+        for place, workload in enumerate(program.fleet.classes)
+    }
+
+
+def most_demand(program: Program, gap: float) -> tuple[Solution, Solution] | None:
+    """Most demand, and of the ways to serve it the one of least watts; and the first of both."""
+    first = program.solve(_weights(program), program.must(), gap=gap)
+    if first is None:
+        return None
+    kept = {
+        place: float(first.values[place]) * (1.0 - SLACK)
+        for place, workload in zip(program.served, program.fleet.classes, strict=True)
+        if workload.importance is not None
+    }
+    second = program.solve(program.cost(), program.must(kept), gap=gap, within=first)
+    return second or first, first
+
+
+def percentile_watts(program: Program, solution: Solution) -> float:
+    """Watts that the fleet exceeds in no more than the stated share of the time."""
+    return value_of(program.all_terms, solution.values) + program.all_constant
+
+
+def expected_watts(program: Program, solution: Solution) -> float:
+    """Mean watts as predicted, bases included."""
+    return value_of(program.watts(expected=True), solution.values) + program.fleet.base_watts
+
+
+def tried(
+    shared: tuple[Fleet, Modes, list[tuple[Rest, Rest | None]], float], watts: float
+) -> Tried:
+    """The point of one budget; what is shared is the fleet, its modes and rests, and the gap."""
+    fleet, modes, rests, gap = shared
+    program = Program(fleet, modes, rests, watts)
+    found = most_demand(program, gap)
+    if found is None:
+        return Tried(point=None)
+    solution, first = found
+    served = sum(float(solution.values[place]) for place in program.served) * MB
+    point = FrontierPoint(
+        budget_watts=watts, percentile_watts=percentile_watts(program, solution),
+        expected_watts=expected_watts(program, solution), served_bytes_per_second=served,
+        served_share=served / sum(c.demand_bytes_per_second for c in fleet.classes),
+        optimality_gap=first.gap,
+    )  # fmt: skip
+    return Tried(point=point)
+
+
+def write(fleet: Fleet, models: Mapping[str, DriveModel]) -> list[str]:
+    """The notes of a plan, in plain sentences."""
+    said = [_peaks(fleet)]
+    unmeasured = sorted({group.device for group in fleet.drives if group.peak_over_mean is None})
+    if unmeasured:
+        said.append(
+            f"peaks of {', '.join(unmeasured)}: the peak of each profile over its busiest mode is "
+            "taken for every mode; measure 1 ms power near full speed, with requests that arrive "
+            "as in operation, and state `peak_over_mean` to plan closer"
+        )
+    for name, model in models.items():
+        if model.standby() is None:
+            said.append(
+                f"{name}: no standby, since its profile knows no sleep state with its watts and "
+                "both its times"
+            )
+    hosts = {model.profile.host_power.host_id for model in models.values()
+             if model.profile.host_power is not None}  # fmt: skip
+    if fleet.scope is Scope.DEVICE_CPU:
+        shared = any(group.drives_per_host > 1 for group in fleet.drives)
+        said.append(
+            f"all drives stand on hosts of one kind, {', '.join(sorted(hosts))}; "
+            + (
+                "the drives of a host share what serving adds to its CPU (drives_per_host)"
+                if shared
+                else "each wakes up a host of its own: state drives_per_host where they share one"
+            )
+        )
+    said.append(
+        "drives that serve stay awake between requests unless the class comes in bursts; their "
+        "hosts are the base watts of the domains, whatever they serve"
+    )
+    return said
+
+
+def _peaks(fleet: Fleet) -> str:
+    if fleet.power_correlation is None:
+        return (
+            f"limits hold {fleet.percentile:.3%} of the time even if all drives peak at once: no "
+            "correlation was measured"
+        )
+    return (
+        f"limits hold {fleet.percentile:.3%} of the time at a correlation of "
+        f"{fleet.power_correlation:g} between drives, each fluctuating as much as two levels can"
+    )
+
+
+def costs_of(
+    fleet: Fleet,
+    profiles: Mapping[str, DeviceProfile],
+    groups: Sequence[GroupPlan],
+    expected_watts: float,
+    bound_watts: float,
+) -> YearlyCosts:
+    """Of the whole fleet, bases included, and of the wear of every drive that writes.
+
+    Args:
+        fleet: Its factors and classes.
+        profiles: By device; their rated endurance spreads what a drive costs.
+        groups: What the drives do.
+        expected_watts: Mean power as predicted.
+        bound_watts: Its one-sided bound.
+
+    Raises:
+        InputError: A drive's price is stated, and a drive that writes has no endurance rating.
+    """
+    factors = fleet.factors
+    kwh, most = (one * YEAR_SECONDS / JOULES_A_KWH for one in (expected_watts, bound_watts))
+    worn = 0.0  # in drives: shares of their ratings, summed
+    if factors.drive_price is not None or factors.drive_carbon_kilograms is not None:
+        for group in groups:
+            written = sum(_written(fleet, one) for one in group.assignments) * YEAR_SECONDS
+            if written > 0.0:
+                worn += written / rated_bytes(profiles[group.device], "factors.drive_price")
+    found: dict[str, float | None] = {}
+    for name, per_kwh, drive in (
+        ("cost_per_year", factors.electricity_price_per_kwh, factors.drive_price),
+        ("co2_kilograms_per_year", factors.grid_carbon_kilograms_per_kwh,
+         factors.drive_carbon_kilograms),
+    ):  # fmt: skip
+        for ending, energy in (("", kwh), ("_bound", most)):
+            found[name + ending] = (
+                None
+                if per_kwh is None
+                else energy * factors.overhead * per_kwh + worn * (drive or 0.0)
+            )
+    return YearlyCosts.model_validate(
+        {
+            "kwh_per_year": kwh, "kwh_per_year_bound": most, "currency": factors.currency,
+            "drives_worn_per_year": worn, **found,
+        }
+    )  # fmt: skip
+
+
+def _written(fleet: Fleet, one: Assignment) -> float:
+    """Host bytes a second that the drives of an assignment write."""
+    if one.workload_class is None:
+        return 0.0
+    asked = next(item.workload for item in fleet.classes if item.name == one.workload_class)
+    share = {Part.READS: 0.0, Part.WRITES: 1.0}.get(one.part or Part.ALL, 1.0 - asked.read_fraction)
+    return one.drives * one.load_bytes_per_second * share
+
 
 DAY_SECONDS = 86400.0
 """A day's starts may be used at once, however short the plan."""
@@ -384,7 +541,7 @@ class Planner:
             groups=groups, changed_drives=changed,
             transition_seconds=max(going, default=0.0), objective=objectives[0],
             relaxed_objective=objectives[1], optimality_gap=judged.gap,
-            notes=notes.write(fleet, self.models),
+            notes=write(fleet, self.models),
         )  # fmt: skip
 
     def _domains(self, program: Program, solution: Solution) -> list[DomainPlan]:

@@ -6,9 +6,8 @@ from typing import Any, Literal
 
 from iojoule.datasets.schema import Section
 from iojoule.datasets.vocabulary import HostStanding
-from iojoule.recommender.answer import Recommendation, Row
-from iojoule.recommender.estimate import Estimate
-from iojoule.recommender.workload import Scope
+from iojoule.recommender.request import Scope
+from iojoule.recommender.response import Estimate, Recommendation, Row
 
 OUTCOME_VERSION = 2
 """Version of the outcome's JSON layout."""

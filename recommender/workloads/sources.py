@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
+
+import tomlkit
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.io_summary import GAP_SECONDS, IoSource, IoSummary, parse_summary
-from iojoule.recommender.workload import read_text
-from iojoule.recommender.workloads import blkparse, fio_iolog, mqsim_trace
-from iojoule.recommender.workloads.trace import Trace, window_of
+from iojoule.recommender.request import WorkloadProfile, read_text
+from iojoule.recommender.workloads.trace import (
+    EVENT,
+    Trace,
+    parse_blkparse,
+    parse_fio_iolog,
+    parse_mqsim_trace,
+    window_of,
+)
 
 
 class SourceKind(StrEnum):
@@ -26,9 +36,9 @@ class SourceKind(StrEnum):
 
 
 _PARSERS: dict[SourceKind, Callable[[str, str], tuple[Trace, tuple[str, ...]]]] = {
-    SourceKind.FIO_IOLOG: fio_iolog.parse_fio_iolog,
-    SourceKind.BLKPARSE: blkparse.parse_blkparse,
-    SourceKind.MQSIM_TRACE: mqsim_trace.parse_mqsim_trace,
+    SourceKind.FIO_IOLOG: parse_fio_iolog,
+    SourceKind.BLKPARSE: parse_blkparse,
+    SourceKind.MQSIM_TRACE: parse_mqsim_trace,
 }
 _FIVE_NUMBERS = re.compile(r"\s*\d+(\s+\d+){4}\s*$")
 
@@ -48,7 +58,7 @@ def kind_of(text: str, path: Path) -> SourceKind:
             return SourceKind.OBSERVED
         if _FIVE_NUMBERS.match(line):
             return SourceKind.MQSIM_TRACE
-        if blkparse.EVENT.match(line):
+        if EVENT.match(line):
             return SourceKind.BLKPARSE
         if line.lstrip().startswith("["):
             return SourceKind.FIO_JOB
@@ -101,3 +111,34 @@ def open_source(path: Path, kind: SourceKind | None = None) -> SourceFile:
     """
     text = read_text(path)
     return SourceFile(path, text, kind or kind_of(text, path))
+
+
+def as_data(profile: WorkloadProfile) -> dict[str, Any]:
+    """What the profile states, as plain data; what it leaves open is left out."""
+    data: dict[str, Any] = profile.model_dump(mode="json", exclude_none=True, exclude_unset=True)
+    return {"name": profile.name, **data}
+
+
+def as_toml(profile: WorkloadProfile) -> str:
+    """The profile as TOML."""
+    data = as_data(profile)
+    notes = data.pop("notes", [])
+    document = tomlkit.document()
+    document["name"] = data.pop("name")
+    if notes:
+        listed = tomlkit.array()
+        listed.extend(notes)
+        document["notes"] = listed.multiline(multiline=True)
+    tables = {name: value for name, value in data.items() if isinstance(value, dict)}
+    for name, value in data.items():
+        if name not in tables:
+            document[name] = value
+    for name, table in tables.items():
+        if table:
+            document[name] = table
+    return tomlkit.dumps(document)
+
+
+def as_json(profile: WorkloadProfile) -> str:
+    """The profile as JSON."""
+    return json.dumps(as_data(profile), indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from iojoule.datasets.profile import load_shipped_profile
-from iojoule.recommender.answer import Recommendation
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import WorkloadProfile, parse_workload
+from iojoule.recommender.request import WorkloadProfile, parse_workload
+from iojoule.recommender.response import Recommendation
 
 CANDIDATES = 20_000
 FREE = ("request_bytes", "queue_depth", "jobs", "engine", "completion", "submission_polling",

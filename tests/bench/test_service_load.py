@@ -21,7 +21,7 @@ from iojoule.api.http.fleet import EXAMPLE as FLEET
 from iojoule.api.http.workers import PROCESSES
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import parse_workload
+from iojoule.recommender.request import parse_workload
 from tests.bench.test_recommend import CANDIDATES, FREE
 from tests.http_client import request
 from tests.watched_service import Service

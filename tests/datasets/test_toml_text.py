@@ -17,7 +17,7 @@ from iojoule.datasets.toml_text import toml_of
 from iojoule.measure.campaign.plan import parse_plan
 from iojoule.model.recipe import parse_recipe
 from iojoule.recommender.fleet.document import load_fleet
-from iojoule.recommender.workload import load_workload
+from iojoule.recommender.request import load_workload
 
 HOSTILE = {"digits": "x = " + "9" * 5000, "lists": "x = " + "[" * 100_000, "date": "x = 2026-99-99"}
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.measured_drive import DeclaredState, MeasuredDrive
-from iojoule.recommender.workload import WorkloadProfile, parse_workload
+from iojoule.recommender.request import WorkloadProfile, parse_workload
 from tests.end_to_end.simulated_drives import STATES, Case, case
 
 Floats = NDArray[np.float64]

@@ -21,7 +21,7 @@ from iojoule.datasets.schema import Configuration, Workload
 from iojoule.measure.campaign.plan import Plan, parse_plan
 from iojoule.measure.campaign.runs import Abilities, expand
 from iojoule.measure.point import Point
-from iojoule.recommender.workload import Scope, WorkloadProfile, parse_workload
+from iojoule.recommender.request import Scope, WorkloadProfile, parse_workload
 from iojoule.sim import _core
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines.embedded import EmbeddedEngine

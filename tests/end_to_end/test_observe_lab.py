@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.io_summary import IoWindow, parse_summary
 from iojoule.measure.lab.client import LabClient
-from iojoule.recommender.workload import WorkloadProfile, load_workload
+from iojoule.recommender.request import WorkloadProfile, load_workload
 from tests.measure.lab.conftest import awake_lab, need
 
 IOJOULE = str(Path(sys.executable).parent / "iojoule")

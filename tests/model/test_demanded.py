@@ -13,7 +13,7 @@ from iojoule.model.evaluate.demanded import demands
 from iojoule.model.evaluate.frame import make_frame
 from iojoule.model.evaluate.validity import under
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import parse_workload
+from iojoule.recommender.request import parse_workload
 
 DEVICE = "samsung-980-pro-1tb"
 SETTINGS = {"request_bytes": 8192, "queue_depth": 8, "jobs": 2, "engine": "io_uring"}

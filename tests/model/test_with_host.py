@@ -21,7 +21,7 @@ from iojoule.datasets.vocabulary import Completion, Engine, Evidence
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.prior.host import with_host
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import parse_workload
+from iojoule.recommender.request import parse_workload
 from tests.recommender.conftest import profile_data
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import WorkloadProfile, parse_workload
+from iojoule.recommender.request import WorkloadProfile, parse_workload
 
 PUBLISHED: dict[str, Any] = {"evidence": "published", "source": "made up"}
 

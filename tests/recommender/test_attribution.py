@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iojoule.datasets.schema import Configuration
-from iojoule.recommender.answer import Recommendation
-from iojoule.recommender.attribution import TOO_MANY, alone, fair_weights, last
-from iojoule.recommender.reasons import Attribution, KnobEffect
+from iojoule.recommender.explain import TOO_MANY, alone, fair_weights, last
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.request import WorkloadProfile
+from iojoule.recommender.response import Attribution, KnobEffect, Recommendation
 
 Ask = Callable[..., WorkloadProfile]
 

@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iojoule.recommender import space
-from iojoule.recommender.answer import Recommendation, Row
-from iojoule.recommender.bounds import NOTICEABLE_PERCENT
-from iojoule.recommender.reasons import BoundSlack, BoundStep
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.request import WorkloadProfile
+from iojoule.recommender.response import BoundSlack, BoundStep, Recommendation, Row
+from iojoule.recommender.select import NOTICEABLE_PERCENT
 
 Ask = Callable[..., WorkloadProfile]
 

@@ -13,8 +13,8 @@ from iojoule.datasets.schema import Configuration, Measurement, Observations, Wo
 from iojoule.datasets.vocabulary import Engine, Operation
 from iojoule.model.fit.selection import fit_flush
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.sla_text import parse_sla
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.request import WorkloadProfile
+from iojoule.recommender.sla import parse_sla
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.formats.files import read_drive
 from iojoule.sim.presets import preset_path

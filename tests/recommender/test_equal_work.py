@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.evaluate import host_power, host_work
-from iojoule.recommender.answer import Row
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.request import WorkloadProfile
+from iojoule.recommender.response import Row
 
 Ask = Callable[..., WorkloadProfile]
 

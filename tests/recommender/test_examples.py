@@ -10,7 +10,7 @@ from iojoule.datasets.profile import load_shipped_profile, shipped_profiles
 from iojoule.datasets.schema import YEAR_SECONDS, State
 from iojoule.datasets.vocabulary import DeviceState
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import load_workload
+from iojoule.recommender.request import load_workload
 
 EXAMPLES = ("analytics.toml", "kv-reads.toml", "page-reads.toml")
 FLUSHING = ("oltp.toml", "oltp.fio")

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from iojoule.datasets.errors import InputError
-from iojoule.recommender.answer import Recommendation
 from iojoule.recommender.factors import Factors, stated_factors
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.request import WorkloadProfile
+from iojoule.recommender.response import Recommendation
 
 Ask = Callable[..., WorkloadProfile]
 

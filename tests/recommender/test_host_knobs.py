@@ -8,9 +8,9 @@ import pytest
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import load_shipped_profile
-from iojoule.recommender.answer import Recommendation, Row
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import parse_workload
+from iojoule.recommender.request import parse_workload
+from iojoule.recommender.response import Recommendation, Row
 
 WORKLOAD = {
     "operation": "read",

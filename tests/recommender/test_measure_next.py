@@ -22,10 +22,9 @@ from iojoule.model.evaluate.uncertainty import (
     idle_gradients,
     relative_errors,
 )
-from iojoule.recommender.answer import Recommendation
-from iojoule.recommender.reasons import MeasureNext
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.request import WorkloadProfile
+from iojoule.recommender.response import MeasureNext, Recommendation
 from tests.recommender.conftest import MakeProfile
 
 Ask = Callable[..., WorkloadProfile]

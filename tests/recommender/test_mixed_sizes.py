@@ -8,7 +8,7 @@ import pytest
 
 from iojoule.datasets.errors import InputError
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.request import WorkloadProfile
 from iojoule.recommender.workloads.sizes import percent_text, shares_of
 
 Ask = Callable[..., WorkloadProfile]

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iojoule.datasets.schema import Configuration
-from iojoule.recommender.answer import Recommendation, Row
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import LEAST_SAVING_PERCENT, WorkloadProfile
+from iojoule.recommender.request import LEAST_SAVING_PERCENT, WorkloadProfile
+from iojoule.recommender.response import Recommendation, Row
 
 Ask = Callable[..., WorkloadProfile]
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.recommender.answer import Row
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.request import WorkloadProfile
+from iojoule.recommender.response import Row
 from tests.model.known_drive import SETTLE, idle_behaviour, write_state
 
 Ask = Callable[..., WorkloadProfile]

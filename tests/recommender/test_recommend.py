@@ -19,10 +19,10 @@ from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.facts import facts_of
 from iojoule.model.prior.host import with_expected_host
 from iojoule.recommender import space
-from iojoule.recommender.answer import Recommendation, Row
 from iojoule.recommender.candidates import build_candidates
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import Current, Free, WorkloadProfile, parse_workload
+from iojoule.recommender.request import Current, Free, WorkloadProfile, parse_workload
+from iojoule.recommender.response import Recommendation, Row
 
 Ask = Callable[..., WorkloadProfile]
 

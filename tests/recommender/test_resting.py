@@ -7,7 +7,7 @@ import pytest
 from iojoule.api.application.profiles import profile_of
 from iojoule.datasets.errors import InputError
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.request import WorkloadProfile
 
 DISK = profile_of("toshiba-dt01aca300")
 

@@ -15,8 +15,8 @@ from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import NORMAL_90, QUANTITIES
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.selection import WIDENING
-from iojoule.recommender.workload import parse_workload
+from iojoule.recommender.request import parse_workload
+from iojoule.recommender.select import WIDENING
 from tests.recommender.conftest import MakeProfile, device_power, parameter
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from iojoule.datasets.errors import InputError
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.request import WorkloadProfile
 
 Ask = Callable[..., WorkloadProfile]
 

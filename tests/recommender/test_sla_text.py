@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iojoule.datasets.errors import InputError
-from iojoule.recommender.sla import BOUNDS, Sla
-from iojoule.recommender.sla_text import QUANTITIES, UNITS, parse_sla
-from iojoule.recommender.workload import parse_workload
+from iojoule.recommender.request import parse_workload
+from iojoule.recommender.sla import BOUNDS, QUANTITIES, UNITS, Sla, parse_sla
 
 
 def test_the_issue_of_the_day() -> None:

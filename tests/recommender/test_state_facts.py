@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from iojoule.model.evaluate.predictor import Predictor
-from iojoule.recommender.findings.estimate import Estimate
-from iojoule.recommender.findings.estimator import UnansweredError
-from iojoule.recommender.findings.state_facts import STATE_ANSWERS
+from iojoule.recommender.validation.finding_estimates import Estimate, UnansweredError
+from iojoule.recommender.validation.finding_facts import STATE_ANSWERS
 from tests.model.known_drive import CACHE, SECONDS_PER_BYTE, WAKE, drive
 
 PREDICTOR = Predictor(drive())

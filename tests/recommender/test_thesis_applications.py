@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from iojoule.datasets.profile import load_shipped_profile
-from iojoule.recommender.thesis_applications import thesis_applications
-from iojoule.recommender.thesis_table import DEVICE, Rule
+from iojoule.recommender.validation.thesis_applications import thesis_applications
+from iojoule.recommender.validation.thesis_table import DEVICE, Rule
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """Table 5.1 of the thesis beside the shipped profile."""
 
 from iojoule.datasets.profile import load_shipped_profile
-from iojoule.recommender.thesis_table import DEVICE, thesis_table
+from iojoule.recommender.validation.thesis_table import DEVICE, thesis_table
 
 VARIABLES = [
     "Request size", "I/O depth", "Jobs", "Interrupts", "I/O engine", "Mixed workloads",

@@ -10,8 +10,7 @@ import pytest
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import Configuration
-from iojoule.recommender.sla import Sla, confidence_scale
-from iojoule.recommender.workload import (
+from iojoule.recommender.request import (
     Current,
     Objective,
     WorkloadProfile,
@@ -19,6 +18,7 @@ from iojoule.recommender.workload import (
     parse_seconds,
     parse_workload,
 )
+from iojoule.recommender.sla import Sla, confidence_scale
 
 READ = {"operation": "read"}
 

@@ -25,9 +25,9 @@ from iojoule.model.evaluate.validity import under
 from iojoule.recommender.fleet.document import Fleet
 from iojoule.recommender.fleet.planner import Planner
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.what_if.answering import Answerer
+from iojoule.recommender.request import parse_workload
+from iojoule.recommender.what_if.compare import Answerer
 from iojoule.recommender.what_if.situation import Situation
-from iojoule.recommender.workload import parse_workload
 
 ProfileOf = Callable[[str], DeviceProfile]
 Answer = dict[str, Any]

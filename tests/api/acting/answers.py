@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from iojoule.api.acting.answer_file import Answer
-from iojoule.recommender.answer import ANSWER_VERSION
+from iojoule.recommender.response import ANSWER_VERSION
 
 TODAY: dict[str, Any] = {
     "request_bytes": 4096,

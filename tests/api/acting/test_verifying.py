@@ -25,7 +25,7 @@ from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions, Run
 from iojoule.measure.campaign.plan import Plan, parse_plan
 from iojoule.measure.campaign.runs import Abilities, Run, expand
 from iojoule.measure.errors import RunsFailedError, SensorError
-from iojoule.recommender.workload import Scope, WorkloadProfile, parse_workload
+from iojoule.recommender.request import Scope, WorkloadProfile, parse_workload
 from tests.api.acting.answers import answer
 
 TRIAL = Trial(pairs_max=8)

@@ -19,7 +19,7 @@ from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions, Run
 from iojoule.measure.campaign.plan import parse_plan
 from iojoule.measure.campaign.runs import Abilities, Run, expand
 from iojoule.recommender.adaptive.aims import Candidate
-from iojoule.recommender.workload import parse_workload
+from iojoule.recommender.request import parse_workload
 from tests.recommender.adaptive.analytic import measured
 
 PLAN = """

@@ -9,7 +9,7 @@ import pytest
 from iojoule.api.http.recommend import EXAMPLE
 from iojoule.datasets.profile import load_shipped_profile, write_profile
 from iojoule.measure.campaign.plan import load_plan
-from iojoule.recommender.answer import Verdict
+from iojoule.recommender.response import Verdict
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import InputError, UnknownDeviceError
 from iojoule.datasets.profile import load_shipped_profile
 from iojoule.datasets.schema import Conditions
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.request import WorkloadProfile
 from tests.service import ServiceProcess
 
 TABLE = UPLOAD["requestBody"]["content"]["text/csv"]["examples"]["worked"]["value"].encode()

@@ -30,7 +30,7 @@ def test_arguments_and_answers_are_typed(root: Path, tmp_path: Path) -> None:
         check=False,
     ).stdout  # fmt: skip
     assert re.findall(r'program\.py:\d+: note: Revealed type is "(.*)"', said) == [
-        "iojoule.recommender.answer.Row | None",
+        "iojoule.recommender.response.Row | None",
         "iojoule.datasets.vocabulary.Evidence",
         "list[int]",
         "iojoule.api.http.schemas.JobStatus",

@@ -7,9 +7,9 @@ import pytest
 from iojoule.api.reports.plots import draw_front
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import load_shipped_profile
-from iojoule.recommender.answer import Recommendation
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.workload import parse_workload
+from iojoule.recommender.request import parse_workload
+from iojoule.recommender.response import Recommendation
 
 
 def answer(device: str, **changes: object) -> Recommendation:

@@ -20,8 +20,8 @@ from iojoule.api.reports.sentences import REASONS
 from iojoule.api.reports.what_if import report as what_if_report
 from iojoule.datasets.errors import InputError, SchemaVersionError
 from iojoule.recommender.recommend import Recommender
+from iojoule.recommender.request import parse_workload
 from iojoule.recommender.what_if.situation import Situation
-from iojoule.recommender.workload import parse_workload
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)> & \u2028 'quoted\""
 QUESTION = {

@@ -11,7 +11,7 @@ from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import Workload
 from iojoule.recommender.adaptive.advisor import CandidateAdvisor
 from iojoule.recommender.adaptive.aims import Aims, Candidate, tempered
-from iojoule.recommender.workload import WorkloadProfile, parse_workload
+from iojoule.recommender.request import WorkloadProfile, parse_workload
 from tests.recommender.adaptive.analytic import candidates, measured, truth
 
 EVERY = candidates()
@@ -138,7 +138,7 @@ def test_beyond_the_joint_limit_the_best_are_kept(monkeypatch: pytest.MonkeyPatc
     rows = np.random.default_rng(4).choice(len(EVERY), 40, replace=False)
     dataset = measured([EVERY[row] for row in rows], np.random.default_rng(1))
     full = CandidateAdvisor(question(), EVERY).propose(dataset)
-    monkeypatch.setattr("iojoule.recommender.adaptive.beliefs.JOINT_MAX", 60)
+    monkeypatch.setattr("iojoule.recommender.adaptive.advisor.JOINT_MAX", 60)
     some = CandidateAdvisor(question(), EVERY).propose(dataset)
     assert full is not None
     assert some is not None

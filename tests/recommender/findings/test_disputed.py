@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from iojoule.datasets.findings import Asked, frozen_papers
-from iojoule.recommender.findings import DISPUTED, Row, shares
-from iojoule.recommender.findings.summary import DISPUTED_GROUP
+from iojoule.recommender.validation.findings import DISPUTED, DISPUTED_GROUP, Row, shares
 
 ENERGY = {"io_per_joule", "bytes_per_joule", "cpu_power_watts", "cpu_frequency_hertz"}
 

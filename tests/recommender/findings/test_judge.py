@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 from iojoule.datasets.findings import Asked
-from iojoule.recommender.findings import Spread, judge, judge_order
-from iojoule.recommender.findings.estimate import Estimate, difference, ratio
+from iojoule.recommender.validation.finding_estimates import (
+    Estimate,
+    Spread,
+    difference,
+    judge,
+    judge_order,
+    ratio,
+)
 
 
 def finding(**changes: Any) -> Asked:

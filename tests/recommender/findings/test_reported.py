@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iojoule.recommender.findings.reported import cpu_seconds, load_percent
+from iojoule.recommender.validation.finding_estimates import cpu_seconds, load_percent
 
 HOST_CORES = 20
 

@@ -13,8 +13,13 @@ from iojoule.api.cli.findings import DIRECTION_PERCENT, MAGNITUDE_PERCENT
 from iojoule.datasets.catalogue import Drive
 from iojoule.datasets.findings import Asked, frozen_papers
 from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
-from iojoule.recommender.findings import Profiles, Row, findings_table, shares
-from iojoule.recommender.findings.profiles import drive_without
+from iojoule.recommender.validation.findings import (
+    Profiles,
+    Row,
+    drive_without,
+    findings_table,
+    shares,
+)
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the public measurements are not here")

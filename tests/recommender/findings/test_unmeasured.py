@@ -6,14 +6,16 @@ import pytest
 
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.profile import load_shipped_profile
-from iojoule.recommender.findings import expected_of
-from iojoule.recommender.findings.estimate import ratio
-from iojoule.recommender.findings.estimator import Estimator
-from iojoule.recommender.findings.expected import NO_DRIVE
-from iojoule.recommender.findings.facts import Facts
-from iojoule.recommender.findings.peers import cap, state_count, typical
-from iojoule.recommender.findings.profiles import drive_without
-from iojoule.recommender.findings.said import as_columns, asked_quantity, jobs_counted, merged_share
+from iojoule.recommender.validation.finding_estimates import (
+    Estimator,
+    as_columns,
+    asked_quantity,
+    jobs_counted,
+    merged_share,
+    ratio,
+)
+from iojoule.recommender.validation.finding_facts import NO_DRIVE, Facts, cap, state_count, typical
+from iojoule.recommender.validation.findings import drive_without, expected_of
 
 WATTS = "system_power_watts"
 AT_REST = {"demand_operations_per_second": 0}

@@ -14,7 +14,7 @@ from iojoule.recommender.fleet.document import Budget, Fleet, load_fleet
 from iojoule.recommender.fleet.modes import DriveModel
 from iojoule.recommender.fleet.plan import Part, Plan, Tried
 from iojoule.recommender.fleet.planner import Planner, host_of
-from iojoule.recommender.workload import Scope, parse_workload
+from iojoule.recommender.request import Scope, parse_workload
 from iojoule.sim.workers import open_pool
 from iojoule.sim.workers.checkpoint import Kept
 from iojoule.sim.workers.local import LocalPool

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iojoule.datasets.errors import InputError
-from iojoule.recommender.fleet.plan import Assignment, GroupPlan, Plan
-from iojoule.recommender.fleet.rollout import rollout
+from iojoule.recommender.fleet.plan import Assignment, GroupPlan, Plan, rollout
 
 
 def assignment(drives: int, watts: float) -> Assignment:

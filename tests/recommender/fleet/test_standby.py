@@ -21,7 +21,7 @@ from iojoule.recommender.fleet.modes import DriveModel, Mode, Rest
 from iojoule.recommender.fleet.plan import Part
 from iojoule.recommender.fleet.planner import Planner
 from iojoule.recommender.fleet.program import MB, Before, Program
-from iojoule.recommender.workload import Scope
+from iojoule.recommender.request import Scope
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "fleet_disks.toml"
 

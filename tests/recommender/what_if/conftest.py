@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.recommender.what_if.answering import Answerer
+from iojoule.recommender.request import WorkloadProfile
+from iojoule.recommender.what_if.compare import Answerer
 from iojoule.recommender.what_if.situation import Situation
-from iojoule.recommender.workload import WorkloadProfile
 
 FACTORS = {"electricity_price_per_kwh": 0.25, "currency": "EUR"}
 

@@ -11,10 +11,10 @@ import pytest
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.prior.host import expected_cpu, host_standing, on_host_of
-from iojoule.recommender.what_if.answering import Answerer
+from iojoule.recommender.request import Scope, WorkloadProfile
+from iojoule.recommender.what_if.compare import Answerer
 from iojoule.recommender.what_if.outcome import Outcome
 from iojoule.recommender.what_if.situation import Situation
-from iojoule.recommender.workload import Scope, WorkloadProfile
 
 MakeProfile = Callable[..., DeviceProfile]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from iojoule.recommender.what_if.answering import Answerer
+from iojoule.recommender.request import Scope
+from iojoule.recommender.what_if.compare import Answerer
 from iojoule.recommender.what_if.outcome import CapWhile
-from iojoule.recommender.workload import Scope
 
 
 def capped(answerer: Answerer, cap: object, **changes: object) -> CapWhile:

@@ -10,11 +10,18 @@ import pytest
 
 from iojoule.datasets.errors import InputError, SchemaVersionError
 from iojoule.datasets.profile import DeviceProfile
-from iojoule.recommender.what_if.answering import Answerer
+from iojoule.recommender.what_if.compare import Answerer
 from iojoule.recommender.what_if.situation import Situation
-from iojoule.recommender.what_if.sweep import Record, Sweep, record, run
-from iojoule.recommender.what_if.sweep_file import read_sweep, write_sweep
-from iojoule.recommender.what_if.thresholds import answer_of, thresholds
+from iojoule.recommender.what_if.sweep import (
+    Record,
+    Sweep,
+    answer_of,
+    read_sweep,
+    record,
+    run,
+    thresholds,
+    write_sweep,
+)
 from iojoule.sim.sweep import Axis
 from iojoule.sim.workers import open_pool
 

@@ -11,8 +11,8 @@ import pytest
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import AskedConditions
 from iojoule.datasets.vocabulary import IntervalFor
-from iojoule.recommender.what_if.answering import Answerer
 from iojoule.recommender.what_if.changes import KINDS, changed, kind_of
+from iojoule.recommender.what_if.compare import Answerer
 from iojoule.recommender.what_if.outcome import Difference, Outcome, Totals
 from iojoule.recommender.what_if.situation import Situation
 

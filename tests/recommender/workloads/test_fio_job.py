@@ -10,10 +10,15 @@ from hypothesis import given
 from hypothesis.strategies import dictionaries, sampled_from, text
 
 from iojoule.datasets.errors import InputError
-from iojoule.recommender.workload import load_workload
-from iojoule.recommender.workloads.fio_job import each_fio_job, from_fio_job
-from iojoule.recommender.workloads.fio_sections import JOBS_MAX, OPTIONS_MAX, sections
-from iojoule.recommender.workloads.fio_sizes import one_size
+from iojoule.recommender.request import load_workload
+from iojoule.recommender.workloads.fio_job import (
+    JOBS_MAX,
+    OPTIONS_MAX,
+    each_fio_job,
+    from_fio_job,
+    one_size,
+    sections,
+)
 
 JOB = """\
 ; comment

@@ -21,11 +21,16 @@ from hypothesis.strategies import (
 )
 
 from iojoule.datasets.errors import InputError
-from iojoule.recommender.workloads.blkparse import parse_blkparse
-from iojoule.recommender.workloads.fio_iolog import parse_fio_iolog
-from iojoule.recommender.workloads.mqsim_trace import parse_mqsim_trace
 from iojoule.recommender.workloads.sources import SourceKind, kind_of, open_source
-from iojoule.recommender.workloads.trace import Kind, Trace, sequential_share, window_of
+from iojoule.recommender.workloads.trace import (
+    Kind,
+    Trace,
+    parse_blkparse,
+    parse_fio_iolog,
+    parse_mqsim_trace,
+    sequential_share,
+    window_of,
+)
 
 # printed by blkparse 1.3.0 of Debian 12 from events that were put together for it
 BLKPARSE = """\

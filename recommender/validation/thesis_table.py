@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.evaluate.prediction import Prediction
 from iojoule.model.evaluate.predictor import Predictor
-from iojoule.recommender.findings.disputed import DISPUTED
+from iojoule.recommender.validation.findings import DISPUTED
 
 Floats = NDArray[np.float64]
 

@@ -2,24 +2,144 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from iojoule.datasets.errors import InputError
+from iojoule.datasets.catalogue import Drive, load_catalogue
+from iojoule.datasets.errors import InputError, UnknownDeviceError
 from iojoule.datasets.findings import Asked, Finding, Form, OutOfScope, Paper
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.evaluate.bands import EVIDENCE
-from iojoule.recommender.findings.disputed import DISPUTED
-from iojoule.recommender.findings.estimate import Estimate, difference, ratio
-from iojoule.recommender.findings.estimator import ARGUMENTS, KNOWN, Estimator, UnansweredError
-from iojoule.recommender.findings.facts import Facts
-from iojoule.recommender.findings.judge import UNANSWERED, Spread, Verdict, judge, judge_order
-from iojoule.recommender.findings.profiles import Profiles, drive_without
-from iojoule.recommender.findings.said import asked_quantity, jobs_counted, standing
+from iojoule.model.fit.build import Rebuilder
+from iojoule.model.recipe import load_recipe, shipped_recipes
+from iojoule.recommender.validation.finding_estimates import (
+    ARGUMENTS,
+    KNOWN,
+    UNANSWERED,
+    Estimate,
+    Estimator,
+    Spread,
+    UnansweredError,
+    Verdict,
+    asked_quantity,
+    difference,
+    jobs_counted,
+    judge,
+    judge_order,
+    ratio,
+    standing,
+)
+from iojoule.recommender.validation.finding_facts import Facts, by_author, expected_of
+
+__all__ = [
+    "DISPUTED",
+    "Profiles",
+    "Row",
+    "Share",
+    "Spread",
+    "Verdict",
+    "expected_of",
+    "findings_table",
+    "judge",
+    "judge_order",
+    "shares",
+]
+
+
+FromCatalogue = Callable[[str, Drive | None, frozenset[str]], DeviceProfile | None]
+"""Builds a profile of a drive that nobody measured, from its name, what the catalogue says of it,
+and the findings that must not help."""
+
+
+def nothing_known(
+    device: str, drive: Drive | None, without: frozenset[str]
+) -> DeviceProfile | None:
+    """No profile: what to say of a drive with neither measurements nor a learned prior."""
+    return None
+
+
+class Profiles:
+    """Answers which profile judges a finding.
+
+    Args:
+        folder: The public measurements that recipes name.
+        from_catalogue: What to ask for a drive without a recipe.
+    """
+
+    def __init__(self, folder: Path, from_catalogue: FromCatalogue = nothing_known) -> None:
+        self._folder = folder
+        self._from_catalogue = from_catalogue
+        self._recipes = set(shipped_recipes())
+        self._rebuilders: dict[str, Rebuilder] = {}
+        self._others: dict[tuple[str, frozenset[str]], DeviceProfile | None] = {}
+
+    def profile_for(self, device: str, without: Collection[str] = ()) -> DeviceProfile | None:
+        """The profile of a drive without these findings; None where nothing is known of it.
+
+        Raises:
+            InputError: The measurements of its recipe are not there.
+        """
+        gone = frozenset(without)
+        if device in self._recipes:
+            if device not in self._rebuilders:
+                self._rebuilders[device] = Rebuilder(load_recipe(device), self._folder)
+            return self._rebuilders[device].profile(gone)
+        key = (device, gone)
+        if key not in self._others:
+            drive = drive_without(device, gone)
+            self._others[key] = self._from_catalogue(device, drive, gone)
+        return self._others[key]
+
+    def left_out(self, device: str, without: Collection[str]) -> frozenset[str]:
+        """Those of the findings that the drive's recipe rests on."""
+        rebuilder = self._rebuilders.get(device)
+        return rebuilder.used(without) if rebuilder is not None else frozenset()
+
+
+def drive_without(device: str, facts: Collection[str]) -> Drive | None:
+    """The catalogue's entry less the facts whose source names one of the findings."""
+    try:
+        drive = load_catalogue().get(device)
+    except UnknownDeviceError:
+        return None
+    kept = tuple(one for one in drive.facts if not _rests_on(one.source, facts))
+    return drive.model_copy(update={"facts": kept})
+
+
+def _rests_on(source: str, facts: Collection[str]) -> bool:
+    """Whether a fact is one of the findings, or may be: the same paper, and no finding named."""
+    if re.search(r"\d{3}-\d{3}", source):
+        return any(fact in source for fact in facts)
+    return by_author(source, facts)
+
+
+_WATTS = "CPU watts of libaio by RAPL alone, at a lower clock; no wall meter saw them"
+_CLOCK = "a lower CPU clock with libaio, which no engine sets: the likelier cause of its watts"
+_RANK = "ranks libaio by joules that rest on its CPU watts by RAPL alone"
+_BESIDE = "joules beside those of libaio, which rest on its CPU watts by RAPL alone"
+
+DISPUTED: Mapping[str, str] = {
+    "000-171": _RANK,
+    "000-172": _RANK,
+    "000-173": _BESIDE,
+    "000-174": _BESIDE,
+    "000-176": _BESIDE,
+    "000-178": _BESIDE,
+    "000-179": _WATTS,
+    "000-180": _BESIDE,
+    "000-181": _BESIDE,
+    "000-182": _BESIDE,
+    "000-183": _BESIDE,
+    "000-185": _CLOCK,
+}
+"""Finding -> why it does not count."""
+
 
 Point = dict[str, Any]
 
@@ -247,3 +367,61 @@ def asked_rows(rows: Iterable[Row]) -> Iterator[Row]:
 def counted_rows(rows: Iterable[Row]) -> Iterator[Row]:
     """The rows that count."""
     return (row for row in asked_rows(rows) if not row.disputed)
+
+
+DISPUTED_GROUP = "disputed, not counted"
+"""Group of the rows of `findings.disputed`."""
+
+
+class Share(BaseModel):
+    """Counts of one group of rows; percentages are of `rows`, answered or not."""
+
+    model_config = ConfigDict(frozen=True)
+
+    group: str
+    rows: int
+    answered: int
+    direction_right: int
+    magnitude_right: int
+    baseline_direction_right: int
+    baseline_magnitude_right: int
+
+    @property
+    def direction_percent(self) -> float:
+        """Share of right directions."""
+        return 100.0 * self.direction_right / max(self.rows, 1)
+
+    @property
+    def magnitude_percent(self) -> float:
+        """Share of magnitudes within the interval."""
+        return 100.0 * self.magnitude_right / max(self.rows, 1)
+
+
+def shares(rows: Iterable[Row]) -> list[Share]:
+    """All rows that count, then by paper, by class and by evidence; last what is disputed."""
+    every = list(asked_rows(rows))
+    asked = list(counted_rows(every))
+    kinds: Sequence[tuple[str, Callable[[Row], str]]] = (
+        ("paper", lambda row: row.paper),
+        ("class", lambda row: row.class_),
+        ("evidence", lambda row: row.evidence or "not answered"),
+    )
+    found = [_share("all", asked)]
+    for kind, key in kinds:
+        for name in sorted({key(row) for row in asked}):
+            own = [row for row in asked if key(row) == name]
+            found += [_share(f"{kind} {name}", own)]
+    found.append(_share(DISPUTED_GROUP, [row for row in every if row.disputed]))
+    return found
+
+
+def _share(group: str, rows: Sequence[Row]) -> Share:
+    return Share(
+        group=group,
+        rows=len(rows),
+        answered=sum(row.answered for row in rows),
+        direction_right=sum(row.direction_right for row in rows),
+        magnitude_right=sum(row.magnitude_right for row in rows),
+        baseline_direction_right=sum(row.baseline_direction_right for row in rows),
+        baseline_magnitude_right=sum(row.baseline_magnitude_right for row in rows),
+    )

@@ -1,10 +1,11 @@
-"""The question: what an application does, what runs today, what is free, what must hold."""
+"""The request: the workload, the current configuration, the free knobs and the SLA."""
 
 from __future__ import annotations
 
 import math
 import re
 import tomllib
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -39,17 +40,9 @@ from iojoule.datasets.schema import (
     validation_error,
 )
 from iojoule.datasets.toml_text import toml_of
-from iojoule.datasets.vocabulary import (
-    Completion,
-    Engine,
-    LinkPowerPolicy,
-    Operation,
-    Scheduler,
-)
-from iojoule.recommender.factors import Factors
-from iojoule.recommender.objective import Objective
-from iojoule.recommender.sla import Sla
-from iojoule.recommender.sla_text import parse_sla
+from iojoule.datasets.vocabulary import Completion, Engine, LinkPowerPolicy, Operation, Scheduler
+from iojoule.recommender.factors import Factors, Objective
+from iojoule.recommender.sla import Sla, parse_sla
 
 LEAST_SAVING_PERCENT = 2.0
 """Twice the share within which no profile tells configurations apart: two questions about the same
@@ -385,3 +378,33 @@ def read_text(path: Path) -> str:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: not a text file") from None
+
+
+def with_fields(
+    workload: WorkloadProfile, changes: Mapping[str, Any], where: str
+) -> WorkloadProfile:
+    """The same question with fields replaced.
+
+    Args:
+        workload: The question.
+        changes: Dotted field -> value, such as `sla.latency_p99_ns_max`.
+        where: Names their origin in messages.
+
+    Raises:
+        InputError: A change is not what it must be; names the field.
+    """
+    if not changes:
+        return workload
+    data = workload.model_dump(exclude_unset=True)
+    for dotted, value in changes.items():
+        *sections, name = dotted.split(".")
+        place = data
+        for section in sections:
+            inner = place.setdefault(section, {})
+            if inner is None:
+                inner = place[section] = {}
+            if not isinstance(inner, dict):
+                raise InputError(f"{where}: {dotted}: {section} has no fields", field=dotted)
+            place = inner
+        place[name] = value
+    return parse_workload(data, where)

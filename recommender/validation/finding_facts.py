@@ -9,16 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from iojoule.datasets.catalogue import Drive
-from iojoule.datasets.profile import DeviceProfile, Parameter
-from iojoule.model.evaluate.bands import DATASHEET, EVIDENCE
-from iojoule.model.evaluate.quantities import NORMAL_90
+from iojoule.datasets.catalogue import Drive, load_catalogue
+from iojoule.datasets.errors import InputError
+from iojoule.datasets.profile import DevicePower, DeviceProfile, Parameter
+from iojoule.model.evaluate.bands import DATASHEET, EVIDENCE, Interval
+from iojoule.model.evaluate.frame import make_frame
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.quantities import GAP_QUANTITIES, NORMAL_90, QUANTITIES
+from iojoule.model.evaluate.sata_link import PORT_WATTS, SLUMBER_SHARE
+from iojoule.model.evaluate.timeline import Phase, Trajectory, follow
+from iojoule.model.prior.build import build_profile
 from iojoule.model.prior.cache import FOLDED_SHARE, expected_cache
-from iojoule.recommender.findings import peers, sata_link
-from iojoule.recommender.findings.estimate import Estimate, ratio
-from iojoule.recommender.findings.estimator import ARGUMENTS, Estimator, UnansweredError
-from iojoule.recommender.findings.profiles import by_author
-from iojoule.recommender.findings.state_facts import STATE_ANSWERS
+from iojoule.model.prior.facts import DriveFacts, facts_of
+from iojoule.model.prior.host import with_expected_host
+from iojoule.model.prior.power import with_published_caps
+from iojoule.recommender.validation.finding_estimates import (
+    ARGUMENTS,
+    Estimate,
+    Estimator,
+    UnansweredError,
+    ratio,
+)
 
 Point = dict[str, Any]
 
@@ -65,7 +76,7 @@ class Facts:
         if power is None or state >= len(power.idle_watts):
             raise UnansweredError("idle power")
         found = _of(power.idle_watts[state])
-        return sata_link.at(found, points[0].get("sata_link_state"))
+        return at(found, points[0].get("sata_link_state"))
 
     def standby(self, points: Sequence[Point]) -> Estimate:
         """Power of a disk whose platters stand still."""
@@ -86,7 +97,7 @@ class Facts:
         """What the plug draws less without the idle drive: its watts, its port's and the losses."""
         own = self.idle(points)
         if self.drive is not None and self.drive.interface == "sata":
-            own = sata_link.with_port(own)
+            own = with_port(own)
         slope = self.profile.system_power.slope if self.profile.system_power else None
         if slope is None:
             raise UnansweredError("power of system")
@@ -99,17 +110,17 @@ class Facts:
         for one in self.drive.power_states if self.drive else ():
             if one.index == state and not self._rests_on_it(one.source):
                 return Estimate(one.max_power_watts, None, 0.05, DATASHEET)
-        return self._of_relatives(peers.cap(state))
+        return self._of_relatives(cap(state))
 
     def state_count(self, points: Sequence[Point]) -> Estimate:
         """Declared states, operational and not."""
         states = self.drive.power_states if self.drive else ()
         if not states or any(self._rests_on_it(one.source) for one in states):
-            return self._of_relatives(peers.state_count)
+            return self._of_relatives(state_count)
         return Estimate(float(len(states)), None, 0.0, DATASHEET)
 
     def _of_relatives(self, figure: Callable[[Drive], float | None]) -> Estimate:
-        found = peers.typical(self.drive, figure) if self.drive else None
+        found = typical(self.drive, figure) if self.drive else None
         if found is None:
             raise UnansweredError("declared power states from another source")
         return found
@@ -292,7 +303,7 @@ ANSWERS: dict[str, Callable[[Facts, Sequence[Point]], Estimate]] = {
     "system_dynamic_power_range": Facts.system_range,
     "standby_power_watts": Facts.standby,
     "spin_transition_seconds": Facts.spin_transition,
-    "standby_transition_seconds": lambda facts, points: sata_link.transition(),
+    "standby_transition_seconds": lambda facts, points: transition(),
 }
 """Quantities by name; a further one is one line here."""
 
@@ -311,3 +322,265 @@ def _only(known: set[str], points: Sequence[Point]) -> None:
     }  # fmt: skip
     if set(unknown) - serving:
         raise UnansweredError(", ".join(sorted(set(unknown) - serving)))
+
+
+def predicted(quantity: str) -> Callable[[Predictor, Sequence[Point]], Estimate]:
+    """Who answers one of `GAP_QUANTITIES` at the first setting."""
+
+    def answer(predictor: Predictor, points: Sequence[Point]) -> Estimate:
+        frame, _ = make_frame(predictor.profile, _columns(points), 1)
+        band = predictor.predict(frame, only=(*QUANTITIES, *GAP_QUANTITIES))[quantity]
+        value, high = float(band.value[0]), float(band.high[0])
+        if not value > 0:
+            raise UnansweredError(quantity)
+        return Estimate(value, None, np.log(high / value) / NORMAL_90, int(band.evidence[0]))
+
+    return answer
+
+
+def gap_power(predictor: Predictor, points: Sequence[Point]) -> Estimate:
+    """Mean power of the gap alone, without bursts: the cycle's less the burst's share."""
+    frame, _ = make_frame(predictor.profile, _columns(points), 1)
+    found = predictor.predict(frame, only=(*QUANTITIES, *GAP_QUANTITIES))
+    cycle, active = found["cycle_power_watts"], found["device_power_watts"]
+    gap = float(frame.gap_seconds[0])
+    requests = float(frame.burst_bytes[0] / frame.request_bytes[0])
+    burst = max(requests, 1.0) / float(found["iops"].value[0])
+    if not gap > 0 or not np.isfinite(requests):
+        raise UnansweredError("a gap and the bytes between two gaps")
+    work = float(np.nan_to_num(found["background_energy_joules"].value)[0])
+    joules = cycle.value[0] * (burst + gap) - active.value[0] * burst - work
+    own = np.log(cycle.high[0] / cycle.value[0]) / NORMAL_90
+    return Estimate(float(joules) / gap, None, float(own), int(cycle.evidence[0]))
+
+
+def background(predictor: Predictor, points: Sequence[Point]) -> Estimate:
+    """Work after a burst of stated bytes, else after a run of stated seconds."""
+    if "elapsed_seconds" not in points[0]:
+        return predicted("background_seconds")(predictor, points)
+    return _of_state_facts(_run(predictor, points).background_seconds, 1.0, predictor)
+
+
+def run_bytes(predictor: Predictor, points: Sequence[Point]) -> Estimate:
+    """Bytes that a drive with an empty cache takes in a stated time."""
+    story = _run(predictor, points)
+    return _of_state_facts(story.bytes_written, 1.0, predictor)
+
+
+def run_rate(predictor: Predictor, points: Sequence[Point]) -> Estimate:
+    """Mean throughput of the same run."""
+    story = _run(predictor, points)
+    return _of_state_facts(
+        story.bytes_written, 1.0 / float(points[0]["elapsed_seconds"]), predictor
+    )
+
+
+def collecting(quantity: str) -> Callable[[Predictor, Sequence[Point]], Estimate]:
+    """Who answers how collecting comes and goes in a run of stated seconds."""
+
+    def answer(predictor: Predictor, points: Sequence[Point]) -> Estimate:
+        found: Interval | None = getattr(_run(predictor, points).episodes, quantity)
+        if found is None or not found.value > 0:
+            raise UnansweredError(f"collecting that comes back within the time ({quantity})")
+        return _of_state_facts(found, 1.0, predictor)
+
+    return answer
+
+
+def apst_idle(predictor: Predictor, points: Sequence[Point]) -> Estimate:
+    """Idle time before an autonomous transition."""
+    idle = predictor.profile.idle
+    if idle is None or idle.apst_idle_seconds is None:
+        raise UnansweredError("apst_idle_seconds")
+    one: Parameter = idle.apst_idle_seconds
+    sd = one.sd / one.value
+    return Estimate(one.value, None, sd, EVIDENCE.index(one.evidence.value))
+
+
+def _run(predictor: Predictor, points: Sequence[Point]) -> Trajectory:
+    seconds = float(points[0]["elapsed_seconds"])
+    try:
+        return follow(predictor, _columns(points), [Phase(seconds, write=True)])
+    except InputError as error:
+        raise UnansweredError(str(error)) from None
+
+
+def _columns(points: Sequence[Point]) -> Point:
+    return {name: value for name, value in points[0].items() if name not in ARGUMENTS}
+
+
+def _of_state_facts(found: Interval, scale: float, predictor: Predictor) -> Estimate:
+    state = predictor.profile.write_state
+    assert state is not None
+    own = float(np.log(found.high / max(found.low, LEAST_SHARE * found.value))) / (2 * NORMAL_90)
+    code = EVIDENCE.index(state.transition_bytes.evidence.value)
+    return Estimate(found.value * scale, None, own, max(code, EVIDENCE.index("published")))
+
+
+LEAST_SHARE = 0.1
+"""Of a value stands for none at the low end of an interval, where a logarithm is taken."""
+
+STATE_ANSWERS: dict[str, Callable[[Predictor, Sequence[Point]], Estimate]] = {
+    "background_seconds": background,
+    "wake_latency_ns": predicted("wake_latency_ns"),
+    "gap_power_watts": gap_power,
+    "bytes_written": run_bytes,
+    "mean_throughput_bytes_per_second": run_rate,
+    "collecting_pauses": collecting("pauses"),
+    "collecting_pause_seconds": collecting("pause_seconds"),
+    "second_collecting_start_seconds": collecting("second_start_seconds"),
+    "second_collecting_seconds": collecting("second_seconds"),
+    "apst_idle_seconds": apst_idle,
+}
+"""Quantities by name."""
+
+
+TRANSITION_SECONDS = (0.1, 1.2)
+"""Into or out of Slumber: the link leaves it within 10 ms
+(`model.evaluate.sata_link.EXIT_SECONDS`), the drive enters once its own work is done, up to a
+second (assumption)."""
+
+
+def at(idle: Estimate, state: Any) -> Estimate:
+    """Idle power in a link state; an active link where none is stated."""
+    if state != "slumber":
+        return idle
+    share, log_sd = SLUMBER_SHARE
+    own = float(np.hypot(idle.own, log_sd))
+    return replace(idle, value=share * idle.value, own=own)
+
+
+def with_port(idle: Estimate) -> Estimate:
+    """Idle power of the drive and of the port that it is plugged into, link active."""
+    watts, log_sd = PORT_WATTS
+    value = idle.value + watts
+    own = float(np.hypot(idle.own * idle.value, log_sd * watts)) / value
+    return replace(idle, value=value, own=own)
+
+
+def transition() -> Estimate:
+    """Seconds of a transition between the active link and Slumber."""
+    seconds, log_sd = TRANSITION_SECONDS
+    return Estimate(seconds, None, log_sd, DATASHEET)
+
+
+LEAST_SD = 0.15
+"""Log sd of a declared figure among relatives, at the least."""
+
+
+def typical(drive: Drive, figure: Callable[[Drive], float | None]) -> Estimate | None:
+    """A declared figure as the drive's relatives have it; None where it has none."""
+    family = [one for one in load_catalogue() if _related(one, drive) and one.id != drive.id]
+    for relatives in ([one for one in family if one.vendor == drive.vendor], family):
+        found = [value for one in relatives if (value := figure(one))]
+        if found:
+            logs = np.log(found)
+            sd = float(np.hypot(np.std(logs), LEAST_SD) * np.sqrt(1.0 + 1.0 / len(logs)))
+            return Estimate(float(np.exp(np.median(logs))), None, sd, DATASHEET)
+    return None
+
+
+def cap(state: int) -> Callable[[Drive], float | None]:
+    """Cap of one operational state, W."""
+
+    def of(drive: Drive) -> float | None:
+        return next(
+            (one.max_power_watts for one in drive.operational_states if one.index == state), None
+        )
+
+    return of
+
+
+def state_count(drive: Drive) -> float | None:
+    """Declared states, operational and not."""
+    return float(len(drive.power_states)) or None
+
+
+def _related(one: Drive, drive: Drive) -> bool:
+    told = drive.fact("sleep_states")
+    alike = told is None or _asleep(one) == int(float(told.value))
+    return one.interface == drive.interface and one.drive_class == drive.drive_class and alike
+
+
+def _asleep(drive: Drive) -> int | None:
+    """Declared states that serve nothing; None where none are declared at all."""
+    return len(drive.power_states) - len(drive.operational_states) if drive.power_states else None
+
+
+MOST_STATES = 3
+"""Operational states of a usual drive: full power and two lower ones."""
+
+NO_DRIVE = "none"
+"""Device of a finding about a host without any drive."""
+
+
+def expected_of(
+    device: str, drive: Drive | None, without: frozenset[str] = frozenset()
+) -> DeviceProfile | None:
+    """What drives with these facts do, on a host that nobody measured.
+
+    Args:
+        device: Id; a drive that the catalogue does not know is one of its kind in general.
+        drive: The catalogue's entry, less what is the finding.
+        without: Findings that must not help.
+    """
+    if drive is not None and drive.drive_class == "emulated":
+        return None
+    if drive is None:
+        facts = DriveFacts(device=device, model=device, sata=False, datacentre=None, xpoint=None)
+    else:
+        facts = facts_of(drive)
+        if drive.interface == "nvme" and not drive.power_states:
+            facts = replace(facts, caps_watts=_usual_caps(drive))
+    profile = with_expected_host(build_profile(facts))
+    if device == NO_DRIVE:
+        return _without_drive(profile)
+    return with_published_caps(profile, facts, without)
+
+
+def _usual_caps(drive: Drive) -> list[float]:
+    """Caps of the states that its relatives declare, where the drive's own are not known."""
+    caps: list[float] = []
+    for state in range(MOST_STATES):
+        found = typical(drive, cap(state))
+        if found is None:
+            break
+        caps.append(min([found.value, *caps]))
+    return caps
+
+
+def _without_drive(profile: DeviceProfile) -> DeviceProfile:
+    """The host alone: a drive that draws nothing."""
+    power = profile.device_power
+    if power is None:
+        return profile
+    nothing = DevicePower.model_validate(
+        power.model_dump()
+        | {
+            "parameters": [_none(one) for one in power.parameters],
+            "covariance": [[0.0] * len(row) for row in power.covariance],
+            "idle_watts": [_none(one) for one in power.idle_watts],
+        }
+    )
+    return profile.model_copy(update={"device_power": nothing})
+
+
+def _none(one: Parameter) -> Parameter:
+    return one.model_copy(update={"value": LEAST_WATTS, "sd": 0.0, "source": "no drive"})
+
+
+LEAST_WATTS = 1e-9
+"""Stands for no power where a logarithm is taken."""
+
+
+def by_author(source: str, facts: Collection[str]) -> bool:
+    """Whether a source of the catalogue is the paper of one of the findings."""
+    papers = {fact[:3] for fact in facts}
+    return any(word in source for paper in papers for word in AUTHORS.get(paper, ()))
+
+
+AUTHORS = {
+    "000": ("Kanichai", "thesis"), "001": ("Pavan",), "002": ("Bohner",),
+    "003": ("Harris",), "004": ("Xie",),
+}  # fmt: skip
+"""How sources of the catalogue name the papers."""

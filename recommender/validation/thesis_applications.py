@@ -15,10 +15,10 @@ from typing import Any
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import State
 from iojoule.datasets.vocabulary import DeviceState, Engine
-from iojoule.recommender.answer import Row
 from iojoule.recommender.recommend import Recommender
-from iojoule.recommender.thesis_table import CLOSE, Rule
-from iojoule.recommender.workload import Current, Free, Scope, WorkloadProfile
+from iojoule.recommender.request import Current, Free, Scope, WorkloadProfile
+from iojoule.recommender.response import Row
+from iojoule.recommender.validation.thesis_table import CLOSE, Rule
 from iojoule.recommender.workloads.presets import find_preset
 
 SEEN = State(device_state=DeviceState.CACHED)

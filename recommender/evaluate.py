@@ -1,4 +1,4 @@
-"""Judging candidates: the objective, the costs of the Pareto set, and every bound."""
+"""Evaluates candidates: objective, costs of the Pareto front, endurance, and every bound of the SLA."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from iojoule.model.evaluate.prediction import DEVICE_VALUE, Prediction
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import NORMAL_90, QUANTITIES
 from iojoule.model.evaluate.uncertainty import Gradients, Layout, all_gradients
-from iojoule.recommender.factors import YEARLY, Year
-from iojoule.recommender.objective import Objective
+from iojoule.recommender.factors import YEARLY, Objective, Year, rated_bytes
+from iojoule.recommender.request import Scope, WorkloadProfile
+from iojoule.recommender.response import Endurance, Row
 from iojoule.recommender.sla import (
     ENDURANCE,
     LATENCY_MAXIMA,
@@ -30,7 +31,6 @@ from iojoule.recommender.sla import (
     confidence_scale,
 )
 from iojoule.recommender.space import Candidates, join
-from iojoule.recommender.workload import Scope
 
 Floats = NDArray[np.float64]
 
@@ -340,3 +340,50 @@ def least_watts(profile: DeviceProfile) -> dict[str, float | None]:
         drawn, _ = system_power.watts(system, np.array([parts]), np.zeros(1))
         idle["system_power_watts_max"] = float(drawn[0])
     return idle
+
+
+def endurance_of(
+    profile: DeviceProfile, workload: WorkloadProfile, recommended: Row, current: Row | None
+) -> Endurance | None:
+    """Host and flash bytes a year; None for a workload that does not write.
+
+    A rating in bytes written counts host bytes (JESD218), so years left need no write
+    amplification.
+    """
+    if workload.read_fraction == 1.0:
+        return None
+    yearly = recommended.host_bytes_written_per_second * YEAR_SECONDS
+    change = None
+    if current is not None:
+        change = yearly - current.host_bytes_written_per_second * YEAR_SECONDS
+    money = _spread(profile, workload.factors.drive_price, "drive_price")
+    carbon = _spread(profile, workload.factors.drive_carbon_kilograms, "drive_carbon_kilograms")
+    amplification = workload.write_amplification
+    rated = profile.endurance_bytes_written
+    years = None
+    if rated is not None and yearly > 0:
+        left = max(0.0, 1.0 - (workload.percentage_used or 0.0) / 100.0)
+        years = rated.value * left / yearly
+    parts = []
+    if amplification is None:
+        parts.append("write amplification is not known, so only host bytes are stated")
+    if rated is None:
+        parts.append("the profile has no endurance rating")
+    elif workload.percentage_used is None:
+        parts.append("an unused drive is assumed; state percentage_used")
+    return Endurance(
+        host_bytes_per_year=yearly,
+        change_host_bytes_per_year=change,
+        nand_bytes_per_year=None if amplification is None else yearly * amplification,
+        years_left=years,
+        cost_per_year=None if money is None else yearly * money,
+        change_cost_per_year=None if money is None or change is None else change * money,
+        co2_kilograms_per_year=None if carbon is None else yearly * carbon,
+        change_co2_kilograms_per_year=None if carbon is None or change is None else change * carbon,
+        reason="; ".join(parts) or "from the rating, the share used and the host bytes a year",
+    )
+
+
+def _spread(profile: DeviceProfile, amount: float | None, name: str) -> float | None:
+    """What a written host byte takes of the drive's price or carbon; None where none is stated."""
+    return None if amount is None else amount / rated_bytes(profile, f"factors.{name}")
