@@ -1,4 +1,4 @@
-"""Evaluates candidates: objective, costs of the Pareto front, endurance, and every bound of the SLA."""
+"""Evaluates candidates: objective, costs of the Pareto front, endurance, bounds of the SLA."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ from iojoule.datasets.importers.units import UNITS
 from iojoule.datasets.schema import Measurement
 from iojoule.measure.campaign.plan import KNOBS, Plan
 from iojoule.recommender.fleet.document import Fleet
+from iojoule.recommender.request import WorkloadProfile
 from iojoule.recommender.validation.laws import LAWS
-from iojoule.recommender.workload import WorkloadProfile
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE, BUILD = ROOT / "docs", ROOT / "build/docs"

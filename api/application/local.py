@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from iojoule.datasets.schema import AskedConditions
     from iojoule.recommender.fleet.document import Aim, Fleet
     from iojoule.recommender.fleet.plan import Plan
-    from iojoule.recommender.workload import WorkloadProfile
+    from iojoule.recommender.request import WorkloadProfile
     from iojoule.sim.engines import RunOptions
     from iojoule.sim.result import ScenarioResult
     from iojoule.sim.workers import Pool

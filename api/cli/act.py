@@ -45,7 +45,7 @@ from iojoule.measure.campaign.plan import parse_plan
 from iojoule.measure.campaign.session import commands, inspect_drive, look, run_campaign
 from iojoule.measure.errors import CampaignError
 from iojoule.measure.fio import find_fio
-from iojoule.recommender.workload import Scope, load_workload
+from iojoule.recommender.request import Scope, load_workload
 
 if TYPE_CHECKING:
     from iojoule.api.acting.answer_file import Answer

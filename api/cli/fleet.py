@@ -35,9 +35,8 @@ from iojoule.datasets.schema import Configuration
 from iojoule.datasets.vocabulary import IntervalFor
 from iojoule.recommender.fleet import replacement
 from iojoule.recommender.fleet.document import Budget, load_fleet
-from iojoule.recommender.fleet.plan import Assignment, Plan
+from iojoule.recommender.fleet.plan import Assignment, Plan, Stage
 from iojoule.recommender.fleet.replacement import Replacement
-from iojoule.recommender.fleet.rollout import Stage
 
 if TYPE_CHECKING:
     from iojoule.api.application.fleet import FrontierAnswer

@@ -39,7 +39,7 @@ from iojoule.measure.emerald import emerald as make
 from iojoule.measure.errors import RunsFailedError
 from iojoule.measure.fio import find_fio
 from iojoule.measure.host.journal import restore_abandoned
-from iojoule.recommender.workload import parse_workload
+from iojoule.recommender.request import parse_workload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from iojoule.datasets.profile import DeviceProfile, SourceRecord
     from iojoule.datasets.schema import AskedConditions
     from iojoule.measure.campaign.rig import DriveFacts
-    from iojoule.recommender.workload import WorkloadProfile
+    from iojoule.recommender.request import WorkloadProfile
 
 
 ServerOption = Annotated[

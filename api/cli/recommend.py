@@ -49,14 +49,12 @@ from iojoule.api.reports.configurations import (
 )
 from iojoule.api.reports.quantities import quantity
 from iojoule.datasets.errors import InfeasibleError
-from iojoule.recommender.answer import Miss, Recommendation, Row
-from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import YEARLY
-from iojoule.recommender.reasons import MeasureNext
+from iojoule.recommender.response import Estimate, MeasureNext, Miss, Recommendation, Row
 
 if TYPE_CHECKING:
     from iojoule.api.application.recommend import RecommendationAnswer
-    from iojoule.recommender.workload import WorkloadProfile
+    from iojoule.recommender.request import WorkloadProfile
 
 
 def recommend(
@@ -147,8 +145,8 @@ def recommend(
     backend = chosen_backend(server, device, profile, host)
     from iojoule.api.application.recommend import stated_value, workload_with
     from iojoule.recommender.factors import stated_factors
-    from iojoule.recommender.sla_text import parse_sla
-    from iojoule.recommender.workload import parse_seconds
+    from iojoule.recommender.request import parse_seconds
+    from iojoule.recommender.sla import parse_sla
 
     changes: dict[str, Any] = {
         name: stated_value(text) for name, text in assignments(set_ or []).items()

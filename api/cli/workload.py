@@ -21,18 +21,22 @@ from iojoule.datasets.io_summary import (
 )
 from iojoule.datasets.vocabulary import Pattern
 from iojoule.measure.observe import Request
-from iojoule.recommender.workload import WorkloadProfile, load_workload, read_text
+from iojoule.recommender.request import WorkloadProfile, load_workload, read_text
 from iojoule.recommender.workloads.day_profile import day_profile, windows_in
 from iojoule.recommender.workloads.fio_job import each_fio_job, from_fio_job
-from iojoule.recommender.workloads.from_summary import from_summary
-from iojoule.recommender.workloads.loop import Loop, with_loop
+from iojoule.recommender.workloads.from_summary import Loop, from_summary, with_loop
 from iojoule.recommender.workloads.presets import find_preset
-from iojoule.recommender.workloads.sources import SourceKind, open_source, summary_of
-from iojoule.recommender.workloads.writing import as_json, as_toml
+from iojoule.recommender.workloads.sources import (
+    SourceKind,
+    as_json,
+    as_toml,
+    open_source,
+    summary_of,
+)
 
 if TYPE_CHECKING:
     from iojoule.datasets.io_summary import IoSummary
-    from iojoule.recommender.workload import WorkloadProfile
+    from iojoule.recommender.request import WorkloadProfile
 
 
 app = typer.Typer(

@@ -12,10 +12,10 @@ import pytest
 from iojoule.api.application import what_if as what_ifs
 from iojoule.api.application.profiles import profile_of
 from iojoule.api.cli.app import run
+from iojoule.recommender.request import load_workload
 from iojoule.recommender.what_if.outcome import Outcome
 from iojoule.recommender.what_if.situation import Situation
 from iojoule.recommender.what_if.sweep import Record
-from iojoule.recommender.workload import load_workload
 from iojoule.sim.workers import Pool, open_pool
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -15,8 +15,8 @@ from iojoule.api.jobs.worker import Worker
 from iojoule.api.reports.report_file import data_of
 from iojoule.api.state import jobs
 from iojoule.api.state.place import State
+from iojoule.recommender.request import parse_workload
 from iojoule.recommender.what_if.situation import Situation
-from iojoule.recommender.workload import parse_workload
 from iojoule.sim.engines import Limits
 from tests.api.conftest import Iojoule
 from tests.api.http.test_problems import problem
