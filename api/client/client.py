@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from iojoule.datasets import profile as profiles
     from iojoule.datasets.profile import DeviceProfile
     from iojoule.datasets.schema import Conditions
-    from iojoule.recommender import workload as workloads
+    from iojoule.recommender import request as workloads
     from iojoule.recommender.fleet.document import Aim, Fleet
-    from iojoule.recommender.workload import WorkloadProfile
+    from iojoule.recommender.request import WorkloadProfile
     from iojoule.recommender.workloads.sources import SourceKind
 else:
 
@@ -59,7 +59,7 @@ else:
     schemas = _LazyModule("iojoule.api.http.schemas")
     state_errors = _LazyModule("iojoule.api.state.errors")
     profiles = _LazyModule("iojoule.datasets.profile")
-    workloads = _LazyModule("iojoule.recommender.workload")
+    workloads = _LazyModule("iojoule.recommender.request")
 
 PAGE = 100
 """Rows of one page of a list."""

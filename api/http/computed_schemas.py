@@ -11,7 +11,7 @@ from iojoule.api.application.fields import FIELDS, field_type
 from iojoule.datasets.schema import Section
 from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evaluate.quantities import ANSWERED
-from iojoule.recommender.estimate import Ending
+from iojoule.recommender.response import Ending
 from iojoule.recommender.workloads.presets import Preset
 
 ROWS_MAX = 10_000

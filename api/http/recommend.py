@@ -17,7 +17,7 @@ from iojoule.api.http.workers import Workers
 from iojoule.api.reports.recommendation import report
 from iojoule.datasets.errors import InputError, within
 from iojoule.datasets.schema import AskedConditions
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.request import WorkloadProfile
 from iojoule.recommender.workloads.presets import find_preset
 
 EXAMPLE: dict[str, Any] = {

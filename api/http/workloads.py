@@ -14,7 +14,7 @@ from iojoule.api.http.requests import StrictRoute
 from iojoule.api.http.served_profiles import ServedProfiles
 from iojoule.api.http.workers import Workers
 from iojoule.datasets.errors import InputError
-from iojoule.recommender.workload import WorkloadProfile
+from iojoule.recommender.request import WorkloadProfile
 from iojoule.recommender.workloads.fio_job import parse_fio_job
 from iojoule.recommender.workloads.from_summary import from_summary
 from iojoule.recommender.workloads.presets import presets as known_presets

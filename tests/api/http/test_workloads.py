@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from iojoule.api.http.recommend import EXAMPLE as RECOMMEND
-from iojoule.recommender.workload import load_workload
+from iojoule.recommender.request import load_workload
 from iojoule.recommender.workloads.presets import presets
 from tests.api.http.test_problems import problem
 
