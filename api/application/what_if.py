@@ -14,14 +14,21 @@ from iojoule.api.application.what_if_response import WhatIfAnswer
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.datasets.schema import Section
-from iojoule.recommender.what_if.answering import Answerer
+from iojoule.recommender.request import read_text
 from iojoule.recommender.what_if.changes import kind_of
+from iojoule.recommender.what_if.compare import Answerer
 from iojoule.recommender.what_if.outcome import Outcome
 from iojoule.recommender.what_if.situation import ProfileOf, Situation
-from iojoule.recommender.what_if.sweep import Record, Sweep, record, run
-from iojoule.recommender.what_if.sweep_file import read_sweep, write_sweep
-from iojoule.recommender.what_if.thresholds import Threshold, thresholds
-from iojoule.recommender.workload import read_text
+from iojoule.recommender.what_if.sweep import (
+    Record,
+    Sweep,
+    Threshold,
+    read_sweep,
+    record,
+    run,
+    thresholds,
+    write_sweep,
+)
 from iojoule.sim.modified_drive import UNBOUNDED, Simulating
 from iojoule.sim.sweep import parse_axis
 from iojoule.sim.workers import Pool

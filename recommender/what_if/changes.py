@@ -14,7 +14,7 @@ from iojoule.recommender.request import Scope, WorkloadProfile, with_fields
 from iojoule.recommender.sla import POWER_MAXIMA, parse_sla
 from iojoule.recommender.what_if.situation import HOUR_SECONDS, PowerCap, ProfileOf, Situation
 from iojoule.sim.formats.building import did_you_mean
-from iojoule.sim.rebuilding import FRIENDLY, SHORT
+from iojoule.sim.modified_drive import FRIENDLY, SHORT
 
 Apply = Callable[[Situation, Mapping[str, Any], ProfileOf], Situation]
 """Takes a situation, the fields of its kind with their new values, and what finds profiles."""

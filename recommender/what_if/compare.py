@@ -43,7 +43,7 @@ from iojoule.recommender.what_if.situation import (
     power_of_all,
     times,
 )
-from iojoule.sim.rebuilding import UNBOUNDED, Asked, Simulating, rebuilt
+from iojoule.sim.modified_drive import UNBOUNDED, Asked, Simulating, rebuilt
 
 HALVINGS = 12
 """Steps towards the most work that fits: it is found to a four-thousandth."""
