@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from iojoule.api.reports.quantities import quantity, size
 from iojoule.datasets.schema import Configuration
-from iojoule.recommender.answer import Recommendation, Row
-from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import YEARLY
-from iojoule.recommender.workload import Free, Scope
+from iojoule.recommender.request import Free, Scope
+from iojoule.recommender.response import Estimate, Recommendation, Row
 
 SCOPE_POWER = {
     Scope.DEVICE: ("device_power_watts", "drive"),

@@ -11,8 +11,7 @@ from iojoule.api.reports.configurations import setting_in_short
 from iojoule.api.reports.document import Block, Document, Picture, Points, Section, Table, Text
 from iojoule.api.reports.quantities import quantity
 from iojoule.api.reports.report_file import Asked
-from iojoule.recommender.fleet.plan import Assignment, FrontierPoint, Plan, YearlyCosts
-from iojoule.recommender.fleet.rollout import Stage
+from iojoule.recommender.fleet.plan import Assignment, FrontierPoint, Plan, Stage, YearlyCosts
 
 if TYPE_CHECKING:
     from iojoule.api.application.fleet import FleetAnswer, FrontierAnswer

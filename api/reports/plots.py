@@ -17,9 +17,8 @@ from iojoule.api.reports.quantities import digits, quantity, scale_of
 from iojoule.datasets.atomic import write_atomically, write_text_atomically
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.recommender.answer import Recommendation, Row
-from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.fleet.plan import FrontierPoint
+from iojoule.recommender.response import Estimate, Recommendation, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

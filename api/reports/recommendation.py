@@ -32,10 +32,9 @@ from iojoule.api.reports.document import (
 from iojoule.api.reports.plots import Measure, limits, measures
 from iojoule.api.reports.quantities import quantity
 from iojoule.api.reports.report_file import Asked
-from iojoule.recommender.answer import Miss, Recommendation, Row
-from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import YEARLY
-from iojoule.recommender.what_if.shared_error import weaker
+from iojoule.recommender.response import Estimate, Miss, Recommendation, Row
+from iojoule.recommender.what_if.compare import weaker
 
 MOST_ROWS = 50
 """More than any answer holds."""

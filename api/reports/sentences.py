@@ -16,11 +16,21 @@ from iojoule.api.reports.configurations import (
 from iojoule.api.reports.document import Table
 from iojoule.api.reports.quantities import digits, quantity, size
 from iojoule.datasets.schema import Configuration
-from iojoule.recommender.answer import Endurance, Recommendation, Saving, Shortfall
-from iojoule.recommender.estimate import Estimate
 from iojoule.recommender.factors import Factors
-from iojoule.recommender.power_cut import DurabilityAnswer, PowerCut
-from iojoule.recommender.reasons import Attribution, BoundSlack, BoundStep, MeasureNext, Relaxation
+from iojoule.recommender.response import (
+    Attribution,
+    BoundSlack,
+    BoundStep,
+    DurabilityAnswer,
+    Endurance,
+    Estimate,
+    MeasureNext,
+    PowerCut,
+    Recommendation,
+    Relaxation,
+    Saving,
+    Shortfall,
+)
 from iojoule.recommender.sla import Sla
 
 

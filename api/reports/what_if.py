@@ -13,10 +13,10 @@ from iojoule.api.reports.quantities import digits, quantity
 from iojoule.api.reports.recommendation import answer, question, versions
 from iojoule.api.reports.report_file import Asked
 from iojoule.datasets.vocabulary import Evidence
-from iojoule.recommender.estimate import Estimate
+from iojoule.recommender.response import Estimate
+from iojoule.recommender.what_if.compare import weaker
 from iojoule.recommender.what_if.outcome import CapWhile, Outcome, Side
-from iojoule.recommender.what_if.shared_error import weaker
-from iojoule.recommender.what_if.thresholds import NOTHING_MEETS, Threshold
+from iojoule.recommender.what_if.sweep import NOTHING_MEETS, Threshold
 
 if TYPE_CHECKING:
     from iojoule.api.application.what_if import SweepAnswer
