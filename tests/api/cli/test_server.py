@@ -209,7 +209,7 @@ def test_problems_of_a_service_leave_with_the_code_of_the_command(
 def test_many_questions_are_asked_in_parts(
     iojoule: Any, served: ServiceProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iojoule.api.http.predict.ROWS_MAX", 3)
+    monkeypatch.setattr("iojoule.api.http.computed_schemas.ROWS_MAX", 3)
     (tmp_path / "q.csv").write_text("queue_depth\n" + "".join(f"{one}\n" for one in range(1, 9)))
     asked = ("predict", "--device", DEVICE, "--configurations", tmp_path / "q.csv", "-o", "json")
     there = json.loads(iojoule(*asked, "--server", served.url).out)
