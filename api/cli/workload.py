@@ -21,10 +21,10 @@ from iojoule.datasets.io_summary import (
 )
 from iojoule.datasets.vocabulary import Pattern
 from iojoule.measure.observe import Request
-from iojoule.recommender.request import WorkloadProfile, load_workload, read_text
+from iojoule.recommender.request import Loop, WorkloadProfile, load_workload, read_text, with_loop
 from iojoule.recommender.workloads.day_profile import day_profile, windows_in
 from iojoule.recommender.workloads.fio_job import each_fio_job, from_fio_job
-from iojoule.recommender.workloads.from_summary import Loop, from_summary, with_loop
+from iojoule.recommender.workloads.from_summary import from_summary
 from iojoule.recommender.workloads.presets import find_preset
 from iojoule.recommender.workloads.sources import (
     SourceKind,

@@ -32,17 +32,15 @@ from iojoule.recommender.what_if.outcome import (
     Totals,
     serving_row,
 )
-from iojoule.recommender.what_if.situation import (
-    PowerCap,
-    ProfileOf,
+from iojoule.recommender.what_if.sharing import (
     Serving,
-    Situation,
     gradients_of,
     host_watts,
     part_of,
     power_of_all,
     times,
 )
+from iojoule.recommender.what_if.situation import PowerCap, ProfileOf, Situation
 from iojoule.sim.modified_drive import UNBOUNDED, Asked, Simulating, rebuilt
 
 HALVINGS = 12

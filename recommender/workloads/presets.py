@@ -12,8 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 from iojoule.datasets.catalogue import parse_toml
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import Section, validation_error
-from iojoule.recommender.request import WorkloadProfile
-from iojoule.recommender.workloads.from_summary import Loop
+from iojoule.recommender.request import Loop, WorkloadProfile
 
 FOLDER = Path(__file__).with_name("preset_files")
 

@@ -13,9 +13,9 @@ from pydantic import ValidationError
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.io_summary import IoSource, IoSummary, IoWindow, LogHistogram
 from iojoule.datasets.vocabulary import Pattern
-from iojoule.recommender.request import Current, load_workload, parse_workload
+from iojoule.recommender.request import Current, Loop, load_workload, parse_workload, with_loop
 from iojoule.recommender.workloads.day_profile import day_profile, windows_in
-from iojoule.recommender.workloads.from_summary import Loop, from_summary, with_loop
+from iojoule.recommender.workloads.from_summary import from_summary
 from iojoule.recommender.workloads.presets import Preset, find_preset, presets
 from iojoule.recommender.workloads.sizes import percent_text
 from iojoule.recommender.workloads.sources import as_data, as_json, as_toml
