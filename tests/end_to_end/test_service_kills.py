@@ -1,10 +1,16 @@
-"""The service killed at random moments under load: nothing that it accepted is lost."""
+"""The service killed at random moments under load: nothing that it accepted is lost.
+
+A backup that is made meanwhile, restored elsewhere, holds what was accepted before it began.
+"""
 
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +24,7 @@ from iojoule.api.state.place import Place, State
 from tests.postgresql import PostgresqlServer, programs
 from tests.service import ServiceProcess
 
-KILLS = 50
+KILLS = int(os.environ.get("IOJOULE_KILLS", "25"))
 JOBS_LEAST = 10
 SIMULATE = {
     "drive": "samsung-980-pro-1tb",
@@ -93,27 +99,55 @@ class Client(threading.Thread):
             self.answers += 1
 
 
+NewPlace = Callable[[str], Place]
+"""An empty place of that name, in a database of its own."""
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewPlace]:
     if request.param == "sqlite":
-        yield Place.of(tmp_path / "state")
+        yield lambda name: Place.of(tmp_path / name)
         return
     if programs() is None:
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
     server = PostgresqlServer()
-    yield Place.of(tmp_path / "state", server.new_database())
+    yield lambda name: Place.of(tmp_path / name, server.new_database())
     server.delete()
 
 
+class Backup:
+    """A backup in a process of its own, begun while requests come and the service is killed."""
+
+    def __init__(self, place: Place, file: Path, clients: list[Client]) -> None:
+        self.file = file
+        self.jobs = [id_ for client in clients for id_ in list(client.jobs.values())]
+        self.datasets = [kept for client in clients for kept in list(client.datasets.values())]
+        self._process = command("backup", str(file), place)
+
+    def restore(self, place: Place) -> None:
+        """Once it is whole, put it there."""
+        assert self._process.wait() == 0
+        assert command("restore", str(self.file), place).wait() == 0
+
+
+def command(name: str, file: str, place: Place) -> subprocess.Popen[bytes]:
+    program = [sys.executable, "-c", "from iojoule.api.cli import main; main()", name, file]
+    return subprocess.Popen([*program, "--state", str(place.folder), "--database", place.database])
+
+
 @pytest.mark.slow
-def test_what_was_accepted_is_done_whoever_is_killed(place: Place) -> None:
+def test_what_was_accepted_is_done_whoever_is_killed(new_place: NewPlace, tmp_path: Path) -> None:
+    place, elsewhere = new_place("state"), new_place("elsewhere")
     service, chosen = Service(place), random.Random(7)
     clients = [Client(service, number) for number in range(3)]
+    backup: Backup | None = None
     for client in clients:
         client.start()
     try:
-        for _ in range(KILLS // 2):
+        for kill in range(KILLS):
             time.sleep(chosen.uniform(0.3, 1.5))
+            if backup is None and kill >= KILLS // 2 and asked_enough(clients, jobs_least=1):
+                backup = Backup(place, tmp_path / "backup.iojoule", clients)
             children = service.children()
             if children and chosen.random() < 0.6:
                 os.kill(chosen.choice(children), signal.SIGKILL)
@@ -122,6 +156,7 @@ def test_what_was_accepted_is_done_whoever_is_killed(place: Place) -> None:
         # a slow machine gets as long as it takes
         while not asked_enough(clients) and not any(client.refused for client in clients):
             time.sleep(0.2)
+        backup = backup or Backup(place, tmp_path / "backup.iojoule", clients)
         for client in clients:
             client.enough.set()
             client.join()
@@ -130,13 +165,19 @@ def test_what_was_accepted_is_done_whoever_is_killed(place: Place) -> None:
         for client in clients:
             client.enough.set()
         service.kill()
+    backup.restore(elsewhere)
+    restored = Service(elsewhere)
+    try:
+        check_kept(restored, backup.jobs, backup.datasets)
+    finally:
+        restored.kill()
 
 
-def asked_enough(clients: list[Client]) -> bool:
+def asked_enough(clients: list[Client], jobs_least: int = JOBS_LEAST) -> bool:
     """Whether there is something to check of every kind."""
     jobs = sum(len(client.jobs) for client in clients)
     datasets = any(client.datasets for client in clients)
-    return jobs > JOBS_LEAST and datasets and all(client.answers for client in clients)
+    return jobs > jobs_least and datasets and all(client.answers for client in clients)
 
 
 def check(service: Service, place: Place, clients: list[Client]) -> None:
@@ -148,9 +189,19 @@ def check(service: Service, place: Place, clients: list[Client]) -> None:
     assert len(set(accepted)) == len(accepted) > JOBS_LEAST
     assert datasets
     assert all(client.answers for client in clients)
+    check_kept(service, accepted, datasets)
+    state = State(place)
+    with state.files.sweeping() as alone:
+        assert alone
+    assert not damaged(state.files, place.folder)
+    state.close()
+
+
+def check_kept(service: Service, jobs: list[str], datasets: list[dict[str, Any]]) -> None:
+    """Every one of these jobs ends done, and every dataset is there whole."""
     base = f"http://127.0.0.1:{service.port}"
     with httpx.Client(base_url=base, timeout=60, trust_env=False) as client:
-        for id_ in accepted:
+        for id_ in jobs:
             end = time.monotonic() + 300
             while (job := client.get(f"/jobs/{id_}").json())["state"] in ("queued", "running"):
                 assert time.monotonic() < end, job
@@ -160,11 +211,6 @@ def check(service: Service, place: Place, clients: list[Client]) -> None:
         for kept in datasets:
             assert client.get(kept["url"]).json() == kept
             assert client.get(kept["data_url"]).is_success
-    state = State(place)
-    with state.files.sweeping() as alone:
-        assert alone
-    assert not damaged(state.files, place.folder)
-    state.close()
 
 
 def damaged(files: ContentStore, folder: Path) -> list[Path]:
