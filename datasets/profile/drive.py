@@ -314,7 +314,8 @@ class ResidualTable(Section):
     Shapes: every list in `values` is flattened from (path, depth, jobs, bytes) in C order.
     `latency` is the residual of log mean latency; `latency_sd` its standard deviation;
     `p50`, `p99`, `p999` are residuals of log(percentile / mean) and `*_sd` their deviations;
-    `measured` is 1 at knots that were measured, else 0.
+    `measured` is 1 at knots that were measured, else 0; `beyond`, where there are power states, how
+    many octaves outside of its own state's runs a knot lies.
     """
 
     log2_queue_depth: list[float]

@@ -19,7 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.profile import DeviceProfile, StateResidual
-from iojoule.model.evaluate.bands import INTERPOLATED, MEASURED, Codes, Direction, Floats
+from iojoule.model.evaluate.bands import (
+    EXTRAPOLATED,
+    INTERPOLATED,
+    MEASURED,
+    Codes,
+    Direction,
+    Floats,
+)
 from iojoule.model.evaluate.frame import PATTERNS, Frame
 from iojoule.model.evaluate.operating_point import HostPaths
 from iojoule.model.evaluate.quantities import NORMAL_90
@@ -193,7 +200,7 @@ class StateResiduals:
             )
             evidence = np.where(seen, MEASURED, INTERPOLATED)
             result.evidence[rows] = np.where(
-                correction.inside, evidence, np.maximum(result.evidence[rows], INTERPOLATED)
+                correction.inside, evidence, np.maximum(result.evidence[rows], EXTRAPOLATED)
             )
 
 
@@ -241,6 +248,8 @@ class _Loaded:
         coordinates = (own.log2_depth, own.log2_jobs, own.log2_request)
         for axis, x in zip(self._lookup.axes, coordinates, strict=True):
             distance = np.maximum(distance, np.maximum(axis[0] - x, x - axis[-1]))
+        # the axes are those of all states; a state's own runs may end before
+        distance = np.maximum(distance, values.get("beyond", 0.0))
         distance[distance < 1e-6] = 0.0
         beyond = SD_PER_OCTAVE * distance
         weight = np.ones(len(rows))

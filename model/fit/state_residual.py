@@ -62,6 +62,9 @@ RUNS_MAX = 1000
 LEAST_SD = 0.01
 """Log sd that a value keeps at a run itself, besides what drives of a model differ by."""
 
+HALF_OCTAVE = 0.5
+"""Runs closer than this say little of a slope: their noise is most of the difference."""
+
 FORM_SD = {"latency": CURVE_FORM_SD, **TAIL_FORM_SD, "watts": 0.1}
 """Least log sd of what the model misses away from every run: what drives do beside curve and tail
 law, and a bit less than `model.evaluate.device_power` says of the watts of a state that nobody
@@ -231,6 +234,7 @@ def _tables(
     grid = positions.at(nodes)
     layout = _Layout(seen)
     at, inputs = layout.inputs(seen), layout.inputs(grid)
+    beyond = seen.octaves_beyond(grid)
     means: dict[str, Floats] = {}
     for name, y in residuals.items():
         if name == "watts":
@@ -246,8 +250,11 @@ def _tables(
         mean, variance = process.marginal(inputs, 1.0 if extent is None else extent)
         sd = max(1.0, process.surprise()) * np.sqrt(np.maximum(variance, 0.0))
         form = FORM_SD[name] * np.sqrt(unexplained(at[known], inputs, FORM_LENGTH))
-        means[name], means[f"{name}_sd"] = mean, np.hypot(np.hypot(sd, form), LEAST_SD)
+        onward = seen.steepest(y, grid.state) * beyond
+        means[name] = mean
+        means[f"{name}_sd"] = np.sqrt(sd**2 + form**2 + (onward**2).sum(axis=1) + LEAST_SD**2)
     tables: Tables = {}
+    means["beyond"] = beyond.max(axis=1)
     for node, part in zip(nodes, np.split(np.arange(len(grid.rows)), len(nodes)), strict=True):
         values = dict(before[node].values) if node in before else {}
         values |= {name: _short(each[part]) for name, each in means.items()}
@@ -327,6 +334,57 @@ class _Places:
             },
         )
         return _Places(rows, np.repeat([state for _, state in blocks], len(log2))), blocks
+
+    @property
+    def _reach(self) -> Floats:
+        """Octaves of requests in flight and of request bytes, shape (n, 2)."""
+        depth, jobs, size = self.log2.T
+        return np.stack([depth + jobs, size], axis=1)
+
+    def octaves_beyond(self, grid: _Places) -> Floats:
+        """How far places lie outside of what was measured in their own power state.
+
+        A state that only shallow queues were measured in says nothing of deep ones, however deep
+        those of another state were.
+
+        Returns:
+            Octaves of requests in flight and of request bytes, shape (m, 2).
+        """
+        beyond = np.zeros((len(grid.state), 2))
+        for state in np.unique(self.state):
+            own, at = self._reach[self.state == state], grid.state == state
+            there = grid._reach[at]
+            beyond[at] = np.maximum(own.min(axis=0) - there, there - own.max(axis=0))
+        return np.maximum(beyond, 0.0)
+
+    def steepest(self, y: Floats, state: NDArray[np.intp]) -> Floats:
+        """The steepest change of residuals in a power state, which may go on beyond its runs.
+
+        Args:
+            y: Residuals of the runs, shape (n,).
+            state: Power states that are asked about, shape (m,).
+
+        Returns:
+            Change an octave of requests in flight and of request bytes, between two runs that
+            differ in nothing else; shape (m, 2), 0 where no two runs tell.
+        """
+        reach, paths = self._reach, self.rows.path_keys()
+        fraction = np.ones(len(y)) if self.fraction is None else np.round(self.fraction, 2)
+        slopes: dict[int, Floats] = {}
+        for axis, other in ((0, 1), (1, 0)):
+            lines: dict[tuple[object, int, float, float], list[int]] = {}
+            for row in np.flatnonzero(np.isfinite(y)):
+                at, where = int(self.state[row]), round(float(reach[row, other]), 2)
+                line = paths[row], at, float(fraction[row]), where
+                lines.setdefault(line, []).append(int(row))
+            for (_, at, _, _), rows in lines.items():
+                ordered = sorted(rows, key=lambda row: float(reach[row, axis]))
+                steps = np.diff(reach[ordered, axis])
+                rises = np.abs(np.diff(y[ordered]))[steps >= HALF_OCTAVE]
+                if rises.size:
+                    known = slopes.setdefault(at, np.zeros(2))
+                    known[axis] = max(known[axis], (rises / steps[steps >= HALF_OCTAVE]).max())
+        return np.array([slopes.get(int(at), np.zeros(2)) for at in state])
 
     def answer(self, profile: DeviceProfile, flow: Flow) -> Prediction:
         """What a profile says of the places."""

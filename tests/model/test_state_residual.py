@@ -85,6 +85,31 @@ def learned() -> DeviceProfile:
     return with_state_residuals(profile, runs(profile))
 
 
+def test_a_depth_that_only_another_state_was_measured_at_is_extrapolated() -> None:
+    profile = unpublished()
+    measured = runs(profile)
+    shallow = [
+        run
+        for run in measured
+        if not run.configuration.power_state or run.configuration.queue_depth < DEPTHS[-1]
+    ]
+    asked = places(states=(2,))
+    rows = len(asked["power_state"])
+    deep = np.array(asked["queue_depth"]) == DEPTHS[-1]
+
+    everywhere, _ = Predictor(with_state_residuals(profile, measured)).predict_columns(asked, rows)
+    partly, _ = Predictor(with_state_residuals(profile, shallow)).predict_columns(asked, rows)
+
+    words = np.array([str(word) for word in partly.evidence_words()])
+    assert set(words[deep]) == {Evidence.EXTRAPOLATED}
+    assert Evidence.EXTRAPOLATED not in set(words[~deep])
+    width = {
+        name: np.log(answer["latency_mean_ns"].high / answer["latency_mean_ns"].low)
+        for name, answer in (("everywhere", everywhere), ("partly", partly))
+    }
+    assert (width["partly"][deep] > 2 * width["everywhere"][deep]).all()
+
+
 def test_what_a_state_does_is_known_where_nobody_measured(learned: DeviceProfile) -> None:
     asked = places(sizes=(8192, 32768))
     told, _ = Predictor(learned).predict_columns(asked, len(asked["power_state"]))
