@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.cluster import Cluster
+from tests.reference_data import MQSIM_RUNS
 
 # No test judges elapsed time, and a loaded machine must not make one fail. In CI the same examples
 # come every time, as in Hypothesis' own profile for it; elsewhere new ones do.
@@ -30,6 +31,14 @@ ROOT = Path(__file__).resolve().parent.parent
 def root() -> Path:
     """The folder of the checkout."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def reference() -> Path:
+    """The folder of MQSim's reference runs."""
+    if not MQSIM_RUNS.is_dir():
+        pytest.skip("MQSim's reference runs (../shared/mqsim) are not here")
+    return MQSIM_RUNS
 
 
 @pytest.hookimpl(tryfirst=True)

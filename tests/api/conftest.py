@@ -47,15 +47,6 @@ def device() -> str:
 
 
 @pytest.fixture(scope="session")
-def reference() -> Path:
-    """The folder of MQSim's reference runs, which stands beside the checkout or not at all."""
-    path = Path(__file__).resolve().parents[3] / "shared" / "mqsim"
-    if not path.is_dir():
-        pytest.skip("MQSim's reference runs are not beside this checkout: no ../shared/mqsim")
-    return path
-
-
-@pytest.fixture(scope="session")
 def postgresql() -> Iterator[PostgresqlServer]:
     """A server that all tests of the session share."""
     if programs() is None:

@@ -1,7 +1,6 @@
 """The power law as it is handed out: the profile's own, with the measurements it was fitted to."""
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,9 +8,9 @@ import pytest
 from iojoule.api.application.profiles import profile_of
 from iojoule.api.power_laws import power_law
 from iojoule.datasets.profile import load_shipped_profile
+from tests.reference_data import PUBLIC_DATA, needs_public_data
 
 DEVICE = "samsung-980-pro-1tb"
-MEASURED = Path(__file__).parents[3] / "shared/data/980pro_randread_power_by_request_size.csv"
 
 
 def test_a_line_is_the_law_at_the_rates_of_one_command_size() -> None:
@@ -58,18 +57,34 @@ def test_the_law_misses_its_measurements_by_as_much_as_it_says() -> None:
     assert np.std(missed) == pytest.approx(law.relative_sd, rel=0.5)
 
 
-def test_the_measurements_are_those_of_the_source() -> None:
-    if not MEASURED.is_file():
-        pytest.skip("the public measurements are not beside this checkout")
-    with MEASURED.open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    seen = sorted(float(one["power_W"]) for one in rows)
+SWEEP_ROWS, SWEEP_WATTS = 65, 256.009
+"""Rows of the public sweep of request sizes and the sum of their watts (PowerSensor3 results)."""
+OF_FIGURES = 12
+"""Further reads that the profile keeps, from figures 5.5 and 5.7 of the thesis."""
+
+
+def watts_of_reads() -> list[float]:
     law = power_law(load_shipped_profile(DEVICE)).law
     assert law is not None
-    told = sorted(one.device_power_watts for one in law.measurements if one.operation == "read")
-    # those of figures 5.5 and 5.7 are beside them; residuals are kept to 1e-4
-    assert len(told) == len(seen) + 12
-    assert all(any(one == pytest.approx(watts, rel=2e-4) for one in told) for watts in seen)
+    return sorted(one.device_power_watts for one in law.measurements if one.operation == "read")
+
+
+def test_the_measurements_are_as_many_as_the_source_has() -> None:
+    watts = watts_of_reads()
+    assert len(watts) == SWEEP_ROWS + OF_FIGURES
+    # reads of the sweep draw 2.5 to 4.4 W; residuals are kept to 1e-4
+    assert sum(watts[:OF_FIGURES]) < sum(watts) - SWEEP_WATTS < sum(watts[-OF_FIGURES:])
+
+
+@needs_public_data
+def test_the_measurements_are_those_of_the_source() -> None:
+    path = PUBLIC_DATA / "980pro_randread_power_by_request_size.csv"
+    with path.open(newline="") as stream:
+        measured = [float(row["power_W"]) for row in csv.DictReader(stream)]
+    assert len(measured) == SWEEP_ROWS
+    assert sum(measured) == pytest.approx(SWEEP_WATTS, abs=1e-3)
+    shown = watts_of_reads()
+    assert all(any(one == pytest.approx(watts, rel=2e-4) for one in shown) for watts in measured)
 
 
 def test_where_nobody_measured_it_says_so() -> None:

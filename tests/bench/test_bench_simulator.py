@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -20,8 +19,8 @@ from iojoule.sim.engines.mqsim import MqsimEngine
 from iojoule.sim.formats.files import read_drive, read_workload
 from iojoule.sim.result import ScenarioResult
 from iojoule.sim.workload import FlowConfig, Scenario
+from tests.reference_data import MQSIM_RUNS
 
-REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "mqsim"
 SLOW_SECONDS = 0.5
 """Cases in which MQSim takes less say more about its start than about its speed."""
 SPEED_RATIO = 8.0
@@ -49,9 +48,9 @@ def best(action: Callable[[], float], repeats: int = REPEATS) -> float:
 
 def slow_cases() -> dict[str, float]:
     """Reference cases of 0.5 s and more, with the user time that MQSim took for them."""
-    if not REFERENCE.is_dir():
+    if not MQSIM_RUNS.is_dir():
         return {}
-    with (REFERENCE / "golden.csv").open(newline="") as file:
+    with (MQSIM_RUNS / "golden.csv").open(newline="") as file:
         taken = {row["case"]: float(row["mqsim_user_s"]) for row in csv.DictReader(file)}
     return {case: seconds for case, seconds in taken.items() if seconds >= SLOW_SECONDS}
 
@@ -59,8 +58,8 @@ def slow_cases() -> dict[str, float]:
 def test_speed_against_mqsim(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = slow_cases()
     if not cases:
-        pytest.skip("MQSim's reference runs are not beside this checkout: no ../shared/mqsim")
-    monkeypatch.chdir(REFERENCE)
+        pytest.skip("MQSim's reference runs (../shared/mqsim) are not here")
+    monkeypatch.chdir(MQSIM_RUNS)
     mqsim = MqsimEngine(tolerate_lost=True) if os.environ.get("IOJOULE_MQSIM") else None
     print(f"\nMQSim's user time: {'side by side' if mqsim else 'as recorded with the cases'}")
     ratios = []

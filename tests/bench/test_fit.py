@@ -12,10 +12,10 @@ import pytest
 from iojoule.datasets.profile import parse_profile
 from iojoule.model.fit.build import fit_profile, load_measurements
 from iojoule.model.recipe import load_recipe
+from tests.reference_data import PUBLIC_DATA, needs_public_data
 
 DEVICE = "samsung-980-pro-1tb"
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT.parent / "shared" / "data"
 
 pytestmark = pytest.mark.bench
 
@@ -32,11 +32,11 @@ def test_loading_the_profile_stays_within_its_budget() -> None:
     assert median < 0.05
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the public measurements are not here")
+@needs_public_data
 def test_fitting_the_profile_stays_within_its_budget() -> None:
     recipe = load_recipe(DEVICE)
     start = time.perf_counter()
-    measurements, sources = load_measurements(recipe, DATA)
+    measurements, sources = load_measurements(recipe, PUBLIC_DATA)
     fit_profile(recipe, measurements, sources)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -8,10 +8,10 @@ import pytest
 
 from iojoule.datasets.catalogue import load_catalogue, load_drive_file, load_references
 from iojoule.datasets.errors import InputError, SchemaVersionError, UnknownDeviceError
+from tests.reference_data import PUBLIC_DATA, needs_public_data
 
 ROOT = Path(__file__).resolve().parents[2]
 DRIVE_FILES = sorted((ROOT / "datasets" / "catalogue" / "drives").glob("*.toml"))
-PUBLIC_DATA = ROOT / ".." / "shared" / "data"
 
 GOOD = """
 schema_version = 1
@@ -37,10 +37,7 @@ source = "nvme id-ctrl"
 
 
 def public_rows(name: str) -> list[dict[str, str]]:
-    path = PUBLIC_DATA / name
-    if not path.is_file():
-        pytest.skip(f"the public data are not beside this checkout: no ../shared/data/{name}")
-    with path.open(newline="", encoding="utf-8") as file:
+    with (PUBLIC_DATA / name).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
@@ -179,6 +176,37 @@ def test_a_newer_schema_a_missing_and_a_binary_file_are_refused(tmp_path: Path) 
         load_drive_file(binary)
 
 
+POWER_STATES = (54, 243, 160, 1199.5438, 1_761_406, 2_308_435)
+"""Drives, states, operational states, and sums of watts, entry and exit times in microseconds of
+the public table of power states."""
+DUMPS = ("github.com/bsdhw/", "github.com/linuxhw/")
+"""Sources of the tables that come on top, each whole or not at all."""
+LINEAR_COSTS = (32, 61_584_894_790)
+"""Read throughputs of iocost's linear cost models: how many, and the sum of their bytes/s."""
+
+
+def test_power_states_add_up_to_those_of_the_public_table() -> None:
+    tables = [
+        [state for state in drive.power_states if not state.source.startswith(DUMPS)]
+        for drive in load_catalogue()
+    ]
+    states = [state for table in tables for state in table]
+    assert (
+        sum(map(bool, tables)),
+        len(states),
+        sum(state.operational for state in states),
+        pytest.approx(sum(state.max_power_watts for state in states)),
+        sum(state.entry_latency_us or 0 for state in states),
+        sum(state.exit_latency_us or 0 for state in states),
+    ) == POWER_STATES
+
+
+def test_linear_cost_models_add_up_to_the_public_ones() -> None:
+    facts = [fact for d in load_catalogue() for fact in d.facts_of("linear_cost_read_throughput")]
+    assert (len(facts), sum(int(fact.value) for fact in facts)) == LINEAR_COSTS
+
+
+@needs_public_data
 def test_every_public_power_state_is_present() -> None:
     rows = public_rows("power_states.csv")
     assert len(rows) == 243
@@ -200,6 +228,7 @@ def test_every_public_power_state_is_present() -> None:
     assert {name: shipped[name] for name in declared} == declared
 
 
+@needs_public_data
 def test_every_public_datasheet_figure_is_present() -> None:
     rows = public_rows("datasheets.csv")
     assert len(rows) == 209
@@ -214,6 +243,7 @@ def test_every_public_datasheet_figure_is_present() -> None:
         assert len(catalogue.get(id_).facts) >= count
 
 
+@needs_public_data
 def test_every_public_linear_cost_model_is_present() -> None:
     catalogue = load_catalogue()
     for row in public_rows("iocost_linear_models.csv"):

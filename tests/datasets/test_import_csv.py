@@ -17,8 +17,7 @@ from iojoule.datasets.importers.csv import import_csv
 from iojoule.datasets.importers.units import UNITS, conversion, parse_fio_size
 from iojoule.datasets.littles_law import littles_ratios
 from iojoule.datasets.store import Dataset
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+from tests.reference_data import PUBLIC_DATA, needs_public_data
 
 MAP = """
 schema_version = 1
@@ -283,12 +282,7 @@ def test_every_public_map_loads() -> None:
         public_map("980pro_fio_randreads")
 
 
-needs_data = pytest.mark.skipif(
-    not DATA.is_dir(), reason="../shared/data (public measurements) is not here"
-)
-
-
-@needs_data
+@needs_public_data
 @pytest.mark.parametrize(
     ("name", "rows", "excluded", "warnings"),
     [
@@ -306,16 +300,16 @@ needs_data = pytest.mark.skipif(
     ],
 )
 def test_the_public_data_as_a_whole(name: str, rows: int, excluded: int, warnings: int) -> None:
-    dataset = import_csv(DATA / f"{name}.csv", public_map(name))
+    dataset = import_csv(PUBLIC_DATA / f"{name}.csv", public_map(name))
     assert len(dataset) == rows
     assert len(dataset.provenance.excluded) == excluded
     assert len(dataset.provenance.warnings) == warnings
     assert len(dataset.measurements()) == rows
 
 
-@needs_data
+@needs_public_data
 def test_the_980_pro_read_grid() -> None:
-    dataset = import_csv(DATA / "980pro_fio_randread.csv", public_map("980pro_fio_randread"))
+    dataset = import_csv(PUBLIC_DATA / "980pro_fio_randread.csv", public_map("980pro_fio_randread"))
     ratios = littles_ratios(dataset)
     assert 0.98 <= ratios.min() <= ratios.max() <= 1.0
     sessions = dataset.column("session_id").tolist()
@@ -333,19 +327,21 @@ def test_the_980_pro_read_grid() -> None:
     assert first.cpu_utilisation == pytest.approx(0.111308)
 
 
-@needs_data
+@needs_public_data
 def test_the_processes_of_the_scheduler_series_share_one_core() -> None:
-    dataset = import_csv(DATA / "980pro_fio_schedulers.csv", public_map("980pro_fio_schedulers"))
+    dataset = import_csv(
+        PUBLIC_DATA / "980pro_fio_schedulers.csv", public_map("980pro_fio_schedulers")
+    )
     one_core = dataset.filter(dataset.column("cpu_cores_available") == 1)
     assert len(one_core) == 18
     many = one_core.filter(one_core.column("jobs") >= 16)
     assert many.column("cpu_utilisation") == pytest.approx(1.0, rel=0.01)
 
 
-@needs_data
+@needs_public_data
 def test_the_write_series_counts_the_bytes_written_before() -> None:
     name = "980pro_randwrite_power_over_time"
-    dataset = import_csv(DATA / f"{name}.csv", public_map(name))
+    dataset = import_csv(PUBLIC_DATA / f"{name}.csv", public_map(name))
     written = dataset.column("host_bytes_written_since_purge")
     rate = dataset.column("throughput_bytes_per_second")
     assert written[0] == 0
@@ -353,10 +349,10 @@ def test_the_write_series_counts_the_bytes_written_before() -> None:
     np.testing.assert_allclose(dataset.column("iops") * 4096, rate)
 
 
-@needs_data
+@needs_public_data
 def test_polling_in_the_low_latency_runs() -> None:
     name = "low_latency_ssd_engines"
-    dataset = import_csv(DATA / f"{name}.csv", public_map(name))
+    dataset = import_csv(PUBLIC_DATA / f"{name}.csv", public_map(name))
     polling = dataset.filter(dataset.column("submission_polling") == 1)
     assert len(polling) == 3
     assert polling.column("latency_mean_ns").max() < 9000

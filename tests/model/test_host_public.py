@@ -1,7 +1,5 @@
 """The host's model against published CPU time."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -13,16 +11,13 @@ from iojoule.model.evaluate.host_work import load_of
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.fit.host_power import anchors_of, fit_host
 from iojoule.model.recipe import load_recipe
-
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-pytestmark = pytest.mark.skipif(
-    not DATA.is_dir(), reason="the public measurements (../shared/data) are not here"
-)
+from tests.reference_data import PUBLIC_DATA, needs_public_data
 
 
+@needs_public_data
 def test_cpu_time_of_the_980_pro_host_is_predicted() -> None:
     """Over depth, size, jobs and engine; sessions of one host differ by a third."""
-    data = import_csv(DATA / "980pro_fio_randread.csv", public_map("980pro_fio_randread"))
+    data = import_csv(PUBLIC_DATA / "980pro_fio_randread.csv", public_map("980pro_fio_randread"))
     rows = [
         measurement
         for measurement in data.measurements()
@@ -52,7 +47,9 @@ def _leave_one_size_out() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Predicted watts, their sd, and those of the figure, each size predicted by the others."""
     recipe = load_recipe("samsung-980-pro-1tb")
     host = load_shipped_profile("samsung-980-pro-1tb").host
-    runs = import_csv(DATA / "thesis_figures.csv", public_map("thesis_figures")).measurements()
+    runs = import_csv(
+        PUBLIC_DATA / "thesis_figures.csv", public_map("thesis_figures")
+    ).measurements()
     assert recipe.host_power is not None
     cores = recipe.host_power.cpu_cores
     found = []
@@ -74,6 +71,7 @@ def _leave_one_size_out() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return value, sd, seen
 
 
+@needs_public_data
 def test_cpu_watts_of_a_size_that_was_left_out() -> None:
     """18 runs over size and power state: the law of before was 7.1 % off in the median."""
     value, sd, seen = _leave_one_size_out()

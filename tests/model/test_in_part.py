@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -20,11 +18,8 @@ from iojoule.model.fit.in_part import (
 )
 from iojoule.model.fit.rows import rows_of
 from tests.model.conftest import Maker
+from tests.reference_data import PUBLIC_DATA, needs_public_data
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-needs_data = pytest.mark.skipif(
-    not DATA.is_dir(), reason="the public measurements (../shared/data) are not here"
-)
 DEPTHS = (1, 2, 4, 8, 16, 32)
 
 
@@ -58,10 +53,10 @@ def test_scores_count_width_and_misses() -> None:
     assert found.scores == pytest.approx([np.log(4.0), np.log(4.0) + 20.0 * np.log(1.5)])
 
 
-@needs_data
+@needs_public_data
 @pytest.mark.slow
 def test_public_drives_fitted_in_part_beat_interpolation() -> None:
-    sets = list(public_sets(DATA))
+    sets = list(public_sets(PUBLIC_DATA))
     assert len(sets) >= 8
     found = [outcome for one in sets for outcome in outcomes(one)]
     for quantity in ("throughput", "mean latency", "p99"):
@@ -73,10 +68,10 @@ def test_public_drives_fitted_in_part_beat_interpolation() -> None:
     assert np.mean(better) >= 2.0 / 3.0
 
 
-@needs_data
+@needs_public_data
 @pytest.mark.slow
 def test_left_out_sessions_lie_in_the_interval_for_another_host() -> None:
-    whole = list(public_sets(DATA, in_part=False))
+    whole = list(public_sets(PUBLIC_DATA, in_part=False))
     found = left_out(whole, IntervalFor.ANOTHER_HOST)
     another, same = pooled(found, "throughput")
     assert 0.85 <= another.covered.mean() <= 0.98
@@ -84,9 +79,9 @@ def test_left_out_sessions_lie_in_the_interval_for_another_host() -> None:
     assert (same.widths < another.widths).all()
 
 
-@needs_data
+@needs_public_data
 @pytest.mark.slow
 def test_left_out_drives_lie_in_the_interval_for_another_drive() -> None:
-    whole = list(public_sets(DATA, in_part=False))
+    whole = list(public_sets(PUBLIC_DATA, in_part=False))
     another, _ = pooled(left_out(whole, IntervalFor.ANOTHER_DRIVE), "throughput")
     assert 0.85 <= another.covered.mean() <= 0.98

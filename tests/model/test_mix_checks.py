@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from iojoule.model.fit.hold_out import MixOutcome, mix_outcomes
-
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+from tests.reference_data import PUBLIC_DATA, needs_public_data
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(
-        not DATA.is_dir(), reason="../shared/data (public measurements) is not here"
-    ),
+    needs_public_data,
 ]
 
 
 @pytest.fixture(scope="module")
 def outcomes() -> list[MixOutcome]:
-    return mix_outcomes(DATA)
+    return mix_outcomes(PUBLIC_DATA)
 
 
 def errors(outcomes: list[MixOutcome], name: str) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -20,11 +20,7 @@ from iojoule.model.fit.report import Table, report
 from iojoule.model.prior.build import completed_with_facts
 from iojoule.model.prior.facts import facts_of
 from iojoule.model.recipe import load_recipe
-
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-pytestmark = pytest.mark.skipif(
-    not DATA.is_dir(), reason="the public measurements (../shared/data) are not here"
-)
+from tests.reference_data import PUBLIC_DATA, needs_public_data
 
 
 def same(found: Any, shipped: Any, where: str = "") -> None:
@@ -47,11 +43,12 @@ def same(found: Any, shipped: Any, where: str = "") -> None:
         assert found == shipped, where
 
 
+@needs_public_data
 @pytest.mark.slow
 @pytest.mark.parametrize("device", shipped_profiles())
 def test_shipped_profile_is_what_the_recipe_fits(device: str) -> None:
     recipe = load_recipe(device)
-    measurements, sources = load_measurements(recipe, DATA)
+    measurements, sources = load_measurements(recipe, PUBLIC_DATA)
     found = completed_with_facts(
         fit_profile(recipe, measurements, sources), facts_of(load_catalogue().get(device))
     )
@@ -63,7 +60,7 @@ def test_shipped_profile_is_what_the_recipe_fits(device: str) -> None:
 
 @pytest.fixture(scope="module")
 def every_table() -> list[Table]:
-    return report(DATA).tables
+    return report(PUBLIC_DATA).tables
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +79,7 @@ def number(cell: str | int | float | None) -> float:
     return float(cell)
 
 
+@needs_public_data
 @pytest.mark.slow
 def test_model_errs_less_than_the_baselines(every_table: list[Table]) -> None:
     rows = {
@@ -96,6 +94,7 @@ def test_model_errs_less_than_the_baselines(every_table: list[Table]) -> None:
         assert number(row[5]) <= number(row[6]) / 2
 
 
+@needs_public_data
 @pytest.mark.slow
 def test_all_drives_together_beat_interpolation_and_extrapolation(
     every_table: list[Table],
@@ -113,6 +112,7 @@ def test_all_drives_together_beat_interpolation_and_extrapolation(
             assert number(row[5]) <= 0.5 * number(row[6])
 
 
+@needs_public_data
 @pytest.mark.slow
 def test_intervals_of_all_drives_cover_and_few_score_worse(every_table: list[Table]) -> None:
     worse = set()
@@ -128,6 +128,7 @@ def test_intervals_of_all_drives_cover_and_few_score_worse(every_table: list[Tab
     assert worse <= {("Samsung 860 PRO", "random read", "mean latency")}
 
 
+@needs_public_data
 @pytest.mark.slow
 def test_intervals_of_steady_sessions_cover_and_score_better(tables: dict[str, Table]) -> None:
     for row in tables["90 % intervals on the same rows"].rows:
@@ -136,6 +137,7 @@ def test_intervals_of_steady_sessions_cover_and_score_better(tables: dict[str, T
             assert number(row[7]) < number(row[10]), row
 
 
+@needs_public_data
 @pytest.mark.slow
 def test_power_holds_where_nothing_was_fitted(tables: dict[str, Table]) -> None:
     rows = {str(row[0]): row for row in tables["device power on what the fit did not see"].rows}
@@ -146,6 +148,7 @@ def test_power_holds_where_nothing_was_fitted(tables: dict[str, Table]) -> None:
     assert number(rows["energy, bytes given each second"][2]) <= 8.0
 
 
+@needs_public_data
 @pytest.mark.slow
 def test_the_write_series_is_foretold_without_its_state(tables: dict[str, Table]) -> None:
     rows = tables["write series, state not given"].rows
@@ -162,38 +165,58 @@ def test_the_write_series_is_foretold_without_its_state(tables: dict[str, Table]
         assert row[9] == "yes", row
 
 
+@dataclass(frozen=True)
+class Trace:
+    """A drawn trace of watts: writes in a power state, then idle time."""
+
+    pattern: str
+    power_state: int
+    writing_seconds: float
+    seconds: float
+    joules: float
+
+
 TRACES = {
-    "5.1 a": ("sequential", 0, 15.0),
-    "5.1 b": ("sequential", 1, 15.0),
-    "5.1 c": ("sequential", 2, 15.0),
-    "5.2 a": ("sequential", 0, 60.0),
-    "5.2 b": ("random", 0, 60.0),
+    "5.1 a": Trace("sequential", 0, 15.0, 24.0, 122.71),
+    "5.1 b": Trace("sequential", 1, 15.0, 48.0, 148.64),
+    "5.1 c": Trace("sequential", 2, 15.0, 130.5, 383.61),
+    "5.2 a": Trace("sequential", 0, 60.0, 114.5, 518.21),
+    "5.2 b": Trace("random", 0, 60.0, 114.5, 514.99),
 }
-"""Figure of the thesis -> how it writes, in which power state, for how long; then it idles."""
+"""Figure of the thesis (Kanichai, VU Amsterdam, 2025) -> its trace, joules from its area."""
+
+
+@needs_public_data
+def test_energy_of_the_traces_is_the_area_under_the_figures() -> None:
+    area = dict.fromkeys(TRACES, (0.0, 0.0))
+    with (PUBLIC_DATA / "thesis_timeseries.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            figure = f"{row['figure']} {row['panel']}"
+            if figure in TRACES and row["quantity"] == "device_power_watts":
+                joules, seconds = area[figure]
+                width = float(row["bin_seconds"])
+                area[figure] = (joules + float(row["value"]) * width, seconds + width)
+    for figure, trace in TRACES.items():
+        assert area[figure] == pytest.approx((trace.joules, trace.seconds), rel=1e-4)
 
 
 @pytest.mark.parametrize("figure", TRACES)
-def test_a_drawn_trace_of_writes_and_what_follows_is_told(figure: str) -> None:
+def test_energy_of_writes_and_of_what_follows_is_predicted(figure: str) -> None:
     """Watts over time; the profile knows means of these traces, not their course."""
-    pattern, state, seconds = TRACES[figure]
-    with (DATA / "thesis_timeseries.csv").open(encoding="utf-8") as file:
-        drawn = [
-            (float(row["value"]), float(row["bin_seconds"]))
-            for row in csv.DictReader(file)
-            if f"{row['figure']} {row['panel']}" == figure
-            and row["quantity"] == "device_power_watts"
-        ]
-    joules, whole = (sum(value * bins for value, bins in drawn), sum(bins for _, bins in drawn))
-    how = {
+    trace = TRACES[figure]
+    configuration = {
         "operation": "write",
-        "pattern": pattern,
+        "pattern": trace.pattern,
         "request_bytes": 131072,
         "queue_depth": 32,
-        "power_state": state,
+        "power_state": trace.power_state,
         "host_bytes_written_since_purge": 0.0,
     }
     profile = under(load_shipped_profile("samsung-980-pro-1tb"), AskedConditions())
-    phases = [Phase(seconds, write=True), Phase(whole - seconds, write=False)]
-    told = follow(Predictor(profile), how, phases, step_seconds=0.5).energy_joules
-    assert told.low <= joules <= told.high
-    assert told.value == pytest.approx(joules, rel=0.13)
+    phases = [
+        Phase(trace.writing_seconds, write=True),
+        Phase(trace.seconds - trace.writing_seconds, write=False),
+    ]
+    energy = follow(Predictor(profile), configuration, phases, step_seconds=0.5).energy_joules
+    assert energy.low <= trace.joules <= energy.high
+    assert energy.value == pytest.approx(trace.joules, rel=0.13)

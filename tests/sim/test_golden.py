@@ -8,15 +8,14 @@ import pytest
 from iojoule.sim.engines import engine
 from iojoule.sim.result import EngineName
 from iojoule.sim.verify import Case, read_cases, verify
-
-REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "mqsim"
+from tests.reference_data import MQSIM_RUNS
 
 
 def names() -> list[str]:
     """Names of the cases; without the reference runs a single one, which is skipped."""
-    if not REFERENCE.is_dir():
+    if not MQSIM_RUNS.is_dir():
         return ["none"]
-    with (REFERENCE / "golden.csv").open(encoding="utf-8", newline="") as file:
+    with (MQSIM_RUNS / "golden.csv").open(encoding="utf-8", newline="") as file:
         return list(dict.fromkeys(row["case"] for row in csv.DictReader(file)))
 
 

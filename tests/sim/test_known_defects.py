@@ -10,67 +10,50 @@ from iojoule.sim.formats.files import known_findings, read_drive, read_workload
 from iojoule.sim.known_defects import KNOWN_DEFECTS, findings
 from iojoule.sim.result import Mode
 from iojoule.sim.workload import CachingMode, FlowConfig, FlowKind
-
-FAILURES = {
-    "simple_write_cache": "cache_simple",
-    "hybrid_mapping": "mapping_hybrid",
-    "flin": "scheduler_flin",
-    "mixed_streaming": "mixed_streaming",
-    "bandwidth_small": "bandwidth_below_request",
-    "bandwidth_3e9": "bandwidth_32_bit",
-    "total_lt_qd": "total_below_queue_depth",
-    "page32k_write": "page_32k",
-    "ioq65536": "io_queue_depth_16_bit",
-    "fetch65536": "queue_fetch_size_16_bit",
-    "flows9": "flows_over_8",
-    "bad_enum": "unknown_word",
-    "nonnumeric": "not_a_number",
-    "channel_oob": "ids_out_of_range",
-    "missing_trace": "missing_trace",
-    "trace_precond": "preconditioning_trace",
-    "copyback": "gc_copyback",
-    "preemptible_gc": "gc_preemptible",
-    "precond_ppa": "preconditioning_unplaceable",
-    "precond_deadlock": "preconditioning_blocks_writes",
-    "gc_mixed_128blk": "gc_reads_many_blocks",
-    "gc_mixed_leak": "gc_loses_requests",
-    "gc_fifo_long": "gc_policy_unsafe",
-    "gc_random_long": "gc_policy_unsafe",
-    "dram_4300": "dram_rate_32_bit",
-    "relay2": "trace_replays",
-    "normal_negative": "size_normal_wraps",
-    "hot100": "hot_region_whole",
-}
-"""Each failing input of MQSim and the name under which iojoule refuses it or warns of it."""
+from tests.sim.failing_inputs import FAILING_INPUTS
 
 
-def said_of(case: str, reference: Path) -> Iterator[Finding]:
-    """Everything that is said of a failing input before it is run."""
-    drive = read_drive(reference / "failures" / f"{case}.ssd.xml")
-    workload = read_workload(reference / "failures" / f"{case}.wl.xml")
-    yield from drive.findings
-    yield from workload.findings
-    for number in range(len(workload.scenarios)):
-        yield from known_findings(drive, workload, number)
-        workload.with_traces(number)
+def defects_of(case: str, folder: Path) -> dict[str, str]:
+    """Names and messages of everything that is found in a failing input before it is run."""
+
+    def found() -> Iterator[Finding]:
+        drive = read_drive(folder / f"{case}.ssd.xml")
+        workload = read_workload(folder / f"{case}.wl.xml")
+        yield from drive.findings
+        yield from workload.findings
+        for number in range(len(workload.scenarios)):
+            yield from known_findings(drive, workload, number)
+            workload.with_traces(number)
+
+    try:
+        return {finding.name: str(finding) for finding in found()}
+    except RefusedError as error:
+        return {error.name: error.message}
 
 
-@pytest.mark.parametrize("case", FAILURES)
-def test_every_failure_of_mqsim_has_its_name(
-    case: str, reference: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("case", FAILING_INPUTS)
+def test_every_failing_input_is_named_with_its_file(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("one.trace").write_text("0 0 0 8 1\n", encoding="ascii")
+    FAILING_INPUTS[case].write(case, tmp_path)
+    found = defects_of(case, tmp_path)
+    assert f"{case}." in found[FAILING_INPUTS[case].name]
+
+
+def test_every_failing_input_of_mqsim_itself_has_its_name(
+    reference: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(reference)
-    try:
-        names = {finding.name: str(finding) for finding in said_of(case, reference)}
-    except RefusedError as error:
-        names = {error.name: error.message}
-    assert FAILURES[case] in names
-    assert f"{case}." in names[FAILURES[case]], "the message names the file"
+    for case, failing in FAILING_INPUTS.items():
+        found = defects_of(case, reference / "failures")
+        assert f"{case}." in found[failing.name], case
 
 
 def test_no_failure_of_the_list_is_left_out(reference: Path) -> None:
     with (reference / "failures.csv").open(encoding="utf-8") as file:
-        assert [row["case"] for row in csv.DictReader(file)] == list(FAILURES)
+        assert [row["case"] for row in csv.DictReader(file)] == list(FAILING_INPUTS)
 
 
 def test_a_reference_case_that_mqsim_runs_is_never_refused(reference: Path) -> None:

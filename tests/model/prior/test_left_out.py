@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -17,11 +15,7 @@ from iojoule.model.fit.prior_left_out import (
     judge_power,
     score_drive,
 )
-
-DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
-needs_data = pytest.mark.skipif(
-    not DATA.is_dir(), reason="the public measurements (../shared/data) are not here"
-)
+from tests.reference_data import PUBLIC_DATA, needs_public_data
 
 
 def test_rows_of_a_series_that_are_all_alike_are_worth_one() -> None:
@@ -40,10 +34,10 @@ def test_one_series_is_worth_one_row() -> None:
     assert effective_rows([[True, False, True]]) == 1.0
 
 
-@needs_data
+@needs_public_data
 @pytest.mark.soak
 def test_performance_of_left_out_drives_is_covered() -> None:
-    verdicts = {(one.device, one.quantity): one for one in judge_performance(DATA)}
+    verdicts = {(one.device, one.quantity): one for one in judge_performance(PUBLIC_DATA)}
     for name in ("throughput", "mean latency", "p99", "device watts"):
         assert verdicts["all", name].p_value > 0.05
         assert verdicts["all", name].coverage > NOMINAL
@@ -54,12 +48,12 @@ def test_performance_of_left_out_drives_is_covered() -> None:
 
 
 @pytest.mark.slow
-@needs_data
+@needs_public_data
 def test_every_figure_of_a_left_out_drive_is_judged() -> None:
     device = "samsung-980-pro-1tb"
     watts = [
         one
-        for one in score_drive(device, measured_drives(DATA), DATA)
+        for one in score_drive(device, measured_drives(PUBLIC_DATA), PUBLIC_DATA)
         if one.quantity == "device watts"
     ]
     assert {watt.series.removeprefix(f"{device} ") for watt in watts} == set(WATTS_SETS[device])
@@ -67,9 +61,9 @@ def test_every_figure_of_a_left_out_drive_is_judged() -> None:
 
 
 @pytest.mark.slow
-@needs_data
+@needs_public_data
 def test_measured_powers_are_contained_and_where_a_sheet_is_known_not_wide() -> None:
-    found = judge_power(DATA)
+    found = judge_power(PUBLIC_DATA)
     assert {one.device for one in found} == set(MEASURED_WATTS)
     assert all(one.contains for one in found)
     assert sum(one.has_sheet for one in found) == 4  # too few to claim a coverage of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -20,15 +19,16 @@ from iojoule.recommender.validation.findings import (
     findings_table,
     shares,
 )
+from tests.reference_data import PUBLIC_DATA, needs_public_data
 
-DATA = Path(__file__).parents[4] / "shared" / "data"
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the public measurements are not here")
 DRIVE = "samsung-980-pro-1tb"
 
 
 @pytest.fixture(scope="module")
 def profiles() -> Profiles:
-    return Profiles(DATA)
+    if not PUBLIC_DATA.is_dir():
+        pytest.skip("the public measurements (../shared/data) are not here")
+    return Profiles(PUBLIC_DATA)
 
 
 @pytest.fixture(scope="module")
@@ -129,13 +129,14 @@ def test_a_drive_without_recipe_is_asked_of_whoever_builds_from_the_catalogue() 
         asked.append(device)
         return own
 
-    assert Profiles(DATA, build).profile_for("samsung-pm9a3", ["004-067"]) is own
+    assert Profiles(PUBLIC_DATA, build).profile_for("samsung-pm9a3", ["004-067"]) is own
     assert asked == ["samsung-pm9a3"]
 
 
+@needs_public_data
 def test_the_command_ends_with_one_where_too_little_agrees() -> None:
     result = CliRunner().invoke(
-        app, ["validate", "findings", "--data", str(DATA), "--paper", "001", "-o", "json"]
+        app, ["validate", "findings", "--data", str(PUBLIC_DATA), "--paper", "001", "-o", "json"]
     )
     found = json.loads(result.stdout)
     asked = [r for p in frozen_papers() if p.paper == "001" for r in p.findings]

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from iojoule.sim import _core
 from iojoule.sim.errors import LimitError, TraceError
-
-TRACES = Path(__file__).resolve().parents[3].parent / "shared" / "mqsim" / "traces"
+from tests.reference_data import MQSIM_RUNS, needs_mqsim_runs
 
 
 def read(path: Path, memory_bytes: int = 1 << 24) -> _core.Trace:
@@ -121,13 +120,13 @@ def test_columns_outlive_the_trace(tmp_path: Path) -> None:
     assert not arrival.flags.writeable
 
 
-@pytest.mark.skipif(not TRACES.is_dir(), reason="MQSim's traces (../shared/mqsim) are not here")
+@needs_mqsim_runs
 @pytest.mark.parametrize(
     ("name", "count", "first_ns", "seconds"),
     [("tpcc-small.trace", 6999, 0.94e9, 0.137), ("wsrch-small.trace", 24783, 0, 60)],
 )
 def test_the_traces_of_mqsim(name: str, count: int, first_ns: float, seconds: float) -> None:
-    trace = read(TRACES / name)
+    trace = read(MQSIM_RUNS / "traces" / name)
     assert len(trace) == count
     first, last = (float(trace.arrival_ns[index]) for index in (0, -1))
     assert first == pytest.approx(first_ns, rel=0.01, abs=1e8)

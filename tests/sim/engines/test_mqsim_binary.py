@@ -24,8 +24,8 @@ from iojoule.sim.formats.mqsim_inputs import write_device_xml, write_workload_xm
 from iojoule.sim.formats.mqsim_result import read_serviced
 from iojoule.sim.known_defects import findings
 from iojoule.sim.workload import Scenario
+from tests.sim.failing_inputs import FAILING_INPUTS
 from tests.sim.recordings import FOLDER, MIXED, ONE_CHIP, RUNS, record
-from tests.sim.test_known_defects import FAILURES as KNOWN_FAILURES
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("IOJOULE_MQSIM"), reason="IOJOULE_MQSIM does not name MQSim's binary"
@@ -85,7 +85,8 @@ def test_memory_and_time_are_limited(mqsim: MqsimEngine) -> None:
     assert stopped.value.limit == "wall_seconds"
 
 
-FAILURES = KNOWN_FAILURES | {"mixed_streaming": "unknown_word"}
+FAILURES = {name: case.name for name, case in FAILING_INPUTS.items()}
+FAILURES["mixed_streaming"] = "unknown_word"
 """Each row of failures.csv and the name of the cause."""
 BY_THE_READER = {"mixed_streaming": "mixed_streaming"}
 """What the reader of the input files already knows better than MQSim's own words."""

@@ -20,7 +20,7 @@ from iojoule.sim.engines.mqsim import (
 from iojoule.sim.formats.files import read_drive, read_workload
 from iojoule.sim.formats.mqsim_result import write_result_xml
 from iojoule.sim.workload import CachingMode, Priority, Scenario
-from tests.sim.conftest import REFERENCE
+from tests.reference_data import MQSIM_RUNS
 from tests.sim.recordings import MIXED, ONE_CHIP, READS, TWO_CHIPS
 
 pytestmark = pytest.mark.skipif(
@@ -32,9 +32,9 @@ SHORT_SECONDS = 0.3
 
 
 def short_cases() -> list[str]:
-    if not REFERENCE.is_dir():
+    if not MQSIM_RUNS.is_dir():
         return []
-    with (REFERENCE / "golden.csv").open(encoding="utf-8", newline="") as file:
+    with (MQSIM_RUNS / "golden.csv").open(encoding="utf-8", newline="") as file:
         taken = {row["case"]: float(row["mqsim_user_s"]) for row in csv.DictReader(file)}
     return [case for case, took in taken.items() if took < SHORT_SECONDS]
 

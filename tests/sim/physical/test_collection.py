@@ -13,6 +13,7 @@ from iojoule.sim.errors import ConfigError, ModelError
 from iojoule.sim.formats.files import read_drive, read_workload
 from iojoule.sim.result import Mode, ScenarioResult
 from iojoule.sim.verify import as_mqsim_has_it, read_cases
+from tests.reference_data import MQSIM_RUNS
 from tests.sim.physical.drives import MS, SECOND, WRITES, drive, merged, run
 
 ONE_PLANE: dict[str, Any] = {
@@ -273,14 +274,11 @@ def test_no_request_and_no_data_is_lost(
     assert flow.generated == flow.serviced_read + flow.serviced_write + flow.serviced_trim
 
 
-REFERENCE = Path(__file__).resolve().parents[4] / "shared" / "mqsim"
-
-
 def corrected_cases() -> list[str]:
     """Names of the cases; without the reference runs a single one, which is skipped."""
-    if not REFERENCE.is_dir():
+    if not MQSIM_RUNS.is_dir():
         return ["none"]
-    with (REFERENCE / "golden_gcfix.csv").open(encoding="utf-8", newline="") as file:
+    with (MQSIM_RUNS / "golden_gcfix.csv").open(encoding="utf-8", newline="") as file:
         return [row["case"] for row in csv.DictReader(file)]
 
 
