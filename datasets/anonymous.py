@@ -114,19 +114,19 @@ def without_identities(
         secrets: Serial number, host name and the like, where they are known; a value that is
             one, or contains one of at least `SECRET_LETTERS`, is left out whatever its form.
     """
-    known = {one.casefold() for one in secrets if one}
+    known = {secret.casefold() for secret in secrets if secret}
     labels: dict[str, dict[str, str]] = {field: {} for field in _LABELS}
     left_out: set[str] = set()
 
     def kept(field: str, value: str | None) -> str | None:
         if value is None:
             return None
-        found = _FORMS[field](value)
-        if found is not None and _holds(found.casefold(), known):
-            found = None
-        if found is None:
+        anonymous = _FORMS[field](value)
+        if anonymous is not None and _holds(anonymous.casefold(), known):
+            anonymous = None
+        if anonymous is None:
             left_out.add(field)
-        return found
+        return anonymous
 
     def label(field: str, value: str | None) -> str | None:
         if value is None:
@@ -137,9 +137,13 @@ def without_identities(
         made += "-unsteady" if field == "session_id" and "unsteady" in value else ""
         return of_field.setdefault(value, made)
 
-    def clean(one: Measurement) -> Measurement:
-        workload, chosen, under = one.workload, one.configuration, one.conditions
-        return one.model_copy(
+    def clean(measurement: Measurement) -> Measurement:
+        workload, chosen, under = (
+            measurement.workload,
+            measurement.configuration,
+            measurement.conditions,
+        )
+        return measurement.model_copy(
             update={
                 "workload": workload.model_copy(
                     update={"arrival_process": kept("arrival_process", workload.arrival_process)}
@@ -160,20 +164,24 @@ def without_identities(
                         },
                     }
                 ),
-                "judgement": one.judgement.model_copy(
+                "judgement": measurement.judgement.model_copy(
                     update={
-                        "verdict_reasons": kept("verdict_reasons", one.judgement.verdict_reasons)
+                        "verdict_reasons": kept(
+                            "verdict_reasons", measurement.judgement.verdict_reasons
+                        )
                     }
                 ),
             }
         )
 
-    cleaned = [clean(one) for one in measurements]
+    cleaned = [clean(measurement) for measurement in measurements]
     return Anonymous(cleaned, tuple(sorted(left_out)))
 
 
 def _holds(text: str, secrets: Iterable[str]) -> bool:
-    return any(one == text or (len(one) >= SECRET_LETTERS and one in text) for one in secrets)
+    return any(
+        secret == text or (len(secret) >= SECRET_LETTERS and secret in text) for secret in secrets
+    )
 
 
 def _matching(pattern: re.Pattern[str]) -> Callable[[str], str | None]:
@@ -185,8 +193,8 @@ def _among(words: set[str]) -> Callable[[str], str | None]:
 
 
 def _release(value: str) -> str | None:
-    found = _KERNEL.match(value)
-    return found[0] if found else None
+    match = _KERNEL.match(value)
+    return match[0] if match else None
 
 
 def _mounted(value: str) -> str | None:
@@ -217,15 +225,15 @@ def identities(text: str, secrets: Iterable[str] = ()) -> list[str]:
         text: Content of a file.
         secrets: Serial numbers and the like that must not occur.
     """
-    found = []
+    problems = []
     for kind, pattern in _IDENTITIES.items():
         match = re.search(pattern, text, re.IGNORECASE)
         if match:
-            found.append(f"{kind} in line {text.count(chr(10), 0, match.start()) + 1}")
+            problems.append(f"{kind} in line {text.count(chr(10), 0, match.start()) + 1}")
     folded = text.casefold()
-    found += [
-        f"a serial number in line {text.count(chr(10), 0, folded.index(one.casefold())) + 1}"
-        for one in secrets
-        if len(one) >= SECRET_LETTERS and one.casefold() in folded
+    problems += [
+        f"a serial number in line {text.count(chr(10), 0, folded.index(secret.casefold())) + 1}"
+        for secret in secrets
+        if len(secret) >= SECRET_LETTERS and secret.casefold() in folded
     ]
-    return found
+    return problems

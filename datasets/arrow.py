@@ -68,14 +68,14 @@ class Column:
 @cache
 def columns() -> dict[str, Column]:
     """Every column by name, in the order of the table."""
-    found: dict[str, Column] = {}
+    columns: dict[str, Column] = {}
     for kind, model in SECTIONS.items():
         schema = model.model_json_schema()
         for name, entry in schema["properties"].items():
-            found[name] = _column(
+            columns[name] = _column(
                 name, kind, entry, schema.get("$defs", {}), name in schema.get("required", ())
             )
-    return {name: found[name] for name in COLUMNS}
+    return {name: columns[name] for name in COLUMNS}
 
 
 @cache

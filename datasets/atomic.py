@@ -28,14 +28,14 @@ def write_atomically(path: Path, write: Callable[[BufferedRandom], Told]) -> Tol
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with temporary.open("x+b") as stream:
-            told = write(stream)
+            result = write(stream)
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)
         sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
-    return told
+    return result
 
 
 def write_text_atomically(path: Path, text: str) -> None:

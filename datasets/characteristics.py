@@ -87,7 +87,7 @@ class Evidence(Section):
         """The rows whose label begins so."""
         return [row for row in self.rows if row.label.startswith(prefix)]
 
-    def one(self, label: str) -> Row | None:
+    def row(self, label: str) -> Row | None:
         """The row of that label; None where it is missing."""
         return next((row for row in self.rows if row.label == label), None)
 
@@ -151,9 +151,9 @@ class Characteristics(Section):
 
     def estimate(self, question: str, name: str) -> Estimate | None:
         """An estimate that has a value; None where there is none."""
-        answer = self.answers.get(question)
-        found = answer.estimates.get(name) if answer is not None else None
-        return found if found is not None and found.value is not None else None
+        result = self.answers.get(question)
+        estimate = result.estimates.get(name) if result is not None else None
+        return estimate if estimate is not None and estimate.value is not None else None
 
 
 def parse_characteristics(data: Any, where: str) -> Characteristics:
@@ -191,4 +191,11 @@ def read_characteristics(folder: Path) -> Characteristics | None:
 def characteristics(paths: Sequence[Path]) -> Characteristics | None:
     """What `iojoule measure characterise` found of the drive, if that was kept."""
     folders = [path if path.is_dir() else path.parent for path in paths]
-    return next((found for one in folders if (found := read_characteristics(one))), None)
+    return next(
+        (
+            characteristics
+            for folder in folders
+            if (characteristics := read_characteristics(folder))
+        ),
+        None,
+    )

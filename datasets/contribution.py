@@ -226,20 +226,20 @@ class Contribution:
 
 def origin_of(measurements: Sequence[Measurement]) -> str:
     """A short word made of what was observed: the same for the same measurements alone."""
-    text = "\n".join(one.observations.model_dump_json() for one in measurements)
+    text = "\n".join(measurement.observations.model_dump_json() for measurement in measurements)
     return text_sha256(text)[:8]
 
 
 def measurements_text(measurements: Sequence[Measurement]) -> str:
     """The content of `measurements.csv`."""
-    rows = [to_row(one) for one in measurements]
+    rows = [to_row(measurement) for measurement in measurements]
     names = [name for name in COLUMNS if any(row[name] is not None for row in rows)]
     return _table(names, rows)
 
 
 def runs_text(runs: Sequence[RunSamples]) -> str:
     """The content of `runs.csv`."""
-    rows = [one.model_dump() for one in runs]
+    rows = [run.model_dump() for run in runs]
     names = [n for n in RunSamples.model_fields if any(row[n] is not None for row in rows)]
     return _table(names, rows)
 
@@ -262,20 +262,20 @@ def _cell(value: Any) -> str:
 
 def conditions_of(measurements: Sequence[Measurement]) -> dict[str, Any]:
     """Every known condition: the one value, the lowest and the highest, or all words."""
-    found: dict[str, Any] = {}
-    rows = [one.conditions.model_dump() for one in measurements]
+    common: dict[str, Any] = {}
+    rows = [measurement.conditions.model_dump() for measurement in measurements]
     for name in rows[0] if rows else ():
         values = {row[name] for row in rows} - {None}
         if not values:
             continue
         ordered = sorted(values)
         if len(ordered) == 1:
-            found[name] = ordered[0]
+            common[name] = ordered[0]
         elif any(isinstance(value, str | bool) for value in ordered):
-            found[name] = ordered
+            common[name] = ordered
         else:
-            found[name] = [ordered[0], ordered[-1]]
-    return found
+            common[name] = [ordered[0], ordered[-1]]
+    return common
 
 
 def about_text(about: About) -> str:
@@ -348,7 +348,7 @@ def read_contribution(folder: Path) -> Contribution:
             field="rows",
         )
     runs = _read_runs(folder / RUNS_FILE)
-    if runs and [one.row for one in runs] != list(range(1, len(measurements) + 1)):
+    if runs and [run.row for run in runs] != list(range(1, len(measurements) + 1)):
         raise InputError(f"{folder / RUNS_FILE}: is not one line for each run", field="row")
     return Contribution(about, measurements, runs)
 

@@ -62,13 +62,13 @@ class LogHistogram(Section):
     @classmethod
     def of(cls, values: ArrayLike) -> LogHistogram:
         """The histogram of positive values; others are left out."""
-        found = np.asarray(values, dtype=float)
-        found = found[found > 0]
-        bins = np.floor(np.log2(found) * BINS_PER_OCTAVE).astype(int)
+        positive = np.asarray(values, dtype=float)
+        positive = positive[positive > 0]
+        bins = np.floor(np.log2(positive) * BINS_PER_OCTAVE).astype(int)
         counts = {
             int(each): int(n) for each, n in zip(*np.unique(bins, return_counts=True), strict=True)
         }
-        return cls(counts=counts, total=float(found.sum()))
+        return cls(counts=counts, total=float(positive.sum()))
 
     @property
     def count(self) -> int:
@@ -179,7 +179,7 @@ class IoSummary(Section):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        if len({one.gap_floor_seconds for one in self.windows}) > 1:
+        if len({window.gap_floor_seconds for window in self.windows}) > 1:
             raise ValueError(
                 "windows: differ in gap_floor_seconds, so their bursts do not add up; observe "
                 "again with one --gap-seconds"
@@ -217,17 +217,17 @@ def _pooled(windows: tuple[IoWindow, ...]) -> IoWindow:
     fields: dict[str, object] = {"gap_floor_seconds": first.gap_floor_seconds}
     for name in _SUMS:
         total = getattr(first, name)
-        for one in others:
-            value = getattr(one, name)
+        for other in others:
+            value = getattr(other, name)
             total = None if total is None or value is None else total + value
         fields[name] = total
     for name in _COUNTERS:
         together: Counter[int] = Counter()
-        for one in windows:
-            together.update(getattr(one, name))
+        for other in windows:
+            together.update(getattr(other, name))
         fields[name] = dict(sorted(together.items()))
     for name in _LARGEST:
-        values = [getattr(one, name) for one in windows]
+        values = [getattr(other, name) for other in windows]
         fields[name] = None if None in values else max(values)
     fields["began_unix_seconds"] = first.began_unix_seconds
     fields["sequential_share"] = _weighted_share(windows)
@@ -235,10 +235,12 @@ def _pooled(windows: tuple[IoWindow, ...]) -> IoWindow:
 
 
 def _weighted_share(windows: tuple[IoWindow, ...]) -> float | None:
-    requests = sum(one.requests for one in windows)
-    if requests == 0 or any(one.sequential_share is None for one in windows if one.requests):
+    requests = sum(window.requests for window in windows)
+    if requests == 0 or any(
+        window.sequential_share is None for window in windows if window.requests
+    ):
         return None
-    return sum((one.sequential_share or 0.0) * one.requests for one in windows) / requests
+    return sum((window.sequential_share or 0.0) * window.requests for window in windows) / requests
 
 
 def parse_summary(text: str, where: str) -> IoSummary:

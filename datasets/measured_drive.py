@@ -90,15 +90,15 @@ def read_identify(path: Path) -> MeasuredDrive:
         InputError: No such file, or not what these commands print; says what to run.
     """
     if path.is_dir():
-        kept = read_measured_drive(path)
-        return kept if kept is not None else _from_folder(path)
+        drive = read_measured_drive(path)
+        return drive if drive is not None else _from_folder(path)
     data = _load(path)
     if "schema_version" in data:
         if path.name != FILE_NAME:
             raise InputError(f"{path}: a campaign's drive file is called {FILE_NAME}")
-        kept = read_measured_drive(path.parent)
-        assert kept is not None, "it has just been read"
-        return kept
+        drive = read_measured_drive(path.parent)
+        assert drive is not None, "it has just been read"
+        return drive
     return _drive(data, None, str(path))
 
 
@@ -141,7 +141,7 @@ def _drive(data: dict[str, Any], namespace: dict[str, Any] | None, where: str) -
         block = _block_bytes(namespace)
         size = int(namespace["nsze"]) * block if namespace else 0
         capacity = int(data.get("tnvmcap", 0)) or size
-        found = tuple(_state(index, state) for index, state in enumerate(states))
+        power_states = tuple(_state(index, state) for index, state in enumerate(states))
         cache = bool(int(data["vwc"]) & 1) if "vwc" in data else None
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise InputError(
@@ -158,7 +158,7 @@ def _drive(data: dict[str, Any], namespace: dict[str, Any] | None, where: str) -
         block_bytes=block,
         max_transfer_bytes=_PAGE_BYTES << exponent if exponent else None,
         volatile_write_cache=cache,
-        power_states=found,
+        power_states=power_states,
     )
 
 
@@ -193,4 +193,6 @@ def _watts(value: Any, scale: Any) -> float | None:
 def measured_drive(paths: Sequence[Path]) -> MeasuredDrive | None:
     """What the drive said of itself when it was measured, if that was kept."""
     folders = [path if path.is_dir() else path.parent for path in paths]
-    return next((told for one in folders if (told := read_measured_drive(one)) is not None), None)
+    return next(
+        (drive for folder in folders if (drive := read_measured_drive(folder)) is not None), None
+    )

@@ -50,9 +50,9 @@ def find_program(name: str, remedy: str, error: type[IojouleError]) -> str:
         IojouleError: Of the kind `error`: there is none, or only one that root must not run. It
             names the program, where it was looked for, and the remedy.
     """
-    found, refused = _look(name)
-    if found is not None:
-        return found
+    program, refused = _look(name)
+    if program is not None:
+        return program
     if refused:
         raise error(
             f"{name}: root does not run {'; '.join(refused)}. Whoever may write there could change "
@@ -125,13 +125,15 @@ def _searched() -> tuple[Path, ...]:
         return FOLDERS
     entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
     # an empty entry is the current folder, too (execvp(3))
-    return tuple(dict.fromkeys((*(Path(one) for one in entries if one.startswith("/")), *FOLDERS)))
+    return tuple(
+        dict.fromkeys((*(Path(entry) for entry in entries if entry.startswith("/")), *FOLDERS))
+    )
 
 
 def _look(name: str) -> tuple[str | None, list[str]]:
     """The program, and those that root must not run, each with the reason."""
     stated = "/" in name
-    candidates = [Path(name).absolute()] if stated else [one / name for one in _searched()]
+    candidates = [Path(name).absolute()] if stated else [folder / name for folder in _searched()]
     refused = []
     for candidate in candidates:
         if shutil.which(candidate) is None:
@@ -148,13 +150,13 @@ def _unsafe(path: Path) -> str | None:
     try:
         passed = list(_passed(path))
         for here in passed:
-            found = here.lstat()
-            if found.st_uid != 0:
-                return f"{here} belongs to user {found.st_uid}"
-            if stat.S_ISLNK(found.st_mode) or not found.st_mode & _OTHERS:
+            status = here.lstat()
+            if status.st_uid != 0:
+                return f"{here} belongs to user {status.st_uid}"
+            if stat.S_ISLNK(status.st_mode) or not status.st_mode & _OTHERS:
                 continue
             # in a sticky folder (/tmp) nobody moves what is root's, but anybody adds a program
-            sticky = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX
+            sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
             if not sticky or here == passed[-1].parent:
                 return f"{here} may be written by others than root"
     except OSError as error:
@@ -174,4 +176,4 @@ def _passed(path: Path) -> Iterator[Path]:
             links += 1
             target = here.readlink()
             here = Path("/") if target.is_absolute() else here.parent
-            left += [one for one in reversed(target.parts) if one != "/"]
+            left += [part for part in reversed(target.parts) if part != "/"]

@@ -316,12 +316,12 @@ class Measurement(Section):
     @property
     def at_full_speed(self) -> bool:
         """Whether nothing holds it back: no demand, no pauses, no flushes."""
-        asked = self.workload
+        workload = self.workload
         return not (
-            asked.think_time_ns
-            or asked.flush_every_writes
-            or asked.demand_bytes_per_second
-            or asked.demand_operations_per_second
+            workload.think_time_ns
+            or workload.flush_every_writes
+            or workload.demand_bytes_per_second
+            or workload.demand_operations_per_second
         )
 
     def littles_ratio(self) -> float | None:
@@ -385,5 +385,5 @@ def validation_error(error: ValidationError, where: str) -> InputError:
     message = first["msg"].removeprefix("Value error, ")
     if not path and ": " in message:  # raised by a validator that names its field itself
         path, message = message.split(": ", 1)
-    found = "" if isinstance(first["input"], dict | BaseModel) else f" (found {first['input']!r})"
-    return InputError(f"{where}: {path}: {message}{found}", field=path or None)
+    value = "" if isinstance(first["input"], dict | BaseModel) else f" (found {first['input']!r})"
+    return InputError(f"{where}: {path}: {message}{value}", field=path or None)

@@ -192,7 +192,7 @@ def write_dataset(dataset: Dataset, path: Path | str) -> tuple[Path, Path]:
     data_file, sidecar_file = dataset_files(path)
     full = _all_columns(dataset.table)
     digest = _write(data_file, lambda stream: _write_parquet(full, stream))
-    sidecar = {
+    metadata = {
         "format": _FORMAT,
         "schema_version": SCHEMA_VERSION,
         "data_file": data_file.name,
@@ -200,7 +200,7 @@ def write_dataset(dataset: Dataset, path: Path | str) -> tuple[Path, Path]:
         "rows": len(dataset),
         "provenance": dataset.provenance.model_dump(mode="json"),
     }
-    text = json.dumps(sidecar, indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps(metadata, indent=1, ensure_ascii=False) + "\n"
     _write(sidecar_file, lambda stream: stream.write(text.encode()))
     return data_file, sidecar_file
 
@@ -217,19 +217,19 @@ def read_dataset(path: Path | str) -> Dataset:
             and the remedy.
     """
     data_file, sidecar_file = dataset_files(path)
-    sidecar = _read_sidecar(sidecar_file)
+    metadata = _read_sidecar(sidecar_file)
     try:
         with data_file.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise unreadable(data_file, error) from None
-    if digest != sidecar["data_sha256"]:
+    if digest != metadata["data_sha256"]:
         raise InputError(
             f"{data_file}: does not match its side-car {sidecar_file.name}: half written, "
             "truncated or changed since; import the measurements again, or restore both files"
         )
     try:
-        provenance = Provenance.model_validate(sidecar["provenance"])
+        provenance = Provenance.model_validate(metadata["provenance"])
         data = _read_columns(data_file)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
@@ -270,7 +270,7 @@ def _all_columns(table: pa.Table) -> pa.Table:
 
 def _read_sidecar(path: Path) -> dict[str, Any]:
     try:
-        sidecar = json.loads(path.read_bytes())
+        metadata = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise InputError(
             f"{path}: the side-car is missing, so this is no dataset of iojoule or it was written "
@@ -280,9 +280,9 @@ def _read_sidecar(path: Path) -> dict[str, Any]:
         raise unreadable(path, error) from None
     except ValueError:
         raise _foreign(path, "not JSON") from None
-    if not isinstance(sidecar, dict) or sidecar.get("format") != _FORMAT:
+    if not isinstance(metadata, dict) or metadata.get("format") != _FORMAT:
         raise _foreign(path, f"its format is not {_FORMAT}")
-    version = sidecar.get("schema_version")
+    version = metadata.get("schema_version")
     if type(version) is not int or version < 1:
         raise _foreign(path, f"schema_version is {version!r}")
     if version > SCHEMA_VERSION:
@@ -291,10 +291,10 @@ def _read_sidecar(path: Path) -> dict[str, Any]:
             f"{SCHEMA_VERSION}; upgrade iojoule or import the measurements again",
             field="schema_version",
         )
-    missing = {"data_sha256", "provenance"} - sidecar.keys()
+    missing = {"data_sha256", "provenance"} - metadata.keys()
     if missing:
         raise _foreign(path, f"{', '.join(sorted(missing))} missing")
-    return sidecar
+    return metadata
 
 
 def _foreign(path: Path, reason: str) -> InputError:
@@ -327,10 +327,10 @@ def dataset_paths(paths: Sequence[Path]) -> list[Path]:
     Raises:
         InputError: A folder holds none.
     """
-    found: list[Path] = []
+    files: list[Path] = []
     for path in paths:
         if not path.is_dir():
-            found.append(path)
+            files.append(path)
             continue
         inside = sorted(path.glob("*.parquet"))
         if not inside:
@@ -338,5 +338,5 @@ def dataset_paths(paths: Sequence[Path]) -> list[Path]:
                 f"{path}: holds no dataset (*.parquet); import measurements into it with "
                 "`iojoule import`"
             )
-        found += inside
-    return found
+        files += inside
+    return files

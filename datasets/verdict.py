@@ -139,13 +139,13 @@ class RunVerdict(Section):
     @property
     def judgement(self) -> Judgement:
         """As it stands in the row of the run."""
-        codes = ",".join(dict.fromkeys(one.code.value for one in self.reasons))
+        codes = ",".join(dict.fromkeys(reason.code.value for reason in self.reasons))
         return Judgement(verdict=self.verdict, verdict_reasons=codes or None)
 
     @property
     def text(self) -> str:
         """Every reason with its remedy."""
-        return "; ".join(f"{one.said}; {one.remedy}" for one in self.reasons)
+        return "; ".join(f"{reason.said}; {reason.remedy}" for reason in self.reasons)
 
 
 @dataclass(frozen=True)
@@ -259,8 +259,8 @@ def judge(seen: RunEvidence) -> RunVerdict:
 
 def verdict_of(reasons: Sequence[Reason]) -> RunVerdict:
     """The verdict that some reasons make together."""
-    failed = [one for one in reasons if one.verdict is Verdict.FAILED]
-    rest = [one for one in reasons if one.verdict is not Verdict.FAILED]
+    failed = [reason for reason in reasons if reason.verdict is Verdict.FAILED]
+    rest = [reason for reason in reasons if reason.verdict is not Verdict.FAILED]
     worst = Verdict.FAILED if failed else Verdict.DOUBTFUL if rest else Verdict.GOOD
     return RunVerdict(verdict=worst, reasons=(*failed, *rest))
 
@@ -276,7 +276,7 @@ def idle_drift(levels: Sequence[IdleLevel], run_watts: float | None) -> Reason |
         run_watts: Mean power of the run; None = unknown.
     """
     first = levels[0]
-    worst = max(levels, key=lambda one: abs(one.mean_watts - first.mean_watts))
+    worst = max(levels, key=lambda level: abs(level.mean_watts - first.mean_watts))
     noise = (first.standard_error_watts**2 + worst.standard_error_watts**2) ** 0.5
     limit = max(
         IDLE_DRIFT_SHARE * first.mean_watts,
@@ -302,7 +302,7 @@ def with_idle_drift(
     known: RunVerdict, levels: Sequence[IdleLevel], run_watts: float | None
 ) -> RunVerdict:
     """A run's verdict once idle power was measured after it; see `idle_drift`."""
-    reasons = [one for one in known.reasons if one.code is not ReasonCode.IDLE_DRIFT]
+    reasons = [reason for reason in known.reasons if reason.code is not ReasonCode.IDLE_DRIFT]
     drift = idle_drift(levels, run_watts)
     return verdict_of([*reasons, drift] if drift is not None else reasons)
 
@@ -323,35 +323,47 @@ def usable(measurements: Sequence[Measurement], *, with_doubtful: bool = False) 
     unwanted = {Verdict.FAILED} if with_doubtful else {Verdict.FAILED, Verdict.DOUBTFUL}
     notes = []
     for verdict in sorted(unwanted, reverse=True):
-        out = [one.judgement for one in measurements if one.judgement.verdict is verdict]
+        out = [
+            measurement.judgement
+            for measurement in measurements
+            if measurement.judgement.verdict is verdict
+        ]
         if not out:
             continue
-        why = Counter(code for one in out for code in (one.verdict_reasons or "unknown").split(","))
+        why = Counter(
+            code
+            for judgement in out
+            for code in (judgement.verdict_reasons or "unknown").split(",")
+        )
         counted = ", ".join(f"{count} {code}" for code, count in sorted(why.items()))
         ask = ", or ask for them (--with-doubtful)" if verdict is Verdict.DOUBTFUL else ""
         notes.append(
             f"{len(out)} {verdict} measurements are left out ({counted}); measure them again "
             f"(`iojoule measure resume`){ask}"
         )
-    kept = [one for one in measurements if one.judgement.verdict not in unwanted]
-    return Usable(kept, notes)
+    usable = [
+        measurement for measurement in measurements if measurement.judgement.verdict not in unwanted
+    ]
+    return Usable(usable, notes)
 
 
-def _failed(code: ReasonCode, value: float, limit: float, unit: str, *told: str) -> Reason:
-    said, remedy = told
+def _failed(code: ReasonCode, value: float, limit: float, unit: str, *texts: str) -> Reason:
+    message, remedy = texts
     return Reason(
         code=code,
         verdict=Verdict.FAILED,
         value=value,
         limit=limit,
         unit=unit,
-        said=said,
+        said=message,
         remedy=remedy,
     )
 
 
-def _doubtful(code: ReasonCode, value: float, limit: float, unit: str, *told: str) -> Reason:
-    return _failed(code, value, limit, unit, *told).model_copy(update={"verdict": Verdict.DOUBTFUL})
+def _doubtful(code: ReasonCode, value: float, limit: float, unit: str, *texts: str) -> Reason:
+    return _failed(code, value, limit, unit, *texts).model_copy(
+        update={"verdict": Verdict.DOUBTFUL}
+    )
 
 
 def _clocks(seen: RunEvidence) -> Iterator[Reason]:
@@ -430,14 +442,14 @@ def _pauses(seen: RunEvidence) -> Iterator[Reason]:
     limit = max(STALL_SECONDS, STALL_TIMES * usual)
     pause = seen.pause_seconds
     if pause is not None and pause > limit:
-        said = f"no request was completed for {pause:.3g} s"
+        message = f"no request was completed for {pause:.3g} s"
         if seen.in_flight_in_pause is not None and seen.in_flight_in_pause < 0.5:
             yield _doubtful(
                 ReasonCode.FIO_SLEPT,
                 pause,
                 limit,
                 "s",
-                f"{said} while the drive had none: fio did not run",
+                f"{message} while the drive had none: fio did not run",
                 "find out what stopped it (SIGSTOP, a frozen control group, a debugger)",
             )
         else:
@@ -446,7 +458,7 @@ def _pauses(seen: RunEvidence) -> Iterator[Reason]:
                 pause,
                 limit,
                 "s",
-                f"{said}: the drive stalled",
+                f"{message}: the drive stalled",
                 "look at dmesg and at the drive's temperature; if it does so by itself, fit such "
                 "runs with --with-doubtful",
             )
@@ -476,9 +488,9 @@ def _littles_law(seen: RunEvidence) -> Iterator[Reason]:
     At depth 1 a job's cycle is latency + gap + think time, and the gap is modelled by the engine:
     at a latency of a few microseconds a gap of a third of one is more than 3 % already.
     """
-    asked, latency_ns = seen.workload, seen.latency_mean_ns
-    paced = asked.demand_bytes_per_second or asked.demand_operations_per_second
-    if not seen.verify_littles_law or paced or asked.flush_every_writes:
+    workload, latency_ns = seen.workload, seen.latency_mean_ns
+    paced = workload.demand_bytes_per_second or workload.demand_operations_per_second
+    if not seen.verify_littles_law or paced or workload.flush_every_writes:
         return
     if latency_ns is None or not seen.iops:
         return
@@ -486,7 +498,7 @@ def _littles_law(seen: RunEvidence) -> Iterator[Reason]:
     if seen.configuration.queue_depth == 1:
         yield from _request_gap(seen, latency)
         return
-    if asked.think_time_ns:
+    if workload.think_time_ns:
         return
     ratio = seen.iops * latency / seen.in_flight
     ends = latency / seen.measured_seconds

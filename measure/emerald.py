@@ -159,17 +159,19 @@ def _ready_idle(folder: CampaignFolder) -> Metric:
     drive = measured_drive.read_measured_drive(folder.path)
     if not known or drive is None:
         return _absent("EP_RI", "GB/W", "idle power was not measured")
-    seconds = sum(one.seconds for one in known)
-    watts = sum(one.mean_watts * one.seconds for one in known) / seconds
-    error = math.hypot(*(one.standard_error_watts * one.seconds for one in known)) / seconds
-    drift = max(one.mean_watts for one in known) - min(one.mean_watts for one in known)
+    seconds = sum(window.seconds for window in known)
+    watts = sum(window.mean_watts * window.seconds for window in known) / seconds
+    error = (
+        math.hypot(*(window.standard_error_watts * window.seconds for window in known)) / seconds
+    )
+    drift = max(window.mean_watts for window in known) - min(one.mean_watts for one in known)
     error = max(error, drift / 2 / math.sqrt(len(known)))
     value = drive.capacity_bytes / 1e9 / watts
     spread = Z * error / watts * value
-    deviation = max(abs(one.mean_watts / watts - 1) for one in known)
-    deviation = max(deviation, *(one.sd_watts / watts for one in known))
+    deviation = max(abs(window.mean_watts / watts - 1) for window in known)
+    deviation = max(deviation, *(window.sd_watts / watts for window in known))
     notes = []
-    if min(one.seconds for one in known) < 0.99 * IDLE_SECONDS:
+    if min(window.seconds for window in known) < 0.99 * IDLE_SECONDS:
         notes.append(f"shorter than the {IDLE_SECONDS / 3600:g} h of Emerald")
     stable = deviation <= DEVIATION_MAX if len(known) > 1 else None
     return Metric(

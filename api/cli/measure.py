@@ -372,8 +372,8 @@ def _conduct(
     console.emit(f"{folder.path}: {summary.done} runs are done\n")
     for line in summary.lines:
         console.emit(f"{line}\n")
-    if summary.told:
-        console.emit(f"{summary.told}\n")
+    if summary.explanation:
+        console.emit(f"{summary.explanation}\n")
 
 
 def _numbers(runs: Sequence[int]) -> str:

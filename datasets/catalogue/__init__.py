@@ -262,8 +262,8 @@ def check_consistent(drive: Drive, where: str) -> None:
     """
     first = next(contradictions_of(drive), None)
     if first is not None:
-        field, said = first
-        raise InputError(f"{where}: {field}: {said}", field=field)
+        field, message = first
+        raise InputError(f"{where}: {field}: {message}", field=field)
 
 
 def contradictions_of(drive: Drive) -> Iterator[tuple[str, str]]:
@@ -333,7 +333,7 @@ def _watts(drive: Drive) -> Iterator[tuple[str, str]]:
     ]
     states = drive.operational_states
     if states and states[0].index == 0:
-        place = next(i for i, one in enumerate(drive.power_states) if one.index == 0)
+        place = next(i for i, state in enumerate(drive.power_states) if state.index == 0)
         caps.append(
             _PowerCap(f"power_states[{place}]", "max_power_watts", states[0].max_power_watts)
         )
@@ -375,11 +375,11 @@ def _depths(drive: Drive) -> Iterator[tuple[str, str]]:
     """One request at a time is not faster than many."""
     for name in ("read", "write"):
         many = tuple(f"random_{name}_4k_iops{end}" for end in ("_max", "_burst", ""))
-        one = (f"random_{name}_4k_qd1_iops",)
+        single = (f"random_{name}_4k_qd1_iops",)
         # a steady rate of many may lie below the burst rate of one
         if name == "write" and drive.drive_class == "datacentre":
             many = many[:2]
-        yield from _above(drive, one, many, "rate at depth 1 above the highest rate")
+        yield from _above(drive, single, many, "rate at depth 1 above the highest rate")
 
 
 def _temperatures(drive: Drive) -> Iterator[tuple[str, str]]:
@@ -505,21 +505,21 @@ def _explain(error: ValidationError, kind: type[Record]) -> tuple[str, str]:
     field = _dotted(location)
     match fault["type"]:
         case "extra_forbidden":
-            said = f"unknown key; {_allowed(str(location[-1]), location, kind)}"
+            message = f"unknown key; {_allowed(str(location[-1]), location, kind)}"
         case "missing":
-            said = "is missing; add it"
+            message = "is missing; add it"
         case "tuple_type":
-            said = f"must be a list: {location[-1]} = [...] or [[{location[-1]}]] tables"
+            message = f"must be a list: {location[-1]} = [...] or [[{location[-1]}]] tables"
         case _ if location != list(fault["loc"]):
-            said = f"must be a number or text, but is {fault['input']!r}; correct it"
+            message = f"must be a number or text, but is {fault['input']!r}; correct it"
         case "value_error":
-            said = str(fault["ctx"]["error"]) if "ctx" in fault else fault["msg"]
+            message = str(fault["ctx"]["error"]) if "ctx" in fault else fault["msg"]
         case _:
-            said = f"{fault['msg']}, but is {fault['input']!r}; correct it"
-            said = said[0].lower() + said[1:]
-    places = {_dotted([p for p in f["loc"] if p not in _UNION_TAGS]) for f in faults} - {field}
-    more = f" (further faulty fields: {len(places)})" if places else ""
-    return f"{field or 'the file'}: {said}{more}", field
+            message = f"{fault['msg']}, but is {fault['input']!r}; correct it"
+            message = message[0].lower() + message[1:]
+    further = {_dotted([p for p in f["loc"] if p not in _UNION_TAGS]) for f in faults} - {field}
+    more = f" (further faulty fields: {len(further)})" if further else ""
+    return f"{field or 'the file'}: {message}{more}", field
 
 
 def _dotted(location: list[Any]) -> str:

@@ -147,7 +147,7 @@ class Asked(_Entry):
 
     def rankings(self) -> list[list[Point]]:
         """The settings of the ranking, highest first, for each setting left open."""
-        return [[{**point, **one} for one in self.ranked] for point in self.settings()]
+        return [[{**point, **ranked} for ranked in self.ranked] for point in self.settings()]
 
 
 Finding = Annotated[Asked | OutOfScope, Field(discriminator="status")]
@@ -164,7 +164,7 @@ class Paper(Section):
 
 def _each(columns: Columns) -> list[Point]:
     values: list[list[Any]] = [v if isinstance(v, list) else [v] for v in columns.values()]
-    return [dict(zip(columns, one, strict=True)) for one in product(*values)]
+    return [dict(zip(columns, combination, strict=True)) for combination in product(*values)]
 
 
 FROZEN_SHA256 = "5566a0910159be7f2af3ae0bf62ea5234e615e756b5397aa7435e1d1a31c924b"
@@ -201,6 +201,6 @@ def frozen_sha256() -> str:
 
 def _files() -> Iterator[tuple[str, bytes]]:
     folder = resources.files("iojoule.datasets").joinpath("findings")
-    for entry in sorted(folder.iterdir(), key=lambda one: one.name):
+    for entry in sorted(folder.iterdir(), key=lambda path: path.name):
         if entry.name.endswith(".toml"):
             yield entry.name, entry.read_bytes()

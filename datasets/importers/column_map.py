@@ -106,7 +106,7 @@ class Factor(_Part):
     unit: str = "1"
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_alternatives(self) -> Self:
         if (self.field is None) == (self.column is None):
             raise ValueError("name either a field or a column")
         return self
@@ -157,7 +157,7 @@ class Condition(_Part):
         return pattern
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_alternatives(self) -> Self:
         if (self.equals is None) == (self.matches is None):
             raise ValueError("say either equals or matches")
         return self
@@ -182,7 +182,7 @@ class RowRule(_Part):
         return [value] if isinstance(value, dict) else value
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_alternatives(self) -> Self:
         if (self.exclude is None) == (not self.set):
             raise ValueError("say either set or exclude")
         return self
@@ -340,13 +340,13 @@ def stated_unit(field: str, rule: ColumnRule, where: str) -> Unit | None:
         if rule.names == (field,) and scale == COUNT:
             return target
         raise InputError(f"{place}: say its unit; units that fit: {', '.join(fitting)}")
-    found = unit(rule.unit, place, fitting)
-    if found.times(scale).dimension != target.dimension:
+    stated = unit(rule.unit, place, fitting)
+    if stated.times(scale).dimension != target.dimension:
         raise InputError(
             f"{place}: unit {rule.unit!r} cannot become {target_name}; units that fit: "
             f"{', '.join(fitting)}"
         )
-    return found
+    return stated
 
 
 def factor_unit(factor: Factor, where: str) -> Unit:
@@ -371,16 +371,16 @@ def _is_number(field: str) -> bool:
 
 
 def _check_fields(column_map: ColumnMap, where: str) -> None:
-    places = [("constants", name) for name in column_map.constants]
-    places += [("columns", name) for name in column_map.columns]
+    targets = [("constants", name) for name in column_map.constants]
+    targets += [("columns", name) for name in column_map.columns]
     for name, rule in column_map.columns.items():
         factors = (rule.times, rule.divided_by)
-        places += [(f"columns.{name}", f.field) for f in factors if f and f.field is not None]
+        targets += [(f"columns.{name}", f.field) for f in factors if f and f.field is not None]
         if rule.cumulative_seconds and any(factors):
             raise InputError(f"{where}: columns.{name}: a running sum takes no factor")
     for number, row in enumerate(column_map.rows, 1):
-        places += [(f"rows[{number}].set", name) for name in row.set]
-    for place, name in places:
+        targets += [(f"rows[{number}].set", name) for name in row.set]
+    for place, name in targets:
         if name not in COLUMNS:
             raise InputError(
                 f"{where}: {place}: unknown field {name!r}{close_names(name, COLUMNS)}", field=name

@@ -77,14 +77,14 @@ def import_csv(path: Path | str, column_map: ColumnMap | Path | str) -> Dataset:
         table = _with_quantities(table, column_map.long)
     _check_columns(table, column_map)
     reasons = [_reason(table, row, column_map.rows) for row in range(len(table.rows))]
-    kept = [row for row, reason in enumerate(reasons) if reason is None]
+    usable = [row for row, reason in enumerate(reasons) if reason is None]
     if column_map.long is not None:
-        kept = _joined(table, column_map.long, kept)
+        usable = _joined(table, column_map.long, usable)
     source = SourceFile.of(path, **column_map.source.model_dump())
     provenance = Provenance(
         importer=f"csv (map {column_map.name})",
         sources=(source,),
-        warnings=() if kept else (f"{path.name}: every row is excluded by the map",),
+        warnings=() if usable else (f"{path.name}: every row is excluded by the map",),
         excluded=tuple(
             ExcludedRow(source=path.name, row=table.lines[row], reason=reason)
             for row, reason in enumerate(reasons)
@@ -93,13 +93,13 @@ def import_csv(path: Path | str, column_map: ColumnMap | Path | str) -> Dataset:
     )
 
     def where(index: int) -> str:
-        return f"{path}, line {table.lines[kept[index]]}"
+        return f"{path}, line {table.lines[usable[index]]}"
 
-    dataset = Dataset.from_columns(_fields(table, column_map, kept), provenance, where=where)
+    dataset = Dataset.from_columns(_fields(table, column_map, usable), provenance, where=where)
     if column_map.gate.littles_law == "skip":
         note = f"{path.name}: Little's law was not asked: {column_map.gate.reason}"
         return Dataset(dataset.table, provenance.with_warnings([note]))
-    warnings = check_littles_law(dataset, path, lambda index: f"line {table.lines[kept[index]]}")
+    warnings = check_littles_law(dataset, path, lambda index: f"line {table.lines[usable[index]]}")
     return Dataset(dataset.table, provenance.with_warnings(warnings))
 
 
@@ -158,8 +158,8 @@ def _read(path: Path, column_map: ColumnMap) -> _Table:
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
         raise InputError(f"{path}, line 1: column {twice[0]!r} is named twice; rename one")
-    places = {name: index for index, name in enumerate(header)}
-    return _Table(path, places, rows, lines, frozenset(column_map.csv.missing))
+    columns = {name: index for index, name in enumerate(header)}
+    return _Table(path, columns, rows, lines, frozenset(column_map.csv.missing))
 
 
 def _with_quantities(table: _Table, long: LongForm) -> _Table:
@@ -175,24 +175,27 @@ def _with_quantities(table: _Table, long: LongForm) -> _Table:
                 f"{close_names(name, table.header)} The file has: {', '.join(table.header)}",
                 field="long",
             )
-    told = [table.cell(row, long.quantity) for row in range(len(table.rows))]
-    names = [name for name in dict.fromkeys(told) if name not in table.header]
+    quantities = [table.cell(row, long.quantity) for row in range(len(table.rows))]
+    names = [name for name in dict.fromkeys(quantities) if name not in table.header]
     header = {**table.header, **{n: len(table.header) + i for i, n in enumerate(names)}}
     rows = [
-        [*cells, *(table.cell(row, long.value) if name == told[row] else "" for name in names)]
+        [
+            *cells,
+            *(table.cell(row, long.value) if name == quantities[row] else "" for name in names),
+        ]
         for row, cells in enumerate(table.rows)
     ]
     return _Table(table.path, header, rows, table.lines, table.missing)
 
 
-def _joined(table: _Table, long: LongForm, kept: list[int]) -> list[int]:
+def _joined(table: _Table, long: LongForm, usable: list[int]) -> list[int]:
     """Put the quantities of one measurement into its first row; in place. Returns those rows.
 
     Raises:
         InputError: Two rows of one measurement state the same quantity.
     """
     firsts: dict[tuple[str, ...], int] = {}
-    for row in kept:
+    for row in usable:
         first = firsts.setdefault(tuple(table.cell(row, name) for name in long.by), row)
         place = table.header[table.cell(row, long.quantity)]
         if first != row and table.rows[first][place]:
@@ -237,22 +240,22 @@ def _reason(table: _Table, row: int, rules: Sequence[RowRule]) -> str | None:
     return None
 
 
-def _fields(table: _Table, column_map: ColumnMap, kept: list[int]) -> dict[str, list[Any]]:
+def _fields(table: _Table, column_map: ColumnMap, usable: list[int]) -> dict[str, list[Any]]:
     """The values of every field for the rows that are kept."""
     fields: dict[str, list[Any]] = {
-        name: [value] * len(kept) for name, value in column_map.constants.items()
+        name: [value] * len(usable) for name, value in column_map.constants.items()
     }
     rules = column_map.columns
     plain = {name: rule for name, rule in rules.items() if not (rule.times or rule.divided_by)}
     for name, rule in plain.items():
-        cells = _column(table, name, rule, kept)
+        cells = _column(table, name, rule, usable)
         constant = column_map.constants.get(name)
         fields[name] = [constant if cell is None else cell for cell in cells]
-    assigned = _apply_row_rules(table, column_map, kept, fields)
+    assigned = _apply_row_rules(table, column_map, usable, fields)
     for name, rule in rules.items():
         if name not in plain:
-            values = _with_factors(table, name, rule, kept, fields)
-            old = fields.get(name, [None] * len(kept))
+            values = _with_factors(table, name, rule, usable, fields)
+            old = fields.get(name, [None] * len(usable))
             fields[name] = [
                 before if (name, index) in assigned or new is None else new
                 for index, (before, new) in enumerate(zip(old, values, strict=True))
@@ -261,29 +264,29 @@ def _fields(table: _Table, column_map: ColumnMap, kept: list[int]) -> dict[str, 
 
 
 def _apply_row_rules(
-    table: _Table, column_map: ColumnMap, kept: list[int], fields: dict[str, list[Any]]
+    table: _Table, column_map: ColumnMap, usable: list[int], fields: dict[str, list[Any]]
 ) -> set[tuple[str, int]]:
     assigned: set[tuple[str, int]] = set()
     for rule in column_map.rows:
-        for index, row in enumerate(kept):
+        for index, row in enumerate(usable):
             if rule.set and _applies(table, row, rule):
                 for name, value in rule.set.items():
-                    fields.setdefault(name, [None] * len(kept))[index] = value
+                    fields.setdefault(name, [None] * len(usable))[index] = value
                     assigned.add((name, index))
     return assigned
 
 
-def _column(table: _Table, field: str, rule: ColumnRule, kept: list[int]) -> list[Any]:
+def _column(table: _Table, field: str, rule: ColumnRule, usable: list[int]) -> list[Any]:
     """The values of one field from its own cells, None where they say unknown."""
     read = _reader(table, field, rule)
     if rule.cumulative_seconds is None:
-        return [read(row) for row in kept]
+        return [read(row) for row in usable]
     sums: list[float] = []
     total = 0.0
     for row in range(len(table.rows)):
         sums.append(total)
         total += (read(row) or 0.0) * rule.cumulative_seconds
-    return [sums[row] for row in kept]
+    return [sums[row] for row in usable]
 
 
 def _reader(table: _Table, field: str, rule: ColumnRule) -> Callable[[int], Any]:
@@ -367,11 +370,11 @@ def _number(table: _Table, row: int, column: str, text: str, unit: str | None) -
 
 
 def _with_factors(
-    table: _Table, field: str, rule: ColumnRule, kept: list[int], fields: dict[str, list[Any]]
+    table: _Table, field: str, rule: ColumnRule, usable: list[int], fields: dict[str, list[Any]]
 ) -> list[Any]:
     place = f"map of {table.path.name}: columns.{field}"
     unit = stated_unit(field, rule, place) or COUNT
-    values = _column(table, field, rule, kept)
+    values = _column(table, field, rule, usable)
     for factor, multiply in ((rule.times, True), (rule.divided_by, False)):
         if factor is None:
             continue
@@ -379,7 +382,7 @@ def _with_factors(
         unit = unit.times(other) if multiply else unit.per(other)
         values = [
             _scaled(
-                table, kept[index], value, _factor(table, factor, kept, index, fields), multiply
+                table, usable[index], value, _factor(table, factor, usable, index, fields), multiply
             )
             for index, value in enumerate(values)
         ]
@@ -388,16 +391,16 @@ def _with_factors(
 
 
 def _factor(
-    table: _Table, factor: Factor, kept: list[int], index: int, fields: dict[str, list[Any]]
+    table: _Table, factor: Factor, usable: list[int], index: int, fields: dict[str, list[Any]]
 ) -> float | None:
     if factor.column is None:
         name = factor.field or ""
         value = fields[name][index] if name in fields else columns()[name].default
         return None if value is None else float(value)
-    text = _cell_or_none(table, kept[index], factor.column)
+    text = _cell_or_none(table, usable[index], factor.column)
     if text is None:
         return None
-    return _number(table, kept[index], factor.column, text, factor.unit)
+    return _number(table, usable[index], factor.column, text, factor.unit)
 
 
 def _scaled(

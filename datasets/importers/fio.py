@@ -121,7 +121,7 @@ def entries(file: FioFile, part: Sequence[FioJob]) -> list[Entry]:
         DataQualityError: A job failed, did nothing, or was merged with other jobs.
         InputError: A job did what a measurement cannot express.
     """
-    found: list[Entry] = []
+    entries: list[Entry] = []
     families = Counter(_family(job) for job in part)
     for job in part:
         where = f"{file.path}, job {job.jobname!r}"
@@ -139,8 +139,8 @@ def entries(file: FioFile, part: Sequence[FioJob]) -> list[Entry]:
         setup = job_setup(options, where)
         stats = _stats(job, setup, where)
         clones = _clones(job, setup, families[_family(job)], where)
-        found.append(Entry(job, options, setup, clones, stats, where))
-    return found
+        entries.append(Entry(job, options, setup, clones, stats, where))
+    return entries
 
 
 def _stats(job: FioJob, setup: JobSetup, where: str) -> dict[str, Stats]:

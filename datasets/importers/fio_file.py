@@ -149,12 +149,12 @@ def find_files(paths: Sequence[Path]) -> list[Found]:
     Raises:
         InputError: A path does not exist, or a folder holds nothing that could be fio's.
     """
-    found: list[Found] = []
+    files: list[Found] = []
     for path in paths:
         if not path.is_dir():
             if not path.exists():
                 raise InputError(f"{path}: no such file or folder; check the path")
-            found.append(Found(path, path.name, None))
+            files.append(Found(path, path.name, None))
             continue
         inside = [p for p in sorted(path.rglob("*")) if p.is_file() and _could_be_fio(p)]
         if not inside:
@@ -162,18 +162,18 @@ def find_files(paths: Sequence[Path]) -> list[Found]:
         for file in inside:
             relative = file.relative_to(path)
             series = path.resolve().name if relative.parent == Path() else str(relative.parent)
-            found.append(Found(file, str(relative), series))
-    return found
+            files.append(Found(file, str(relative), series))
+    return files
 
 
-def load(found: Found) -> FioFile:
+def load(file: Found) -> FioFile:
     """Decode a file.
 
     Raises:
         DataQualityError: The file is cut off or half written.
         InputError: It is empty, not text, not fio's, or holds several runs.
     """
-    path = found.path
+    path = file.path
     try:
         text = path.read_text(encoding="utf-8", errors="strict")
     except OSError as error:
@@ -186,8 +186,8 @@ def load(found: Found) -> FioFile:
     notes: list[str] = []
     if len(runs) > 1:
         _require_cumulative(path, runs)
-        notes.append(f"{found.name}: {len(runs)} cumulative documents, the last is the run")
-    return FioFile(path, found.name, found.series, last, tuple(notes))
+        notes.append(f"{file.name}: {len(runs)} cumulative documents, the last is the run")
+    return FioFile(path, file.name, file.series, last, tuple(notes))
 
 
 def _could_be_fio(path: Path) -> bool:

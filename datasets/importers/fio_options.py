@@ -289,10 +289,10 @@ def _nanoseconds(reader: _Reader, name: str) -> float | None:
     text = reader.text(name)
     if not text:
         return None
-    found = parse_fio_time(text, "us")
-    if found is None:
+    time_ns = parse_fio_time(text, "us")
+    if time_ns is None:
         raise reader.refused(name, "is not a time like 100us")
-    return found or None
+    return time_ns or None
 
 
 def parse_fio_time(text: str, unit: str) -> float | None:

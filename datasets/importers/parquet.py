@@ -49,8 +49,8 @@ def import_parquet(path: Path, constants: Mapping[str, Any] | None = None) -> Da
     except pa.ArrowMemoryError:
         raise MemoryError from None
     except (pa.ArrowException, ValueError) as error:
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{path}: is not a readable Parquet file ({said})") from None
+        message = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"{path}: is not a readable Parquet file ({message})") from None
     for name, value in (constants or {}).items():
         data.setdefault(name, [value] * rows)
     provenance = Provenance(importer="parquet", sources=(SourceFile.of(path),))

@@ -108,12 +108,12 @@ def unit(name: str, where: str, alternatives: list[str] | None = None) -> Unit:
     Raises:
         InputError: There is no such unit; names those that would be right.
     """
-    found = UNITS.get(name.replace("µ", "u"))
-    if found is None:
+    known = UNITS.get(name.replace("µ", "u"))
+    if known is None:
         hint = " (KB is read both as 1000 and as 1024 B: say kB or KiB)" if "KB" in name else ""
         fitting = ", ".join(alternatives or UNITS)
         raise InputError(f"{where}: unknown unit {name!r}{hint}; units that fit: {fitting}")
-    return found
+    return known
 
 
 def units_of(dimension: Dimension) -> list[str]:

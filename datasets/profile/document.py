@@ -278,12 +278,12 @@ FIT_AGAIN = "fit it again: `iojoule fit DATASET... -o PROFILE.json`"
 
 def fitted_by_another(profile: DeviceProfile) -> str | None:
     """What to say of a profile that another version of iojoule fitted; None where this one did."""
-    ours = f"iojoule {__version__}"
-    if profile.generator == ours:
+    generator = f"iojoule {__version__}"
+    if profile.generator == generator:
         return None
     return (
-        f"the profile of {profile.model_name} was fitted by {profile.generator}, this is {ours}: "
-        f"its figures may differ from what a fit finds today; {FIT_AGAIN}"
+        f"the profile of {profile.model_name} was fitted by {profile.generator}, this is "
+        f"{generator}: its figures may differ from what a fit finds today; {FIT_AGAIN}"
     )
 
 

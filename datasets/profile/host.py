@@ -162,7 +162,7 @@ class HostPower(Section):
 
     @model_validator(mode="after")
     def _known(self) -> Self:
-        names = [one.name for one in self.parameters]
+        names = [parameter.name for parameter in self.parameters]
         if not names or names[0] != "idle_watts" or not set(names) <= set(POWER_PARAMETERS):
             raise ValueError(
                 f"parameters: {', '.join(names)} are not those of CPU power (idle_watts first, "
@@ -216,13 +216,14 @@ def carried_over(data: Any, power: str, system: str) -> Any:
     law = data.get(power) if isinstance(data, dict) else None
     if not isinstance(law, dict) or "engine_factors" not in law:
         return data
-    kept = {
-        name: one
-        for name, one in law.items()
+    fields = {
+        name: value
+        for name, value in law.items()
         if name not in ("engine_factors", "scheduler_factors")
     }
-    kept["parameters"] = [
-        {**one, "name": _EARLIER_NAMES.get(one["name"], one["name"])} for one in law["parameters"]
+    fields["parameters"] = [
+        {**parameter, "name": _EARLIER_NAMES.get(parameter["name"], parameter["name"])}
+        for parameter in law["parameters"]
     ]
     wall = data.get(system)
     if isinstance(wall, dict) and wall["slope"]["value"] < 1.0:
@@ -237,4 +238,4 @@ def carried_over(data: Any, power: str, system: str) -> Any:
             "covariance": None,
         }
     gaps = [*data.get("gaps", []), EARLIER_LAW]
-    return {**data, power: kept, system: wall, "gaps": gaps}
+    return {**data, power: fields, system: wall, "gaps": gaps}

@@ -222,8 +222,8 @@ class _Adaptive:
         if count is None:
             _, knobs = coordinates([point.configuration for point in points])
             count = FIRST_PER_KNOB * len(knobs) + FIRST_BESIDES
-        places = space_filling(points, min(count, len(points)), self.plan.seed)
-        return [points[place] for place in places]
+        chosen = space_filling(points, min(count, len(points)), self.plan.seed)
+        return [points[place] for place in chosen]
 
     def _ended(self) -> str | None:
         """Whether the recommendation is good enough by now."""

@@ -82,7 +82,7 @@ def verdicts(records: Sequence[RunRecord]) -> list[Finding]:
                     (record.number,), name, record.reason or "unknown", advice, Verdict.FAILED.value
                 )
             )
-    findings.sort(key=lambda one: one.verdict != Verdict.FAILED)
+    findings.sort(key=lambda finding: finding.verdict != Verdict.FAILED)
     good = tuple(
         record.number for record in records if record.is_good and record.verdict is not None
     )

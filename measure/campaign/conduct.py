@@ -84,7 +84,7 @@ class Summary:
     done: int
     failed: int
     stopped: str | None
-    told: str = ""
+    explanation: str = ""
     repeats: tuple[Repeat, ...] = ()
     doubtful: tuple[int, ...] = ()
 

@@ -169,7 +169,7 @@ def _ordered(runs: list[tuple[Sweep, Point, int]], plan: Plan) -> list[tuple[Swe
             source.shuffle(rounds[repeat])
             runs += rounds[repeat]
     if plan.precondition.until_steady:
-        runs.sort(key=lambda one: one[1].workload.pattern is Pattern.RANDOM)
+        runs.sort(key=lambda run: run[1].workload.pattern is Pattern.RANDOM)
     return runs
 
 
@@ -267,14 +267,14 @@ def space_filling(points: Sequence[Point], count: int, seed: int) -> list[int]:
     Each element of a scrambled Sobol sequence takes the nearest unused point; once all are used,
     points repeat.
     """
-    places, _ = coordinates([point.configuration for point in points])
+    positions, _ = coordinates([point.configuration for point in points])
     # a power of two keeps the sequence balanced; what is too much is cut off at the end
     power = int(np.ceil(np.log2(max(2, count))))
-    sequence = qmc.Sobol(places.shape[1], scramble=True, rng=seed).random_base2(power)
+    sequence = qmc.Sobol(positions.shape[1], scramble=True, rng=seed).random_base2(power)
     free = np.ones(len(points), dtype=bool)
     chosen: list[int] = []
     for element in sequence[:count]:
-        distance = ((places - element) ** 2).sum(axis=1)
+        distance = ((positions - element) ** 2).sum(axis=1)
         place = int(np.where(free, distance, np.inf).argmin())
         free[place] = False
         chosen.append(place)

@@ -12,7 +12,7 @@ Z = float(norm.ppf(0.5 + CONFIDENCE / 2))
 """Half width of a 95 % interval in standard errors."""
 
 
-def found(
+def estimated(
     value: float, error: float, unit: str, method: str, *, least: float | None = None
 ) -> Estimate:
     """An estimate with a normal error; `least` bounds it from below, for instance at 0."""

@@ -334,7 +334,7 @@ class _Session:
             self._fill(baseline)
         for number, step in enumerate(left, start=1):
             self._rig.say(f"question {number} of {len(left)}: {step.experiment.title}")
-            self._one(step.experiment, baseline)
+            self._run_experiment(step.experiment, baseline)
 
     def _settle(self) -> None:
         """Awake, in the first state, and it stays there."""
@@ -388,7 +388,7 @@ class _Session:
             finally:
                 bench.stop()
 
-    def _one(self, experiment: Experiment, baseline: Row | None) -> None:
+    def _run_experiment(self, experiment: Experiment, baseline: Row | None) -> None:
         began = time.monotonic()
         bench = Workbench(self._rig, self._folder.fresh(experiment.name), self._scope, baseline)
         try:

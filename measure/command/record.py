@@ -289,20 +289,20 @@ def summary(runs: Sequence[CommandRun]) -> dict[str, Interval]:
 
 
 def _watts(scope: str, run: CommandRun) -> Interval | None:
-    one = run.power.get(scope)
-    return _interval([one], 1.0) if one is not None and one.mean_watts is not None else None
+    power = run.power.get(scope)
+    return _interval([power], 1.0) if power is not None and power.mean_watts is not None else None
 
 
 def _joules(scope: str, run: CommandRun) -> Interval | None:
-    one = run.power.get(scope)
-    if one is None or one.mean_watts is None:
+    power = run.power.get(scope)
+    if power is None or power.mean_watts is None:
         return None
-    return _interval([one], run.window_seconds)
+    return _interval([power], run.window_seconds)
 
 
 def _above_idle(scope: str, run: CommandRun) -> float | None:
-    one = run.power.get(scope)
-    return one.above_idle_joules if one is not None else None
+    power = run.power.get(scope)
+    return power.above_idle_joules if power is not None else None
 
 
 def _per_unit(scope: str, run: CommandRun) -> Interval | None:

@@ -44,11 +44,11 @@ from iojoule.measure.drive.block_io import (
     unwritten_bytes,
 )
 from iojoule.measure.errors import DriveError, SensorError
+from iojoule.measure.host.guard import handled
 from iojoule.measure.recording import Recording
 from iojoule.measure.recording.recorder import Recorder
 from iojoule.measure.sensors import open_sensor
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STDOUT, STDERR = "stdout.txt", "stderr.txt"
 _LOOK_SECONDS = 0.05
 
@@ -108,13 +108,9 @@ class Signals:
 @contextmanager
 def signals() -> Iterator[Signals]:
     """Handle the signals inside; must be entered in the main thread."""
-    one = Signals()
-    before = {number: signal.signal(number, one.handle) for number in SIGNALS}
-    try:
-        yield one
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    arrived = Signals()
+    with handled(arrived.handle):
+        yield arrived
 
 
 def find_command(command: Sequence[str]) -> str:

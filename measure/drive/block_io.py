@@ -220,7 +220,7 @@ class Reading:
         if direction is not None:
             return self.read if direction == "read" else self.write
         pairs = zip(astuple(self.read), astuple(self.write), strict=True)
-        return Served(*(one + other for one, other in pairs))
+        return Served(*(own + other for own, other in pairs))
 
 
 def read_counters(device: BlockDevice) -> Reading:

@@ -86,7 +86,7 @@ class MountOption:
 
     def is_there(self) -> bool:
         """Whether it is still mounted there."""
-        return self._found() is not None
+        return self._top_mount() is not None
 
     def get(self) -> str:
         """The option that is in force."""
@@ -135,12 +135,12 @@ class MountOption:
         return ["mount", "-o", ",".join(["remount", *options, value]), mount.source, self.point]
 
     def _mount(self) -> Mount:
-        mount = self._found()
+        mount = self._top_mount()
         if mount is None:
             raise HostStateError(f"{self.point}: is not mounted (any more)")
         return mount
 
-    def _found(self) -> Mount | None:
+    def _top_mount(self) -> Mount | None:
         # of several on one place the last one is on top
         here = [mount for mount in mounts({self.number}) if mount.point == self.point]
         return here[-1] if here else None

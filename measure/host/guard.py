@@ -47,15 +47,22 @@ class SignalHandler:
 
 
 @contextmanager
+def handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle the signals inside, then as before; must be entered in the main thread."""
+    before = {number: signal.signal(number, handler) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
+
+
+@contextmanager
 def signal_handler(note: Callable[[str], None]) -> Iterator[SignalHandler]:
     """Handle the signals inside; must be entered in the main thread."""
-    one = SignalHandler(note)
-    before = {number: signal.signal(number, one.handle) for number in SIGNALS}
-    try:
-        yield one
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    handler = SignalHandler(note)
+    with handled(handler.handle):
+        yield handler
 
 
 T = TypeVar("T")

@@ -171,7 +171,7 @@ class HostState:
             asides = {
                 disturbed_change: value_before
                 for disturbed_change in change.disturbs()
-                if (value_before := _told(disturbed_change)) is not None
+                if (value_before := _readable_value(disturbed_change)) is not None
             }
             # behind them, so that it is put back before them
             self._before = {**asides, **self._before, change: before}
@@ -258,7 +258,7 @@ def restore_abandoned(folder: Path | None = None) -> list[str]:
     return messages
 
 
-def _told(change: Change) -> str | None:
+def _readable_value(change: Change) -> str | None:
     """The value of what another change would disturb; None where it has none, as wbt without wbt.
 
     Write-only or unsupported attributes of a queue refuse to be read (block/blk-sysfs.c).

@@ -101,7 +101,7 @@ def _aside(change: Change) -> Entry | None:
 
 def _disturbed_first(own: dict[Change, Entry]) -> list[Entry]:
     disturbed = {aside for change in own for aside in change.disturbs()}
-    return sorted(own.values(), key=lambda one: one.change not in disturbed)
+    return sorted(own.values(), key=lambda setting: setting.change not in disturbed)
 
 
 def read_undo_file(path: Path) -> UndoFile:

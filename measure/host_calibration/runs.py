@@ -71,7 +71,7 @@ class Step:
     @property
     def words(self) -> str:
         """What people call it."""
-        what = {
+        description = {
             "idle": "idle",
             "burn": f"{self.cpus} CPUs busy" + (f" {self.amount:.0%}" if self.amount < 1 else ""),
             "wake": f"{self.amount:g} wake-ups a second",
@@ -80,10 +80,10 @@ class Step:
             "engine": f"fio {self.engine} depth {self.depth}",
         }[self.kind]
         if self.hertz is not None:
-            what += f" at {self.hertz / 1e9:.2g} GHz"
+            description += f" at {self.hertz / 1e9:.2g} GHz"
         if self.sleep_limit is not None:
-            what += f", no sleep deeper than state {self.sleep_limit}"
-        return what
+            description += f", no sleep deeper than state {self.sleep_limit}"
+        return description
 
 
 @dataclass(frozen=True)

@@ -169,8 +169,8 @@ class LabClient:
                 link.connect(str(path))
                 link.sendall(json.dumps(request).encode() + b"\n")
                 with link.makefile("rb") as lines:
-                    answer = json.loads(lines.readline())
+                    response = json.loads(lines.readline())
         except (OSError, ValueError) as error:
             raise LabError(f"the lab does not answer at {path}: {error}") from error
-        if "error" in answer:
-            raise LabError(answer["error"])
+        if "error" in response:
+            raise LabError(response["error"])

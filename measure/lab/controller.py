@@ -264,9 +264,9 @@ QUESTION = struct.Struct("=IIBBHIIIQQIIIIIIIIII")
 ANSWER = struct.Struct("=iIQ")
 
 
-def command_of(question: bytes) -> Command:
+def command_of(request: bytes) -> Command:
     """The admin command within a question."""
-    fields = QUESTION.unpack(question)
+    fields = QUESTION.unpack(request)
     opcode, namespace = fields[2], fields[5]
     data_bytes = fields[11]
     cdw10, cdw11, cdw12, cdw13 = fields[12:16]
@@ -308,22 +308,24 @@ class _Handler(socketserver.BaseRequestHandler):
         controller = self.server.controller
         link: socket.socket = self.request
         link.settimeout(5.0)
-        question = _receive(link, QUESTION.size)
-        if len(question) < QUESTION.size:
+        request = _receive(link, QUESTION.size)
+        if len(request) < QUESTION.size:
             return
-        request = QUESTION.unpack(question)[0]
-        command = command_of(question)
+        kind = QUESTION.unpack(request)[0]
+        command = command_of(request)
         to_controller = command.opcode & 3 == 1
         wanted = min(command.data_bytes, _DATA_LIMIT) if to_controller else 0
         data = _receive(link, wanted)
         if controller.fault is ControllerFault.VANISH or len(data) < wanted:
             link.sendall(ANSWER.pack(-errno.ENODEV, 0, 0))
             return
-        if request == ADMIN_COMMAND:
-            answer = controller.submit(command, data)
+        if kind == ADMIN_COMMAND:
+            response = controller.submit(command, data)
         else:  # data go through the block device
-            answer = Answer(INVALID_OPCODE)
-        link.sendall(ANSWER.pack(answer.status, len(answer.data), answer.result) + answer.data)
+            response = Answer(INVALID_OPCODE)
+        link.sendall(
+            ANSWER.pack(response.status, len(response.data), response.result) + response.data
+        )
 
 
 def _receive(link: socket.socket, count: int) -> bytes:

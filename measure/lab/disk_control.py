@@ -47,17 +47,17 @@ class DiskControl:
 
     def joules(self, begin_ns: int, end_ns: int) -> float:
         """Joules that were drawn between two times (CLOCK_MONOTONIC)."""
-        answer = self.ask("joules", begin_ns, end_ns)
-        if begin_ns < answer["oldest_ns"]:
+        response = self.ask("joules", begin_ns, end_ns)
+        if begin_ns < response["oldest_ns"]:
             raise LabError(
                 f"the lab no longer knows what was {begin_ns} ns; ask within about two hours"
             )
-        return float(answer["joules"])
+        return float(response["joules"])
 
     def watts(self, from_ns: int) -> tuple[int, int, NDArray[np.float32]]:
         """Mean watts of the steps from then on: begin of the first, length of one, values."""
-        answer, data = self._exchange(("watts", from_ns))
-        return answer["start_ns"], answer["step_ns"], np.frombuffer(data, dtype="<f4")
+        response, data = self._exchange(("watts", from_ns))
+        return response["start_ns"], response["step_ns"], np.frombuffer(data, dtype="<f4")
 
     def completions(self, begin_ns: int, end_ns: int) -> NDArray[np.void]:
         """What was answered in [begin_ns, end_ns), in order: array of `COMPLETION`."""
@@ -65,29 +65,29 @@ class DiskControl:
         more = True
         while more:
             skip = sum(len(part) for part in parts)
-            answer, data = self._exchange(("completions", begin_ns, end_ns, skip))
-            if begin_ns < answer["oldest_ns"]:
+            response, data = self._exchange(("completions", begin_ns, end_ns, skip))
+            if begin_ns < response["oldest_ns"]:
                 raise LabError(
                     f"the lab no longer knows what was completed at {begin_ns} ns; ask earlier"
                 )
             parts.append(np.frombuffer(data, dtype=COMPLETION))
-            more = answer["more"]
+            more = response["more"]
         return np.concatenate(parts)
 
     def _exchange(self, words: tuple[object, ...]) -> tuple[dict[str, Any], bytes]:
         line = " ".join(str(word) for word in words)
         with self._lock:
             try:
-                answer, data = self._try(line)
+                response, data = self._try(line)
             except (OSError, ValueError, EOFError) as error:
                 self._close()
                 raise LabError(
                     f"the lab's disk does not answer at {self.path} ({error}); see its disk.log, "
                     "and start it anew: iojoule lab down; iojoule lab up"
                 ) from error
-        if "error" in answer:
-            raise LabError(f"the lab's disk refuses `{line}`: {answer['error']}")
-        return answer, data
+        if "error" in response:
+            raise LabError(f"the lab's disk refuses `{line}`: {response['error']}")
+        return response, data
 
     def _try(self, line: str) -> tuple[dict[str, Any], bytes]:
         if self._socket is None:
@@ -99,13 +99,13 @@ class DiskControl:
         while b"\n" not in received:
             received += self._receive(65536)
         head, _, data = received.partition(b"\n")
-        answer: dict[str, Any] = json.loads(head)
-        missing = answer.pop("bytes", 0) - len(data)
+        response: dict[str, Any] = json.loads(head)
+        missing = response.pop("bytes", 0) - len(data)
         parts = [data]
         while missing > 0:
             parts.append(self._receive(missing))
             missing -= len(parts[-1])
-        return answer, b"".join(parts)
+        return response, b"".join(parts)
 
     def _receive(self, count: int) -> bytes:
         assert self._socket is not None

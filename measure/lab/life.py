@@ -123,8 +123,8 @@ def _start(folder: Path, words: list[str]) -> LabClient:
         if server.poll() is not None or time.monotonic() > until:
             server.kill()
             server.wait()
-            said = paths.log("server").read_text(errors="replace").strip()
-            raise LabError(f"the lab does not start: {said[-2000:] or 'it said nothing'}")
+            text = paths.log("server").read_text(errors="replace").strip()
+            raise LabError(f"the lab does not start: {text[-2000:] or 'its log is empty'}")
         time.sleep(0.01)
 
 
@@ -150,7 +150,7 @@ def _clear(folder: Path) -> bool:
     paths = LabPaths(folder)
     state = paths.read_state()
     processes = {} if state is None else state.get("processes", {})
-    found = state is not None or system.mounted(paths.mount)
+    running = state is not None or system.mounted(paths.mount)
     if "disk" in processes and not _answers(paths):
         # as long as it lives, whoever touches its block device waits where no signal reaches him
         Process(**processes["disk"]).end(patience_seconds=1.0)
@@ -169,7 +169,7 @@ def _clear(folder: Path) -> bool:
     for empty in (paths.mount, folder):
         with contextlib.suppress(OSError):
             empty.rmdir()
-    return found
+    return running
 
 
 def _refuse_others(folder: Path) -> None:

@@ -125,9 +125,9 @@ class Faults:
             return random.integers(0, 128, len(data), dtype=np.uint8).tobytes()
         if not self.garbage_bytes:
             return data
-        places = np.flatnonzero(random.random(len(data)) < 1 / (18 * self.garbage_every))
+        positions = np.flatnonzero(random.random(len(data)) < 1 / (18 * self.garbage_every))
         parts, begin = [], 0
-        for place in places.tolist():
+        for place in positions.tolist():
             parts += [data[begin:place], random.bytes(self.garbage_bytes)]
             begin = place
         return b"".join([*parts, data[begin:]])
@@ -348,8 +348,8 @@ class EmulatedPowerSensor3:
         numbers = np.arange(first, first + count)
         times = self._first_ns + (numbers * self._period_ns).astype(np.int64)
         if len(watts):
-            places = np.clip((times - begin) // self._source.step_ns, 0, len(watts) - 1)
-            rows = np.asarray(watts)[places]
+            indices = np.clip((times - begin) // self._source.step_ns, 0, len(watts) - 1)
+            rows = np.asarray(watts)[indices]
         else:
             rows = np.broadcast_to(self._shown, (count, len(self._shown)))
         self.frames_sent += count

@@ -118,9 +118,9 @@ class Lab:
                 control.close()
                 return status
             if self._disk.poll() is not None or time.monotonic() > until:
-                said = self.paths.log("disk").read_text(errors="replace").strip()
+                log = self.paths.log("disk").read_text(errors="replace").strip()
                 hint = "" if self.backend == "nbdkit" else " (without FUSE: --backend nbdkit)"
-                raise LabError(f"the lab's disk does not start: {said or 'it said nothing'}{hint}")
+                raise LabError(f"the lab's disk does not start: {log or 'its log is empty'}{hint}")
             time.sleep(0.01)
 
     def _identify(self, capacity_bytes: int) -> Identity:
@@ -175,12 +175,12 @@ class _FaultServer:
             def handle(self) -> None:
                 for line in self.rfile:
                     try:
-                        asked = json.loads(line)
-                        parts.fault(asked["part"], asked["kind"], asked.get("value"))
-                        answer: dict[str, str] = {}
+                        request = json.loads(line)
+                        parts.fault(request["part"], request["kind"], request.get("value"))
+                        response: dict[str, str] = {}
                     except (IojouleError, KeyError, ValueError, OSError) as error:
-                        answer = {"error": str(error)}
-                    self.wfile.write(json.dumps(answer).encode() + b"\n")
+                        response = {"error": str(error)}
+                    self.wfile.write(json.dumps(response).encode() + b"\n")
 
         path.unlink(missing_ok=True)
         self._server = socketserver.ThreadingUnixStreamServer(str(path), Handler)

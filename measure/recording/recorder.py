@@ -91,9 +91,9 @@ class Recent:
         if len(bins) < FEWEST_BINS or covered < 0.8 * seconds:
             return None
         watts = bins[:, 2] / bins[:, 1]
-        places = ((bins[-1, 0] - bins[:, 0]) // 1e9).astype(np.int64)
-        per_second = np.bincount(places, bins[:, 2]) / np.maximum(
-            np.bincount(places, bins[:, 1]), 1e-9
+        seconds_ago = ((bins[-1, 0] - bins[:, 0]) // 1e9).astype(np.int64)
+        per_second = np.bincount(seconds_ago, bins[:, 2]) / np.maximum(
+            np.bincount(seconds_ago, bins[:, 1]), 1e-9
         )
         return RecentPower(
             mean_watts=float(bins[:, 2].sum()) / covered,

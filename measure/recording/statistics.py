@@ -83,13 +83,13 @@ def integrate(samples: Sampled) -> Integral:
     seconds = steps * 1e-9
     joules = float(((watts[1:] + watts[:-1]) * 0.5 * seconds)[whole].sum())
     under = float(seconds[whole].sum())
-    places = np.flatnonzero(gap)
-    lost = int(np.maximum(np.round(steps[places] / period) - 1, 0).sum())
+    gaps = np.flatnonzero(gap)
+    lost = int(np.maximum(np.round(steps[gaps] / period) - 1, 0).sum())
     return Integral(
         joules=joules,
         seconds=under,
-        covered_seconds=under + (len(places) + 1) * period * 1e-9,
-        gaps=tuple(zip(times[places].tolist(), times[places + 1].tolist(), strict=True)),
+        covered_seconds=under + (len(gaps) + 1) * period * 1e-9,
+        gaps=tuple(zip(times[gaps].tolist(), times[gaps + 1].tolist(), strict=True)),
         lost=lost,
     )
 
@@ -134,10 +134,10 @@ def over_windows(
         return None
     if bins < across:
         return None
-    places = (samples.times_ns - begin_ns) // step_ns
-    inside = (places >= 0) & (places < bins)
-    counts = np.bincount(places[inside], minlength=bins)
-    sums = np.bincount(places[inside], weights=samples.watts[inside], minlength=bins)
+    bin_numbers = (samples.times_ns - begin_ns) // step_ns
+    inside = (bin_numbers >= 0) & (bin_numbers < bins)
+    counts = np.bincount(bin_numbers[inside], minlength=bins)
+    sums = np.bincount(bin_numbers[inside], weights=samples.watts[inside], minlength=bins)
     if across > 1:
         kernel = np.ones(across, dtype=np.int64)
         counts, sums = np.convolve(counts, kernel, "valid"), np.convolve(sums, kernel, "valid")
@@ -446,10 +446,10 @@ def background(
     if len(times_ns) < 2 or times_ns[-1] - after_ns < idle.window_seconds * 1e9:
         return None
     bins = int((times_ns[-1] - after_ns) // step_ns)
-    places = (times_ns - after_ns) // step_ns
-    inside = places < bins
-    counts = np.bincount(places[inside], minlength=bins)
-    sums = np.bincount(places[inside], weights=watts[inside], minlength=bins)
+    bin_numbers = (times_ns - after_ns) // step_ns
+    inside = bin_numbers < bins
+    counts = np.bincount(bin_numbers[inside], minlength=bins)
+    sums = np.bincount(bin_numbers[inside], weights=watts[inside], minlength=bins)
     kernel = np.ones(STEPS_PER_WINDOW)
     many = np.convolve(counts, kernel, "valid")
     means = np.convolve(sums, kernel, "valid") / np.maximum(many, 1)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation
 from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Plot, Scope
-from iojoule.measure.characterise.intervals import found, missing, ratio
+from iojoule.measure.characterise.intervals import estimated, missing, ratio
 
 REQUEST_SIZES = (4096, 65536)
 _DEPTH = 16
@@ -77,11 +77,19 @@ class Asymmetry:
         ticks = []
         for place, size in enumerate(REQUEST_SIZES):
             for shift, (name, colour) in enumerate((("read", "#0072B2"), ("write", "#D55E00"))):
-                one = estimates.get(f"{name}_joules_per_byte_{size}")
-                if one is None or one.value is None or one.low is None or one.high is None:
+                estimate = estimates.get(f"{name}_joules_per_byte_{size}")
+                if (
+                    estimate is None
+                    or estimate.value is None
+                    or estimate.low is None
+                    or estimate.high is None
+                ):
                     continue
-                spread = [[1e9 * (one.value - one.low)], [1e9 * (one.high - one.value)]]
-                axes.bar(3 * place + shift, 1e9 * one.value, yerr=spread, color=colour)
+                spread = [
+                    [1e9 * (estimate.value - estimate.low)],
+                    [1e9 * (estimate.high - estimate.value)],
+                ]
+                axes.bar(3 * place + shift, 1e9 * estimate.value, yerr=spread, color=colour)
                 ticks.append((3 * place + shift, f"{name}\n{size // 1024} KiB"))
         axes.set_xticks([at for at, _ in ticks], [text for _, text in ticks])
         axes.set_ylabel("net of idle (nJ per byte)")
@@ -99,13 +107,13 @@ def _both(name: str, size: int, cost: Cost, method: str) -> Estimates:
         }
     value, error = cost
     return {
-        f"{name}_joules_per_byte_{size}": found(value, error, "J/byte", method),
-        f"{name}_joules_per_operation_{size}": found(value * size, error * size, "J", method),
+        f"{name}_joules_per_byte_{size}": estimated(value, error, "J/byte", method),
+        f"{name}_joules_per_operation_{size}": estimated(value * size, error * size, "J", method),
     }
 
 
 def _reads(evidence: Evidence, size: int) -> Cost:
-    idle = evidence.one("idle")
+    idle = evidence.row("idle")
     rows = evidence.named(f"read {size} ")
     if idle is None or any("power_watts" not in row.values for row in (idle, *rows)) or not rows:
         return "no power meter said a mean"
@@ -119,7 +127,7 @@ def _reads(evidence: Evidence, size: int) -> Cost:
 
 
 def _writes(evidence: Evidence, size: int) -> Cost:
-    idle = evidence.one("idle")
+    idle = evidence.row("idle")
     rows = evidence.named(f"write {size} ")
     afters = evidence.named(f"after {size} ")
     if idle is None or "power_watts" not in idle.values or not rows:

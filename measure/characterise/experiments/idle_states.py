@@ -8,7 +8,7 @@ from statistics import mean
 
 from iojoule.datasets.characteristics import Estimate, Evidence, Row
 from iojoule.measure.characterise.experiment import Bench, Estimates, Plot, Scope
-from iojoule.measure.characterise.intervals import Z, between, found, missing
+from iojoule.measure.characterise.intervals import Z, between, estimated, missing
 
 _WATTS = "mean over the rest, standard error by batch means, autonomous transitions off"
 _WAKE = "time of the first read less that of a read in state 0"
@@ -60,9 +60,9 @@ class IdleStates:
             for name, estimate in estimates.items()
             if name.startswith("idle_watts_ps") and estimate.value is not None
         ]
-        values = [one.value or 0.0 for _, one in known]
-        low = [(one.value or 0.0) - (one.low or 0.0) for _, one in known]
-        high = [(one.high or 0.0) - (one.value or 0.0) for _, one in known]
+        values = [estimate.value or 0.0 for _, estimate in known]
+        low = [(estimate.value or 0.0) - (estimate.low or 0.0) for _, estimate in known]
+        high = [(estimate.high or 0.0) - (estimate.value or 0.0) for _, estimate in known]
         axes.bar([f"PS{state}" for state, _ in known], values, yerr=[low, high], color="#0072B2")
         axes.set_ylabel("idle power (W)")
 
@@ -79,7 +79,7 @@ def _watts(rests: list[Row]) -> Estimate:
         centre = mean(values)
         scatter = math.sqrt(sum((value - centre) ** 2 for value in values) / (len(values) - 1))
         error = max(error, scatter / math.sqrt(len(values)))
-    return found(mean(values), error, "W", _WATTS, least=0.0)
+    return estimated(mean(values), error, "W", _WATTS, least=0.0)
 
 
 def _wake(wakes: list[float], base: list[float]) -> Estimate:

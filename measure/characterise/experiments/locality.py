@@ -88,9 +88,9 @@ class Locality:
         estimates = _of_windows(_together(evidence.named("within ")))
         lengths = sorted({int(row.label.split()[1]) for row in evidence.named("permuted ")})
         for length in lengths:
-            sequential = _one(evidence, f"sequential {length} ")
+            sequential = _mean_of(evidence, f"sequential {length} ")
             for name in ("permuted", "random"):
-                other = _one(evidence, f"{name} {length} ")
+                other = _mean_of(evidence, f"{name} {length} ")
                 estimates[f"{name}_over_sequential_{length}"] = ratio(
                     other[0],
                     other[1],
@@ -147,7 +147,7 @@ def _mean(rows: Sequence[Row]) -> Mean:
     return sum(values) / len(values), float(sum(error**2 for error in errors) ** 0.5 / len(errors))
 
 
-def _one(evidence: Evidence, prefix: str) -> Mean:
+def _mean_of(evidence: Evidence, prefix: str) -> Mean:
     return _mean(evidence.named(prefix))
 
 

@@ -141,7 +141,7 @@ def _job(label: str, scope: Scope, rate: float | None) -> Job:
 
 def _points(evidence: Evidence) -> tuple[Floats, Floats, Floats]:
     """Share, watts and standard error, idle first; the share is the one that was reached."""
-    idle = evidence.one("idle")
+    idle = evidence.row("idle")
     rows = [row for row in evidence.named("share ") if "power_watts" in row.values]
     if idle is None or "power_watts" not in idle.values or not rows:
         return np.empty(0), np.empty(0), np.empty(0)

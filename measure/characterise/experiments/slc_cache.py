@@ -13,7 +13,7 @@ from scipy.stats import chi2
 from iojoule.datasets.characteristics import CONFIDENCE, Estimate, Evidence, Row
 from iojoule.datasets.vocabulary import Operation, Pattern
 from iojoule.measure.characterise.experiment import Bench, Estimates, Job, Plot, ScaleName, Scope
-from iojoule.measure.characterise.intervals import between, found, missing
+from iojoule.measure.characterise.intervals import between, estimated, missing
 from iojoule.measure.recording.statistics import batch_standard_error
 
 Floats = NDArray[np.float64]
@@ -37,13 +37,13 @@ class Change:
     after_error: float
 
 
-def find_drop(places: Floats, rates: Floats) -> Change | None:
+def find_drop(written: Floats, rates: Floats) -> Change | None:
     """The fall of the mean that explains the series best; None where none is beyond chance."""
-    change = find_change(places, rates)
+    change = find_change(written, rates)
     return change if change is not None and change.after < change.before else None
 
 
-def find_change(places: Floats, values: Floats) -> Change | None:
+def find_change(written: Floats, values: Floats) -> Change | None:
     """The change of the mean that explains the series best; None where none is beyond chance.
 
     Least squares over every split. The interval holds all splits whose profile likelihood is
@@ -76,11 +76,11 @@ def find_change(places: Floats, values: Floats) -> Change | None:
         return None
     near = count * np.log(misfit / misfit[best]) <= float(chi2.ppf(CONFIDENCE, 1))
     inside = splits[near]
-    place = _within(places, values, split, before, after)
+    place = _within(written, values, split, before, after)
     return Change(
         place=place,
-        low=min(_end(places, inside.min() - 1), place),
-        high=max(_end(places, inside.max() + 1), place),
+        low=min(_end(written, inside.min() - 1), place),
+        high=max(_end(written, inside.max() + 1), place),
         before=before,
         before_error=batch_standard_error(values[:split]),
         after=after,
@@ -88,17 +88,17 @@ def find_change(places: Floats, values: Floats) -> Change | None:
     )
 
 
-def _within(places: Floats, values: Floats, split: int, before: float, after: float) -> float:
+def _within(written: Floats, values: Floats, split: int, before: float, after: float) -> float:
     """Where in its bin the change lies: the bins around it hold x before + (n - x) after."""
     first, last = max(split - FEWEST + 1, 0), min(split + FEWEST - 1, len(values))
     held, count = float(values[first:last].sum()), last - first
     bins = min(max((held - count * after) / (before - after), 0.0), float(count))
-    return _end(places, first + bins)
+    return _end(written, first + bins)
 
 
-def _end(places: Floats, bins: float) -> float:
-    numbers = np.arange(1, len(places) + 1)
-    return float(np.interp(bins, numbers, places))
+def _end(written: Floats, bins: float) -> float:
+    numbers = np.arange(1, len(written) + 1)
+    return float(np.interp(bins, numbers, written))
 
 
 LASTING_SECONDS = 0.25
@@ -188,16 +188,16 @@ class Line:
     slope_error: float
 
 
-def fit_line(places: Floats, values: Floats, errors: Floats) -> Line | None:
+def fit_line(written: Floats, values: Floats, errors: Floats) -> Line | None:
     """A straight line; None with fewer than two places. Errors grow with what it misses."""
-    if len(np.unique(places)) < 2:
+    if len(np.unique(written)) < 2:
         return None
     weight = 1 / np.maximum(errors, 1e-12)
-    design = np.column_stack([np.ones_like(places), places]) * weight[:, None]
+    design = np.column_stack([np.ones_like(written), written]) * weight[:, None]
     normal = np.linalg.inv(design.T @ design)
     start, slope = normal @ design.T @ (values * weight)
-    missed = (values - start - slope * places) * weight
-    freedom = len(places) - 2
+    missed = (values - start - slope * written) * weight
+    freedom = len(written) - 2
     widening = max(1.0, float(missed @ missed) / freedom) if freedom > 0 else 1.0
     return Line(
         start=float(start),
@@ -258,17 +258,17 @@ class SlcCache:
                 "cache_bytes_by_power": missing(reason, "bytes", _POWER, low=written),
                 **_fold(evidence),
             }
-        place = float(np.mean([one.place for one in known]))
-        low = min(one.low for one in known)
-        high = max(one.high for one in known)
+        place = float(np.mean([change.place for change in known]))
+        low = min(change.low for change in known)
+        high = max(change.high for change in known)
         first = known[0]
         return {
             "cache_bytes": between(place, max(low, 0.0), high, "bytes", _SIZE),
             "cache_bytes_by_power": _by_power(evidence, high),
-            "write_fast_bytes_per_second": found(
+            "write_fast_bytes_per_second": estimated(
                 first.before, first.before_error, "bytes/s", _RATE, least=0.0
             ),
-            "write_slow_bytes_per_second": found(
+            "write_slow_bytes_per_second": estimated(
                 first.after, first.after_error, "bytes/s", _RATE, least=0.0
             ),
             **_fold(evidence),
@@ -277,8 +277,8 @@ class SlcCache:
     def draw(self, axes: Plot, evidence: Evidence, estimates: Mapping[str, Estimate]) -> None:
         """Draw evidence and estimates."""
         for row in evidence.named("fill "):
-            places, rates = _series(evidence, row)
-            axes.step(places / 2**20, rates / 1e6, where="pre", label=row.label)
+            written, rates = _series(evidence, row)
+            axes.step(written / 2**20, rates / 1e6, where="pre", label=row.label)
         size = estimates["cache_bytes"]
         if size.value is not None and size.low is not None and size.high is not None:
             axes.axvline(size.value / 2**20, color="#D55E00")
@@ -291,10 +291,10 @@ def _by_power(evidence: Evidence, fell_at: float) -> Estimate:
     """The flash changes its mode, and its watts, when the cache is full; the host sees it later."""
     changes = []
     for row in evidence.named("fill "):
-        places, watts = _series(evidence, row, "watts")
+        written, watts = _series(evidence, row, "watts")
         # what comes after the fall is its consequence
-        until = int(np.searchsorted(places, 1.1 * fell_at)) + 2
-        change = find_change(places[:until], watts[:until])
+        until = int(np.searchsorted(written, 1.1 * fell_at)) + 2
+        change = find_change(written[:until], watts[:until])
         if change is not None and change.place <= fell_at:
             changes.append(change)
     if not changes:
@@ -327,8 +327,8 @@ def _series(
 
 
 def _drop(evidence: Evidence, row: Row) -> Change | None:
-    places, rates = _series(evidence, row)
-    return find_drop(places, rates)
+    written, rates = _series(evidence, row)
+    return find_drop(written, rates)
 
 
 def after_writes(evidence: Evidence, row: Row) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -344,7 +344,7 @@ def after_writes(evidence: Evidence, row: Row) -> tuple[NDArray[np.float64], NDA
 
 
 def _fold(evidence: Evidence) -> Estimates:
-    idle = evidence.one("idle")
+    idle = evidence.row("idle")
     found_work = []
     unit = "s"
     for row, after in zip(evidence.named("fill "), evidence.named("after "), strict=False):
@@ -435,13 +435,13 @@ class Background:
         assert energy is not None
         assert time is not None
         return {
-            "background_joules_per_byte": found(
+            "background_joules_per_byte": estimated(
                 energy.slope, energy.slope_error, "J/byte", _ENERGY, least=0.0
             ),
-            "background_seconds_per_byte": found(
+            "background_seconds_per_byte": estimated(
                 time.slope, time.slope_error, "s/byte", _TIME, least=0.0
             ),
-            "background_seconds_at_once": found(
+            "background_seconds_at_once": estimated(
                 time.start, time.start_error, "s", "the same line at no bytes", least=0.0
             ),
         }
@@ -463,7 +463,7 @@ class Background:
 
 def _works(evidence: Evidence) -> list[tuple[float, Housekeeping]] | str:
     """Bytes and work of every burst, or why there is none to be told."""
-    idle = evidence.one("idle")
+    idle = evidence.row("idle")
     if idle is None or "power_watts" not in idle.values:
         return "idle power is not known"
     found_work = []

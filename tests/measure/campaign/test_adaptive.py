@@ -152,8 +152,8 @@ def test_a_first_design_comes_before_advice_and_repeats_are_counted(
     budget = Budget((PREPARATION + 8 * 12.5 + 10) / HOUR, first=4)
     found = conducted(plan, folder, bench, advisor, budget)
     assert found.done == len(bench.made) == 8
-    assert "hours are used up" in found.told
-    assert f"advice {len(advisor.asked)}" in found.told
+    assert "hours are used up" in found.explanation
+    assert f"advice {len(advisor.asked)}" in found.explanation
     assert advisor.asked[-1][0] == 8, "the last words are on all runs"
     assert advisor.asked[0] == (4, [])
     assert [run.number for run in bench.made] == list(range(1, 9))
@@ -197,7 +197,7 @@ def test_it_ends_when_the_bound_is_low_twice_in_a_row(
     advisor = Script([runs[0].point], bounds=[0.01, 0.5, 0.02, 0.02, 0.02])
     found = conducted(plan, folder, ClockedBench(), advisor, Budget(10, regret=0.03, first=4))
     assert len(folder.read(ADAPTIVE_FILE, Progress).regret_bounds) == 4
-    assert "within 3.0% of the best" in found.told
+    assert "within 3.0% of the best" in found.explanation
     again = ClockedBench()
     conducted(plan, folder, again, advisor, Budget(10, regret=0.03, first=4))
     assert again.made == [], "what has ended stays ended"
@@ -222,8 +222,8 @@ def test_a_point_whose_run_fails_is_told_and_not_made_again(
     advisor = Script([runs[2].point, runs[0].point])
     found = conducted(plan, folder, bench, advisor, Budget(0.33, first=4))
     assert found.failed == 1
-    assert "1 runs failed" in found.told
-    assert "the engine is missing" in found.told
+    assert "1 runs failed" in found.explanation
+    assert "the engine is missing" in found.explanation
     assert sum(run.point == broken for run in bench.made) == 1
     assert advisor.asked[-1][1] == [broken]
 
