@@ -118,7 +118,7 @@ def without_identities(
     labels: dict[str, dict[str, str]] = {field: {} for field in _LABELS}
     left_out: set[str] = set()
 
-    def kept(field: str, value: str | None) -> str | None:
+    def publishable(field: str, value: str | None) -> str | None:
         if value is None:
             return None
         anonymous = _FORMS[field](value)
@@ -146,11 +146,13 @@ def without_identities(
         return measurement.model_copy(
             update={
                 "workload": workload.model_copy(
-                    update={"arrival_process": kept("arrival_process", workload.arrival_process)}
+                    update={
+                        "arrival_process": publishable("arrival_process", workload.arrival_process)
+                    }
                 ),
                 "configuration": chosen.model_copy(
                     update={
-                        name: kept(name, getattr(chosen, name))
+                        name: publishable(name, getattr(chosen, name))
                         for name in ("cpu_governor", "filesystem", "mount_options")
                     }
                 ),
@@ -159,14 +161,14 @@ def without_identities(
                         "device_model": device,
                         **{name: label(name, getattr(under, name)) for name in _LABELS},
                         **{
-                            name: kept(name, getattr(under, name))
+                            name: publishable(name, getattr(under, name))
                             for name in ("firmware", "aspm_policy", "cpu_model", "kernel_version")
                         },
                     }
                 ),
                 "judgement": measurement.judgement.model_copy(
                     update={
-                        "verdict_reasons": kept(
+                        "verdict_reasons": publishable(
                             "verdict_reasons", measurement.judgement.verdict_reasons
                         )
                     }

@@ -1,4 +1,4 @@
-"""Writing a file so that whoever reads it finds the old one or the new one, never a part."""
+"""Atomic writing: a reader sees the old file or the new one, never a part."""
 
 from __future__ import annotations
 

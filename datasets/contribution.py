@@ -188,9 +188,9 @@ class About(Section):
         measured_with: Where the measurements come from.
         rows: Measurements.
         failed_runs: Runs of the campaign that failed, and are not here.
-        left_out: Fields of which values were left out because they may name somebody.
+        left_out: Fields of which values were left out because they may identify a person or host.
         measurements_sha256: Of `measurements.csv`.
-        drive: What the drive says of itself; None = nobody asked it.
+        drive: What the drive says of itself; None = it was not asked.
         conditions: By field: the one value, or the lowest and the highest, or all words.
         instruments: Those of power.
     """

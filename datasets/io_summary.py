@@ -34,7 +34,7 @@ from iojoule.datasets.schema import (
 SCHEMA_VERSION = 1
 BINS_PER_OCTAVE = 16
 GAP_SECONDS = 0.01
-"""Shortest time without a request that parts two bursts, where nobody says. A drive does not come
+"""Shortest time without a request that parts two bursts, by default. A drive does not come
 to rest in pauses of 5 and 30 ms and does in 100 ms (000, 5.9 F13), so shorter ones save nothing."""
 
 

@@ -1,4 +1,4 @@
-"""What the links of drives can carry, by the rules of their interfaces."""
+"""The capacity of drives' links, by the rules of their interfaces."""
 
 from __future__ import annotations
 

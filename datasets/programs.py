@@ -1,8 +1,8 @@
 """Programs that iojoule starts: where they are found, and with what environment.
 
 Root runs only what root alone could have put there. Without root the PATH counts, but none of its
-entries that mean the current folder. There is no variable that switches this off: whoever could set
-it for a process of root would choose what root runs.
+entries that mean the current folder. There is no variable that switches this off: a user who could
+set it for a process of root would choose what root runs.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 from iojoule.datasets.errors import IojouleError
 
 FOLDERS = tuple(
-    Path(one)
-    for one in (
+    Path(folder)
+    for folder in (
         "/usr/local/sbin",
         "/usr/local/bin",
         "/usr/sbin",
@@ -28,7 +28,7 @@ FOLDERS = tuple(
         "/bin",
     )
 )
-"""Where root looks, and others after their PATH: sbin is not on everybody's."""
+"""Where root looks, and others after their PATH: sbin is not on every PATH."""
 
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _LINKS_MAX = 40
@@ -55,9 +55,9 @@ def find_program(name: str, remedy: str, error: type[IojouleError]) -> str:
         return program
     if refused:
         raise error(
-            f"{name}: root does not run {'; '.join(refused)}. Whoever may write there could change "
-            "what root does: install it below /usr or /usr/local as root, or chown root and chmod "
-            "go-w what is named here"
+            f"{name}: root does not run {'; '.join(refused)}. A user who may write there could "
+            "change what root does: install it below /usr or /usr/local as root, or chown root and "
+            "chmod go-w what is named here"
         )
     where = "" if "/" in name else f" in {os.pathsep.join(map(str, _searched()))}"
     raise error(f"{name}: no such program{where}; {remedy}")
@@ -79,7 +79,7 @@ def require_safe(path: str, error: type[IojouleError]) -> None:
     why = _unsafe(Path(path)) if Path(path).is_absolute() else "is not named by its absolute path"
     if why is not None:
         raise error(
-            f"{path}: root does not load it: {why}. Install it as root where nobody else may write"
+            f"{path}: root does not load it: {why}. Install it as root where only root may write"
         )
 
 
@@ -146,7 +146,7 @@ def _look(name: str) -> tuple[str | None, list[str]]:
 
 
 def _unsafe(path: Path) -> str | None:
-    """Why somebody else than root could have put something there; None = nobody could."""
+    """Why another user than root could have put something there; None = none could."""
     try:
         passed = list(_passed(path))
         for here in passed:
@@ -155,7 +155,7 @@ def _unsafe(path: Path) -> str | None:
                 return f"{here} belongs to user {status.st_uid}"
             if stat.S_ISLNK(status.st_mode) or not status.st_mode & _OTHERS:
                 continue
-            # in a sticky folder (/tmp) nobody moves what is root's, but anybody adds a program
+            # in a sticky folder (/tmp) only root moves root's files, but any user adds a program
             sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
             if not sticky or here == passed[-1].parent:
                 return f"{here} may be written by others than root"

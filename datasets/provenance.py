@@ -60,7 +60,7 @@ class ExcludedRow(_Record):
 
 
 class Provenance(_Record):
-    """What a dataset rests on; written into its side-car."""
+    """What a dataset rests on; written into its metadata file."""
 
     schema_version: int = SCHEMA_VERSION
     created_utc: datetime = Field(default_factory=lambda: datetime.now(UTC))

@@ -2,9 +2,9 @@
 
 workload (what the application does), configuration (what the host may set; the only kind the
 recommender may choose), state (follows from what was done to the drive), conditions (of the
-run; null = unknown), observations, and judgement (whether the run may be believed; null = nobody
-judged it). Units are in the names. In files and tables all fields
-stand side by side under the same names, so every name is unique across the kinds.
+run; null = unknown), observations, and judgement (whether the run may be believed; null = not
+judged). Units are in the names. In files and tables all fields stand side by side under the same
+names, so every name is unique across the kinds.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SCHEMA_VERSION = 2
 judgement, so rows of version 1 are not judged."""
 
 DIGITS_MAX = 19
-"""Of a whole number that somebody writes, which keeps to 64 bits: beyond 308 digits a number is no
+"""Of a whole number in an input, which keeps to 64 bits: beyond 308 digits a number is no
 float any more, and int() refuses beyond 4,300."""
 
 LARGEST = 1e30
@@ -56,7 +56,7 @@ WHOLE_MAX = 2**53
 
 
 def _no_truth(value: Any) -> Any:
-    """Pydantic takes true for 1; nobody means that."""
+    """Pydantic takes true for 1, which an input never means."""
     if isinstance(value, bool):
         raise ValueError(f"a number is needed here, not {str(value).lower()}")
     return value
@@ -290,7 +290,7 @@ class Observations(Section):
 
 
 class Judgement(Section):
-    """Whether the run may be believed; None = nobody judged it.
+    """Whether the run may be believed; None = not judged.
 
     `verdict_reasons` are codes of `datasets.verdict.ReasonCode`, with commas between them.
     """

@@ -1,9 +1,9 @@
 """Datasets: measurements with provenance, in memory and as files.
 
 A dataset is stored as a pair in one folder: `NAME.parquet` (all columns of the schema, units in
-the field metadata) and the side-car `NAME.json` (schema version, provenance, and the SHA-256 of
-the Parquet file). Each file is written to a temporary name, flushed and moved into place, the
-side-car last: a pair that was interrupted half-way does not match its hash and is refused.
+the field metadata) and the metadata file `NAME.json` (schema version, provenance, and the SHA-256
+of the Parquet file). Each file is written to a temporary name, flushed and moved into place, the
+metadata last: a pair that was interrupted half-way does not match its hash and is refused.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def concat(datasets: Sequence[Dataset]) -> Dataset:
 
 
 def dataset_files(path: Path | str) -> tuple[Path, Path]:
-    """The Parquet file and the side-car of a dataset named with or without its ending."""
+    """The Parquet file and the metadata file of a dataset named with or without its ending."""
     path = Path(path)
     stem = path.name
     for ending in (".parquet", ".json"):
@@ -189,7 +189,7 @@ def write_dataset(dataset: Dataset, path: Path | str) -> tuple[Path, Path]:
     Raises:
         InputError: The folder does not exist or cannot be written; no temporary file stays.
     """
-    data_file, sidecar_file = dataset_files(path)
+    data_file, metadata_file = dataset_files(path)
     full = _all_columns(dataset.table)
     digest = _write(data_file, lambda stream: _write_parquet(full, stream))
     metadata = {
@@ -201,8 +201,8 @@ def write_dataset(dataset: Dataset, path: Path | str) -> tuple[Path, Path]:
         "provenance": dataset.provenance.model_dump(mode="json"),
     }
     text = json.dumps(metadata, indent=1, ensure_ascii=False) + "\n"
-    _write(sidecar_file, lambda stream: stream.write(text.encode()))
-    return data_file, sidecar_file
+    _write(metadata_file, lambda stream: stream.write(text.encode()))
+    return data_file, metadata_file
 
 
 def read_dataset(path: Path | str) -> Dataset:
@@ -216,8 +216,8 @@ def read_dataset(path: Path | str) -> Dataset:
         InputError: A file is missing, truncated, foreign or changed since; the message names it
             and the remedy.
     """
-    data_file, sidecar_file = dataset_files(path)
-    metadata = _read_sidecar(sidecar_file)
+    data_file, metadata_file = dataset_files(path)
+    metadata = _read_metadata(metadata_file)
     try:
         with data_file.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
@@ -225,7 +225,7 @@ def read_dataset(path: Path | str) -> Dataset:
         raise unreadable(data_file, error) from None
     if digest != metadata["data_sha256"]:
         raise InputError(
-            f"{data_file}: does not match its side-car {sidecar_file.name}: half written, "
+            f"{data_file}: does not match its metadata file {metadata_file.name}: half written, "
             "truncated or changed since; import the measurements again, or restore both files"
         )
     try:
@@ -234,7 +234,7 @@ def read_dataset(path: Path | str) -> Dataset:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise _foreign(sidecar_file, f"provenance.{place}: {first['msg']}") from None
+        raise _foreign(metadata_file, f"provenance.{place}: {first['msg']}") from None
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(
             f"{data_file}: is not a readable Parquet file ({str(error).splitlines()[0]}); "
@@ -246,13 +246,13 @@ def read_dataset(path: Path | str) -> Dataset:
 
 def _read_columns(path: Path) -> dict[str, pa.ChunkedArray[Any]]:
     """The columns that say something, one at a time: most are null and need no memory."""
-    found = {}
+    columns = {}
     with pq.ParquetFile(path) as file:
         for name in file.schema_arrow.names:
             column = file.read(columns=[name])[name]
             if column.null_count < len(column):
-                found[name] = column
-    return found
+                columns[name] = column
+    return columns
 
 
 def _all_columns(table: pa.Table) -> pa.Table:
@@ -268,13 +268,13 @@ def _all_columns(table: pa.Table) -> pa.Table:
     )
 
 
-def _read_sidecar(path: Path) -> dict[str, Any]:
+def _read_metadata(path: Path) -> dict[str, Any]:
     try:
         metadata = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise InputError(
-            f"{path}: the side-car is missing, so this is no dataset of iojoule or it was written "
-            "only half; import the measurements again"
+            f"{path}: the metadata file is missing, so this is no dataset of iojoule or it was "
+            "written only half; import the measurements again"
         ) from None
     except OSError as error:
         raise unreadable(path, error) from None
@@ -299,7 +299,7 @@ def _read_sidecar(path: Path) -> dict[str, Any]:
 
 def _foreign(path: Path, reason: str) -> InputError:
     return InputError(
-        f"{path}: is not the side-car of a dataset ({reason}); import the measurements again"
+        f"{path}: is not the metadata file of a dataset ({reason}); import the measurements again"
     )
 
 

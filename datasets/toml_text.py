@@ -1,4 +1,4 @@
-"""Reads TOML that somebody wrote: whatever is wrong with it is one error, one that has no 500."""
+"""Reads TOML written by hand: every fault of syntax or encoding is one `InputError`."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ class IdleLevel:
 def judge(seen: RunEvidence) -> RunVerdict:
     """The verdict on a run that came to its end.
 
-    Clocks come first: where they are wrong, nobody knows which samples belong to the run, and
+    Clocks come first: where they are wrong, it is unknown which samples belong to the run, and
     nothing else is judged. What the drive counted is judged in runs without a pause only: after one
     a few requests at an end of the run may be most of them.
     """
@@ -318,7 +318,7 @@ class Usable:
 def usable(measurements: Sequence[Measurement], *, with_doubtful: bool = False) -> Usable:
     """Leave out failed measurements, and doubtful ones unless they are asked for.
 
-    What nobody judged stays. Notes say how many were left out, and for what.
+    Runs without a verdict stay. Notes say how many were left out, and for what.
     """
     unwanted = {Verdict.FAILED} if with_doubtful else {Verdict.FAILED, Verdict.DOUBTFUL}
     notes = []
@@ -383,7 +383,7 @@ def _clocks(seen: RunEvidence) -> Iterator[Reason]:
             abs(step),
             CLOCK_STEP_SECONDS,
             "s",
-            f"the host's clock was set by {step:+.3f} s in the run, so nobody knows which samples "
+            f"the host's clock was set by {step:+.3f} s in the run, so it is unknown which samples "
             "belong to it",
             "let the clock be adjusted slowly (chrony, adjtime)",
         )
@@ -468,7 +468,7 @@ def _pauses(seen: RunEvidence) -> Iterator[Reason]:
 
 
 def iojoule_slept(unread_seconds: float | None) -> Reason | None:
-    """The reason that iojoule read no counters for too long; None = it did, or nobody knows."""
+    """The reason that iojoule read no counters for too long; None = it did, or this is unknown."""
     if unread_seconds is None or unread_seconds <= SLEEP_SECONDS:
         return None
     return _doubtful(
@@ -563,7 +563,7 @@ def _device(seen: RunEvidence) -> Iterator[Reason]:
             moved - own,
             more,
             "B/s",
-            f"somebody else moved {(moved - own) / 1e6:.2f} MB/s through the drive beside fio's "
+            f"other processes moved {(moved - own) / 1e6:.2f} MB/s through the drive beside fio's "
             f"{seen.bytes_per_second / 1e6:.2f} MB/s",
             "find out who (`lsof`, `fatrace`, a scrub) and stop it",
         )

@@ -107,7 +107,7 @@ class Evidence(StrEnum):
 
 
 ASSUMPTION = "assumption"
-"""How the source of a number begins that nobody measured, published or rated."""
+"""How the source of a number begins that was neither measured, published nor rated."""
 
 
 def is_assumption(source: str) -> bool:
@@ -116,7 +116,7 @@ def is_assumption(source: str) -> bool:
 
 
 HostStanding = Literal["known", "assumed", "unknown"]
-"""Whether somebody measured or published the power of a host, or it is an assumption, or nothing is
+"""Whether the power of a host was measured or published, or it is an assumption, or nothing is
 said of it."""
 
 POLLING_ENGINES = frozenset({Engine.IO_URING, Engine.IO_URING_CMD, Engine.SPDK})

@@ -164,7 +164,7 @@ def _ready_idle(folder: CampaignFolder) -> Metric:
     error = (
         math.hypot(*(window.standard_error_watts * window.seconds for window in known)) / seconds
     )
-    drift = max(window.mean_watts for window in known) - min(one.mean_watts for one in known)
+    drift = max(window.mean_watts for window in known) - min(window.mean_watts for window in known)
     error = max(error, drift / 2 / math.sqrt(len(known)))
     value = drive.capacity_bytes / 1e9 / watts
     spread = Z * error / watts * value

@@ -1,6 +1,6 @@
 """fio: the job file of a run, running it under watch, and reading its result.
 
-Options as fio 3.33 documents them (HOWTO.rst). Traps that the options avoid: fio creates a missing
+Options as fio 3.33 documents them (HOWTO.rst). Faults that the options avoid: fio creates a missing
 target (allow_file_create=0), omits a bare `hipri` from its own record, and hides queueing in an
 open loop without io_submit_mode=offload (coordinated omission).
 """

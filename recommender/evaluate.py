@@ -312,7 +312,7 @@ def check_answerable(question: Question, layout: Layout, sample: Prediction) -> 
         if floor is None:
             raise InputError(
                 f"sla.{name}: the profile of {profile.model_name} knows no such power, so nothing "
-                "can be held against the bound; leave it out, or measure power and fit it",
+                "can be compared with the bound; leave it out, or measure power and fit it",
                 field=f"sla.{name}",
             )
         if bounds[name] < floor:
@@ -324,7 +324,7 @@ def check_answerable(question: Question, layout: Layout, sample: Prediction) -> 
 
 
 def least_watts(profile: DeviceProfile) -> dict[str, float | None]:
-    """What is drawn without any work, by the bound that it is held against; None: unknown."""
+    """What is drawn without any work, by the bound that it is compared with; None: unknown."""
     idle: dict[str, float | None] = dict.fromkeys(POWER_MAXIMA)
     device, host, system = profile.device_power, profile.host_power, profile.system_power
     if device is not None:

@@ -165,7 +165,7 @@ class BoundSlack(Section):
         limit: The bound.
         confidence: One-sided probability with which it is to hold.
         preferred: Whether it is only preferred.
-        reached: The interval bound that is held against it; None where nothing comes near, as
+        reached: The interval bound that is compared with it; None where nothing comes near, as
             wear without writes.
         slack_percent: What is left, relative to the limit; below zero it is missed.
         binds: Whether the least objective would be smaller without it, by 0.1 % at least; None
@@ -404,7 +404,7 @@ class Shortfall(Section):
     Attributes:
         bound: Field of the SLA, or the demand.
         limit: The bound.
-        reached: The interval bound that is held against it.
+        reached: The interval bound that is compared with it.
         missed_by: Absolute amount, in the unit of the bound.
         missed_by_percent: Relative to the bound.
         preferred: Whether the bound is only preferred.

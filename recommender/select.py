@@ -82,7 +82,7 @@ class Nearest:
 
     Attributes:
         ratio: Reached over limit, or limit over reached for a minimum.
-        reached: The interval bound held against the limit.
+        reached: The interval bound compared with the limit.
         frame: The row.
     """
 

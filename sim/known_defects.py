@@ -1,4 +1,4 @@
-"""Inputs that MQSim crashes on, loses requests over or computes wrongly without a word.
+"""Inputs that MQSim crashes on, loses requests over or computes wrongly without a message.
 
 One table for every engine. The rule for compat mode, which is also that of the MQSim engine: what
 ends MQSim, serves nothing or does not fit into its integers is an error; what it computes
@@ -336,7 +336,7 @@ KNOWN_DEFECTS: tuple[KnownDefect, ...] = (
             "page_bytes",
             lambda i: i.device.sectors_per_page > 32 and not any(f.writes for f in i.flows),
         ),
-        "pages of {value} bytes have more sectors than MQSim's 32-bit masks; reads work by luck",
+        "pages of {value} bytes have more sectors than MQSim's 32-bit masks; reads work by chance",
         "write at most 16384",
     ),
     KnownDefect(

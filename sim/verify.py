@@ -24,7 +24,7 @@ from iojoule.sim.workers.local import HERE
 from iojoule.sim.workload import Scenario
 
 TABLES = {Mode.COMPAT: ("golden.csv", "cases"), Mode.PHYSICAL: ("golden_gcfix.csv", "cases_gcfix")}
-"""What each mode is held against: the table and the folder of its inputs."""
+"""What each mode is compared with: the table and the folder of its inputs."""
 
 MEAN_SLACK_NS = 1.0
 PRINTED_SLACK = 5e-6

@@ -174,15 +174,6 @@ def test_the_glossary_has_at_most_forty_terms() -> None:
     assert 20 < glossary.count("\n| ") - 1 <= 40
 
 
-# Not "moments", "places", "told": ordinary words too. These are names that the field does not have.
-GONE = re.compile(r"\b(side-car|winner's curse|not to be had|nobody hears)\b", re.IGNORECASE)
-
-
-def test_words_that_are_gone_stay_gone() -> None:
-    for page in WRITTEN:
-        assert not GONE.search(page.read_text("utf-8")), page.name
-
-
 @pytest.mark.parametrize(("package", "extra"), [("pyarrow", "fit"), ("uvicorn", "service")])
 def test_a_missing_extra_is_named_with_exit_code_3(package: str, extra: str) -> None:
     program = (

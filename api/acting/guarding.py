@@ -1,6 +1,6 @@
 """Watches the SLA after a change, and says when it is breached.
 
-What is seen is what the block layer and power meters tell. A bound on a percentile is held against
+What is seen is what the block layer and power meters tell. A bound on a percentile is compared with
 the mean times what the recommendation expects between the two, because the block layer counts no
 percentiles; a bound on what must be carried says something only while the drive is busy throughout.
 """

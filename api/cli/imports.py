@@ -31,7 +31,7 @@ SetOption = Annotated[
 ]
 
 _EXAMPLES = 20
-"""Warnings shown; the dataset's side-car holds all of them."""
+"""Warnings shown; the dataset's metadata file holds all of them."""
 
 
 @app.command()

@@ -279,7 +279,7 @@ def _table(found: Recommendation, rows: int) -> Any:
         columns["edp_joule_seconds"] = "EDP"
     if found.objective in YEARLY:
         columns[YEARLY[found.objective]] = f"{target(found)} a year"
-    columns |= {"capacity_bytes_per_second": "can carry", "latency_p99_ns": "p99 latency"}
+    columns |= {"capacity_bytes_per_second": "capacity", "latency_p99_ns": "p99 latency"}
     headings = ["", *(HEADINGS.get(name, name) for name in varying), *columns.values()]
     table = console.new_table([*headings, "evidence"])
     for mark, row in listed:

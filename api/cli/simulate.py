@@ -169,7 +169,7 @@ def simulate(
 
 
 def say(findings: Iterable[Finding]) -> None:
-    """Say what a reader or the table of traps found, on standard error, alike ones once."""
+    """Say what a reader or the table of known defects found, on standard error, alike ones once."""
     alike: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         alike.setdefault((finding.name, finding.message), []).append(finding)

@@ -125,7 +125,7 @@ class DatasetSummary(BaseModel):
         device: The one drive that they name, if they do.
         rows: How many measurements.
         fields: Known in at least one of them.
-        warnings: How many doubts there were; the side-car at `sidecar_url` says which.
+        warnings: How many there were; the metadata file at `sidecar_url` lists them.
         upload_sha256: Hash of the file as it was sent.
         data_sha256: Hash of the dataset's Parquet file.
         owner: Whose it is; null: nobody's.

@@ -130,7 +130,7 @@ _MARKERS = {
 _LONG_DECADES = 2.5
 
 _BOUNDED = {"capacity_bytes_per_second": "throughput_bytes_per_second"}
-"""What a row can carry is what the SLA bounds as throughput."""
+"""The capacity of a row is what the SLA bounds as throughput."""
 
 
 def check_target(path: Path) -> None:
@@ -236,7 +236,7 @@ def measures(found: Recommendation) -> tuple[Measure, Measure]:
         tail = Measure("latency_mean_ns", "mean latency")
     power, scope = SCOPE_POWER[found.scope]
     if found.ranked_by == "performance":
-        return Measure("capacity_bytes_per_second", "can carry (MB/s)", 1e-6), tail
+        return Measure("capacity_bytes_per_second", "capacity (MB/s)", 1e-6), tail
     if found.ranked_by == "watts":
         return tail, Measure(power, f"mean power of {scope} (W)", log=False)
     if found.ranked_by == "edp":
@@ -326,7 +326,7 @@ def _bars(axes: Axes, row: Row, x: Measure, y: Measure, *, colour: str, alpha: f
 
 
 def _points(axes: Axes, rows: Sequence[Row], x: Measure, y: Measure) -> None:
-    """The front: the shape says the evidence, the colour how much the row can carry."""
+    """The front: the shape says the evidence, the colour the capacity of the row."""
     from matplotlib.colors import LogNorm
 
     if not rows:
@@ -359,7 +359,7 @@ def _colour_bar(axes: Axes, painted: Any) -> None:
     figure = axes.get_figure()
     if figure is None:
         return
-    bar = figure.colorbar(painted, ax=axes, label="can carry (MB/s)", pad=0.02, aspect=30)
+    bar = figure.colorbar(painted, ax=axes, label="capacity (MB/s)", pad=0.02, aspect=30)
     bar.ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0)))
     bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     bar.ax.yaxis.set_minor_formatter(NullFormatter())

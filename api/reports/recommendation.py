@@ -120,7 +120,7 @@ def _columns(found: Recommendation) -> dict[str, str]:
         columns["edp_joule_seconds"] = "EDP"
     if found.objective in YEARLY:
         columns[YEARLY[found.objective]] = "a year"
-    return columns | {"capacity_bytes_per_second": "can carry", "latency_p99_ns": "p99 latency"}
+    return columns | {"capacity_bytes_per_second": "capacity", "latency_p99_ns": "p99 latency"}
 
 
 def _rows(found: Recommendation) -> list[tuple[str, Row]]:

@@ -191,7 +191,7 @@ def short(one: Shortfall) -> str:
         return f"{plain_name(name)}: not shown to hold, for the cost of a flush is not known"
     if not isfinite(one.missed_by):
         return (
-            f"{plain_name(name)}: may grow without bound, for the demand may be all it can carry; "
+            f"{plain_name(name)}: may grow without bound: the demand may be its whole capacity; "
             f"bound {quantity(name, one.limit)}"
         )
     return (
@@ -263,7 +263,7 @@ def bounds(found: Sequence[BoundSlack], ranked_by: str) -> Table:
         f"Changes of the least {aim} that any candidate has; below zero is a gain. Another demand "
         "is other work, so it has no step."
     )
-    headings = ("bound", "held against it", "left", "10 % looser", "10 % tighter", "without")
+    headings = ("bound", "value, at confidence", "left", "10 % looser", "10 % tighter", "without")
     return Table.of(headings, rows, caption=caption)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NAMES = {
     "throughput_bytes_per_second": "throughput",
-    "capacity_bytes_per_second": "can carry",
+    "capacity_bytes_per_second": "capacity",
     "latency_mean_ns": "mean latency",
     "latency_p99_ns": "p99 latency",
     "device_power_watts": "power (drives)",

@@ -48,7 +48,7 @@ class Checked:
         sidecar: The JSON beside it.
         device: The one drive they name, if they do.
         fields: Known in at least one row.
-        warnings: How many the side-car holds.
+        warnings: How many the metadata file holds.
     """
 
     data: Path
@@ -125,12 +125,12 @@ def data_file(state: State, kept: StoredDataset) -> Path:
 
 
 def sidecar(state: State, kept: StoredDataset) -> bytes:
-    """The content of a dataset's side-car; raises as `data_file`."""
+    """The content of a dataset's metadata file; raises as `data_file`."""
     return state.files.read(kept.sidecar_sha256, _sidecar(kept))
 
 
 def _sidecar(kept: StoredDataset) -> str:
-    return f"the side-car of dataset {kept.id}"
+    return f"the metadata file of dataset {kept.id}"
 
 
 def laid_out(state: State, kept: StoredDataset, folder: Path) -> Path:

@@ -163,7 +163,7 @@ def named_files(connection: Connection) -> dict[str, str]:
     named = (
         ("the result of job {}", jobs_.result_sha256, (jobs_.id,)),
         ("the data of dataset {}", datasets.data_sha256, (datasets.id,)),
-        ("the side-car of dataset {}", datasets.sidecar_sha256, (datasets.id,)),
+        ("the metadata file of dataset {}", datasets.sidecar_sha256, (datasets.id,)),
         ("profile version {} of {}", versions.sha256, (versions.number, versions.device)),
     )
     return {

@@ -101,7 +101,7 @@ datasets = Table(
     Column("fields", JSON, nullable=False),
     Column("warnings", Integer, nullable=False),
     Column("upload_sha256", String(64), nullable=False),
-    # A dataset is a pair of files: its measurements as Parquet, and the side-car.
+    # A dataset is a pair of files: its measurements as Parquet, and their metadata as JSON.
     Column("data_sha256", String(64), nullable=False),
     Column("sidecar_sha256", String(64), nullable=False),
     Column("created_at", Float, nullable=False),

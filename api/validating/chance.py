@@ -1,7 +1,7 @@
 """What configurations truly do where a demand arrives by chance: one by one, or in bursts.
 
-One by one, each configuration that can carry the demand is simulated once more, in an open loop:
-Poisson arrivals, as many slots as its queues hold, latency from the arrival of a request. The
+One by one, each configuration with capacity for the demand is simulated once more, in an open
+loop: Poisson arrivals, as many slots as its queues hold, latency from the arrival of a request. The
 drive, its flash, the seed and the number of requests are those of the full-speed table; so what is
 true is what such a run shows, the filling of buffers and of free blocks included. Watts of the
 drive are the simulator's at that rate. The hidden effects of the table act as they do at full
@@ -54,7 +54,7 @@ ARRIVALS = 200_000
 P99_SDS = NormalDist().inv_cdf(0.99)
 
 Simulate = Callable[[Table, Rows, float], Floats]
-"""Takes a table, rows of it and a demand in bytes a second that all of them can carry; gives
+"""Takes a table, rows of it and a demand in bytes a second that all have capacity for; gives
 `COLUMNS`, shape (rows, 5), without hidden effects, on the clock of the simulator."""
 
 

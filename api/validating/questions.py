@@ -10,7 +10,7 @@ What is drawn, each from a stream of its own seed and number:
   "unbounded", or a number that the grid has and that is no less than today's; what needs more in
   flight, counted in useful bytes, is no candidate;
 * with probability 0.5 a demand that comes as Poisson arrivals, else with probability 0.5 one in
-  bursts, uniform from 10 to 90 % of the most that any candidate can carry; objective watts, or
+  bursts, uniform from 10 to 90 % of the highest capacity of any candidate; objective watts, or
   with probability 0.2 energy-delay product (also of what runs as fast as possible, else joules per
   useful GB);
 * one to three bounds among p99, mean latency, throughput (where there is no demand) and power of

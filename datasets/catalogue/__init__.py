@@ -1,6 +1,6 @@
 """The catalogue of SSD models: what is published about each, with a source per fact.
 
-One TOML file per model in `drives/`, named by its id. A fact says what somebody published; a
+One TOML file per model in `drives/`, named by its id. A fact is a published figure; a
 power-state table says what a drive declares, which is not what it draws. Nothing here is
 fitted: predictions need a device profile.
 
@@ -82,7 +82,7 @@ class Fact(Record):
     """One published or measured figure of a drive.
 
     Attributes:
-        metric: What the figure is, in snake case. Figures measured by somebody other than the
+        metric: What the figure is, in snake case. Figures measured by others than the
             vendor begin with `measured_`.
         value: A number in `unit`, or text where `unit` is "text".
         unit: SI unit (bytes stay bytes); the published spelling is in `note` if it was converted.

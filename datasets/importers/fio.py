@@ -320,13 +320,13 @@ def import_fio(
     rows: list[dict[str, Any]] = []
     warnings: list[str] = []
     sources: list[SourceFile] = []
-    for found in find_files([Path(path) for path in paths]):
+    for json_file in find_files([Path(path) for path in paths]):
         try:
-            file = load(found)
+            file = load(json_file)
             sources.append(SourceFile.of(file.path, name=file.name))
             parts = phases(file)
         except InputError as error:
-            _skip_or_raise(error, keep_going, found.path, found.name, warnings)
+            _skip_or_raise(error, keep_going, json_file.path, json_file.name, warnings)
             continue
         warnings += file.notes
         for part in parts:
@@ -335,7 +335,7 @@ def import_fio(
                 row = {**(constants or {}), **row}
                 from_row(row, where=f"{file.path}, job {part[0].jobname!r}")
             except InputError as error:
-                _skip_or_raise(error, keep_going, found.path, found.name, warnings)
+                _skip_or_raise(error, keep_going, json_file.path, json_file.name, warnings)
                 continue
             rows.append(row)
             warnings += notes

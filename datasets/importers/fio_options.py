@@ -251,25 +251,25 @@ def _completion(reader: _Reader) -> str | None:
 
 def _demand(reader: _Reader, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Rates and think times of one job; a rate applies to each direction by itself."""
-    found: dict[str, Any] = {}
+    sizes: dict[str, Any] = {}
     size = fields["request_bytes"]
     by_bytes = _rate(reader, "rate", fields["operation"])
     by_operations = _rate(reader, "rate_iops", fields["operation"])
     if by_bytes and by_operations:
-        found["demand_operations_per_second"] = min(by_bytes / size, by_operations)
+        sizes["demand_operations_per_second"] = min(by_bytes / size, by_operations)
     elif by_bytes:
-        found["demand_bytes_per_second"] = by_bytes
+        sizes["demand_bytes_per_second"] = by_bytes
     elif by_operations:
-        found["demand_operations_per_second"] = by_operations
-    if found:
-        found["arrival_process"] = reader.text("rate_process", "linear")
+        sizes["demand_operations_per_second"] = by_operations
+    if sizes:
+        sizes["arrival_process"] = reader.text("rate_process", "linear")
     think = _nanoseconds(reader, "thinktime")
     blocks = max(1, reader.number("thinktime_blocks", 1))
     if think:
-        found["think_time_ns"] = think / blocks
+        sizes["think_time_ns"] = think / blocks
         if blocks > 1:
             reader.notes.append(f"thinktime is taken per request: every {blocks}th pauses")
-    return found
+    return sizes
 
 
 def _rate(reader: _Reader, name: str, operation: str) -> float | None:

@@ -172,7 +172,7 @@ class DriveRating(Section):
 class ValidFor(Section):
     """Outside these conditions an answer widens.
 
-    `device_serial_hash` names the one drive that was measured; None where nobody said, or several.
+    `device_serial_hash` names the one drive that was measured; None = unknown, or several.
     """
 
     firmware: list[str]

@@ -69,7 +69,7 @@ class DevicePower(Section):
 
     @property
     def is_expected(self) -> bool:
-        """Whether the law is that of drives with the same facts: nobody measured this one."""
+        """Whether the law is that of drives with the same facts: this one was not measured."""
         return all(parameter.evidence is Evidence.DATASHEET for parameter in self.parameters) and (
             not self.measured_bytes_per_second_max
         )

@@ -41,7 +41,7 @@ class HostPerformance(Section):
 
     Attributes:
         core_seconds_per_byte: Further core time for each byte beyond a page: pinning and mapping
-            it. None where nobody found it.
+            it. None where it is unknown.
         calibrated_apart: Whether these paths come from a calibration of the host alone, and not
             from the runs that the surfaces were fitted on.
     """
@@ -105,7 +105,7 @@ class NumaCost(Section):
 
 
 class HostOperation(Section):
-    """How the host's settings move its latency, core time and power; None = nobody knows."""
+    """How the host's settings move its latency, core time and power; None = unknown."""
 
     host_id: str
     clock: Clock | None = None

@@ -169,7 +169,7 @@ class RunRecord(Section):
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing speaks for making it again; what nobody judged counts."""
+        """Whether nothing speaks for making it again; runs without a verdict count."""
         judged = self.verdict is not None and self.verdict.verdict is not Verdict.GOOD
         return self.status is Status.DONE and not judged
 

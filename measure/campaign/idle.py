@@ -50,7 +50,7 @@ def wait_until_back(
         recent = recorder.recent_power(Scope.DEVICE, settle.window_seconds)
         if recent is None:
             if time.monotonic() - began > settle.window_seconds + _ARRIVE_SECONDS:
-                break  # nobody measures the drive's power
+                break  # no sensor measures the drive's power
             continue
         level = baseline.mean_watts if baseline is not None else previous
         previous = recent.mean_watts

@@ -42,7 +42,7 @@ class DriveFacts:
         return self.device.attribute("device/model") or self.device.name
 
     def record(self) -> MeasuredDrive:
-        """What is stored beside the measurements, for whoever fits a profile."""
+        """What is stored beside the measurements, for fitting a profile."""
         controller = self.controller
         return MeasuredDrive(
             model=self.model,

@@ -144,7 +144,7 @@ class RunObservation:
                 self.rig.state.forget(change)
                 raise DriveError(
                     f"{self.rig.controller.node}: was set to power state {wanted} but was in "
-                    f"{now} after the run; the drive or somebody else changed it"
+                    f"{now} after the run; the drive or another program changed it"
                 )
 
     def _write_cache_enabled(self) -> bool | None:

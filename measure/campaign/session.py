@@ -227,7 +227,7 @@ def run_campaign(
         with ExitStack() as others:
             for namespace in erased:
                 others.enter_context(held(namespace))
-            consented()  # again: until it was held, anybody could have put something on it
+            consented()  # again: until it was held, another program could have put something on it
             rig = Rig(opened.drive, opened.controller, host_facts(), fio, sensors, state, say)
             runs = opened.expansion.runs
             bench = DriveBench(plan, [run.point for run in runs], rig)
@@ -242,7 +242,7 @@ def open_sensors(wanted: Sequence[str], drive: DriveFacts) -> list[Sensor]:
 
     Raises SensorError if one cannot be read.
     """
-    # what every host has: whether somebody else used the drive, and what the CPU did
+    # what every host has: whether other programs used the drive, and what the CPU did
     own = [f"diskstats:{drive.device.carrier}", "cpu"]
     kinds = {name.partition(":")[0] for name in wanted}
     names = [*wanted, *(name for name in own if name.partition(":")[0] not in kinds)]

@@ -230,7 +230,9 @@ def characterise(
     folder.write(measured_drive.FILE_NAME, drive.record())
 
     def work(state: HostState) -> None:
-        if considered.bytes_written:  # again: until it was held, anybody could have written to it
+        if (
+            considered.bytes_written
+        ):  # again: until it was held, another program could have written to it
             require_consent(drive.device, drive.serial, request.typed_serial, request.overwrite)
         rig = Rig(drive, considered.controller, host_facts(), fio, sensors, state, say)
         _Session(considered, folder, rig).ask()

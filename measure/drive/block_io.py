@@ -43,7 +43,7 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Disk:
-    """A whole drive, as far as counting needs it: nobody has to be allowed to read its node."""
+    """A whole drive, as far as counting needs it; its node need not be readable."""
 
     path: Path
     folder: Path

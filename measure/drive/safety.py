@@ -37,7 +37,7 @@ class Signature:
 
 
 def uses(device: BlockDevice, *, proc: Path = PROC) -> list[str]:
-    """Everything that uses the drive or a partition of it, each in words; empty = nobody."""
+    """Everything that uses the drive or a partition of it, each in words; empty = nothing."""
     names = {device.name, *device.parts()}
     numbers = device.numbers()
     users = [f"{mount.source} is mounted on {mount.point}" for mount in mounts(numbers, proc=proc)]

@@ -66,7 +66,7 @@ def require_own_folder(folder: Path) -> None:
     status = folder.stat()
     if status.st_uid not in (os.geteuid(), 0):
         raise _refusal(folder, f"belongs to user {status.st_uid}")
-    # in a sticky folder (/tmp) nobody can replace what is not theirs, and owners are asked for
+    # in a sticky folder (/tmp) users can replace only their own files, and owners are checked
     if status.st_mode & _OTHERS and not status.st_mode & stat.S_ISVTX:
         raise _refusal(folder, "may be written by others")
 
@@ -188,7 +188,7 @@ class HostState:
         self._now.pop(change, None)
 
     def release(self) -> None:
-        """Leave everything as it is now: somebody else remembers what was there before."""
+        """Leave everything as it is now: another record holds the earlier values."""
         self._before.clear()
         self._now.clear()
         self._path.unlink(missing_ok=True)

@@ -96,7 +96,7 @@ def _aside(change: Change) -> Entry | None:
     try:
         return Entry(change, change.get(), None)
     except IojouleError:
-        return None  # an attribute that this kernel does not let anybody read
+        return None  # an attribute that this kernel does not allow to read
 
 
 def _disturbed_first(own: dict[Change, Entry]) -> list[Entry]:
@@ -134,7 +134,7 @@ def take_back(undo: UndoFile, say: Callable[[str], None], *, force: bool = False
             for entry in strangers
         )
         raise HostStateError(
-            f"somebody else has changed what is to be taken back: {listed}. Nothing was done; say "
+            f"another program has changed what is to be restored: {listed}. Nothing was done; say "
             "--force to put back what was there before all of it"
         )
     failed, done = [], 0

@@ -61,7 +61,7 @@ class Reading:
 
     @property
     def others_cores(self) -> float:
-        """Cores that nobody of ours kept busy."""
+        """Cores that no load of the calibration kept busy."""
         return max(self.busy_cores - self.done.own_cores, 0.0)
 
     @property

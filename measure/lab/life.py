@@ -152,7 +152,7 @@ def _clear(folder: Path) -> bool:
     processes = {} if state is None else state.get("processes", {})
     running = state is not None or system.mounted(paths.mount)
     if "disk" in processes and not _answers(paths):
-        # as long as it lives, whoever touches its block device waits where no signal reaches him
+        # as long as it lives, a process that touches its block device waits uninterruptibly
         Process(**processes["disk"]).end(patience_seconds=1.0)
     system.detach(paths)
     for name in ("disk", "server"):  # the server is there to reap the disk

@@ -18,7 +18,7 @@ SCHEMA_VERSION = 1
 
 
 def default_folder() -> Path:
-    """Where the lab is when nobody says: one for each user."""
+    """Where the lab is by default: one for each user."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     with contextlib.suppress(OSError):
         # sudo -E keeps that of another user
@@ -55,7 +55,7 @@ def open_own(folder: Path) -> int:
 def _not_own(folder: Path, why: str) -> LabError:
     return LabError(
         f"{folder}: {why}, so no lab is set up, asked or taken down there. Look at what is in it "
-        "and remove it, or name a folder of your own that nobody else may write (--dir)"
+        "and remove it, or name a folder that only you may write (--dir)"
     )
 
 

@@ -342,9 +342,9 @@ def _stand_ins(profile: DeviceProfile) -> list[str]:
             continue
         other = Pattern.RANDOM if pattern is Pattern.SEQUENTIAL else Pattern.SEQUENTIAL
         reverse = Operation.READ if operation is Operation.WRITE else Operation.WRITE
-        for one, way in ((operation, other), (reverse, pattern), (reverse, other)):
-            if profile.surface(one, way) is not None:
-                stand_ins.append(f"{pattern} {operation}s: not measured; as {way} {one}s")
+        for measured, way in ((operation, other), (reverse, pattern), (reverse, other)):
+            if profile.surface(measured, way) is not None:
+                stand_ins.append(f"{pattern} {operation}s: not measured; as {way} {measured}s")
                 break
     known = {(effect.power_state, effect.operation) for effect in profile.power_state_effects}
     for state in operational_states(profile)[1:]:

@@ -90,7 +90,7 @@ def attach(image: Path, max_transfer_bytes: int) -> str:
 
 
 def detach(paths: LabPaths) -> None:
-    """Take away every loop device over the lab's file, whoever made it."""
+    """Take away every loop device over the lab's file, of any creator."""
     for backing in _SYS_BLOCK.glob("loop*/loop/backing_file"):
         try:
             path = backing.read_text(encoding="utf-8").strip()
@@ -113,7 +113,7 @@ def detach(paths: LabPaths) -> None:
         try:
             detaching.wait(3.0)
         except subprocess.TimeoutExpired:
-            detaching.returncode = 0  # nobody waits for it
+            detaching.returncode = 0  # it is not waited for
 
 
 def unmount(paths: LabPaths) -> None:
@@ -128,7 +128,7 @@ def unmount(paths: LabPaths) -> None:
 
 
 def mounted(folder: Path) -> bool:
-    """Whether something is mounted there; asks nobody who might not answer."""
+    """Whether something is mounted there; asks no server that might not answer."""
     wanted = str(folder).replace(" ", "\\040")
     with Path("/proc/self/mounts").open(encoding="utf-8") as mounts:
         return any(line.split()[1] == wanted for line in mounts)

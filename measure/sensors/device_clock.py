@@ -177,11 +177,11 @@ class DeviceClock:
         decided = 0
         impossible = self._doubtful & ~self._whole_periods()
         while True:
-            doubts = self._doubtful[decided:] & (least[decided:] >= self._wrap / 2)
-            doubts |= impossible[decided:]
-            if not doubts.any():
+            undecided = self._doubtful[decided:] & (least[decided:] >= self._wrap / 2)
+            undecided |= impossible[decided:]
+            if not undecided.any():
                 return len(self._device)
-            place = decided + int(np.argmax(doubts))
+            place = decided + int(np.argmax(undecided))
             evidence_us = self._arrival[-1] - self._arrival[place]
             if evidence_us < HOLD_NS / 1e3 and not everything:
                 return place

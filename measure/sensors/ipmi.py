@@ -50,12 +50,12 @@ class Ipmi(PolledSensor):
     def ask(self) -> list[float]:
         """Watts."""
         output = ask(self._command(), timeout_seconds=TIMEOUT_SECONDS, package="ipmitool")
-        said = output.decode(errors="replace")
-        reading, state = _READING.search(said), _STATE.search(said)
+        text = output.decode(errors="replace")
+        reading, state = _READING.search(text), _STATE.search(text)
         if not reading or (state and state[1].lower() != "activated"):
             raise SensorError(
                 f"{self.name}: the controller measures no power over DCMI "
-                f"({said.strip().splitlines()[-1:] or 'it said nothing'}): use redfish or a PDU"
+                f"({text.strip().splitlines()[-1:] or 'it printed nothing'}): use redfish or a PDU"
             )
         return [float(reading[1])]
 

@@ -145,10 +145,10 @@ class Stream:
             return
         self._understood = self._heard
         ends, arrivals = np.array(self._arrivals, dtype=np.int64).T
-        places = np.searchsorted(ends, frames.ends)
+        indices = np.searchsorted(ends, frames.ends)
         # the frame that the decoder holds back may have come with the newest but one
-        self._arrivals = self._arrivals[int(places[-1]) :]
-        self._clock.add(frames.stamps_us, arrivals[places])
+        self._arrivals = self._arrivals[int(indices[-1]) :]
+        self._clock.add(frames.stamps_us, arrivals[indices])
         self._levels = np.concatenate([self._levels, frames.levels])
         self._markers = np.concatenate([self._markers, frames.markers])
 

@@ -86,7 +86,7 @@ class Psrun:
         self.program, self.device = program, device
         self.errors: list[str] = []
         self._folder = tempfile.TemporaryDirectory(prefix="iojoule-psrun-")
-        self._said = (Path(self._folder.name) / "said").open("w+b")
+        self._output = (Path(self._folder.name) / "output").open("w+b")
         fifo = Path(self._folder.name) / "frames"
         os.mkfifo(fifo)
         # opened before psrun does, which would wait for a reader
@@ -100,8 +100,8 @@ class Psrun:
             self._process = subprocess.Popen(
                 [program, "-d", device, "-f", fifo, "--", "cat"],
                 stdin=subprocess.PIPE,
-                stdout=self._said,
-                stderr=self._said,
+                stdout=self._output,
+                stderr=self._output,
                 env=program_environment(),  # it looks for `cat` by itself
             )
             self._columns = self._header()
@@ -163,7 +163,7 @@ class Psrun:
         if self._pipe >= 0:
             os.close(self._pipe)
             self._pipe = -1
-            self._said.close()
+            self._output.close()
             self._folder.cleanup()
         whole, newline, _ = (self._rest + data).rpartition(b"\n")
         self._rest = b""
@@ -226,8 +226,8 @@ class Psrun:
         return b"".join(parts)
 
     def _failed(self, reason: str) -> SensorError:
-        self._said.seek(0)
-        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        self._output.seek(0)
+        lines = self._output.read().decode(errors="replace").strip().splitlines()
         # its first line is its version
         words = [line.strip() for line in lines if line.strip() and "psrun version" not in line]
         message = f"{reason} ({words[-1]})" if words else reason
@@ -323,7 +323,7 @@ class PowerSensor3Host:
 
     def _launch(self) -> tuple[Psrun, Probe]:
         program = find_psrun(self._program)
-        # says what is wrong with the port, where psrun would wait for ever or end without a word,
+        # says what is wrong with the port, where psrun would wait for ever or end silently,
         # leaves it raw, and ends a stream that a killed program left behind
         with SerialPort(self._path) as port:
             port.write(b"T")

@@ -199,10 +199,10 @@ def _frame_starts(buffer: NDArray[np.uint8]) -> NDArray[np.int64]:
     # the first packet leaves about one place in eighteen; the rest is checked there only
     head = (buffer[:count] & 0xF0) == 0xF0
     head &= (buffer[1 : count + 1] & 0xC0) == 0x40
-    places = np.flatnonzero(head)
-    rows = buffer[places[:, np.newaxis] + np.arange(FRAME_BYTES)]
+    starts = np.flatnonzero(head)
+    rows = buffer[starts[:, np.newaxis] + np.arange(FRAME_BYTES)]
     matches: NDArray[np.bool_] = ((rows & _FIXED_BITS) == _FIXED).all(axis=1)
-    return places[matches]
+    return starts[matches]
 
 
 def _text(raw: bytes) -> str:

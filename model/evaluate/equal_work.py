@@ -397,7 +397,7 @@ def unlimited_watts(
         return active, unlimited
     law = device_power.law_watts(power, activity.device_x, frame.power_state)
     limit = device_power.limit_watts(power, frame.power_state)
-    # what a simulator answered in the law's place is not held against the law's limit
+    # what a simulator answered in the law's place is not compared with the law's limit
     limited = (law > limit) & (np.abs(active - activity.watts_factor * limit) <= 1e-9 * active)
     return (
         np.where(limited, activity.watts_factor * law, active),

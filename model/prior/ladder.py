@@ -66,7 +66,7 @@ def power_entries(power: DevicePower, rows: int) -> list[LadderEntry]:
 
 
 CAMPAIGN_ROWS = 20
-"""So many measurements of a flow are no handful any more: left-out rows can carry intervals."""
+"""So many measurements of a flow are no handful any more: left-out rows suffice for intervals."""
 
 
 def rung_of(rows: int) -> Rung:

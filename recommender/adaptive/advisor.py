@@ -128,7 +128,7 @@ class Beliefs:
 
 
 INFEASIBLE = 1.0
-"""Log of the factor by which an infeasible configuration counts as dearer."""
+"""Log of the factor by which an infeasible configuration counts as costlier."""
 DOUBT = 3.0
 """Every other choice is made as if the model were so many times as unsure as it says: lengths
 and amplitudes that were estimated wrongly make it blind, and only a look elsewhere shows that."""
@@ -235,7 +235,7 @@ def _shortlist(aims: Aims, joint: Normal, expected: Regrets) -> NDArray[np.intp]
 
 
 def _prices(aims: Aims, joint: Normal) -> Floats:
-    """Log cost, dearer by the chance to break the SLA, shape (k,)."""
+    """Log cost, raised by the chance to break the SLA, shape (k,)."""
     chances = aims.chances(joint.means, joint.variances)
     return aims.log_costs(joint.means, joint.rows) + INFEASIBLE * (1 - chances)
 

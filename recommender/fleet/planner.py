@@ -44,7 +44,7 @@ from iojoule.sim.workers.checkpoint import Kept, key_of, map_kept
 from iojoule.sim.workers.local import HERE
 
 SLACK = 1e-4
-"""Share of the served bytes that may be given up when the watts are made small afterwards: to serve
+"""Share of the served bytes that may be forgone when the watts are made small afterwards: to serve
 exactly as much in another way is a puzzle that costs the search more than it saves."""
 
 

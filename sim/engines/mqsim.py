@@ -415,7 +415,7 @@ class MqsimEngine:
             ),
             series_step_ns=step_ns,
             warnings=(
-                *(str(trap) for trap in defects if trap.severity is Severity.WARNING),
+                *(str(defect) for defect in defects if defect.severity is Severity.WARNING),
                 *lost,
                 *pages_disagree(whole, device),
             ),

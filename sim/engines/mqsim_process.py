@@ -244,7 +244,7 @@ CRASHES = {
     ),
     "SIGABRT": ("cache_below_page", "planes_over_4", "flows_over_8"),
 }
-"""Signals that end MQSim without a word, and the traps that are known to cause them."""
+"""Signals that end MQSim without a message, and the defects that are known to cause them."""
 
 SILENCES = (
     "mapping_hybrid",
@@ -254,7 +254,7 @@ SILENCES = (
     "queue_fetch_size_16_bit",
     "preconditioning_blocks_writes",
 )
-"""Traps in which MQSim ends well and has serviced nothing."""
+"""Defects with which MQSim ends well and has serviced nothing."""
 
 LOSSES = (
     "gc_loses_requests",
@@ -263,7 +263,7 @@ LOSSES = (
     "gc_preemptible",
     "preconditioning_blocks_writes",
 )
-"""Traps in which MQSim ends with fewer requests serviced than generated."""
+"""Defects with which MQSim ends with fewer requests serviced than generated."""
 
 
 def raise_if_stopped(execution: Execution, limits: Limits) -> None:

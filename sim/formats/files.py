@@ -154,7 +154,7 @@ def read_any(path: str | Path) -> DriveFile | WorkloadFile:
 
 
 def known_findings(drive: DriveFile, workload: WorkloadFile, number: int) -> tuple[Finding, ...]:
-    """What the table of traps says of a scenario on a drive, at its place in the files."""
+    """What the table of known defects says of a scenario on a drive, at its place in the files."""
     flows = workload.scenarios[number].flows
     return tuple(
         finding.at(_place(finding.field, drive, workload, number))

@@ -30,13 +30,13 @@ except ImportError:
 
 CONNECT_SECONDS = 10.0
 NO_WORKERS_SECONDS = 60.0
-"""How long a cluster may be without any worker before the work is given up."""
+"""How long a cluster may be without any worker before the work fails."""
 
 GATHER_SECONDS = 10.0
 """Results come within; else they are made again."""
 
 LOOK_SECONDS = 2.0
-"""How often is looked whether there are workers while nothing is heard from them."""
+"""How often is looked whether there are workers while none of them responds."""
 
 
 class DaskPool:

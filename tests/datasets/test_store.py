@@ -279,7 +279,7 @@ def test_broken_pairs_are_named_with_the_remedy(tmp_path: Path) -> None:
         return caught.value.message
 
     data_file.write_bytes(good[: len(good) // 2])
-    assert "runs.parquet: does not match its side-car" in complaint()
+    assert "runs.parquet: does not match its metadata file" in complaint()
     data_file.unlink()
     assert "runs.parquet: no such file" in complaint()
     data_file.write_bytes(good)
@@ -299,7 +299,7 @@ def test_broken_pairs_are_named_with_the_remedy(tmp_path: Path) -> None:
         edit(sidecar_file, **change)
         assert expected in complaint()
     sidecar_file.unlink()
-    assert "side-car is missing" in complaint()
+    assert "metadata file is missing" in complaint()
 
 
 def test_a_foreign_parquet_file_behind_a_right_hash(tmp_path: Path) -> None:

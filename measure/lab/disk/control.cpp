@@ -304,7 +304,7 @@ std::string Control::answer(const std::string& line) {
     quit_ = true;
     return "{}\n";
   }
-  drive_.catch_up();  // so that nobody is told of an earlier time than he asks at
+  drive_.catch_up();  // so that no answer is of an earlier time than its request
   const auto found = commands().find(name);
   if (found == commands().end()) return refusal("unknown command: " + name);
   try {
