@@ -62,7 +62,7 @@ def test_ipmi_over_the_network_shows_no_password(
     [
         (f"print({READING.format(state='deactivated')!r})", "measures no power"),
         ("sys.exit('Could not open device at /dev/ipmi0')", "Could not open device"),
-        ("", "it said nothing"),
+        ("", "it printed nothing"),
     ],
 )
 def test_ipmi_without_a_reading(program: Program, source: str, words: str) -> None:
