@@ -35,6 +35,10 @@ from iojoule.measure.campaign.plan import KNOBS, Plan
 from iojoule.recommender.fleet.document import Fleet
 from iojoule.recommender.request import WorkloadProfile
 from iojoule.recommender.validation.laws import LAWS
+from iojoule.sim.device import DeviceConfig
+from iojoule.sim.parameter import between, tagged_fields
+from iojoule.sim.physical_options import HostOptions, PhysicalOptions
+from iojoule.sim.workload import FlowConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE, BUILD = ROOT / "docs", ROOT / "build/docs"
@@ -231,6 +235,32 @@ def http() -> str:
     return head + table(("operation", "answers with", "scope", "status"), rows)
 
 
+def simulator_parameters() -> str:
+    """Every parameter of a simulated drive and of a flow."""
+    parts = ["# Parameters of the simulator", "See [Simulator](../simulator.md)."]
+    for title, model in (("Drive", DeviceConfig), ("Flow", FlowConfig)):
+        parts += [f"## {title}", _first(model.__doc__), parameters(model)]
+    for name, kind in (*sections(PhysicalOptions), ("host", HostOptions)):
+        parts += [f"## Physical mode: {name}", _first(kind.__doc__), parameters(kind)]
+    return "\n\n".join(parts)
+
+
+def parameters(model: type[BaseModel]) -> str:
+    """The declarations of a section: type, range with its reason, default, tag of MQSim."""
+    tags = {name: mark.name for name, _, mark in tagged_fields(model)}
+    rows = []
+    for name, field in model.model_fields.items():
+        ranges = [mark for mark in field.metadata if isinstance(mark, between)]
+        limits = [f"{mark.low:g} to {mark.high:g}: {mark.reason}" for mark in ranges]
+        default = field.get_default()
+        if not isinstance(default, BaseModel):
+            tag = f"`{tags[name]}`" if name in tags else ""
+            rows.append(
+                (f"`{name}`", _type(field.annotation), "; ".join(limits), _default(default), tag)
+            )
+    return table(("parameter", "type", "range", "default", "tag of MQSim"), rows)
+
+
 def exit_code_table() -> str:
     """What each exit code means."""
     rows = [(str(code), meaning) for code, meaning in exit_codes().items()]
@@ -249,6 +279,7 @@ REFERENCE = {
     "schema": schema,
     "workload-files": workload_files,
     "plan-files": plan_files,
+    "simulator-parameters": simulator_parameters,
     "http": http,
     "exit-codes": exit_code_table,
     "laws": law_table,

@@ -17,7 +17,8 @@ from pydantic import (
 )
 
 from iojoule.sim.device import DeviceConfig
-from iojoule.sim.physical_options import Count, HostOptions, Percent, Seed, between
+from iojoule.sim.parameter import Count, Kind, Mqsim, ParameterSet, Percent, Seed, between
+from iojoule.sim.physical_options import HostOptions
 
 
 class FlowKind(StrEnum):
@@ -89,46 +90,78 @@ class FlowConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     kind: FlowKind = FlowKind.SYNTHETIC
-    priority: Priority = Priority.HIGH
-    caching: CachingMode = CachingMode.WRITE_CACHE
-    channel_ids: Ids = ()
-    chip_ids: Ids = ()
-    die_ids: Ids = ()
-    plane_ids: Ids = ()
-    initial_occupancy_percent: Percent = 0
+    priority: Annotated[Priority, Mqsim("Priority_Class", ParameterSet.FLOW)] = Priority.HIGH
+    caching: Annotated[CachingMode, Mqsim("Device_Level_Data_Caching_Mode", ParameterSet.FLOW)] = (
+        CachingMode.WRITE_CACHE
+    )
+    channel_ids: Annotated[Ids, Mqsim("Channel_IDs", ParameterSet.FLOW)] = ()
+    chip_ids: Annotated[Ids, Mqsim("Chip_IDs", ParameterSet.FLOW)] = ()
+    die_ids: Annotated[Ids, Mqsim("Die_IDs", ParameterSet.FLOW)] = ()
+    plane_ids: Annotated[Ids, Mqsim("Plane_IDs", ParameterSet.FLOW)] = ()
+    initial_occupancy_percent: Annotated[
+        Percent, Mqsim("Initial_Occupancy_Percentage", ParameterSet.FLOW)
+    ] = 0
 
     # synthetic
     working_set_percent: Annotated[
-        StrictInt, between(1, 100, "it is the percentage of the flow's space that is used")
+        StrictInt,
+        between(1, 100, "it is the percentage of the flow's space that is used"),
+        Mqsim("Working_Set_Percentage", ParameterSet.SYNTHETIC),
     ] = 100
-    generator: Generator = Generator.QUEUE_DEPTH
-    read_percent: Percent = 100
-    address_distribution: AddressDistribution = AddressDistribution.RANDOM_UNIFORM
-    hot_region_percent: Percent = 0
-    aligned: StrictBool = True
-    alignment_sectors: Count = 8
-    size_distribution: SizeDistribution = SizeDistribution.FIXED
-    size_mean_sectors: Count = 8
+    generator: Annotated[Generator, Mqsim("Synthetic_Generator_Type", ParameterSet.SYNTHETIC)] = (
+        Generator.QUEUE_DEPTH
+    )
+    read_percent: Annotated[Percent, Mqsim("Read_Percentage", ParameterSet.SYNTHETIC)] = 100
+    address_distribution: Annotated[
+        AddressDistribution, Mqsim("Address_Distribution", ParameterSet.SYNTHETIC)
+    ] = AddressDistribution.RANDOM_UNIFORM
+    hot_region_percent: Annotated[
+        Percent, Mqsim("Percentage_of_Hot_Region", ParameterSet.SYNTHETIC)
+    ] = 0
+    aligned: Annotated[StrictBool, Mqsim("Generated_Aligned_Addresses", ParameterSet.SYNTHETIC)] = (
+        True
+    )
+    alignment_sectors: Annotated[Count, Mqsim("Address_Alignment_Unit", ParameterSet.SYNTHETIC)] = 8
+    size_distribution: Annotated[
+        SizeDistribution, Mqsim("Request_Size_Distribution", ParameterSet.SYNTHETIC)
+    ] = SizeDistribution.FIXED
+    size_mean_sectors: Annotated[Count, Mqsim("Average_Request_Size", ParameterSet.SYNTHETIC)] = 8
     size_sd_sectors: Annotated[
-        StrictInt, between(0, 2**32 - 1, "it is a standard deviation in sectors")
+        StrictInt,
+        between(0, 2**32 - 1, "it is a standard deviation in sectors"),
+        Mqsim("Variance_Request_Size", ParameterSet.SYNTHETIC),
     ] = 0
-    seed: Seed = 1
-    queue_depth: Count = 1
+    seed: Annotated[Seed, Mqsim("Seed", ParameterSet.SYNTHETIC, kind=Kind.SIGNED)] = 1
+    queue_depth: Annotated[Count, Mqsim("Average_No_of_Reqs_in_Queue", ParameterSet.SYNTHETIC)] = 1
     bandwidth_bytes_per_second: Annotated[
-        StrictInt, between(0, 10**15, "no drive moves more than 1 PB/s")
+        StrictInt,
+        between(0, 10**15, "no drive moves more than 1 PB/s"),
+        Mqsim("Bandwidth", ParameterSet.SYNTHETIC),
     ] = 0
-    stop_ns: Annotated[StrictInt, between(0, 10**18, "runs are shorter than 31 years")] = 0
+    stop_ns: Annotated[
+        StrictInt,
+        between(0, 10**18, "runs are shorter than 31 years"),
+        Mqsim("Stop_Time", ParameterSet.SYNTHETIC),
+    ] = 0
     total_requests: Annotated[
-        StrictInt, between(0, 2**40, "runs have fewer than 10^12 requests")
+        StrictInt,
+        between(0, 2**40, "runs have fewer than 10^12 requests"),
+        Mqsim("Total_Requests_To_Generate", ParameterSet.SYNTHETIC),
     ] = 0
 
     # trace
-    trace_path: Annotated[StrictStr, Field(max_length=4096)] = ""
+    trace_path: Annotated[
+        StrictStr, Field(max_length=4096), Mqsim("File_Path", ParameterSet.TRACE, kind=Kind.PATH)
+    ] = ""
     trace_percent: Annotated[
-        StrictInt, between(1, 10_000, "it is the percentage of the trace that is run")
+        StrictInt,
+        between(1, 10_000, "it is the percentage of the trace that is run"),
+        Mqsim("Percentage_To_Be_Executed", ParameterSet.TRACE),
     ] = 100
     trace_replays: Annotated[
-        StrictInt, between(1, 10_000, "it says how often the trace is run")
+        StrictInt,
+        between(1, 10_000, "it says how often the trace is run"),
+        Mqsim("Relay_Count", ParameterSet.TRACE),
     ] = 1
 
     # physical mode only

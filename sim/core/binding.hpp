@@ -12,6 +12,8 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "error.hpp"
@@ -48,6 +50,21 @@ void bind_choice(nb::class_<Owner>& bound, Choices& choices, const char* name,
         }
         owner.*member = static_cast<Choice>(found - known.begin());
       });
+}
+
+// The record as a Python class of the same fields; `about` is its docstring.
+template <class Record>
+void bind_record(nb::module_& module, Choices& choices, const char* name, const char* about) {
+  nb::class_<Record> bound(module, name, about);
+  bound.def(nb::init<>());
+  Record::fields([&](const char* field, auto member, const auto&) {
+    using Value = std::remove_reference_t<decltype(std::declval<Record&>().*member)>;
+    if constexpr (std::is_enum_v<Value>) {
+      bind_choice(bound, choices, field, member);
+    } else {
+      bound.def_rw(field, member);
+    }
+  });
 }
 
 template <class Value>

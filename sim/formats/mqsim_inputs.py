@@ -13,23 +13,18 @@ from iojoule.sim.findings import Finding, Severity, Tell
 from iojoule.sim.formats.building import build, refusal
 from iojoule.sim.formats.mqsim_tags import (
     DEVICE_ROOT,
-    DEVICE_SET,
     DEVICE_TAGS,
-    FLASH_SET,
     FLASH_TAGS,
-    HOST_SET,
     HOST_TAGS,
     RESPONSE_LOG,
     RESPONSE_LOG_PERIOD,
     SCENARIO,
-    SYNTHETIC_SET,
     SYNTHETIC_TAGS,
-    TRACE_SET,
     TRACE_TAGS,
     WORKLOAD_ROOT,
     AnyTag,
     FixedTag,
-    ParameterSet,
+    ReadSet,
     Tag,
     only_set,
     place_of,
@@ -39,6 +34,7 @@ from iojoule.sim.formats.mqsim_tags import (
     write_value,
 )
 from iojoule.sim.formats.xml_tree import Element
+from iojoule.sim.parameter import ParameterSet
 from iojoule.sim.workload import ID_FIELDS, FlowConfig, FlowKind, Scenario
 
 _DEFAULTS = DeviceConfig()
@@ -60,14 +56,14 @@ def read_device_xml(root: Element, file: str, tell: Tell) -> tuple[DeviceConfig,
             "give its ssdconfig.xml",
         )
     tell_alias(root, file, tell)
-    host = only_set(root, HOST_SET, file, tell)
-    device = only_set(root, DEVICE_SET, file, tell)
-    flash = only_set(device, FLASH_SET, file, tell) if device else None
+    host = only_set(root, ParameterSet.HOST, file, tell)
+    device = only_set(root, ParameterSet.DEVICE, file, tell)
+    flash = only_set(device, ParameterSet.FLASH, file, tell) if device else None
     _tell_strays(root, file, tell)
     read = [
-        _read(host, HOST_SET, HOST_TAGS, file, tell),
-        _read(device, DEVICE_SET, DEVICE_TAGS, file, tell, FLASH_SET),
-        _read(flash, FLASH_SET, FLASH_TAGS, file, tell),
+        _read(host, ParameterSet.HOST, HOST_TAGS, file, tell),
+        _read(device, ParameterSet.DEVICE, DEVICE_TAGS, file, tell, ParameterSet.FLASH),
+        _read(flash, ParameterSet.FLASH, FLASH_TAGS, file, tell),
     ]
     values = _DEFAULTS.model_dump()
     places = {"": file}
@@ -80,14 +76,14 @@ def read_device_xml(root: Element, file: str, tell: Tell) -> tuple[DeviceConfig,
 
 def _tell_strays(root: Element, file: str, tell: Tell) -> None:
     for child in root.children:
-        if stock_name(child.tag) not in (HOST_SET, DEVICE_SET):
+        if stock_name(child.tag) not in (ParameterSet.HOST, ParameterSet.DEVICE):
             tell(
                 Finding(
                     "tag_unknown",
                     Severity.WARNING,
                     "",
-                    f"is ignored, as MQSim does: it reads {HOST_SET} and {DEVICE_SET} here; move "
-                    "or remove it",
+                    f"is ignored, as MQSim does: it reads {ParameterSet.HOST} and "
+                    f"{ParameterSet.DEVICE} here; move or remove it",
                     place_of(file, child),
                 )
             )
@@ -95,9 +91,9 @@ def _tell_strays(root: Element, file: str, tell: Tell) -> None:
 
 def _read(
     element: Element | None, name: str, tags: tuple[AnyTag, ...], file: str, tell: Tell, *sets: str
-) -> ParameterSet:
+) -> ReadSet:
     if element is None:
-        read, place = ParameterSet(missing=list(tags)), f"{file}, {name}"
+        read, place = ReadSet(missing=list(tags)), f"{file}, {name}"
     else:
         read, place = read_set(element, tags, file, tell, sets), place_of(file, element)
     if read.missing:
@@ -147,10 +143,18 @@ def write_device_xml(device: DeviceConfig, response_log_period_ns: int | None = 
     if response_log_period_ns is not None:
         log = {RESPONSE_LOG: "true", RESPONSE_LOG_PERIOD: str(response_log_period_ns)}
     lines = ['<?xml version="1.0" encoding="us-ascii"?>', f"<{DEVICE_ROOT}>"]
-    lines += [f"\t<{HOST_SET}>", *_device_text(HOST_TAGS, device, 2, log), f"\t</{HOST_SET}>"]
-    lines += [f"\t<{DEVICE_SET}>", *_device_text(DEVICE_TAGS, device, 2, {})]
-    lines += [f"\t\t<{FLASH_SET}>", *_device_text(FLASH_TAGS, device, 3, {}), f"\t\t</{FLASH_SET}>"]
-    lines += [f"\t</{DEVICE_SET}>", f"</{DEVICE_ROOT}>"]
+    lines += [
+        f"\t<{ParameterSet.HOST}>",
+        *_device_text(HOST_TAGS, device, 2, log),
+        f"\t</{ParameterSet.HOST}>",
+    ]
+    lines += [f"\t<{ParameterSet.DEVICE}>", *_device_text(DEVICE_TAGS, device, 2, {})]
+    lines += [
+        f"\t\t<{ParameterSet.FLASH}>",
+        *_device_text(FLASH_TAGS, device, 3, {}),
+        f"\t\t</{ParameterSet.FLASH}>",
+    ]
+    lines += [f"\t</{ParameterSet.DEVICE}>", f"</{DEVICE_ROOT}>"]
     return "\n".join(lines) + "\n"
 
 
@@ -172,7 +176,10 @@ def write_tag(name: str, text: str, depth: int) -> str:
 
 
 MAX_SCENARIOS = 1000
-TAGS = {SYNTHETIC_SET: SYNTHETIC_TAGS, TRACE_SET: TRACE_TAGS}
+TAGS: dict[str, tuple[AnyTag, ...]] = {
+    ParameterSet.SYNTHETIC: SYNTHETIC_TAGS,
+    ParameterSet.TRACE: TRACE_TAGS,
+}
 
 
 @dataclass(frozen=True)
@@ -239,7 +246,7 @@ def _flows(scenario: Element, file: str, tell: Tell) -> list[_Flow]:
     for element in scenario.children:
         kind = stock_name(element.tag)
         if kind not in TAGS:
-            tell(_stray(element, f"{SYNTHETIC_SET} and {TRACE_SET}", file))
+            tell(_stray(element, f"{ParameterSet.SYNTHETIC} and {ParameterSet.TRACE}", file))
             continue
         tell_alias(element, file, tell)
         flows.append(_flow(element, kind, file, tell))
@@ -247,7 +254,7 @@ def _flows(scenario: Element, file: str, tell: Tell) -> list[_Flow]:
         raise refusal(
             "empty",
             place_of(file, scenario),
-            f"holds no flow; write an {SYNTHETIC_SET} or {TRACE_SET}",
+            f"holds no flow; write an {ParameterSet.SYNTHETIC} or {ParameterSet.TRACE}",
         )
     return flows
 
@@ -256,7 +263,7 @@ def _flow(element: Element, kind: str, file: str, tell: Tell) -> _Flow:
     place = place_of(file, element)
     read = read_set(element, TAGS[kind], file, tell)
     values: dict[str, Any] = dict(read.values)
-    values["kind"] = FlowKind.SYNTHETIC if kind == SYNTHETIC_SET else FlowKind.TRACE
+    values["kind"] = FlowKind.SYNTHETIC if kind == ParameterSet.SYNTHETIC else FlowKind.TRACE
     _tell_missing(read, place, tell)
     working_set = values.get("working_set_percent", 100)
     if not 1 <= working_set <= 100:
@@ -275,7 +282,7 @@ def _flow(element: Element, kind: str, file: str, tell: Tell) -> _Flow:
     return _Flow(config, places)
 
 
-def _tell_missing(read: ParameterSet, place: str, tell: Tell) -> None:
+def _tell_missing(read: ReadSet, place: str, tell: Tell) -> None:
     """Refuse a flow without a tag that matters to it; say which others are missing."""
     missing = [tag for tag in read.missing if isinstance(tag, Tag)]
     idle = _without_effect(read.values)
@@ -344,7 +351,7 @@ def _flow_lines(flow: FlowConfig, where: str) -> list[str]:
             "must list them; name the drive too",
             field=f"{where}.{empty[0]}",
         )
-    kind = SYNTHETIC_SET if flow.kind is FlowKind.SYNTHETIC else TRACE_SET
+    kind = ParameterSet.SYNTHETIC if flow.kind is FlowKind.SYNTHETIC else ParameterSet.TRACE
     lines = [f"\t\t<{kind}>"]
     for tag in TAGS[kind]:
         text = tag.value if isinstance(tag, FixedTag) else write_value(getattr(flow, tag.field))

@@ -8,29 +8,19 @@ that is an error here.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, get_origin
 
-from iojoule.sim import device as d
-from iojoule.sim import workload as w
-from iojoule.sim.device import PLANE_ALLOCATIONS
+from pydantic import BaseModel
+
+from iojoule.sim.device import PLANE_ALLOCATIONS, DeviceConfig
 from iojoule.sim.findings import Finding, Severity, Tell
 from iojoule.sim.formats.building import did_you_mean, refusal
 from iojoule.sim.formats.xml_tree import Element
-
-
-class Kind(StrEnum):
-    """How the text of a tag is read."""
-
-    UNSIGNED = "unsigned"
-    SIGNED = "signed"
-    DECIMAL = "decimal"
-    BOOLEAN = "boolean"
-    IDS = "ids"
-    SCHEME = "scheme"
-    PATH = "path"
-    WORD = "word"
+from iojoule.sim.parameter import Kind, Mqsim, ParameterSet, tagged_fields
+from iojoule.sim.workload import FlowConfig
 
 
 @dataclass(frozen=True)
@@ -60,35 +50,11 @@ class FixedTag:
     remark: str = ""
 
 
-def _unsigned_tag(name: str, field: str) -> Tag:
-    return Tag(name, field, Kind.UNSIGNED)
-
-
-def _boolean_tag(name: str, field: str) -> Tag:
-    return Tag(name, field, Kind.BOOLEAN)
-
-
-def _word_tag(name: str, field: str, words: type[StrEnum]) -> Tag:
-    return Tag(name, field, Kind.WORD, words)
-
-
-def _decimal_tag(name: str, field: str) -> Tag:
-    return Tag(name, field, Kind.DECIMAL)
-
-
-HOST_SET, DEVICE_SET, FLASH_SET = (
-    "Host_Parameter_Set",
-    "Device_Parameter_Set",
-    "Flash_Parameter_Set",
-)
 DEVICE_ROOT, WORKLOAD_ROOT, SCENARIO = (
     "Execution_Parameter_Set",
     "MQSim_IO_Scenarios",
     "IO_Scenario",
 )
-SYNTHETIC_SET = "IO_Flow_Parameter_Set_Synthetic"
-TRACE_SET = "IO_Flow_Parameter_Set_Trace_Based"
-
 RESPONSE_LOG, RESPONSE_LOG_PERIOD = (
     "Enable_ResponseTime_Logging",
     "ResponseTime_Logging_Period_Length",
@@ -96,10 +62,31 @@ RESPONSE_LOG, RESPONSE_LOG_PERIOD = (
 
 AnyTag = Tag | FixedTag
 
+
+_KINDS = {int: Kind.UNSIGNED, float: Kind.DECIMAL, bool: Kind.BOOLEAN, tuple: Kind.IDS}
+
+
+def _tags(model: type[BaseModel], *inside: ParameterSet) -> tuple[Tag, ...]:
+    """The tags that the fields of a model declare for these sets."""
+    return tuple(
+        tag
+        for name, kind, mark in tagged_fields(model)
+        if mark.inside in inside
+        for tag in _tags_of(name, kind, mark)
+    )
+
+
+def _tags_of(field: str, kind: Any, mark: Mqsim) -> Iterator[Tag]:
+    for item, each in enumerate(mark.items):
+        yield Tag(mark.name.format(each), field, Kind.UNSIGNED, item=item)
+    if not mark.items:
+        plain = get_origin(kind) or kind
+        words = kind if isinstance(kind, type) and issubclass(kind, StrEnum) else None
+        yield Tag(mark.name, field, mark.kind or _KINDS.get(plain, Kind.WORD), words)
+
+
 HOST_TAGS: tuple[AnyTag, ...] = (
-    _decimal_tag("PCIe_Lane_Bandwidth", "link_lane_gigabytes_per_second"),
-    _unsigned_tag("PCIe_Lane_Count", "link_lanes"),
-    _unsigned_tag("SATA_Processing_Delay", "sata_processing_delay_ns"),
+    *_tags(DeviceConfig, ParameterSet.HOST),
     FixedTag(
         RESPONSE_LOG,
         "false",
@@ -110,100 +97,17 @@ HOST_TAGS: tuple[AnyTag, ...] = (
 )
 
 DEVICE_TAGS: tuple[AnyTag, ...] = (
-    Tag("Seed", "seed", Kind.SIGNED),
-    _boolean_tag("Enabled_Preconditioning", "preconditioning"),
+    *_tags(DeviceConfig, ParameterSet.DEVICE),
     FixedTag("Memory_Type", "FLASH", ("FLASH",)),
-    _word_tag("HostInterface_Type", "host_interface", d.HostInterface),
-    _unsigned_tag("IO_Queue_Depth", "io_queue_depth"),
-    _unsigned_tag("Queue_Fetch_Size", "queue_fetch_size"),
-    _word_tag("Caching_Mechanism", "cache_mechanism", d.CacheMechanism),
-    _word_tag("Data_Cache_Sharing_Mode", "cache_sharing", d.Sharing),
-    _unsigned_tag("Data_Cache_Capacity", "cache_bytes"),
-    _unsigned_tag("Data_Cache_DRAM_Row_Size", "dram_row_bytes"),
-    _unsigned_tag("Data_Cache_DRAM_Data_Rate", "dram_megatransfers_per_second"),
-    _unsigned_tag("Data_Cache_DRAM_Data_Busrt_Size", "dram_burst_bytes"),
-    _unsigned_tag("Data_Cache_DRAM_tRCD", "dram_trcd_ns"),
-    _unsigned_tag("Data_Cache_DRAM_tCL", "dram_tcl_ns"),
-    _unsigned_tag("Data_Cache_DRAM_tRP", "dram_trp_ns"),
-    _word_tag("Address_Mapping", "mapping", d.Mapping),
-    _boolean_tag("Ideal_Mapping_Table", "mapping_ideal"),
-    _unsigned_tag("CMT_Capacity", "cmt_bytes"),
-    _word_tag("CMT_Sharing_Mode", "cmt_sharing", d.Sharing),
-    Tag("Plane_Allocation_Scheme", "plane_allocation", Kind.SCHEME),
-    _word_tag("Transaction_Scheduling_Policy", "scheduler", d.Scheduler),
-    _decimal_tag("Overprovisioning_Ratio", "overprovisioning_ratio"),
-    _decimal_tag("GC_Exec_Threshold", "gc_threshold"),
-    _word_tag("GC_Block_Selection_Policy", "gc_policy", d.VictimPolicy),
-    _boolean_tag("Use_Copyback_for_GC", "gc_copyback"),
-    _boolean_tag("Preemptible_GC_Enabled", "gc_preemptible"),
-    _decimal_tag("GC_Hard_Threshold", "gc_hard_threshold"),
-    _boolean_tag("Dynamic_Wearleveling_Enabled", "wear_levelling_dynamic"),
-    _boolean_tag("Static_Wearleveling_Enabled", "wear_levelling_static"),
-    _unsigned_tag("Static_Wearleveling_Threshold", "wear_levelling_threshold"),
-    _unsigned_tag("Preferred_suspend_erase_time_for_read", "suspend_erase_for_read_ns"),
-    _unsigned_tag("Preferred_suspend_erase_time_for_write", "suspend_erase_for_write_ns"),
-    _unsigned_tag("Preferred_suspend_write_time_for_read", "suspend_program_for_read_ns"),
-    _unsigned_tag("Flash_Channel_Count", "channels"),
-    _unsigned_tag("Flash_Channel_Width", "channel_width_bytes"),
-    _unsigned_tag("Channel_Transfer_Rate", "channel_megatransfers_per_second"),
-    _unsigned_tag("Chip_No_Per_Channel", "chips_per_channel"),
     FixedTag("Flash_Comm_Protocol", "NVDDR2", ("NVDDR2",)),
 )
 
-FLASH_TAGS: tuple[AnyTag, ...] = (
-    _word_tag("Flash_Technology", "flash_technology", d.FlashTechnology),
-    _word_tag("CMD_Suspension_Support", "suspension", d.Suspension),
-    *(
-        Tag(f"Page_{operation}_Latency_{kind}", field, Kind.UNSIGNED, item=item)
-        for operation, field in (("Read", "page_read_ns"), ("Program", "page_program_ns"))
-        for item, kind in enumerate(("LSB", "CSB", "MSB"))
-    ),
-    _unsigned_tag("Block_Erase_Latency", "block_erase_ns"),
-    _unsigned_tag("Block_PE_Cycles_Limit", "pe_cycles_limit"),
-    _unsigned_tag("Suspend_Erase_Time", "suspend_erase_ns"),
-    _unsigned_tag("Suspend_Program_Time", "suspend_program_ns"),
-    _unsigned_tag("Die_No_Per_Chip", "dies_per_chip"),
-    _unsigned_tag("Plane_No_Per_Die", "planes_per_die"),
-    _unsigned_tag("Block_No_Per_Plane", "blocks_per_plane"),
-    _unsigned_tag("Page_No_Per_Block", "pages_per_block"),
-    _unsigned_tag("Page_Capacity", "page_bytes"),
-    _unsigned_tag("Page_Metadat_Capacity", "page_metadata_bytes"),
-)
+FLASH_TAGS: tuple[AnyTag, ...] = _tags(DeviceConfig, ParameterSet.FLASH)
 
-_FLOW_TAGS: tuple[AnyTag, ...] = (
-    _word_tag("Priority_Class", "priority", w.Priority),
-    _word_tag("Device_Level_Data_Caching_Mode", "caching", w.CachingMode),
-    Tag("Channel_IDs", "channel_ids", Kind.IDS),
-    Tag("Chip_IDs", "chip_ids", Kind.IDS),
-    Tag("Die_IDs", "die_ids", Kind.IDS),
-    Tag("Plane_IDs", "plane_ids", Kind.IDS),
-    _unsigned_tag("Initial_Occupancy_Percentage", "initial_occupancy_percent"),
-)
-
-SYNTHETIC_TAGS: tuple[AnyTag, ...] = (
-    *_FLOW_TAGS,
-    _unsigned_tag("Working_Set_Percentage", "working_set_percent"),
-    _word_tag("Synthetic_Generator_Type", "generator", w.Generator),
-    _unsigned_tag("Read_Percentage", "read_percent"),
-    _word_tag("Address_Distribution", "address_distribution", w.AddressDistribution),
-    _unsigned_tag("Percentage_of_Hot_Region", "hot_region_percent"),
-    _boolean_tag("Generated_Aligned_Addresses", "aligned"),
-    _unsigned_tag("Address_Alignment_Unit", "alignment_sectors"),
-    _word_tag("Request_Size_Distribution", "size_distribution", w.SizeDistribution),
-    _unsigned_tag("Average_Request_Size", "size_mean_sectors"),
-    _unsigned_tag("Variance_Request_Size", "size_sd_sectors"),
-    Tag("Seed", "seed", Kind.SIGNED),
-    _unsigned_tag("Average_No_of_Reqs_in_Queue", "queue_depth"),
-    _unsigned_tag("Bandwidth", "bandwidth_bytes_per_second"),
-    _unsigned_tag("Stop_Time", "stop_ns"),
-    _unsigned_tag("Total_Requests_To_Generate", "total_requests"),
-)
+SYNTHETIC_TAGS: tuple[AnyTag, ...] = _tags(FlowConfig, ParameterSet.FLOW, ParameterSet.SYNTHETIC)
 
 TRACE_TAGS: tuple[AnyTag, ...] = (
-    *_FLOW_TAGS,
-    Tag("File_Path", "trace_path", Kind.PATH),
-    _unsigned_tag("Percentage_To_Be_Executed", "trace_percent"),
-    _unsigned_tag("Relay_Count", "trace_replays"),
+    *_tags(FlowConfig, ParameterSet.FLOW, ParameterSet.TRACE),
     FixedTag(
         "Time_Unit",
         "NANOSECOND",
@@ -225,13 +129,13 @@ ALIASES = {
     "Replay_Count": "Relay_Count",
     "Page_Metadata_Capacity": "Page_Metadat_Capacity",
     "ExecParameterSet": DEVICE_ROOT,
-    "HostParameterSet": HOST_SET,
-    "DeviceParameterSet": DEVICE_SET,
-    "FlashParameterSet": FLASH_SET,
-    "SyntheticFlowParamSet": SYNTHETIC_SET,
-    "SyntheticFlowParameterSet": SYNTHETIC_SET,
-    "TraceFlowParamSet": TRACE_SET,
-    "TraceFlowParameterSet": TRACE_SET,
+    "HostParameterSet": ParameterSet.HOST,
+    "DeviceParameterSet": ParameterSet.DEVICE,
+    "FlashParameterSet": ParameterSet.FLASH,
+    "SyntheticFlowParamSet": ParameterSet.SYNTHETIC,
+    "SyntheticFlowParameterSet": ParameterSet.SYNTHETIC,
+    "TraceFlowParamSet": ParameterSet.TRACE,
+    "TraceFlowParameterSet": ParameterSet.TRACE,
 }
 """Spellings of other programs -> the stock one (Sungup/MQSim: sets without underscores)."""
 
@@ -423,7 +327,7 @@ def _short(text: str) -> str:
 
 
 @dataclass
-class ParameterSet:
+class ReadSet:
     """What a set says: field -> value and place (an item of an array: `field[item]`)."""
 
     values: dict[str, Value] = field(default_factory=dict)
@@ -473,14 +377,14 @@ def tell_alias(element: Element, file: str, tell: Tell) -> None:
 
 def read_set(
     element: Element, tags: Sequence[AnyTag], file: str, tell: Tell, sets: Sequence[str] = ()
-) -> ParameterSet:
+) -> ReadSet:
     """Read every tag of a set; `sets` are the sets that may stand inside it.
 
     Raises:
         RefusedError: A value cannot be read.
     """
     found = _elements(element, tags, file, tell, sets)
-    read = ParameterSet()
+    read = ReadSet()
     for tag in tags:
         child = found.get(tag.name)
         if child is None:

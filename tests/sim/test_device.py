@@ -1,32 +1,40 @@
-import re
-from pathlib import Path
+from enum import StrEnum
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from iojoule.sim import _core, physical_options
 from iojoule.sim.device import SECTIONS, DeviceConfig, section_fields
 from iojoule.sim.physical_options import HostOptions
 from iojoule.sim.workload import FlowConfig, Generator, Scenario
 
-
-def struct_fields(source: str, name: str) -> list[str]:
-    """Names of a C++ struct's members, in order."""
-    body = re.search(rf"struct {name} {{(.*?)\n}};", source, re.DOTALL)
-    assert body is not None
-    text = re.sub(r"//[^\n]*", "", body[1])
-    text = re.sub(r"=\s*{[^}]*}|=[^;]*?(?=[,;])", "", text)
-    statements = [each.strip() for each in text.split(";") if each.strip()]
-    return [
-        member.strip()
-        for each in statements
-        for member in re.sub(r"^(?:std::)?[\w:]+(?:<[^>]*>)?\s+", "", each).split(",")
-    ]
+RECORDS = (
+    DeviceConfig,
+    FlowConfig,
+    *(
+        kind
+        for kind in vars(physical_options).values()
+        if isinstance(kind, type) and issubclass(kind, BaseModel) and kind.model_fields
+    ),
+)
 
 
-@pytest.mark.parametrize("model", [DeviceConfig, FlowConfig])
-def test_the_core_has_the_same_fields_in_the_same_order(root: Path, model: type[BaseModel]) -> None:
-    source = (root / "sim" / "core" / "config.hpp").read_text(encoding="utf-8")
-    assert struct_fields(source, model.__name__) == list(model.model_fields)
+@pytest.mark.parametrize("model", RECORDS)
+def test_the_core_declares_the_same_fields_in_the_same_order(model: type[BaseModel]) -> None:
+    record = getattr(_core, model.__name__)
+    assert [name for name in vars(record) if not name.startswith("_")] == list(model.model_fields)
+
+
+@pytest.mark.parametrize("model", RECORDS)
+def test_the_core_has_the_same_defaults(model: type[BaseModel]) -> None:
+    ours = getattr(_core, model.__name__)()
+    for name, field in model.model_fields.items():
+        default = field.get_default()
+        if field.is_required() or isinstance(default, BaseModel):
+            continue
+        plain = default.value if isinstance(default, StrEnum) else default
+        there = getattr(ours, name)
+        assert (tuple(there) if isinstance(plain, tuple) else there) == plain, name
 
 
 def test_sections_hold_every_field_once() -> None:
