@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -364,6 +364,16 @@ def load_workload(path: Path, *, job: str | None = None) -> WorkloadProfile:
     raise InputError(
         f"{path}: a workload profile is a .toml or .json file or a fio job file (.fio)"
     )
+
+
+def lines_of(text: str) -> Iterator[str]:
+    """The lines of a text one after the other, so that who stops early pays for no more."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        yield text[start:end].removesuffix("\r")
+        start = end + 1
 
 
 def read_text(path: Path) -> str:

@@ -15,7 +15,13 @@ from iojoule.datasets.errors import InputError
 from iojoule.datasets.importers.fio_options import UNRECORDED, JobSetup, job_setup
 from iojoule.datasets.importers.units import parse_fio_size
 from iojoule.datasets.schema import Workload
-from iojoule.recommender.request import Current, WorkloadProfile, parse_workload, read_text
+from iojoule.recommender.request import (
+    Current,
+    WorkloadProfile,
+    lines_of,
+    parse_workload,
+    read_text,
+)
 from iojoule.recommender.workloads.sizes import percent_text
 
 JOBS_MAX = 4096
@@ -42,7 +48,7 @@ def sections(text: str, where: str) -> list[Section]:
     shared: dict[str, str] = {}
     jobs: list[Section] = []
     options: dict[str, str] | None = None
-    for number, raw in enumerate(text.splitlines(), start=1):
+    for number, raw in enumerate(lines_of(text), start=1):
         line = raw.strip()
         if not line or line[0] in "#;":
             continue

@@ -14,7 +14,7 @@ import tomlkit
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.io_summary import GAP_SECONDS, IoSource, IoSummary, parse_summary
-from iojoule.recommender.request import WorkloadProfile, read_text
+from iojoule.recommender.request import WorkloadProfile, lines_of, read_text
 from iojoule.recommender.workloads.trace import (
     EVENT,
     Trace,
@@ -49,7 +49,7 @@ def kind_of(text: str, path: Path) -> SourceKind:
     Raises:
         InputError: It is none of `SourceKind`.
     """
-    for line in text.splitlines():
+    for line in lines_of(text):
         if not line.strip() or line.lstrip()[0] in "#;":
             continue
         if line.startswith("fio version"):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.io_summary import GAP_SECONDS, IoWindow, LogHistogram
+from iojoule.recommender.request import lines_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -181,7 +182,7 @@ def parse_blkparse(text: str, where: str) -> tuple[Trace, tuple[str, ...]]:
     """
     found: dict[str, dict[str, list[_Event]]] = defaultdict(lambda: defaultdict(list))
     odd: Counter[str] = Counter()
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(lines_of(text), start=1):
         if not line.strip():
             continue
         if _END.match(line):
@@ -370,7 +371,7 @@ def parse_mqsim_trace(text: str, where: str) -> tuple[Trace, tuple[str, ...]]:
         InputError: A line is none of a trace, or goes back in time; names it.
     """
     rows: list[tuple[int, ...]] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(lines_of(text), start=1):
         words = line.split()
         if not words:
             continue
