@@ -36,7 +36,10 @@ up_to_date() {
 
 built() {
     case $kind in
-    core) set -- sim/_core.*.so ;;
+    core)
+        set -- sim/_core.*.so
+        [ -e sim/_core.pyi ] || return 1
+        ;;
     sanitize) set -- "$build"/_core.*.so ;;
     esac
     [ "$kind" = fuzz ] || [ -e "$1" ]
