@@ -96,9 +96,13 @@ HOST_TAGS: tuple[AnyTag, ...] = (
     FixedTag(RESPONSE_LOG_PERIOD, "400000"),
 )
 
-DEVICE_TAGS: tuple[AnyTag, ...] = (
-    *_tags(DeviceConfig, ParameterSet.DEVICE),
+_SEED, _PRECONDITIONING, *_OTHERS = _tags(DeviceConfig, ParameterSet.DEVICE)
+
+DEVICE_TAGS: tuple[AnyTag, ...] = (  # in the order of the stock files
+    _SEED,
+    _PRECONDITIONING,
     FixedTag("Memory_Type", "FLASH", ("FLASH",)),
+    *_OTHERS,
     FixedTag("Flash_Comm_Protocol", "NVDDR2", ("NVDDR2",)),
 )
 
