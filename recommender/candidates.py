@@ -53,10 +53,17 @@ FIXED_AND_FOLLOWING = ("performance", "schedutil")
 """Governors that differ in the model: the highest clock, and one that follows the load."""
 
 DEFAULT_FREE = Free(
-    request_bytes=(), queue_depth=(), jobs=(), completion=(), submission_polling=(),
-    scheduler=(), power_state=(), engine=DEFAULT_ENGINES, link_power_policy=(),
+    request_bytes=(),
+    queue_depth=(),
+    jobs=(),
+    completion=(),
+    submission_polling=(),
+    scheduler=(),
+    power_state=(),
+    engine=DEFAULT_ENGINES,
+    link_power_policy=(),
     standby_timer_seconds=(),
-)  # fmt: skip
+)
 """What may change where the workload profile does not say."""
 
 
@@ -96,10 +103,13 @@ def build_candidates(
                 field="free.power_state",
             )
     shape = {
-        "engine x completion x polling x scheduler": len(routes), "request_bytes": len(sizes),
-        "queue_depth": len(depths), "jobs": len(jobs), "power_state": len(states),
+        "engine x completion x polling x scheduler": len(routes),
+        "request_bytes": len(sizes),
+        "queue_depth": len(depths),
+        "jobs": len(jobs),
+        "power_state": len(states),
         "governor x clock x C-state limit": len(hosts),
-    }  # fmt: skip
+    }
     total = math.prod(shape.values())
     if total > MAX_CANDIDATES:
         raise InputError(
@@ -112,13 +122,21 @@ def build_candidates(
         dtype=np.intp,
     )
     combos = _combos(
-        table, np.array(depths), np.array(jobs), len(hosts), np.array(sizes),
+        table,
+        np.array(depths),
+        np.array(jobs),
+        len(hosts),
+        np.array(sizes),
         workload.most_bytes_in_flight(current),
-    )  # fmt: skip
+    )
     dropped = total - len(combos) * len(states)
     return Candidates(
-        combos, table, hosts, np.array(states, dtype=np.intp),
-        current, used,
+        combos,
+        table,
+        hosts,
+        np.array(states, dtype=np.intp),
+        current,
+        used,
         {
             "impossible_paths": impossible_routes,
             "paths_unknown_to_the_profile": unknown_routes,
@@ -128,7 +146,7 @@ def build_candidates(
         _facts(workload),
         *_state(profile, workload, current),
         _habits(workload),
-    )  # fmt: skip
+    )
 
 
 def fill_current(
@@ -248,9 +266,7 @@ def _check_listed(profile: DeviceProfile, free: Free) -> None:
                 )
 
 
-def _axis(
-    choice: tuple[T, ...] | None, everything: Sequence[T], current: T
-) -> list[T]:  # fmt: skip
+def _axis(choice: tuple[T, ...] | None, everything: Sequence[T], current: T) -> list[T]:
     if choice is None:
         return [current]
     if choice:
@@ -289,9 +305,10 @@ def _routes(
     if keep and ENGINES[here.engine] not in engines:
         engines.append(Engine(ENGINES[here.engine]))
     known_schedulers = [
-        word for word in SCHEDULERS
+        word
+        for word in SCHEDULERS
         if word in {"none", *(cost.scheduler.value for cost in profile.host.schedulers)}
-    ]  # fmt: skip
+    ]
     chosen = [
         (engine, completion, polling, scheduler)
         for engine in engines
@@ -413,7 +430,7 @@ def _combos(
         for axis in np.indices(
             (len(routes), len(depths), len(jobs), hosts, len(sizes)), dtype=np.intp
         )
-    )  # fmt: skip
+    )
     queue_depth, workers, request_bytes = depths[depth], jobs[job], sizes[size]
     keep = (routes[route, 0] != ENGINES.index(Engine.PSYNC)) | (queue_depth == 1)
     keep &= queue_depth * workers * request_bytes <= most_bytes
@@ -531,9 +548,16 @@ def demand_of(workload: WorkloadProfile, current_bytes: int) -> Demand:
     requests = None if rate is None else rate / useful
     rest = rest_share(arrivals, requests, stated.idle_gap_seconds_p50)
     return Demand(
-        rate, float(useful), float(limit), stated.think_time_ns or 0.0, rest, arrivals, assumed,
-        stated.burst_bytes or None, stated.idle_gap_seconds_p50 or None,
-    )  # fmt: skip
+        rate,
+        float(useful),
+        float(limit),
+        stated.think_time_ns or 0.0,
+        rest,
+        arrivals,
+        assumed,
+        stated.burst_bytes or None,
+        stated.idle_gap_seconds_p50 or None,
+    )
 
 
 def _arrivals(workload: WorkloadProfile, rate: float | None) -> tuple[Arrivals, bool]:

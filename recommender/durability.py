@@ -154,10 +154,11 @@ def _beside_flushes(profile: DeviceProfile, asked: WorkloadProfile) -> list[Weak
     if asked.workload.force_unit_access:
         found.append(
             Weaker(
-                setting="force_unit_access false", loses=nothing,
+                setting="force_unit_access false",
+                loses=nothing,
                 known="no effect, the profile has no cost of it",
             )
-        )  # fmt: skip
+        )
     if asked.current.filesystem == "ext4":
         found.append(
             Weaker(
@@ -166,7 +167,7 @@ def _beside_flushes(profile: DeviceProfile, asked: WorkloadProfile) -> list[Weak
                 known="PostgreSQL under TPC-C on a Samsung 980 PRO: 15 % more transactions per "
                 "joule (000, section 6.4); it is in none of the figures here",
             )
-        )  # fmt: skip
+        )
     return found
 
 

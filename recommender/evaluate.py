@@ -187,9 +187,17 @@ class Judge:
             violations[:, column] = np.maximum(missed, 0.0)
         violations[:, self.unknown] = np.inf
         return Judged(
-            frame, prediction, work, watts, self._costs(work, watts),
-            tuple(self.limits), reached, violations, self.soft, self.unknown,
-        )  # fmt: skip
+            frame,
+            prediction,
+            work,
+            watts,
+            self._costs(work, watts),
+            tuple(self.limits),
+            reached,
+            violations,
+            self.soft,
+            self.unknown,
+        )
 
     @property
     def _is_open(self) -> bool:

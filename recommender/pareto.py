@@ -27,12 +27,15 @@ def simplest_first(frame: Frame) -> Rows:
     """
     keys = (
         np.isfinite(frame.host).sum(axis=1),
-        frame.engine, frame.request_bytes, frame.power_state,
+        frame.engine,
+        frame.request_bytes,
+        frame.power_state,
         frame.submission_polling.astype(np.intp),
         frame.completion != COMPLETIONS.index("interrupt"),
         (frame.scheduler != SCHEDULERS.index(Scheduler.NONE.value)) * (1 + frame.scheduler),
-        frame.queue_depth, frame.jobs,
-    )  # fmt: skip
+        frame.queue_depth,
+        frame.jobs,
+    )
     return np.lexsort(keys)
 
 

@@ -124,12 +124,14 @@ class Recommender:
         if rate is None and (workload.has_current or workload.objective is not None):
             rate = float(work_of(frame, prediction, demand).served_bytes[0])
         question = Question(
-            demand, workload.sla, workload.scope,
+            demand,
+            workload.sla,
+            workload.scope,
             workload.effective_objective if is_powered(self.profile, workload.scope) else None,
             "latency_p99_ns" if known else "latency_mean_ns",
             workload.percentage_used,
             None if rate is None else self._year(workload, rate),
-        )  # fmt: skip
+        )
         check_answerable(question, self.layout, prediction)
         judge = Judge(predictor, self.layout, question)
         return judge, judge.judge(frame, prediction)
@@ -170,10 +172,14 @@ class Recommender:
         asked, weaker = first.judge.question, tried is not first
         stated = workload.has_current
         choice = choose(
-            tried.judge, found, today, workload.least_saving_percent / 100.0, stated=stated,
+            tried.judge,
+            found,
+            today,
+            workload.least_saving_percent / 100.0,
+            stated=stated,
             least_probability=least_probability,
             beside=partial(self._beside_today, asked, tried.judge) if weaker else None,
-        )  # fmt: skip
+        )
         shown = pareto.thin(found.costs, most) if len(found.front) else np.zeros(0, dtype=np.intp)
         best = choice.frame
         changes = choice.action == "change"
@@ -200,9 +206,11 @@ class Recommender:
         # today's configuration was not chosen for its prediction
         chosen = at["best"] if choice.action in ("change", "ranking") else at["passed"]
         details = Details(
-            self.layout, question, replace(judged, work=shared),
+            self.layout,
+            question,
+            replace(judged, work=shared),
             chosen[0] if len(chosen) else None,
-        )  # fmt: skip
+        )
         current = details.row(0) if stated else None
         front = [details.row(index) for index in at["front"]]
         recommended, saving, endurance, why, loses, place = None, None, None, None, None, 0
@@ -253,15 +261,16 @@ class Recommender:
             durability=loses,
             pareto=front,
             measure_next=next_runs,
-            bounds=slacks(details, steps, workload.sla, place, at["stepped"])
-            if stepped
-            else [],
+            bounds=slacks(details, steps, workload.sla, place, at["stepped"]) if stepped else [],
             preferred_missed=details.shortfalls(place) if best is not None else [],
             nearest_misses=[details.miss(index) for index in at["misses"]],
             relaxations=relaxations(steps) if best is None else [],
             counts=Counts(
-                total=candidates.count, feasible=found.feasible, on_front=len(found.front),
-                shown=len(shown), excluded=candidates.excluded,
+                total=candidates.count,
+                feasible=found.feasible,
+                on_front=len(found.front),
+                shown=len(shown),
+                excluded=candidates.excluded,
             ),
             free=list(candidates.free),
             defaults_used=candidates.defaults_used,
@@ -273,7 +282,7 @@ class Recommender:
                 *predictor_for(self.predictor, workload, candidates.current.request_bytes)[1],
                 *race_or_pace_notes(self.profile, judged, place),
             ],
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True)

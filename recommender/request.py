@@ -295,9 +295,19 @@ class WorkloadProfile(Section):
 
 
 SECONDS = {
-    "s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "h": 3600.0, "hour": 3600.0,
-    "d": 86400.0, "day": 86400.0, "week": 604800.0, "y": YEAR_SECONDS, "year": YEAR_SECONDS,
-}  # fmt: skip
+    "s": 1.0,
+    "sec": 1.0,
+    "second": 1.0,
+    "min": 60.0,
+    "minute": 60.0,
+    "h": 3600.0,
+    "hour": 3600.0,
+    "d": 86400.0,
+    "day": 86400.0,
+    "week": 604800.0,
+    "y": YEAR_SECONDS,
+    "year": YEAR_SECONDS,
+}
 """Units of a length of time; plurals likewise."""
 
 

@@ -134,9 +134,11 @@ class Details:
         )
         columns["iops"] = _spread(work.requests, held * down, held * up, code)
         for scope, name in (
-            ("device", "device_power_watts"), ("cpu", "cpu_power_watts"),
-            ("device_cpu", "device_cpu_power_watts"), ("system", "system_power_watts"),
-        ):  # fmt: skip
+            ("device", "device_power_watts"),
+            ("cpu", "cpu_power_watts"),
+            ("device_cpu", "device_cpu_power_watts"),
+            ("system", "system_power_watts"),
+        ):
             columns[name] = self._power(scope)
         columns["joules_per_useful_gb"], columns["edp_joule_seconds"] = self._energy()
         columns |= self._yearly(columns["joules_per_useful_gb"])
@@ -187,8 +189,12 @@ class Details:
         energy = (value, low, high, power[3])
         latency = work.latencies.band("latency_mean_ns")
         scale = self.question.demand.useful_bytes * 1e-9 * 1e-9
-        edp = (value * latency.value * scale, low * latency.low * scale,
-               high * latency.high * scale, np.maximum(power[3], latency.evidence))  # fmt: skip
+        edp = (
+            value * latency.value * scale,
+            low * latency.low * scale,
+            high * latency.high * scale,
+            np.maximum(power[3], latency.evidence),
+        )
         return energy, edp
 
     def _yearly(self, energy: Triple | None) -> dict[str, Triple | None]:
@@ -235,15 +241,19 @@ class Details:
             limits[DEMAND] = self.question.demand.bytes_per_second
         return [
             Shortfall(
-                bound=name, limit=limits[name], reached=float(judged.reached[index, column]),
+                bound=name,
+                limit=limits[name],
+                reached=float(judged.reached[index, column]),
                 missed_by=abs(limits[name] - float(judged.reached[index, column])),
                 missed_by_percent=100.0
-                * abs(limits[name] - float(judged.reached[index, column])) / limits[name],
-                preferred=bool(judged.soft[column]), unknown=bool(judged.unknown[column]),
+                * abs(limits[name] - float(judged.reached[index, column]))
+                / limits[name],
+                preferred=bool(judged.soft[column]),
+                unknown=bool(judged.unknown[column]),
             )
             for column, name in enumerate(judged.bounds)
             if judged.violations[index, column] > 0
-        ]  # fmt: skip
+        ]
 
     def sums(self, weights: Floats, base: int) -> Sums | None:
         """Weighted sums of the rows' energies; None without power."""
@@ -266,11 +276,14 @@ class Details:
         spared = factor * float(written[today] - written[other])
         yearly = {
             YEARLY[one]: _one(
-                every.joules_per_byte, year.useful_bytes * rate.per_kwh / JOULES_A_KWH, word,
-                factor, year.useful_bytes * rate.per_written_byte * spared,
+                every.joules_per_byte,
+                year.useful_bytes * rate.per_kwh / JOULES_A_KWH,
+                word,
+                factor,
+                year.useful_bytes * rate.per_written_byte * spared,
             )
             for one, rate in year.rates.items()
-        }  # fmt: skip
+        }
         percent = aim = _one(every.percent, 1.0, word, factor)
         percent = percent.model_copy(update={"high": min(percent.high, 100.0)})
         if self.question.objective in (Objective.COST, Objective.CO2):
@@ -279,10 +292,12 @@ class Details:
         return Saving(
             watts=_one(every.watts, 1.0, word, factor),
             joules_per_useful_gb=_one(every.joules_per_byte, 1e9, word, factor),
-            **yearly, percent=percent, percent_of=PERCENT_OF[self.question.scope],
+            **yearly,
+            percent=percent,
+            percent_of=PERCENT_OF[self.question.scope],
             probability=likely,
             verdict=verdict(aim, likely, same=same, measured=self._is_measured(today, other)),
-        )  # fmt: skip
+        )
 
     def _is_measured(self, *rows: int) -> bool:
         """Whether speeds and power of rows were measured, or lie between measured neighbours."""
@@ -306,9 +321,12 @@ def _written_per_byte(judged: Judged) -> Floats:
 
 
 def _one(
-    found: tuple[Floats, Floats], scale: float, evidence: Evidence, factor: float,
+    found: tuple[Floats, Floats],
+    scale: float,
+    evidence: Evidence,
+    factor: float,
     sure: float = 0.0,
-) -> Estimate:  # fmt: skip
+) -> Estimate:
     """A difference with its interval; `sure` is added, and `factor` 0 says that nothing differs."""
     value, half = (float(part[0]) * scale * factor for part in found)
     half *= NORMAL_90
@@ -322,11 +340,13 @@ def over(found: Sums, name: str, scale: float, evidence: Sequence[Evidence]) -> 
     value, half = getattr(found, name) * scale, NORMAL_90 * getattr(found, f"{name}_sd") * scale
     return [
         Estimate(
-            value=value[place], low=value[place] - half[place], high=value[place] + half[place],
+            value=value[place],
+            low=value[place] - half[place],
+            high=value[place] + half[place],
             evidence=word,
         )
         for place, word in enumerate(evidence)
-    ]  # fmt: skip
+    ]
 
 
 def probability_above_zero(found: Estimate) -> float:

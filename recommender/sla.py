@@ -43,11 +43,18 @@ ENDURANCE = "endurance_years_min"
 """Bound on how long the rated endurance lasts."""
 
 BoundName = Literal[
-    "throughput_bytes_per_second_min", "iops_min",
-    "latency_mean_ns_max", "latency_p50_ns_max", "latency_p99_ns_max", "latency_p999_ns_max",
-    "device_power_watts_max", "cpu_power_watts_max", "device_cpu_power_watts_max",
-    "system_power_watts_max", "endurance_years_min",
-]  # fmt: skip
+    "throughput_bytes_per_second_min",
+    "iops_min",
+    "latency_mean_ns_max",
+    "latency_p50_ns_max",
+    "latency_p99_ns_max",
+    "latency_p999_ns_max",
+    "device_power_watts_max",
+    "cpu_power_watts_max",
+    "device_cpu_power_watts_max",
+    "system_power_watts_max",
+    "endurance_years_min",
+]
 
 BOUNDS: tuple[BoundName, ...] = get_args(BoundName)
 """Every bound, in the order in which they are judged and shown."""
@@ -133,10 +140,12 @@ class Sla(Section):
 
 _INCLUDES = {
     "system_power_watts_max": (
-        "device_power_watts_max", "cpu_power_watts_max", "device_cpu_power_watts_max",
+        "device_power_watts_max",
+        "cpu_power_watts_max",
+        "device_cpu_power_watts_max",
     ),
     "device_cpu_power_watts_max": ("device_power_watts_max", "cpu_power_watts_max"),
-}  # fmt: skip
+}
 
 
 def confidence_scale(confidence: float) -> float:
@@ -171,14 +180,19 @@ QUANTITIES = {
 
 UNITS = {
     "throughput_bytes_per_second_min": {
-        "b/s": 1.0, "kb/s": 1e3, "mb/s": 1e6, "gb/s": 1e9,
-        "kib/s": 2.0**10, "mib/s": 2.0**20, "gib/s": 2.0**30,
+        "b/s": 1.0,
+        "kb/s": 1e3,
+        "mb/s": 1e6,
+        "gb/s": 1e9,
+        "kib/s": 2.0**10,
+        "mib/s": 2.0**20,
+        "gib/s": 2.0**30,
     },
     "iops_min": {"": 1.0, "k": 1e3, "m": 1e6, "iops": 1.0, "kiops": 1e3, "miops": 1e6},
     "latency": {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9},
     "power": {"w": 1.0, "mw": 1e-3, "kw": 1e3, "watts": 1.0},
     "endurance_years_min": {"years": 1.0, "year": 1.0, "y": 1.0, "a": 1.0},
-}  # fmt: skip
+}
 """Units by bound or kind of bound, lower case, and what they are in the field's own."""
 
 _CLAUSE = re.compile(

@@ -19,9 +19,14 @@ from iojoule.model.evaluate.quantities import NORMAL_90, QUANTITIES
 from iojoule.model.evaluate.validity import under
 
 _UNITS = {
-    "bytes_per_second": "bytes/s", "per_second": "1/s", "watts": "W", "ns": "ns", "iops": "IOPS",
-    "iops_per_core_max": "IOPS", "joules_per_operation": "J",
-}  # fmt: skip
+    "bytes_per_second": "bytes/s",
+    "per_second": "1/s",
+    "watts": "W",
+    "ns": "ns",
+    "iops": "IOPS",
+    "iops_per_core_max": "IOPS",
+    "joules_per_operation": "J",
+}
 """Unit by the end of a quantity's name; the longest that fits counts, as it stands first."""
 
 

@@ -55,7 +55,7 @@ class Predictors:
 
         Raises:
             InputError: As above; the message starts with the row.
-        """  # fmt: skip
+        """
         frame, used = make_frame(self.profile, columns, rows)
         asked = demanded.demands(frame, columns)
         if not conditions:

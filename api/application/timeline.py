@@ -22,15 +22,24 @@ CACHING, COLLECTING, WORK, REST = "caching", "collecting", "background work", "r
 """What a drive does in a step."""
 
 SAID_BY_PHASES = (
-    "seconds_since_last_write", "device_state", "burst_bytes", "think_time_ns",
-    "idle_gap_seconds_p50", "idle_gap_seconds_p99",
-)  # fmt: skip
+    "seconds_since_last_write",
+    "device_state",
+    "burst_bytes",
+    "think_time_ns",
+    "idle_gap_seconds_p50",
+    "idle_gap_seconds_p99",
+)
 """Fields that the phases of a time line stand for."""
 
 STEP_COLUMNS = (
-    "seconds", "doing", "throughput_bytes_per_second", "device_power_watts",
-    "device_power_watts_low", "device_power_watts_high", "cache_bytes",
-)  # fmt: skip
+    "seconds",
+    "doing",
+    "throughput_bytes_per_second",
+    "device_power_watts",
+    "device_power_watts_low",
+    "device_power_watts_high",
+    "cache_bytes",
+)
 
 
 def parse_phase(text: str) -> Phase:
@@ -92,10 +101,15 @@ class TimeLine:
         """One tuple a step, in the order of STEP_COLUMNS; seconds are its middle."""
         story = self.story
         yield from zip(
-            story.seconds.tolist(), _doing(story), story.bytes_per_second.tolist(),
-            story.watts.tolist(), story.watts_low.tolist(), story.watts_high.tolist(),
-            story.cache_bytes.tolist(), strict=True,
-        )  # fmt: skip
+            story.seconds.tolist(),
+            _doing(story),
+            story.bytes_per_second.tolist(),
+            story.watts.tolist(),
+            story.watts_low.tolist(),
+            story.watts_high.tolist(),
+            story.cache_bytes.tolist(),
+            strict=True,
+        )
 
     def stretches(self) -> list[Stretch]:
         """The steps, those in a row with the same doing taken together."""
@@ -146,9 +160,13 @@ class TimeLine:
 
 
 def time_line(
-    predictors: Predictors, fields: Mapping[str, str], phases: Sequence[Phase], *,
-    step_seconds: float, place: str,
-) -> TimeLine:  # fmt: skip
+    predictors: Predictors,
+    fields: Mapping[str, str],
+    phases: Sequence[Phase],
+    *,
+    step_seconds: float,
+    place: str,
+) -> TimeLine:
     """Follow a drive along phases.
 
     Args:

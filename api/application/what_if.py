@@ -196,11 +196,13 @@ def run_sweep(
         failed=sum(each["problem"] is not None for each in records),
         axes=list(sweep.axes),
         thresholds=thresholds(
-            sweep.points, records, sweep.axes,
+            sweep.points,
+            records,
+            sweep.axes,
             None if asked is None else lambda point: record(asked.ask(point)),
         ),
         records=[
             {**{f"change.{name}": value for name, value in point.items()}, **told}
             for point, told in zip(sweep.points, records, strict=True)
         ],
-    )  # fmt: skip
+    )

@@ -153,10 +153,15 @@ def _emit(
         console.emit_table(*_application(application, [*options, *refused]))
         return
     records = [
-        {"what": one.what, "now": one.now, "then": one.then,
-         "command": one.command, "undo_command": one.undo_command}
+        {
+            "what": one.what,
+            "now": one.now,
+            "then": one.then,
+            "command": one.command,
+            "undo_command": one.undo_command,
+        }
         for one in steps
-    ]  # fmt: skip
+    ]
     if output is console.Format.CSV:
         console.emit_records(records, output, {})
         return
@@ -270,9 +275,14 @@ def verify(
     facts, nvme = inspect_drive(drive, controller)
     require_model(answer, facts)
     text = plan_text(
-        answer, question, trial, seconds=seconds, ramp_seconds=ramp_seconds,
-        power_states=sets_power_states(answer, facts, nvme), seed=seed,
-    )  # fmt: skip
+        answer,
+        question,
+        trial,
+        seconds=seconds,
+        ramp_seconds=ramp_seconds,
+        power_states=sets_power_states(answer, facts, nvme),
+        seed=seed,
+    )
     plan = parse_plan(text, "plan.toml")
     opened = look(plan, drive, controller)
     if dry_run:
@@ -294,9 +304,15 @@ def verify(
     )
     with CampaignProgress() as progress:
         run_campaign(
-            folder, text, options, typed_serial=serial, say=progress.say, observer=progress,
-            resume=folder.exists, way=way(trial, work),
-        )  # fmt: skip
+            folder,
+            text,
+            options,
+            typed_serial=serial,
+            say=progress.say,
+            observer=progress,
+            resume=folder.exists,
+            way=way(trial, work),
+        )
     found = verification(folder.records(), answer, trial, work)
     folder.write(VERIFICATION_FILE, found)
     if output is console.Format.JSON:

@@ -24,9 +24,13 @@ if TYPE_CHECKING:
 
 
 _TITLES = {
-    "backup": "backup", "created_at": "made", "database": "database", "files": "files",
-    "bytes": "bytes", "iojoule_version": "iojoule",
-}  # fmt: skip
+    "backup": "backup",
+    "created_at": "made",
+    "database": "database",
+    "files": "files",
+    "bytes": "bytes",
+    "iojoule_version": "iojoule",
+}
 
 
 def backup(

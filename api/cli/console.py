@@ -100,8 +100,14 @@ def new_table(headings: Iterable[str], *, title: str | None = None) -> Table:
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold",
-                  pad_edge=False, show_edge=False)  # fmt: skip
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        pad_edge=False,
+        show_edge=False,
+    )
     for heading in headings:
         table.add_column(heading, overflow="fold")
     return table
@@ -127,9 +133,14 @@ def emit_table(*parts: Any) -> None:
 
     terminal = sys.stdout.isatty()
     console = Console(
-        file=io.StringIO(), force_terminal=terminal, width=width(),
-        no_color=None if terminal else True, highlight=False, markup=False, emoji=False,
-    )  # fmt: skip
+        file=io.StringIO(),
+        force_terminal=terminal,
+        width=width(),
+        no_color=None if terminal else True,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
     for part in parts:
         if isinstance(part, str):
             console.print(part, soft_wrap=True)

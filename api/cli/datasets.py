@@ -34,9 +34,15 @@ class FormName(StrEnum):
 
 
 _TITLES = {
-    "id": "id", "device": "device", "rows": "rows", "format": "came as", "warnings": "doubts",
-    "created_at": "uploaded at", "owner": "owner", "shared": "shared",
-}  # fmt: skip
+    "id": "id",
+    "device": "device",
+    "rows": "rows",
+    "format": "came as",
+    "warnings": "doubts",
+    "created_at": "uploaded at",
+    "owner": "owner",
+    "shared": "shared",
+}
 
 
 @app.command("list")
@@ -135,7 +141,12 @@ def _emit(datasets: Iterable[DatasetSummary], output: Format) -> None:
 
 def _record(kept: DatasetSummary) -> dict[str, Any]:
     return {
-        "id": kept.id, "device": kept.device, "rows": kept.rows, "format": kept.format,
-        "warnings": kept.warnings, "created_at": kept.created_at.isoformat(timespec="seconds"),
-        "owner": kept.owner, "shared": kept.shared,
-    }  # fmt: skip
+        "id": kept.id,
+        "device": kept.device,
+        "rows": kept.rows,
+        "format": kept.format,
+        "warnings": kept.warnings,
+        "created_at": kept.created_at.isoformat(timespec="seconds"),
+        "owner": kept.owner,
+        "shared": kept.shared,
+    }

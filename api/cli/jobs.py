@@ -40,9 +40,16 @@ class StateName(StrEnum):
 
 
 _TITLES = {
-    "id": "id", "kind": "kind", "state": "state", "progress": "progress", "stage": "stage",
-    "created_at": "asked at", "owner": "owner", "shared": "shared", "error": "problem",
-}  # fmt: skip
+    "id": "id",
+    "kind": "kind",
+    "state": "state",
+    "progress": "progress",
+    "stage": "stage",
+    "created_at": "asked at",
+    "owner": "owner",
+    "shared": "shared",
+    "error": "problem",
+}
 
 
 @app.command("list")
@@ -125,8 +132,13 @@ def _emit(jobs: Iterable[JobStatus], output: Format) -> None:
 
 def _record(job: JobStatus) -> dict[str, Any]:
     return {
-        "id": job.id, "kind": job.kind, "state": job.state, "progress": f"{job.progress:.0%}",
-        "stage": job.stage, "created_at": job.created_at.isoformat(timespec="seconds"),
-        "owner": job.owner, "shared": job.shared,
+        "id": job.id,
+        "kind": job.kind,
+        "state": job.state,
+        "progress": f"{job.progress:.0%}",
+        "stage": job.stage,
+        "created_at": job.created_at.isoformat(timespec="seconds"),
+        "owner": job.owner,
+        "shared": job.shared,
         "error": None if job.error is None else job.error.detail,
-    }  # fmt: skip
+    }

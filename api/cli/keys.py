@@ -31,10 +31,11 @@ _BYTES = {"": 1, **{f"{unit}iB": 1 << 10 * power for power, unit in enumerate("K
 ExpiresOption = Annotated[
     str | None,
     typer.Option(
-        metavar="WHEN", show_default=False,
+        metavar="WHEN",
+        show_default=False,
         help="After a time (12h, 90d, 8w), or from a date on (2027-01-31, UTC); none: never.",
     ),
-]  # fmt: skip
+]
 RateOption = Annotated[
     str | None,
     typer.Option(metavar="N", show_default=False, help="Requests a second; none: any."),
@@ -50,10 +51,12 @@ JobsWaitingOption = Annotated[
 BytesOption = Annotated[
     str | None,
     typer.Option(
-        "--bytes", metavar="SIZE", show_default=False,
+        "--bytes",
+        metavar="SIZE",
+        show_default=False,
         help="Datasets and results kept, such as 500MiB; none: any.",
     ),
-]  # fmt: skip
+]
 ComputeSecondsOption = Annotated[
     str | None,
     typer.Option(
@@ -173,9 +176,15 @@ class ScopeName(StrEnum):
 KeyId = Annotated[str, typer.Argument(metavar="ID", help="As `iojoule key list` shows it.")]
 
 _TITLES = {
-    "id": "id", "name": "name", "owner": "owner", "scope": "scope", "created": "created",
-    "expires": "expires", "used": "last used", "limits": "limits",
-}  # fmt: skip
+    "id": "id",
+    "name": "name",
+    "owner": "owner",
+    "scope": "scope",
+    "created": "created",
+    "expires": "expires",
+    "used": "last used",
+    "limits": "limits",
+}
 
 OwnerOption = Annotated[
     str | None,
@@ -214,10 +223,14 @@ def create(
     refuse_burst_alone(values.get("requests_per_second"), values.get("burst"))
     with opened(state, database) as store, store.database.write() as connection:
         made, text = api_keys.create(
-            connection, name, api_keys.Scope(scope.value), owner=values.pop("owner", None),
-            expires_at=values.pop("expires_at", None), limits=Limits(**values),
+            connection,
+            name,
+            api_keys.Scope(scope.value),
+            owner=values.pop("owner", None),
+            expires_at=values.pop("expires_at", None),
+            limits=Limits(**values),
             caller=Caller.local(),
-        )  # fmt: skip
+        )
         fields = _fields(connection, made)
     if output is console.Format.JSON:
         console.emit_json({**fields, "key": text})
@@ -311,11 +324,17 @@ def _fields(connection: Connection, key: ApiKey) -> dict[str, Any]:
     """All that is known of a key, and how much its owner uses of what can be limited."""
     used = asdict(quotas.used(connection, key.owner))
     return {
-        "id": key.id, "name": key.name, "owner": key.owner, "scope": key.scope.value,
-        "created_at": _utc_text(key.created_at), "expires_at": _utc_text(key.expires_at),
-        "last_used_at": _utc_text(key.last_used_at), "revoked_at": _utc_text(key.revoked_at),
-        **asdict(key.limits), **{f"{name}_used": value for name, value in used.items()},
-    }  # fmt: skip
+        "id": key.id,
+        "name": key.name,
+        "owner": key.owner,
+        "scope": key.scope.value,
+        "created_at": _utc_text(key.created_at),
+        "expires_at": _utc_text(key.expires_at),
+        "last_used_at": _utc_text(key.last_used_at),
+        "revoked_at": _utc_text(key.revoked_at),
+        **asdict(key.limits),
+        **{f"{name}_used": value for name, value in used.items()},
+    }
 
 
 def _row(connection: Connection, key: ApiKey, output: console.Format) -> dict[str, Any]:
@@ -330,10 +349,15 @@ def _row(connection: Connection, key: ApiKey, output: console.Format) -> dict[st
         until = f"expired {until}"
     used = _utc_text(key.last_used_at)
     return {
-        "id": key.id, "name": key.name, "owner": key.owner, "scope": key.scope.value,
-        "created": _day(key.created_at), "expires": until,
-        "used": used and used[:16].replace("T", " "), "limits": limits_shown(key.limits),
-    }  # fmt: skip
+        "id": key.id,
+        "name": key.name,
+        "owner": key.owner,
+        "scope": key.scope.value,
+        "created": _day(key.created_at),
+        "expires": until,
+        "used": used and used[:16].replace("T", " "),
+        "limits": limits_shown(key.limits),
+    }
 
 
 def _day(seconds: float | None) -> str | None:

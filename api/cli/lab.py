@@ -28,10 +28,12 @@ app = typer.Typer(
 FolderOption = Annotated[
     Path | None,
     typer.Option(
-        "--dir", metavar="DIR", envvar="IOJOULE_LAB",
+        "--dir",
+        metavar="DIR",
+        envvar="IOJOULE_LAB",
         help="The lab's folder. Default: iojoule-lab below XDG_RUNTIME_DIR, else in /tmp.",
     ),
-]  # fmt: skip
+]
 
 
 def _folder(given: Path | None) -> Path:

@@ -333,9 +333,13 @@ def check(
     listed = [*verdicts(records), *check_records(records, folder.state())]
     found = [asdict(one) | {"runs": _numbers(one.runs)} for one in listed]
     titles = {
-        "runs": "runs", "verdict": "verdict", "code": "reason", "what": "what", "why": "why",
+        "runs": "runs",
+        "verdict": "verdict",
+        "code": "reason",
+        "what": "what",
+        "why": "why",
         "advice": "what to do",
-    }  # fmt: skip
+    }
     console.emit_records(found, output, titles)
     failed = [one for one in records if one.status is Status.FAILED]
     if failed:

@@ -100,9 +100,12 @@ def command(
 
 
 _SCOPES = {
-    "device": "drive", "cpu": "CPU", "dram": "DRAM", "system": "whole system",
+    "device": "drive",
+    "cpu": "CPU",
+    "dram": "DRAM",
+    "system": "whole system",
     "device_cpu": "drive + CPU",
-}  # fmt: skip
+}
 
 
 def show(result: CommandResult, form: console.Format, folder: Path) -> None:
@@ -207,10 +210,14 @@ def _row(table: Any, label: str, one: Interval, unit: str) -> None:
 def _record(run: CommandRun) -> dict[str, Any]:
     """One run as a flat record."""
     flat: dict[str, Any] = {
-        "number": run.number, "started_utc": run.started_utc.isoformat(), "seconds": run.seconds,
-        "exit_status": run.exit_status, "killed_by": run.killed_by, "interrupted": run.interrupted,
+        "number": run.number,
+        "started_utc": run.started_utc.isoformat(),
+        "seconds": run.seconds,
+        "exit_status": run.exit_status,
+        "killed_by": run.killed_by,
+        "interrupted": run.interrupted,
         "work": run.work,
-    }  # fmt: skip
+    }
     flat |= {f"metric_{name}": value for name, value in run.metrics.items()}
     for scope, one in run.power.items():
         flat |= {

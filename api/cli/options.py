@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 ServerOption = Annotated[
     str | None,
     typer.Option(
-        "--server", metavar="URL", envvar="IOJOULE_SERVER",
+        "--server",
+        metavar="URL",
+        envvar="IOJOULE_SERVER",
         help="Have this service answer, with the key in $IOJOULE_KEY; '' answers here all the "
         "same.",
     ),
-]  # fmt: skip
+]
 
 
 @contextmanager
@@ -394,15 +396,17 @@ def assignments(given: Sequence[str], option: str = "--set") -> dict[str, str]:
 DaskOption = Annotated[
     str | None,
     typer.Option(
-        "--dask", metavar="ADDRESS",
+        "--dask",
+        metavar="ADDRESS",
         help="Run on the workers of this Dask scheduler, such as tcp://host:8786, and not here.",
     ),
-]  # fmt: skip
+]
 StateOption = Annotated[
     Path | None,
     typer.Option(
-        "--state", metavar="DIR",
+        "--state",
+        metavar="DIR",
         help="Keeps each result as it comes: the same command goes on where it was cut short. "
         "With --dask there is a folder by default, until all is done.",
     ),
-]  # fmt: skip
+]

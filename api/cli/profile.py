@@ -188,13 +188,21 @@ def _emit_csv(found: ProfileExplanation) -> None:
         ("quantity", "rung", "evidence", "value", "low", "high", "unit", "source", "share", "fact"),
         (
             (
-                one.quantity, one.rung, one.evidence, one.value, one.low, one.high, one.unit,
-                source, share, fact,
+                one.quantity,
+                one.rung,
+                one.evidence,
+                one.value,
+                one.low,
+                one.high,
+                one.unit,
+                source,
+                share,
+                fact,
             )
             for one in found.quantities
             for source, share, fact in one.sources()
         ),
-    )  # fmt: skip
+    )
 
 
 def _parts(found: ProfileExplanation) -> list[Any]:
@@ -235,7 +243,9 @@ def report(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="FOLDER|FILE",
+            "--output",
+            "-o",
+            metavar="FOLDER|FILE",
             help="A folder for both forms, or a file that ends in .md or .html.",
         ),
     ],
@@ -251,7 +261,7 @@ def report(
             metavar="FILE.json", help="Also: what `iojoule validate findings -o json` printed."
         ),
     ] = None,
-) -> None:  # fmt: skip
+) -> None:
     """Write a profile's model card: what it rests on, how far it errs, and where it ends."""
     from iojoule.api.reports.model_card import build_card, check_target, read_findings, write_card
 
@@ -280,9 +290,13 @@ Version = Annotated[
 ]
 
 _TITLES = {
-    "version": "version", "current": "answers", "profile_version": "named", "origin": "from",
-    "created_at": "made at", "job_id": "by job",
-}  # fmt: skip
+    "version": "version",
+    "current": "answers",
+    "profile_version": "named",
+    "origin": "from",
+    "created_at": "made at",
+    "job_id": "by job",
+}
 
 
 @app.command()
@@ -329,7 +343,10 @@ def fetch(
 def _record(kept: KeptProfile) -> dict[str, Any]:
     made = kept.created_at
     return {
-        "version": kept.version, "current": kept.current, "profile_version": kept.profile_version,
-        "origin": kept.origin, "job_id": kept.job_id,
+        "version": kept.version,
+        "current": kept.current,
+        "profile_version": kept.profile_version,
+        "origin": kept.origin,
+        "job_id": kept.job_id,
         "created_at": None if made is None else made.isoformat(timespec="seconds"),
-    }  # fmt: skip
+    }

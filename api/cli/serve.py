@@ -28,10 +28,11 @@ GRACE_SECONDS = 3
 StateOption = Annotated[
     Path | None,
     typer.Option(
-        "--state", metavar="DIR",
+        "--state",
+        metavar="DIR",
         help="What is kept; default: $IOJOULE_STATE, else iojoule below $XDG_STATE_HOME.",
     ),
-]  # fmt: skip
+]
 DatabaseOption = Annotated[
     str | None,
     typer.Option(
@@ -126,14 +127,24 @@ def serve(
         console.note(f"listening on http://{address}:{listener.getsockname()[1]} (Ctrl-C ends)")
         config = uvicorn.Config(
             create_app(
-                store, require_key=asks, hosts=allow_host or (), workers=pool,
-                keep_days=keep_days, audit_days=audit_days,
+                store,
+                require_key=asks,
+                hosts=allow_host or (),
+                workers=pool,
+                keep_days=keep_days,
+                audit_days=audit_days,
             ),
-            loop="uvloop", http=GuardedProtocol, ws="none",
-            log_level="warning", log_config=None, access_log=False, server_header=False,
-            proxy_headers=bool(proxy), forwarded_allow_ips=proxy or [],
+            loop="uvloop",
+            http=GuardedProtocol,
+            ws="none",
+            log_level="warning",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=bool(proxy),
+            forwarded_allow_ips=proxy or [],
             timeout_graceful_shutdown=GRACE_SECONDS,
-        )  # fmt: skip
+        )
         with Supervisor(store, workers, log=form):
             uvicorn.Server(config).run(sockets=[listener])
 

@@ -66,10 +66,11 @@ class Form(StrEnum):
 DriveOption = Annotated[
     list[str],
     typer.Option(
-        "--ssd", metavar="FILE|PRESET",
+        "--ssd",
+        metavar="FILE|PRESET",
         help="Drive: MQSim's ssdconfig.xml, a .toml, or a preset. May be repeated.",
     ),
-]  # fmt: skip
+]
 WorkloadOption = Annotated[
     list[Path],
     typer.Option(
@@ -79,11 +80,14 @@ WorkloadOption = Annotated[
 JobsOption = Annotated[
     int | None,
     typer.Option(
-        "--jobs", "-j", min=1, metavar="N",
+        "--jobs",
+        "-j",
+        min=1,
+        metavar="N",
         help="Runs at the same time; default 1, and one a core when there are several "
         "configurations.",
     ),
-]  # fmt: skip
+]
 
 
 def simulate(
@@ -136,11 +140,19 @@ def simulate(
     """
     if server:
         refuse(
-            server, mode=mode, jobs=jobs, dask=dask, state=state, directory=directory,
+            server,
+            mode=mode,
+            jobs=jobs,
+            dask=dask,
+            state=state,
+            directory=directory,
             engine=engine is not EngineChoice.EMBEDDED,
-            series_step=series_step != 0, max_memory=max_memory != MEMORY_MIB,
-            max_wall=max_wall != 0, max_simulated=max_simulated != 0, max_events=max_events != 0,
-        )  # fmt: skip
+            series_step=series_step != 0,
+            max_memory=max_memory != MEMORY_MIB,
+            max_wall=max_wall != 0,
+            max_simulated=max_simulated != 0,
+            max_events=max_events != 0,
+        )
         refuse_files(server, ssd)
         if output is Form.XML:
             raise typer.BadParameter("-o xml: a service tells nothing of queues, as this form does")
@@ -219,13 +231,27 @@ def _emit_xml(plan: Plan, results: list[ScenarioResult], directory: Path | None)
 
 
 FLOW_TITLES = (
-    "flow", "serviced", "reads", "writes", "IOPS", "bandwidth", "mean", "p50", "p99", "p99.9",
+    "flow",
+    "serviced",
+    "reads",
+    "writes",
+    "IOPS",
+    "bandwidth",
+    "mean",
+    "p50",
+    "p99",
+    "p99.9",
     "max",
-)  # fmt: skip
+)
 DEVICE_TITLES = (
-    "simulated", "pages read", "programmed", "blocks erased", "write ampl.", "mapping hits",
+    "simulated",
+    "pages read",
+    "programmed",
+    "blocks erased",
+    "write ampl.",
+    "mapping hits",
     "collections",
-)  # fmt: skip
+)
 ENERGY_TITLES = ("mean power", "energy")
 RUN_TITLES = ("user time", "events/s")
 

@@ -34,10 +34,19 @@ COLUMNS = {
 PART_COLUMNS = {
     "picker": "picked on",
     "part": "questions",
-    **{name: COLUMNS[name] for name in (
-        "picked", "violated", "stated", "mean", "median", "worst", "declined",
-    )},
-}  # fmt: skip
+    **{
+        name: COLUMNS[name]
+        for name in (
+            "picked",
+            "violated",
+            "stated",
+            "mean",
+            "median",
+            "worst",
+            "declined",
+        )
+    },
+}
 BOUND_COLUMNS = {
     "picker": "picked on",
     "bound": "bound",

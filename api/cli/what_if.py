@@ -79,11 +79,13 @@ DrivesOption = Annotated[int, typer.Option(min=1, help="Drives that share the lo
 ChangeOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--change", "-c", metavar="FIELD=VALUE",
+        "--change",
+        "-c",
+        metavar="FIELD=VALUE",
         help="What would be different; may be repeated. `iojoule what-if changes` lists the "
         "fields.",
     ),
-]  # fmt: skip
+]
 
 
 @app.command()
@@ -235,9 +237,13 @@ def sweep(
         from iojoule.api.reports.report_file import write_report
 
         request = asked_of(
-            base.profile.device, base.workload, drives=drives, conditions=known, changes=changes,
+            base.profile.device,
+            base.workload,
+            drives=drives,
+            conditions=known,
+            changes=changes,
             points=[dict(point) for point in asked.points],
-        )  # fmt: skip
+        )
         write_report(
             reports.sweep_report(found, show, asked_now(ctx, None, request, base.profile.sources)),
             report,
@@ -312,10 +318,16 @@ def parts(found: Outcome) -> Iterator[Any]:
 def emit_csv(found: Outcome) -> None:
     """One row a quantity."""
     rows = [
-        [each.quantity, *_ends(each.base), *_ends(each.changed), *_ends(each.change),
-         each.change_percent, each.change.evidence.value]
+        [
+            each.quantity,
+            *_ends(each.base),
+            *_ends(each.changed),
+            *_ends(each.change),
+            each.change_percent,
+            each.change.evidence.value,
+        ]
         for each in found.differences
-    ]  # fmt: skip
+    ]
     ends = [
         f"{side}{end}" for side in ("base", "changed", "change") for end in ("", "_low", "_high")
     ]

@@ -236,10 +236,14 @@ def day(
             for each in records
         ]
     titles = {
-        "hour": "hour (UTC)", "observed_seconds": "watched", "bytes_per_second": "moved",
-        "requests_per_second": "requests/s", "read_fraction": "reads",
-        "flushes_per_second": "flushes/s", "busy_share": "busy",
-    }  # fmt: skip
+        "hour": "hour (UTC)",
+        "observed_seconds": "watched",
+        "bytes_per_second": "moved",
+        "requests_per_second": "requests/s",
+        "read_fraction": "reads",
+        "flushes_per_second": "flushes/s",
+        "busy_share": "busy",
+    }
     console.emit_records(records, output, titles)
 
 

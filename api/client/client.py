@@ -188,9 +188,12 @@ class Client:
             watch: Told of the job at each change.
         """
         body = {
-            "device": device, "workload_profile": _plain(workload_profile), "changes": changes,
-            "drives": drives, "conditions": _plain(conditions or {}),
-        }  # fmt: skip
+            "device": device,
+            "workload_profile": _plain(workload_profile),
+            "changes": changes,
+            "drives": drives,
+            "conditions": _plain(conditions or {}),
+        }
         headers = _key_header(idempotency_key)
         answer = self._connection.ask("POST", "/what-if", body=body, headers=headers)
         if answer.status_code == _ACCEPTED:
@@ -233,9 +236,12 @@ class Client:
             gap: As for `fleet_plan`.
         """
         body = {
-            "fleet": _plain(fleet), "points": points, "least_watts": least_watts,
-            "most_watts": most_watts, "gap": gap,
-        }  # fmt: skip
+            "fleet": _plain(fleet),
+            "points": points,
+            "least_watts": least_watts,
+            "most_watts": most_watts,
+            "gap": gap,
+        }
         answer = self._connection.ask("POST", "/fleet/frontier", body=body)
         return self._connection.read(answer, fleets.FrontierAnswer)
 
@@ -330,9 +336,12 @@ class Client:
         if form not in kinds:
             raise InputError(f"{form!r}: is no form of a dataset; there are {', '.join(kinds)}")
         answer = self._connection.ask(
-            "POST", "/datasets", query={"device": device, "columns": columns}, body=content,
+            "POST",
+            "/datasets",
+            query={"device": device, "columns": columns},
+            body=content,
             headers={"Content-Type": kinds[form], **_key_header(idempotency_key)},
-        )  # fmt: skip
+        )
         return self._connection.read(answer, schemas.DatasetSummary)
 
     def dataset(self, dataset: str) -> schemas.DatasetSummary:
@@ -467,9 +476,12 @@ class Client:
         self._connection.ask("DELETE", "/jobs/{id}", _id(job))
 
     def _submit(
-        self, path: str, names: tuple[str, ...], request: BaseModel | Mapping[str, Any],
+        self,
+        path: str,
+        names: tuple[str, ...],
+        request: BaseModel | Mapping[str, Any],
         key: str | None,
-    ) -> schemas.JobStatus:  # fmt: skip
+    ) -> schemas.JobStatus:
         answer = self._connection.ask(
             "POST", path, *names, body=_plain(request), headers=_key_header(key)
         )
@@ -509,9 +521,12 @@ class Client:
         known = decided_on or self.current_profile(device)
         try:
             answer = self._connection.ask(
-                "PUT", "/devices/{id}/profiles/current", device, body={"version": version},
+                "PUT",
+                "/devices/{id}/profiles/current",
+                device,
+                body={"version": version},
                 headers={"If-Match": known.etag},
-            )  # fmt: skip
+            )
         except state_errors.ChangedError:
             # the connection may have broken after the first attempt came through
             now = self.current_profile(device)

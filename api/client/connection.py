@@ -41,8 +41,14 @@ RETRY_AFTER_MAX_SECONDS = 60.0
 
 TIMEOUT_SECONDS = 120.0
 
-_LOST = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ReadError, httpx.WriteError,
-         httpx.CloseError, httpx.RemoteProtocolError)  # fmt: skip
+_LOST = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.ReadError,
+    httpx.WriteError,
+    httpx.CloseError,
+    httpx.RemoteProtocolError,
+)
 """The connection broke or was not made: what was asked may or may not have been done."""
 
 

@@ -18,8 +18,10 @@ def _stop_with_parent(worker: Worker) -> None:
 if __name__ == "__main__":
     folder, name = sys.argv[1:]
     work(
-        Path(folder), None, name,
+        Path(folder),
+        None,
+        name,
         lambda worker: threading.Thread(
             target=_stop_with_parent, args=(worker,), daemon=True
         ).start(),
-    )  # fmt: skip
+    )

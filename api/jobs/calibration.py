@@ -42,15 +42,21 @@ def run(running: Running) -> Outcome:
     )
     with open_pool(cores(), dask=os.environ.get(DASK_VARIABLE)) as pool:
         found = calibrate_datasets(
-            paths, drive, asked.drive, asked.device, wishes,
-            pool=pool, watch=_watch(running.watched),
-        )  # fmt: skip
+            paths,
+            drive,
+            asked.drive,
+            asked.device,
+            wishes,
+            pool=pool,
+            watch=_watch(running.watched),
+        )
     running.watched.go_on()
     if found.profile.device != asked.device:
         raise InputError(
             f"the datasets are of {found.profile.device}, not of {asked.device}; calibrate that "
-            "device, or name other datasets", field="datasets",
-        )  # fmt: skip
+            "device, or name other datasets",
+            field="datasets",
+        )
 
     def publish(connection: Connection, state: State) -> None:
         profiles.publish(connection, state, found.profile, running.id)

@@ -27,10 +27,11 @@ class CalibrationRequest(BaseModel):
         default={}, max_length=100, description="Fields of the drive that are changed."
     )
     hold_out: list[Word] = Field(
-        default=[], max_length=20,
+        default=[],
+        max_length=20,
         description="Measurements to leave out and to judge by: FIELD=VALUE,... or "
         "FIELD=LOW..HIGH.",
-    )  # fmt: skip
+    )
     parameters: list[Word] = Field(
         default=[], max_length=100, description="Timing parameters; none: the usual ones."
     )

@@ -27,17 +27,19 @@ class SimulationRequest(BaseModel):
 
     drive: str = Field(description="Name of a drive that comes with iojoule, as `/simulations`.")
     set: dict[str, Any] = Field(
-        default={}, max_length=100,
+        default={},
+        max_length=100,
         description="Fields of the drive that are changed, such as `channels` or "
         "`physical.slc.dynamic_blocks_per_plane`.",
-    )  # fmt: skip
+    )
     scenario: Annotated[
         Scenario,
         BeforeValidator(_whole),
         Field(description="Flows that run at the same time."),
     ]
     vary: dict[str, list[Any]] = Field(
-        default={}, max_length=10,
+        default={},
+        max_length=10,
         description=f"Fields and their values, every combination of which is run; {RUNS_MAX} at "
         "most. `flows.queue_depth` is that of all flows.",
-    )  # fmt: skip
+    )

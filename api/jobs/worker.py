@@ -129,9 +129,13 @@ class Worker:
             with self.state.files.keeping():
                 digest = self.state.files.keep_bytes(outcome.document)
                 jobs.end(
-                    self.state.database, job, "done", result_sha256=digest,
-                    result_bytes=len(outcome.document), publish=publish,
-                )  # fmt: skip
+                    self.state.database,
+                    job,
+                    "done",
+                    result_sha256=digest,
+                    result_bytes=len(outcome.document),
+                    publish=publish,
+                )
         elif now.cancel_requested:
             jobs.end(self.state.database, job, "cancelled")
         elif self.stopping.is_set() or isinstance(outcome, UnavailableError | StorageFullError):

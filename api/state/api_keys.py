@@ -69,9 +69,14 @@ class ApiKey:
     def caller(self, request_id: str | None, remote_address: str | None) -> Caller:
         """Who asks with it."""
         return Caller(
-            Origin.KEY, owner=self.owner, key_id=self.id, sees_all=self.scope is Scope.ADMIN,
-            limits=self.limits, request_id=request_id, remote_address=remote_address,
-        )  # fmt: skip
+            Origin.KEY,
+            owner=self.owner,
+            key_id=self.id,
+            sees_all=self.scope is Scope.ADMIN,
+            limits=self.limits,
+            request_id=request_id,
+            remote_address=remote_address,
+        )
 
 
 _LIMITS = tuple(one.name for one in fields(Limits))

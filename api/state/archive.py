@@ -34,9 +34,18 @@ _CONTENT = re.compile(r"content/([0-9a-f]{2})/(\1[0-9a-f]{62})")
 # What zipfile and zlib raise where the bytes are not what was written: the place of a changed byte
 # decides whether it is a length, a method, a flag, a name or a checksum.
 _UNREADABLE = (
-    zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError,
-    struct.error, OverflowError, KeyError, IndexError, OSError,
-)  # fmt: skip
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    struct.error,
+    OverflowError,
+    KeyError,
+    IndexError,
+    OSError,
+)
 
 _Hash = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 _Name = Annotated[str, StringConstraints(pattern="^[a-z_0-9]{1,63}$")]

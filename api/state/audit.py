@@ -62,11 +62,18 @@ def _row(
     caller: Caller, action: str, object_: str, outcome: str, details: dict[str, Any]
 ) -> dict[str, Any]:
     return {
-        "id": _id(), "origin": caller.origin.value, "key_id": caller.key_id,
-        "owner": caller.owner, "os_user": caller.os_user, "action": action, "object": object_,
-        "outcome": outcome, "details": details, "request_id": caller.request_id,
+        "id": _id(),
+        "origin": caller.origin.value,
+        "key_id": caller.key_id,
+        "owner": caller.owner,
+        "os_user": caller.os_user,
+        "action": action,
+        "object": object_,
+        "outcome": outcome,
+        "details": details,
+        "request_id": caller.request_id,
         "remote_address": caller.remote_address,
-    }  # fmt: skip
+    }
 
 
 def lines(

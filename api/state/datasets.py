@@ -78,13 +78,21 @@ def add(
     quotas.admit_bytes(connection, caller, bytes_)
     connection.execute(
         insert(datasets).values(
-            id=id_, format=checked.format, device=checked.device, rows=checked.rows,
-            fields=list(checked.fields), warnings=checked.warnings, created_at=now(),
-            upload_sha256=checked.upload_sha256, data_sha256=state.files.keep(checked.data),
-            sidecar_sha256=state.files.keep(checked.sidecar), bytes=bytes_,
-            owner=caller.owner, shared=caller.owner is None,
+            id=id_,
+            format=checked.format,
+            device=checked.device,
+            rows=checked.rows,
+            fields=list(checked.fields),
+            warnings=checked.warnings,
+            created_at=now(),
+            upload_sha256=checked.upload_sha256,
+            data_sha256=state.files.keep(checked.data),
+            sidecar_sha256=state.files.keep(checked.sidecar),
+            bytes=bytes_,
+            owner=caller.owner,
+            shared=caller.owner is None,
         )
-    )  # fmt: skip
+    )
     audit.add(connection, caller, "dataset.upload", f"dataset/{id_}", bytes=bytes_)
 
 

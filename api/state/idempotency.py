@@ -61,8 +61,9 @@ def first_time(connection: Connection, key: Key | None, resource: str) -> str | 
     if sha256 != key.request_sha256:
         raise InputError(
             "this idempotency key came with another request before; take a new key for a new "
-            "request", field="Idempotency-Key",
-        )  # fmt: skip
+            "request",
+            field="Idempotency-Key",
+        )
     return str(made)
 
 

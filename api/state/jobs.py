@@ -124,12 +124,21 @@ def submit(
         raise TooManyError(f"{WAITING_MAX} jobs wait already; ask again when some are done")
     connection.execute(
         insert(jobs).values(
-            id=id_, kind=kind, exclusive=exclusive, request=dict(request), state="queued",
-            progress=0.0, attempt=0, cancel_requested=False, created_at=now(), revision=1,
-            owner=caller.owner, shared=caller.owner is None,
+            id=id_,
+            kind=kind,
+            exclusive=exclusive,
+            request=dict(request),
+            state="queued",
+            progress=0.0,
+            attempt=0,
+            cancel_requested=False,
+            created_at=now(),
+            revision=1,
+            owner=caller.owner,
+            shared=caller.owner is None,
             compute_seconds_max=caller.limits.compute_seconds_max,
         )
-    )  # fmt: skip
+    )
     audit.add(connection, caller, "job.submit", f"job/{id_}", kind=kind)
     return find(connection, id_)
 
@@ -263,16 +272,26 @@ def _take(
         .limit(1)
         .with_for_update(skip_locked=True)
     )
-    row = connection.execute(
-        update(jobs)
-        .where(jobs.c.id == oldest.scalar_subquery())
-        .values(
-            state="running", worker=worker, attempt=jobs.c.attempt + 1, progress=0.0, stage=None,
-            lease_until=now() + lease_seconds, revision=jobs.c.revision + 1, charged_at=now(),
-            started_at=case((jobs.c.started_at.is_(None), now()), else_=jobs.c.started_at),
+    row = (
+        connection.execute(
+            update(jobs)
+            .where(jobs.c.id == oldest.scalar_subquery())
+            .values(
+                state="running",
+                worker=worker,
+                attempt=jobs.c.attempt + 1,
+                progress=0.0,
+                stage=None,
+                lease_until=now() + lease_seconds,
+                revision=jobs.c.revision + 1,
+                charged_at=now(),
+                started_at=case((jobs.c.started_at.is_(None), now()), else_=jobs.c.started_at),
+            )
+            .returning(jobs)
         )
-        .returning(jobs)
-    ).mappings().first()  # fmt: skip
+        .mappings()
+        .first()
+    )
     return None if row is None else _job(row)
 
 
@@ -304,9 +323,12 @@ class Beat:
 
 
 def beat(
-    database: Database, job: Job, progress: float, stage: str | None,
+    database: Database,
+    job: Job,
+    progress: float,
+    stage: str | None,
     lease_seconds: float = LEASE_SECONDS,
-) -> Beat:  # fmt: skip
+) -> Beat:
     """Renew the lease and say how far the job is."""
     changed = or_(jobs.c.progress != progress, jobs.c.stage.is_distinct_from(stage))
     with database.write() as connection:
@@ -315,11 +337,14 @@ def beat(
             update(jobs)
             .where(_mine(job))
             .values(
-                charged_at=now(), lease_until=now() + lease_seconds, progress=progress, stage=stage,
+                charged_at=now(),
+                lease_until=now() + lease_seconds,
+                progress=progress,
+                stage=stage,
                 revision=jobs.c.revision + case((changed, 1), else_=0),
             )
             .returning(jobs.c.cancel_requested)
-        ).first()  # fmt: skip
+        ).first()
     return Beat(row is not None, row is not None and bool(row[0]))
 
 
@@ -350,12 +375,16 @@ def end(
             update(jobs)
             .where(_mine(job))
             .values(
-                state=state, result_sha256=result_sha256, result_bytes=result_bytes,
-                lease_until=None, finished_at=now(),
-                error=None if error is None else dict(error), revision=jobs.c.revision + 1,
+                state=state,
+                result_sha256=result_sha256,
+                result_bytes=result_bytes,
+                lease_until=None,
+                finished_at=now(),
+                error=None if error is None else dict(error),
+                revision=jobs.c.revision + 1,
                 progress=1.0 if state == "done" else jobs.c.progress,
             )
-        )  # fmt: skip
+        )
         if ended.rowcount and publish is not None:
             publish(connection)
         return bool(ended.rowcount)
@@ -369,18 +398,22 @@ def give_back(database: Database, job: Job) -> None:
             update(jobs)
             .where(_mine(job))
             .values(
-                state="queued", lease_until=None, worker=None, revision=jobs.c.revision + 1,
+                state="queued",
+                lease_until=None,
+                worker=None,
+                revision=jobs.c.revision + 1,
             )
-        )  # fmt: skip
+        )
 
 
 def abandon(database: Database, worker: str) -> None:
     """Let others take the jobs of a worker that is known to be dead at once."""
     with database.write() as connection:
         connection.execute(
-            update(jobs).where(jobs.c.worker == worker, jobs.c.state == "running")
+            update(jobs)
+            .where(jobs.c.worker == worker, jobs.c.state == "running")
             .values(lease_until=0.0)
-        )  # fmt: skip
+        )
 
 
 def cancel(connection: Connection, id_: str, caller: Caller = SERVICE) -> Job:

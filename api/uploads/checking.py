@@ -59,9 +59,13 @@ def _read(asked: dict[str, Any]) -> dict[str, Any]:
     environment = {"ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
     try:
         done = subprocess.run(
-            command, input=json.dumps(asked).encode(), capture_output=True, timeout=SECONDS,
-            env=environment, check=False,
-        )  # fmt: skip
+            command,
+            input=json.dumps(asked).encode(),
+            capture_output=True,
+            timeout=SECONDS,
+            env=environment,
+            check=False,
+        )
         if done.returncode == -signal.SIGKILL:
             raise UnavailableError("reading the upload was interrupted; send it again")
         told: dict[str, Any] = json.loads(done.stdout)

@@ -35,8 +35,13 @@ RUNS = 144
 PACED_LOADS = (0.4, 0.7)
 """Rates of the runs with a demand, as shares of the full speed."""
 NOISE = {
-    "throughput": 0.015, "latency": 0.01, "tail": 0.04, "device": 0.015, "cpu": 0.02, "idle": 0.01,
-}  # fmt: skip
+    "throughput": 0.015,
+    "latency": 0.01,
+    "tail": 0.04,
+    "device": 0.015,
+    "cpu": 0.02,
+    "idle": 0.01,
+}
 """Log standard deviations of one run's throughput, of its mean latency and p99 besides, and of
 power; as in the rehearsals of adaptive campaigns (docs/measuring.md)."""
 
@@ -81,9 +86,12 @@ def fitted(
 def measured_part(grid: Grid) -> Grid:
     """Every other size and depth."""
     return Grid(
-        grid.request_bytes[::2], grid.queue_depth[::2],
-        grid.jobs, grid.completion, grid.power_state,
-    )  # fmt: skip
+        grid.request_bytes[::2],
+        grid.queue_depth[::2],
+        grid.jobs,
+        grid.completion,
+        grid.power_state,
+    )
 
 
 def _campaign(
@@ -102,9 +110,14 @@ def _paced(table: Table, source: np.random.Generator, simulate: Simulate) -> lis
     middle = part.queue_depth[len(part.queue_depth) // 2]
     for size in part.request_bytes:
         chosen = Configuration.model_validate(
-            {"request_bytes": size, "queue_depth": middle, "power_state": 0,
-             "completion": "interrupt", **ENGINE}
-        )  # fmt: skip
+            {
+                "request_bytes": size,
+                "queue_depth": middle,
+                "power_state": 0,
+                "completion": "interrupt",
+                **ENGINE,
+            }
+        )
         row = table.grid.place(chosen)
         for load in PACED_LOADS:
             demand = float(load * table.iops[row] * size)
@@ -170,9 +183,12 @@ def _told(drive: HiddenDrive, name: str) -> MeasuredDrive:
         max_transfer_bytes=drive.split_bytes or 1 << 20,
         power_states=tuple(
             DeclaredState(
-                index=state, max_power_watts=drive.declared_caps_watts[state], operational=True,
-                entry_latency_us=0, exit_latency_us=0,
+                index=state,
+                max_power_watts=drive.declared_caps_watts[state],
+                operational=True,
+                entry_latency_us=0,
+                exit_latency_us=0,
             )
             for state in STATES
         ),
-    )  # fmt: skip
+    )

@@ -190,10 +190,18 @@ def one_at_a_time(service: LatencySummary, rate: float) -> tuple[float, float, f
     """
     source = np.random.default_rng(1)
     shares = (0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 1.0)
-    ends = np.array([
-        service.min_ns, service.p50_ns, service.p90_ns, service.p99_ns, service.p999_ns,
-        service.p9999_ns, service.max_ns,
-    ], dtype=float)  # fmt: skip
+    ends = np.array(
+        [
+            service.min_ns,
+            service.p50_ns,
+            service.p90_ns,
+            service.p99_ns,
+            service.p999_ns,
+            service.p9999_ns,
+            service.max_ns,
+        ],
+        dtype=float,
+    )
     takes = np.exp(np.interp(source.random(ARRIVALS), shares, np.log(np.maximum(ends, 1.0))))
     takes *= service.mean_ns / takes.mean()
     apart = source.exponential(1e9 / rate, ARRIVALS)

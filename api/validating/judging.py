@@ -96,27 +96,35 @@ def judge(recommender: Recommender, asked: Asked, picker: Picker) -> Outcome:
     if len(fair):
         able = fair
     known: dict[str, Any] = {
-        "question": asked.number, "drive": asked.table.drive.name, "picker": picker,
-        "arrivals": asked.arrivals, "objective": workload.effective_objective.value,
-        "action": answer.action, "reason_code": answer.reason_code,
-        "today_keeps": bool(keeps[asked.today]), "possible": bool(len(able)),
+        "question": asked.number,
+        "drive": asked.table.drive.name,
+        "picker": picker,
+        "arrivals": asked.arrivals,
+        "objective": workload.effective_objective.value,
+        "action": answer.action,
+        "reason_code": answer.reason_code,
+        "today_keeps": bool(keeps[asked.today]),
+        "possible": bool(len(able)),
         "headroom": asked.headroom(able),
         "stated": {name: 1.0 - sure for name, sure in asked.confidences().items()},
-    }  # fmt: skip
+    }
     if answer.recommended is None:
         return Outcome(**known, picked=False, broken=(), regret=None)
     row = asked.table.grid.place(answer.recommended.configuration)
     beyond = costs / costs[able].min() - 1.0 if len(able) else None
     changes = answer.action == "change"
     return Outcome(
-        **known, picked=True, broken=tuple(name for name, rows in breaks.items() if rows[row]),
+        **known,
+        picked=True,
+        broken=tuple(name for name, rows in breaks.items() if rows[row]),
         regret=None if beyond is None else float(beyond[row]),
-        today_regret=float(beyond[asked.today]) if beyond is not None and keeps[asked.today]
+        today_regret=float(beyond[asked.today])
+        if beyond is not None and keeps[asked.today]
         else None,
         optional=changes and answer.current is not None and answer.current.meets_sla,
         cheaper=bool(costs[row] < costs[asked.today]) if changes else None,
         **_saving(asked, answer, row),
-    )  # fmt: skip
+    )
 
 
 def _saving(asked: Asked, answer: Recommendation, row: int) -> dict[str, Any]:

@@ -48,9 +48,11 @@ USEFUL_SIZES = 3
 """How many of the grid's smallest sizes an application may ask for."""
 SERVED = ("served_bytes_per_second", "device_power_watts")
 BOUNDS = (
-    "latency_p99_ns_max", "latency_mean_ns_max", "throughput_bytes_per_second_min",
+    "latency_p99_ns_max",
+    "latency_mean_ns_max",
+    "throughput_bytes_per_second_min",
     "device_power_watts_max",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,10 @@ class Asked:
 
     def broken(self) -> dict[str, NDArray[np.bool_]]:
         """By bound, which rows of the table truly break it."""
-        found = {name: _breaks(self.truth, name, limit)
-                 for name, limit in self.workload.sla.bounds().items()}  # fmt: skip
+        found = {
+            name: _breaks(self.truth, name, limit)
+            for name, limit in self.workload.sla.bounds().items()
+        }
         if self.demand is not None:
             found[DEMAND] = self.truth["capacity_bytes_per_second"] < self.demand
         return found
@@ -176,8 +180,9 @@ def draw_question(table: Table, number: int, seed: int, simulate: Simulate | Non
     room = _room(grid, today, source)
     candidates = _within(grid, _rows(grid, axes), room, today)
     workload = table.work.workload | {
-        "useful_request_bytes": useful, "request_bytes_coalescible": coalescible,
-    }  # fmt: skip
+        "useful_request_bytes": useful,
+        "request_bytes_coalescible": coalescible,
+    }
     demand, arrivals = None, source.choice([POISSON, POISSON, BURSTS, "none"])
     if arrivals != "none":
         most = float((table.iops * table.request_bytes)[candidates].max())
@@ -190,9 +195,13 @@ def draw_question(table: Table, number: int, seed: int, simulate: Simulate | Non
         truth = in_bursts(table, candidates, demand)
     sla = _sla(truth, candidates, demand, source)
     asked: dict[str, Any] = {
-        "name": f"question {number}", "workload": workload, "current": today | ENGINE,
-        "free": free, "sla": sla, "scope": "device",
-    }  # fmt: skip
+        "name": f"question {number}",
+        "workload": workload,
+        "current": today | ENGINE,
+        "free": free,
+        "sla": sla,
+        "scope": "device",
+    }
     if room is not None:
         asked["concurrency_max"] = room
     if source.random() < 0.2:

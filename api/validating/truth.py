@@ -231,9 +231,15 @@ def _simulated(
         polled = configuration.completion == "polled"
         busy = float(configuration.jobs) if polled else (flow.host_cpu_seconds or 0.0) / seconds
         rows.append(
-            (flow.iops, latency.mean_ns, latency.p50_ns, latency.p99_ns,
-             result.device.power_watts_mean or 0.0, busy)
-        )  # fmt: skip
+            (
+                flow.iops,
+                latency.mean_ns,
+                latency.p50_ns,
+                latency.p99_ns,
+                result.device.power_watts_mean or 0.0,
+                busy,
+            )
+        )
     values = np.array(rows, dtype=float)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -298,9 +304,18 @@ def _with_effects(
         stretched *= slower
     latency = {name: column[name] for name in COLUMNS if name.startswith("latency")}
     return Table(
-        drive, work, grid, size, state, column["iops"], latency, column["watts"], column["cores"],
-        stretched, tail,
-    )  # fmt: skip
+        drive,
+        work,
+        grid,
+        size,
+        state,
+        column["iops"],
+        latency,
+        column["watts"],
+        column["cores"],
+        stretched,
+        tail,
+    )
 
 
 def _slow(column: dict[str, Floats], slower: Floats, idle: Floats) -> None:

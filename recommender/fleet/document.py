@@ -169,8 +169,10 @@ class Fleet(Section):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         for what, items in (
-            ("domain", self.domains), ("drives", self.drives), ("class", self.classes),
-        ):  # fmt: skip
+            ("domain", self.domains),
+            ("drives", self.drives),
+            ("class", self.classes),
+        ):
             _unique(what, (item.name for item in items))
         self._tree()
         known = {item.name: item for item in self.classes}

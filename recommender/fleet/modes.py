@@ -196,17 +196,27 @@ class DriveModel:
         if idle is not None and idle.standby is not None:
             one = idle.standby
             yield Rest(
-                0, self._bound(one.watts), one.watts.value, one.entry_seconds.value,
-                self._log_bound(one.exit_seconds), "standby",
-                self._log_bound(one.spin_up_watts), one.cycles_rated.value,
-                one.spin_up_watts.value, one.exit_seconds.value,
-            )  # fmt: skip
+                0,
+                self._bound(one.watts),
+                one.watts.value,
+                one.entry_seconds.value,
+                self._log_bound(one.exit_seconds),
+                "standby",
+                self._log_bound(one.spin_up_watts),
+                one.cycles_rated.value,
+                one.spin_up_watts.value,
+                one.exit_seconds.value,
+            )
         elif idle is not None and idle.link is not None:
             link = idle.link
             yield Rest(
-                0, self._bound(link.slumber_watts), link.slumber_watts.value,
-                link.exit_seconds.value, self._log_bound(link.exit_seconds), "slumber",
-            )  # fmt: skip
+                0,
+                self._bound(link.slumber_watts),
+                link.slumber_watts.value,
+                link.exit_seconds.value,
+                self._log_bound(link.exit_seconds),
+                "slumber",
+            )
 
     def _bound(self, known: Parameter) -> float:
         return known.value + self.scale * NORMAL_90 * known.sd
@@ -218,9 +228,7 @@ class DriveModel:
         bounds = {state: self._idle(state) for state in states}
         state = min(bounds, key=lambda one: (bounds[one], one))
         _, entry, leave = self._transitions()[state]
-        return Rest(
-            state, bounds[state], self.power.idle_watts[state].value, entry, leave
-        )  # fmt: skip
+        return Rest(state, bounds[state], self.power.idle_watts[state].value, entry, leave)
 
     def _idle(self, state: int) -> float:
         return self._bound(self.power.idle_watts[state])
@@ -359,15 +367,18 @@ class DriveModel:
         codes = judged.prediction["device_power_watts"].evidence
         return [
             Mode(
-                part, configuration_of(frame, row), float(capacity[row]),
-                float(gap[row]), float(expected_gap[row]),
+                part,
+                configuration_of(frame, row),
+                float(capacity[row]),
+                float(gap[row]),
+                float(expected_gap[row]),
                 float((at - gap)[row] / work.served_bytes[row]),
                 float((expected - expected_gap)[row] / work.served_bytes[row]),
                 float(peak[row]),
                 Evidence(EVIDENCE[codes[row]]),
             )
             for row in range(len(frame))
-        ]  # fmt: skip
+        ]
 
     def _full_speed(self, judged: Judged, drives_per_host: int) -> _Draw:
         """The same rows as fast as they can: what they draw at a moment when all is in flight."""

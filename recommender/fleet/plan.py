@@ -283,11 +283,14 @@ def _moves(before: GroupPlan, after: GroupPlan) -> list[Move]:
         drives = min(here.drives, there.drives)
         found.append(
             Move(
-                group=after.name, domain=after.domain, drives=drives,
-                before=here.assignment, after=there.assignment,
+                group=after.name,
+                domain=after.domain,
+                drives=drives,
+                before=here.assignment,
+                after=there.assignment,
                 peak_watts_change=there.assignment.peak_watts - here.assignment.peak_watts,
             )
-        )  # fmt: skip
+        )
         here.drives -= drives
         there.drives -= drives
         surplus = [o for o in surplus if o.drives]

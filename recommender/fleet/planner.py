@@ -96,11 +96,13 @@ def tried(
     solution, first = found
     served = sum(float(solution.values[place]) for place in program.served) * MB
     point = FrontierPoint(
-        budget_watts=watts, percentile_watts=percentile_watts(program, solution),
-        expected_watts=expected_watts(program, solution), served_bytes_per_second=served,
+        budget_watts=watts,
+        percentile_watts=percentile_watts(program, solution),
+        expected_watts=expected_watts(program, solution),
+        served_bytes_per_second=served,
         served_share=served / sum(c.demand_bytes_per_second for c in fleet.classes),
         optimality_gap=first.gap,
-    )  # fmt: skip
+    )
     return Tried(point=point)
 
 
@@ -120,8 +122,11 @@ def write(fleet: Fleet, models: Mapping[str, DriveModel]) -> list[str]:
                 f"{name}: no standby, since its profile knows no sleep state with its watts and "
                 "both its times"
             )
-    hosts = {model.profile.host_power.host_id for model in models.values()
-             if model.profile.host_power is not None}  # fmt: skip
+    hosts = {
+        model.profile.host_power.host_id
+        for model in models.values()
+        if model.profile.host_power is not None
+    }
     if fleet.scope is Scope.DEVICE_CPU:
         shared = any(group.drives_per_host > 1 for group in fleet.drives)
         said.append(
@@ -181,9 +186,12 @@ def costs_of(
     found: dict[str, float | None] = {}
     for name, per_kwh, drive in (
         ("cost_per_year", factors.electricity_price_per_kwh, factors.drive_price),
-        ("co2_kilograms_per_year", factors.grid_carbon_kilograms_per_kwh,
-         factors.drive_carbon_kilograms),
-    ):  # fmt: skip
+        (
+            "co2_kilograms_per_year",
+            factors.grid_carbon_kilograms_per_kwh,
+            factors.drive_carbon_kilograms,
+        ),
+    ):
         for ending, energy in (("", kwh), ("_bound", most)):
             found[name + ending] = (
                 None
@@ -192,10 +200,13 @@ def costs_of(
             )
     return YearlyCosts.model_validate(
         {
-            "kwh_per_year": kwh, "kwh_per_year_bound": most, "currency": factors.currency,
-            "drives_worn_per_year": worn, **found,
+            "kwh_per_year": kwh,
+            "kwh_per_year_bound": most,
+            "currency": factors.currency,
+            "drives_worn_per_year": worn,
+            **found,
         }
-    )  # fmt: skip
+    )
 
 
 def _written(fleet: Fleet, one: Assignment) -> float:
@@ -259,17 +270,24 @@ class Planner:
                 workload = self.fleet.classes[number]
                 for part in _parts(workload):
                     key = (
-                        group.device, number, part, group.peak_over_mean, group.drives_per_host,
+                        group.device,
+                        number,
+                        part,
+                        group.peak_over_mean,
+                        group.drives_per_host,
                         group.spin_ups_per_drive_year,
-                    )  # fmt: skip
+                    )
                     if key not in known:
                         known[key] = self.models[group.device].modes(
                             workload.workload.model_copy(update={"name": name}),
-                            part, group.peak_over_mean,
-                            None if workload.redirectable
+                            part,
+                            group.peak_over_mean,
+                            None
+                            if workload.redirectable
                             else self.fleet.share_bytes_per_second(workload),
-                            group.drives_per_host, group.spin_ups_per_drive_year,
-                        )  # fmt: skip
+                            group.drives_per_host,
+                            group.spin_ups_per_drive_year,
+                        )
                     found[place, number, part] = known[key]
         return found
 
@@ -354,9 +372,14 @@ class Planner:
         )
         shared = (elastic, self.modes, self.rests, gap)
         found = map_kept(
-            pool, tried, budgets, shared=shared, kept=kept, done=done,
+            pool,
+            tried,
+            budgets,
+            shared=shared,
+            kept=kept,
+            done=done,
             keys=self.frontier_keys(budgets, gap),
-        )  # fmt: skip
+        )
         return [each.point for each in found if each.point is not None]
 
     def frontier_keys(self, budgets: Sequence[float], gap: float) -> list[str]:
@@ -461,11 +484,15 @@ class Planner:
         limits = [
             ("the fleet", budget_watts, program.all_terms, program.all_constant),
             *(
-                (f"domain {each.name}", each.limit_watts, program.domain_terms[each.name],
-                 program.domain_constant[each.name])
+                (
+                    f"domain {each.name}",
+                    each.limit_watts,
+                    program.domain_terms[each.name],
+                    program.domain_constant[each.name],
+                )
                 for each in self.fleet.domains
             ),
-        ]  # fmt: skip
+        ]
         needs = [
             (name, limit, rest(terms, constant))
             for name, limit, terms, constant in limits
@@ -498,7 +525,10 @@ class Planner:
             objectives = [value + fleet.base_watts for value in objectives]
         groups = [
             GroupPlan(
-                name=group.name, device=group.device, domain=group.domain, count=group.count,
+                name=group.name,
+                device=group.device,
+                domain=group.domain,
+                count=group.count,
                 spin_ups=program.going_to_standby(values, place),
                 spin_ups_left=program.spin_ups[place],
                 wake_seconds=program.standby_wait(values, place),
@@ -516,14 +546,19 @@ class Planner:
                 ],
             )
             for place, group in enumerate(fleet.drives)
-        ]  # fmt: skip
+        ]
         going = [one.rest.entry_seconds for one in program.resting if round(values[one.variable])]
         expected = expected_watts(program, solution)
         bound = value_of(program.watts(), values) + fleet.base_watts
         profiles = {name: model.profile for name, model in self.models.items()}
         return Plan(
-            fleet=fleet.name, aim=aim, budget_watts=program.budget_watts, from_seconds=start,
-            period_seconds=period, percentile=fleet.percentile, confidence=fleet.confidence,
+            fleet=fleet.name,
+            aim=aim,
+            budget_watts=program.budget_watts,
+            from_seconds=start,
+            period_seconds=period,
+            percentile=fleet.percentile,
+            confidence=fleet.confidence,
             percentile_watts=percentile_watts(program, solution),
             expected_watts=expected,
             bound_watts=bound,
@@ -538,11 +573,14 @@ class Planner:
                 for place, workload in enumerate(fleet.classes)
             ],
             domains=self._domains(program, solution),
-            groups=groups, changed_drives=changed,
-            transition_seconds=max(going, default=0.0), objective=objectives[0],
-            relaxed_objective=objectives[1], optimality_gap=judged.gap,
+            groups=groups,
+            changed_drives=changed,
+            transition_seconds=max(going, default=0.0),
+            objective=objectives[0],
+            relaxed_objective=objectives[1],
+            optimality_gap=judged.gap,
             notes=write(fleet, self.models),
-        )  # fmt: skip
+        )
 
     def _domains(self, program: Program, solution: Solution) -> list[DomainPlan]:
         fleet, values = self.fleet, solution.values
@@ -552,11 +590,12 @@ class Planner:
             most = value_of(program.domain_terms[domain.name], values)
             found.append(
                 DomainPlan(
-                    name=domain.name, limit_watts=domain.limit_watts,
+                    name=domain.name,
+                    limit_watts=domain.limit_watts,
                     percentile_watts=most + program.domain_constant[domain.name],
                     expected_watts=value_of(mean, values) + fleet.base_watts_in(domain.name),
                 )
-            )  # fmt: skip
+            )
         return found
 
 
@@ -578,22 +617,37 @@ def _serving(option: Option, name: str, solution: Solution) -> Assignment:
     mode, drives = option.mode, round(solution.values[option.drives])
     load = float(solution.values[option.load]) * MB / drives
     return Assignment(
-        drives=drives, doing="serving", workload_class=name, part=mode.part,
-        configuration=mode.configuration, power_state=mode.power_state,
-        load_bytes_per_second=load, capacity_bytes_per_second=mode.capacity_bytes_per_second,
+        drives=drives,
+        doing="serving",
+        workload_class=name,
+        part=mode.part,
+        configuration=mode.configuration,
+        power_state=mode.power_state,
+        load_bytes_per_second=load,
+        capacity_bytes_per_second=mode.capacity_bytes_per_second,
         watts=mode.gap_watts_expected + load * mode.joules_per_byte_expected,
         watts_bound=mode.gap_watts + load * mode.joules_per_byte,
-        peak_watts=mode.peak_watts, evidence=mode.evidence,
-    )  # fmt: skip
+        peak_watts=mode.peak_watts,
+        evidence=mode.evidence,
+    )
 
 
 def _resting(rest: Rest, drives: int, *, standby: bool) -> Assignment:
     return Assignment(
-        drives=drives, doing="standby" if standby else "ready", workload_class=None, part=None,
-        configuration=None, power_state=rest.power_state, rest=rest.word, load_bytes_per_second=0.0,
-        capacity_bytes_per_second=0.0, watts=rest.watts_expected, watts_bound=rest.watts,
-        peak_watts=rest.watts, evidence=None,
-    )  # fmt: skip
+        drives=drives,
+        doing="standby" if standby else "ready",
+        workload_class=None,
+        part=None,
+        configuration=None,
+        power_state=rest.power_state,
+        rest=rest.word,
+        load_bytes_per_second=0.0,
+        capacity_bytes_per_second=0.0,
+        watts=rest.watts_expected,
+        watts_bound=rest.watts,
+        peak_watts=rest.watts,
+        evidence=None,
+    )
 
 
 def _doing(program: Program, solution: Solution) -> dict[tuple[str, ...], int]:

@@ -460,9 +460,15 @@ class Program:
     ) -> Solution | None:
         integer = np.array(self.integer) if whole else np.zeros(len(upper), dtype=np.intp)
         return solve(
-            cost, integer, low, upper, self._matrix,
-            np.array(self.rows.low), np.array(self.rows.high), gap=gap,
-        )  # fmt: skip
+            cost,
+            integer,
+            low,
+            upper,
+            self._matrix,
+            np.array(self.rows.low),
+            np.array(self.rows.high),
+            gap=gap,
+        )
 
     @cached_property
     def _matrix(self) -> csr_array:

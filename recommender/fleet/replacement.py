@@ -84,7 +84,11 @@ def replace(old: Server, new: Server) -> Replacement:
     low, high = ratio * exp(-half), ratio * exp(half)
     whole = max(1, ceil(servers - 1e-9))
     return Replacement(
-        servers=servers, servers_whole=whole, power_ratio=ratio, power_ratio_low=low,
-        power_ratio_high=high, power_ratio_whole=whole * each,
+        servers=servers,
+        servers_whole=whole,
+        power_ratio=ratio,
+        power_ratio_low=low,
+        power_ratio_high=high,
+        power_ratio_whole=whole * each,
         pays="yes" if high < 1.0 else "no" if low > 1.0 else "not proven",
-    )  # fmt: skip
+    )

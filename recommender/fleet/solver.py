@@ -95,10 +95,12 @@ def solve(
     for nodes in NODES:
         with _no_chatter():
             result: OptimizeResult = milp(
-                cost, integrality=integer, bounds=Bounds(low, high),
+                cost,
+                integrality=integer,
+                bounds=Bounds(low, high),
                 constraints=LinearConstraint(matrix, row_low, row_high),
                 options={"mip_rel_gap": gap, "time_limit": SECONDS, "node_limit": nodes},
-            )  # fmt: skip
+            )
         if result.status == INFEASIBLE:
             return None
         if result.x is not None:

@@ -139,10 +139,13 @@ HOST_COUNTS = (
 
 BY_RATE = frozenset(
     {
-        "cpu_utilisation", "cpu_seconds", "load_average",
-        "context_switches_per_second", "interrupts_per_second",
+        "cpu_utilisation",
+        "cpu_seconds",
+        "load_average",
+        "context_switches_per_second",
+        "interrupts_per_second",
     }
-)  # fmt: skip
+)
 """Those that grow with requests a second."""
 
 KNOWN = frozenset({*POWERS, *EFFICIENCIES, *SPEEDS, *TAILS, *HOST_COUNTS, "system_minus_cpu_watts"})
@@ -260,9 +263,12 @@ class Estimator:
     def _speed(self, bench: _Bench, row: int, quantity: str) -> Estimate:
         band, sign = bench.prediction[quantity], SPEEDS[quantity]
         return Estimate(
-            float(band.value[row]), self._by_speed(bench, row, sign),
-            float(bench.own_speed[row]), int(band.evidence[row]), self.layout,
-        )  # fmt: skip
+            float(band.value[row]),
+            self._by_speed(bench, row, sign),
+            float(bench.own_speed[row]),
+            int(band.evidence[row]),
+            self.layout,
+        )
 
     def _tail(self, bench: _Bench, row: int, quantity: str) -> Estimate:
         band = bench.prediction[quantity]
@@ -291,10 +297,12 @@ class Estimator:
         alone = by_power * power.own_speed[row] / watts + by_speed * bench.own_speed[row]
         iops = bench.prediction["iops"]
         return Estimate(
-            float(watts**by_power * iops.value[row] ** by_speed), shared,
+            float(watts**by_power * iops.value[row] ** by_speed),
+            shared,
             float(np.hypot(alone, by_power * power.own_fit[row] / watts)),
-            _weakest(bench, row, scope), self.layout,
-        )  # fmt: skip
+            _weakest(bench, row, scope),
+            self.layout,
+        )
 
     def _cycle_power(self, bench: _Bench, row: int) -> Estimate:
         """Mean power over requests and pauses; the drive's own levels cancel in a ratio."""
@@ -354,10 +362,12 @@ class Estimator:
             raise UnansweredError("power of system")
         value = float(wall.watts[row] - cpu.watts[row])
         return Estimate(
-            value, (wall.common[row] - cpu.common[row]) / value,
+            value,
+            (wall.common[row] - cpu.common[row]) / value,
             float(np.hypot(wall.own_speed[row] - cpu.own_speed[row], wall.own_fit[row])) / value,
-            PUBLISHED, self.layout,
-        )  # fmt: skip
+            PUBLISHED,
+            self.layout,
+        )
 
 
 def _equal_work(frame: Frame, prediction: Prediction, demand: Demand) -> Work:
@@ -439,10 +449,13 @@ PART_BYTES = 512 * 1024
 
 BY_BYTES = frozenset(
     {
-        "throughput_bytes_per_second", "bytes_per_joule", "device_power_watts",
-        "cpu_power_watts", "system_power_watts",
+        "throughput_bytes_per_second",
+        "bytes_per_joule",
+        "device_power_watts",
+        "cpu_power_watts",
+        "system_power_watts",
     }
-)  # fmt: skip
+)
 """Quantities that do not ask how long a request takes or how many there are."""
 
 NO_EFFECT = frozenset({"job_kind", "arrival_process"})

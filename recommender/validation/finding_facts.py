@@ -181,8 +181,9 @@ class Facts:
             point = {"engine": SHORTEST_PATH, **point}
         rates = self.estimator.estimates(
             [{**point, knob: depth} for depth in DEPTHS],
-            ["throughput_bytes_per_second"] * len(DEPTHS), None,
-        )  # fmt: skip
+            ["throughput_bytes_per_second"] * len(DEPTHS),
+            None,
+        )
         most = max(one.value for one in rates)
         low, value, high = (
             next(d for d, one in zip(DEPTHS, rates, strict=True) if one.value >= share * most)
@@ -317,9 +318,15 @@ def _only(known: set[str], points: Sequence[Point]) -> None:
     unknown = sorted({name for point in points for name in point} - known - ARGUMENTS)
     # what a run would do changes nothing while the drive is idle
     serving = {
-        "operation", "pattern", "request_bytes", "queue_depth", "jobs", "engine",
-        "think_time_ns", "burst_bytes",
-    }  # fmt: skip
+        "operation",
+        "pattern",
+        "request_bytes",
+        "queue_depth",
+        "jobs",
+        "engine",
+        "think_time_ns",
+        "burst_bytes",
+    }
     if set(unknown) - serving:
         raise UnansweredError(", ".join(sorted(set(unknown) - serving)))
 
@@ -580,7 +587,10 @@ def by_author(source: str, facts: Collection[str]) -> bool:
 
 
 AUTHORS = {
-    "000": ("Kanichai", "thesis"), "001": ("Pavan",), "002": ("Bohner",),
-    "003": ("Harris",), "004": ("Xie",),
-}  # fmt: skip
+    "000": ("Kanichai", "thesis"),
+    "001": ("Pavan",),
+    "002": ("Bohner",),
+    "003": ("Harris",),
+    "004": ("Xie",),
+}
 """How sources of the catalogue name the papers."""

@@ -211,8 +211,11 @@ def _row(
     benches: dict[tuple[str, frozenset[str]], Facts],
 ) -> Row:
     common: dict[str, Any] = {
-        "fact_id": row.fact_id, "paper": paper, "section": row.section, "class_": row.class_,
-    }  # fmt: skip
+        "fact_id": row.fact_id,
+        "paper": paper,
+        "section": row.section,
+        "class_": row.class_,
+    }
     if isinstance(row, OutOfScope):
         return Row(**common, asked=False, reason=row.reason)
     gone = frozenset({row.fact_id, *bundles.get(row.bundle or "", ())})

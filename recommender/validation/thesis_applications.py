@@ -66,10 +66,13 @@ def _asked(preset: str, scope: Scope = Scope.DEVICE_CPU, **workload: Any) -> Wor
     today = Current(engine=Engine.PSYNC, queue_depth=1, jobs=THREADS.get(preset))
     return found.model_copy(
         update={
-            "workload": changed, "scope": scope, "state": SEEN, "current": today,
+            "workload": changed,
+            "scope": scope,
+            "state": SEEN,
+            "current": today,
             "concurrency_max": "unbounded",
         }
-    )  # fmt: skip
+    )
 
 
 def _joules(row: Row) -> float:
@@ -94,9 +97,14 @@ def _watts(row: Row) -> float:
 
 def _not_modelled(application: str, finding: str, thesis: str, why: str) -> Rule:
     return Rule(
-        variable=finding, workload=application, thesis=thesis, answer="no knob of the model",
-        agrees=None, evidence="none", why=why,
-    )  # fmt: skip
+        variable=finding,
+        workload=application,
+        thesis=thesis,
+        answer="no knob of the model",
+        agrees=None,
+        evidence="none",
+        why=why,
+    )
 
 
 FILES = "file server"
@@ -116,7 +124,8 @@ def _file_server(bench: _Bench) -> list[Rule]:
     gain = _less(threads[1], threads[0])
     return [
         Rule(
-            variable="power state", workload=FILES,
+            variable="power state",
+            workload=FILES,
             thesis="always PS0: the other states are less efficient",
             answer=f"recommends PS{best.configuration.power_state or 0}; bytes per joule at PS1 "
             f"{_less(states[1], states[0]):+.0f} %, at PS2 {_less(states[2], states[0]):+.0f} %",
@@ -125,16 +134,19 @@ def _file_server(bench: _Bench) -> list[Rule]:
             why="the host waits with the drive and draws its watts for longer",
         ),
         Rule(
-            variable="file size", workload=FILES,
+            variable="file size",
+            workload=FILES,
             thesis="larger files (128 KiB to 1 MiB) are more efficient",
             answer="whole files of 128, 512 and 1024 KiB, 20 threads: "
-            + ", ".join(f"{_joules(row):.1f}" for row in sizes) + " J/GB",
+            + ", ".join(f"{_joules(row):.1f}" for row in sizes)
+            + " J/GB",
             agrees=_joules(sizes[2]) < (1 - CLOSE) * _joules(sizes[0]),
             evidence=_evidence(*sizes),
             why="fewer requests a byte wake fewer cores",
         ),
         Rule(
-            variable="drive's watts over file size", workload=FILES,
+            variable="drive's watts over file size",
+            workload=FILES,
             thesis="not monotonic: 128 KiB < 1 MiB < 512 KiB",
             answer="128, 512 and 1024 KiB: " + ", ".join(f"{one:.2f}" for one in watts) + " W",
             agrees=watts[0] < watts[2] < watts[1],
@@ -143,7 +155,8 @@ def _file_server(bench: _Bench) -> list[Rule]:
             "what a command of twice the drive's largest transfer does to it is not in it",
         ),
         Rule(
-            variable="threads", workload=FILES,
+            variable="threads",
+            workload=FILES,
             thesis="20 instead of 10: about 3 % more bytes per joule, which is negligible",
             answer=f"{gain:+.1f} % bytes per joule; recommends {best.configuration.jobs} job(s) at "
             f"depth {best.configuration.queue_depth}",
@@ -152,14 +165,18 @@ def _file_server(bench: _Bench) -> list[Rule]:
             why="ten requests of this size keep the drive busy; more threads only wake cores",
         ),
         _not_modelled(
-            FILES, "file system", "ext4 > XFS (within 5 %) > Btrfs (up to 40 % slower)",
+            FILES,
+            "file system",
+            "ext4 > XFS (within 5 %) > Btrfs (up to 40 % slower)",
             "what a file system adds to a request has no published figure by request size",
         ),
         _not_modelled(
-            FILES, "page cache (F14)", "may double throughput and efficiency",
+            FILES,
+            "page cache (F14)",
+            "may double throughput and efficiency",
             "a recommendation counts what reaches the drive; `iojoule workload observe` sees that",
         ),
-    ]  # fmt: skip
+    ]
 
 
 STORE = "RocksDB (YCSB)"
@@ -174,15 +191,23 @@ def _rocksdb(bench: _Bench) -> list[Rule]:
     a, b, c = (bench.today(one, **busy) for one in (half, most, reads))
     slow_a, slow_b = (bench.today(one, power_state=1, **busy) for one in (half, most))
     log = WorkloadProfile.model_validate(
-        {"name": "log", "scope": "device_cpu",
-         "workload": {"operation": "write", "pattern": "sequential",
-                      "useful_request_bytes": 4096, "request_bytes_coalescible": RUN_BYTES},
-         "current": {"engine": "psync", "queue_depth": 1}}
-    )  # fmt: skip
+        {
+            "name": "log",
+            "scope": "device_cpu",
+            "workload": {
+                "operation": "write",
+                "pattern": "sequential",
+                "useful_request_bytes": 4096,
+                "request_bytes_coalescible": RUN_BYTES,
+            },
+            "current": {"engine": "psync", "queue_depth": 1},
+        }
+    )
     small, large = bench.today(log), bench.best(log)
     return [
         Rule(
-            variable="power state", workload=STORE,
+            variable="power state",
+            workload=STORE,
             thesis="PS0: efficiency at PS1 is about half in all workloads",
             answer=f"operations per joule of the drive at PS1: A {_less(slow_a, a):+.0f} %, "
             f"B {_less(slow_b, b):+.0f} %",
@@ -191,7 +216,8 @@ def _rocksdb(bench: _Bench) -> list[Rule]:
             why="a lower cap takes more of the rate than of the watts",
         ),
         Rule(
-            variable="updates (F16)", workload=STORE,
+            variable="updates (F16)",
+            workload=STORE,
             thesis="B and C 210 % more operations per joule of the drive than A",
             answer=f"128 requests in flight: B {_less(b, a):+.0f} %, C {_less(c, a):+.0f} %",
             agrees=_less(b, a) > 0 and _less(c, a) > 0,
@@ -200,7 +226,8 @@ def _rocksdb(bench: _Bench) -> list[Rule]:
             "interfere far more than on the bare drive, of which alone the model knows",
         ),
         Rule(
-            variable="rate of A", workload=STORE,
+            variable="rate of A",
+            workload=STORE,
             thesis="half of the others' rate",
             answer=f"128 requests in flight: {100 * a.iops.value / b.iops.value:.0f} % of B's, "
             f"{100 * a.iops.value / c.iops.value:.0f} % of C's",
@@ -209,7 +236,8 @@ def _rocksdb(bench: _Bench) -> list[Rule]:
             why="random writes reach less than reads, and a mix of both in between",
         ),
         Rule(
-            variable="B at PS1 against A at PS0", workload=STORE,
+            variable="B at PS1 against A at PS0",
+            workload=STORE,
             thesis="B at PS1 is 100 % more efficient than A at PS0",
             answer=f"operations per joule of the drive {_less(slow_b, a):+.0f} %",
             agrees=_less(slow_b, a) > 0,
@@ -218,7 +246,8 @@ def _rocksdb(bench: _Bench) -> list[Rule]:
             "three times as costly as B, it is the other way round",
         ),
         Rule(
-            variable="buffers and log", workload=STORE,
+            variable="buffers and log",
+            workload=STORE,
             thesis="fewer and larger sequential writes: 13 % more inserts per joule (and 3 % fewer "
             "reads and updates)",
             answer=f"a log of 4 KiB writes that may go together: recommends "
@@ -230,15 +259,19 @@ def _rocksdb(bench: _Bench) -> list[Rule]:
             "which nothing is saved (F17)",
         ),
         _not_modelled(
-            STORE, "no write-ahead log", "22 % more operations per joule in A",
+            STORE,
+            "no write-ahead log",
+            "22 % more operations per joule in A",
             "no knob of the recommender weakens durability; `iojoule apply --application rocksdb` "
             "quotes the gain and what a power cut would take",
         ),
         _not_modelled(
-            STORE, "processor", "saturated in all workloads, its watts nearly the same",
+            STORE,
+            "processor",
+            "saturated in all workloads, its watts nearly the same",
             "a request's own core time is modelled, what the store does with a record is not",
         ),
-    ]  # fmt: skip
+    ]
 
 
 TRAINING = "MLPerf Storage"
@@ -266,7 +299,8 @@ def _mlperf(bench: _Bench) -> list[Rule]:
     pause = _less(alone[1], alone[0])
     return [
         Rule(
-            variable="request size", workload=TRAINING,
+            variable="request size",
+            workload=TRAINING,
             thesis="large sequential reads: as efficient as the best of the microbenchmarks",
             answer=f"recommends {best.configuration.request_bytes // KIB} KiB instead of "
             f"{today.configuration.request_bytes // KIB} KiB, {_less(best, today):+.0f} % bytes "
@@ -276,7 +310,8 @@ def _mlperf(bench: _Bench) -> list[Rule]:
             why="few requests, which let the CPU sleep",
         ),
         Rule(
-            variable="throughput", workload=TRAINING,
+            variable="throughput",
+            workload=TRAINING,
             thesis="U-Net3D and ResNet-50 reach over 3 GiB/s",
             answer=f"1 MiB at depth 16: {rate.value / GIB:.2f} [{rate.low / GIB:.2f}, "
             f"{rate.high / GIB:.2f}] GiB/s",
@@ -285,7 +320,8 @@ def _mlperf(bench: _Bench) -> list[Rule]:
             why="the link of the thesis' host, PCIe 3 x4, carries 3.3 to 3.4 GiB/s",
         ),
         Rule(
-            variable="rate", workload=TRAINING,
+            variable="rate",
+            workload=TRAINING,
             thesis="at 2.2 GiB/s (CosmoFlow) 19 MiB/J instead of 29 at over 3 GiB/s (ResNet-50), "
             "drive and CPU",
             answer=f"{1e9 / MIB / _joules(two):.0f} instead of {1e9 / MIB / _joules(three):.0f} "
@@ -296,7 +332,8 @@ def _mlperf(bench: _Bench) -> list[Rule]:
             "the benchmark itself, which no request's core time explains",
         ),
         Rule(
-            variable="short pauses (F18)", workload=TRAINING,
+            variable="short pauses (F18)",
+            workload=TRAINING,
             thesis="too short to gate power, and yet 3.4 % more bytes per joule of the drive than "
             "the best microbenchmark at that rate",
             answer=f"2.9 GiB/s with pauses against full speed: {pause:+.1f} % bytes per joule of "
@@ -308,10 +345,12 @@ def _mlperf(bench: _Bench) -> list[Rule]:
             "differ by (1 to 2 %, 5.8)",
         ),
         _not_modelled(
-            TRAINING, "accelerators", "6 saturate the drive (35 for ResNet-50)",
+            TRAINING,
+            "accelerators",
+            "6 saturate the drive (35 for ResNet-50)",
             "a demand is stated per accelerator, their count is the user's",
         ),
-    ]  # fmt: skip
+    ]
 
 
 DATABASE = "PostgreSQL (TPC-C)"
@@ -331,12 +370,16 @@ def _postgresql(bench: _Bench) -> list[Rule]:
     alone = bench.today(_asked("tpcc-like", Scope.DEVICE), **busy)
     peak = bench.today(
         _asked("mlperf-unet3d", Scope.DEVICE, demand_bytes_per_second=None, arrival_process=None),
-        queue_depth=16, engine="libaio", request_bytes=MIB, jobs=1,
-    )  # fmt: skip
+        queue_depth=16,
+        engine="libaio",
+        request_bytes=MIB,
+        jobs=1,
+    )
     below = -_less(alone, peak)
     return [
         Rule(
-            variable="power state", workload=DATABASE,
+            variable="power state",
+            workload=DATABASE,
             thesis="PS0; PS1 7.8 % fewer transactions per joule at 1000 warehouses, 30 % at 2000",
             answer=f"recommends PS{best.configuration.power_state or 0}; bytes per joule at PS1 "
             f"{slow[0]:+.1f} % at 100 MiB/s, {slow[1]:+.1f} % at 200 MiB/s",
@@ -346,7 +389,8 @@ def _postgresql(bench: _Bench) -> list[Rule]:
             "bursts up to the drive's full rate, where PS1 makes transactions wait",
         ),
         Rule(
-            variable="load", workload=DATABASE,
+            variable="load",
+            workload=DATABASE,
             thesis="2000 instead of 1000 warehouses: 45 % more transactions per joule",
             answer=f"200 instead of 100 MiB/s: {_less(double, once):+.0f} % bytes per joule",
             agrees=_less(double, once) > 0,
@@ -354,7 +398,8 @@ def _postgresql(bench: _Bench) -> list[Rule]:
             why="the watts of a host and a drive at rest are shared by more work",
         ),
         Rule(
-            variable="drive's efficiency (F19)", workload=DATABASE,
+            variable="drive's efficiency (F19)",
+            workload=DATABASE,
             thesis="70 to 90 MiB/J of the drive, a seventh of its best: like 4 KiB at a depth "
             "below 4",
             answer=f"100 MiB/s: {1e9 / MIB / _joules(alone):.0f} MiB/J of the drive, "
@@ -365,7 +410,8 @@ def _postgresql(bench: _Bench) -> list[Rule]:
             "holds bursts of 1 to 3 GiB/s, so its bytes per joule are above those of an even rate",
         ),
         Rule(
-            variable="concurrency", workload=DATABASE,
+            variable="concurrency",
+            workload=DATABASE,
             thesis="buffers and effective_io_concurrency raised together: 13 % more transactions "
             "per joule, 36 % more I/O per joule of the drive",
             answer=f"recommends {best.concurrency} requests in flight instead of "
@@ -377,11 +423,13 @@ def _postgresql(bench: _Bench) -> list[Rule]:
             "published",
         ),
         _not_modelled(
-            DATABASE, "mount -o commit=60", "15 % more transactions per joule on ext4",
+            DATABASE,
+            "mount -o commit=60",
+            "15 % more transactions per joule on ext4",
             "a power cut may then take 60 s of unflushed writes: no knob of the recommender "
             "weakens durability; `iojoule apply --application postgresql` quotes the gain",
         ),
-    ]  # fmt: skip
+    ]
 
 
 APPLICATIONS: Sequence[Callable[[_Bench], list[Rule]]] = (

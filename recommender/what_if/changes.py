@@ -298,8 +298,19 @@ FIELD = Kind(
 
 
 KINDS: tuple[Kind, ...] = (
-    DRIVE, PRESET, GEOMETRY, FIELD, MIX, SIZE, DEMAND, GROWTH, SLA, DRIVES, PRICE, CAP,
-)  # fmt: skip
+    DRIVE,
+    PRESET,
+    GEOMETRY,
+    FIELD,
+    MIX,
+    SIZE,
+    DEMAND,
+    GROWTH,
+    SLA,
+    DRIVES,
+    PRICE,
+    CAP,
+)
 """What is changed later sees what was changed before: growth is that of the changed demand."""
 
 
@@ -313,8 +324,9 @@ def kind_of(field: str) -> Kind:
         if kind.takes(field):
             return kind
     names = [name for kind in KINDS for name in kind.names]
-    raise InputError(f"{field}: nothing of that name can be changed; {did_you_mean(field, names)}",
-                     field=field)  # fmt: skip
+    raise InputError(
+        f"{field}: nothing of that name can be changed; {did_you_mean(field, names)}", field=field
+    )
 
 
 def changed(situation: Situation, changes: Mapping[str, Any], profile_of: ProfileOf) -> Situation:

@@ -400,8 +400,12 @@ def _gradient(serving: Serving, scope: str, names: list[str]) -> Floats:
 
 
 OF_POWER = (
-    "device_power_watts", "power_watts", "kwh_per_year", "cost_per_year", "co2_kilograms_per_year",
-)  # fmt: skip
+    "device_power_watts",
+    "power_watts",
+    "kwh_per_year",
+    "cost_per_year",
+    "co2_kilograms_per_year",
+)
 """What is power, or follows from it by what is known; so does the energy of work that is held."""
 
 
@@ -454,9 +458,11 @@ def _of_power(name: str, base: Side, changed: Side) -> tuple[str, Estimate, Esti
     held = base.answer.mode == changed.answer.mode == "equal_work"
     if name not in OF_POWER and not (name == "joules_per_useful_gb" and held):
         return None
-    scope, field = ("device", name) if name == "device_power_watts" else (
-        base.answer.scope.value, "power_watts"
-    )  # fmt: skip
+    scope, field = (
+        ("device", name)
+        if name == "device_power_watts"
+        else (base.answer.scope.value, "power_watts")
+    )
     if base.answer.scope != changed.answer.scope and scope != "device":
         return None
     one, other = getattr(base.totals, field), getattr(changed.totals, field)
@@ -607,9 +613,12 @@ class Answerer:
         """The recommender of a situation's drive, built when first asked."""
         asked = asked_of(situation.workload, situation.profile) if situation.geometry else None
         key = (
-            id(situation.profile), situation.preset, repr(situation.geometry), asked,
+            id(situation.profile),
+            situation.preset,
+            repr(situation.geometry),
+            asked,
             situation.conditions,
-        )  # fmt: skip
+        )
         if key not in self._recommenders:
             profile = situation.profile
             if asked is not None:
@@ -694,10 +703,14 @@ def totals_of(situation: Situation, serving: Serving) -> Totals:
             row.cost_per_year, factors.electricity_price_per_kwh, factors, row, yearly, drives
         ),
         co2_kilograms_per_year=_yearly(
-            row.co2_kilograms_per_year, None if grams is None else grams / 1000.0, factors, row,
-            yearly, drives,
+            row.co2_kilograms_per_year,
+            None if grams is None else grams / 1000.0,
+            factors,
+            row,
+            yearly,
+            drives,
         ),
-    )  # fmt: skip
+    )
     return totals if profile.rebuilt is None else _simulated(totals)
 
 

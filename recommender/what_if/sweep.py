@@ -160,17 +160,24 @@ def _record_at(shared: _Shared, point: dict[str, Any]) -> Record:
 def columns() -> dict[str, type]:
     """What a record holds beside the changed fields, with its type."""
     found: dict[str, type] = {
-        "problem": str, "feasible": bool, "host": str, "compared_scope": str,
-    }  # fmt: skip
+        "problem": str,
+        "feasible": bool,
+        "host": str,
+        "compared_scope": str,
+    }
     found |= dict.fromkeys((f"recommended_{name}" for name in Free.model_fields), str)
     for name in Totals.model_fields:
         found |= {f"{name}{end}": float for end in ENDS} | {f"{name}_evidence": str}
         found |= {f"change_{name}{end}": float for end in ENDS}
     found |= {f"saving_percent{end}": float for end in ENDS}
     found |= {
-        "cap_kept_by": str, "cap_active_drives": float, "cap_power_watts": float,
-        "cap_served_share": float, "cap_deferred_bytes": float, "cap_catch_up_seconds": float,
-    }  # fmt: skip
+        "cap_kept_by": str,
+        "cap_active_drives": float,
+        "cap_power_watts": float,
+        "cap_served_share": float,
+        "cap_deferred_bytes": float,
+        "cap_catch_up_seconds": float,
+    }
     return found
 
 
@@ -395,9 +402,15 @@ def thresholds(
                     (low, answer_of(one)), (high, answer_of(other)), _asker(field, held, ask)
                 ):
                     found.append(
-                        Threshold(field=field, held=swept, below=below, above=above,
-                                  before=before, after=after)
-                    )  # fmt: skip
+                        Threshold(
+                            field=field,
+                            held=swept,
+                            below=below,
+                            above=above,
+                            before=before,
+                            after=after,
+                        )
+                    )
     return found
 
 

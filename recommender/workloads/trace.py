@@ -272,9 +272,12 @@ def _held(issued: list[_Event], completed: list[_Event]) -> NDArray[np.float64] 
 
 FIRST_LINE = re.compile(r"fio version (\d+) iolog\s*$")
 _REQUESTS_fio_iolog = {
-    "read": Kind.READ, "write": Kind.WRITE, "trim": Kind.DISCARD,
-    "sync": Kind.FLUSH, "datasync": Kind.FLUSH,
-}  # fmt: skip
+    "read": Kind.READ,
+    "write": Kind.WRITE,
+    "trim": Kind.DISCARD,
+    "sync": Kind.FLUSH,
+    "datasync": Kind.FLUSH,
+}
 _FILES = ("add", "open", "close", "unlink")
 _LIMIT = 1 << 62
 

@@ -111,10 +111,15 @@ def draw_current(
     depth = 1 if engine == "psync" else pick(source, [one for one in DEPTHS if one <= most])
     jobs = pick(source, [one for one in JOBS if one * depth <= most])
     return {
-        "request_bytes": size, "queue_depth": depth, "jobs": jobs, "engine": engine,
-        "completion": completion, "submission_polling": polling, "scheduler": "none",
+        "request_bytes": size,
+        "queue_depth": depth,
+        "jobs": jobs,
+        "engine": engine,
+        "completion": completion,
+        "submission_polling": polling,
+        "scheduler": "none",
         "power_state": pick(source, operational_states(profile)),
-    }  # fmt: skip
+    }
 
 
 def question(

@@ -26,9 +26,22 @@ from iojoule.recommender.validation.laws.registry import (
 from iojoule.recommender.validation.laws.subject import Answer, Subject, figure
 
 MATTERS = (
-    "capacity", "dram", "generation", "idle", "iops", "lanes", "latency", "linear_cost", "nand",
-    "power", "rate", "slc", "throughput", "tdp", "watts",
-)  # fmt: skip
+    "capacity",
+    "dram",
+    "generation",
+    "idle",
+    "iops",
+    "lanes",
+    "latency",
+    "linear_cost",
+    "nand",
+    "power",
+    "rate",
+    "slc",
+    "throughput",
+    "tdp",
+    "watts",
+)
 """Words in the names of facts that matter to an answer."""
 
 ALIKE = 1e-3
@@ -61,9 +74,11 @@ def different_drives(subject: Subject, source: Source) -> Iterator[Finding]:
         unlike = apart if mine.keys() == theirs.keys() else float("inf")
         yield obeys(
             f"{own.id} and {name}, {len(differing)} facts differ ({differing[0][0]})",
-            "figures that differ", f"largest difference {unlike:.2g}",
-            0.0 if unlike > ALIKE else 1.0 - unlike / ALIKE, excused=MORE_DRIVES,
-        )  # fmt: skip
+            "figures that differ",
+            f"largest difference {unlike:.2g}",
+            0.0 if unlike > ALIKE else 1.0 - unlike / ALIKE,
+            excused=MORE_DRIVES,
+        )
 
 
 def _facts(drive: Drive) -> set[tuple[str, Any]]:
@@ -84,9 +99,10 @@ def _signature(subject: Subject) -> dict[str, float]:
     if "signature" not in subject.memo:
         rows = [
             {**kind, "request_bytes": 4096 * step, "queue_depth": depth, "jobs": jobs}
-            for kind in kinds(subject.profile) if kind["operation"] != "mixed"
+            for kind in kinds(subject.profile)
+            if kind["operation"] != "mixed"
             for step, depth, jobs in ((1, 1, 1), (1, 32, 4), (32, 8, 1), (64, 32, 4))
-        ]  # fmt: skip
+        ]
         subject.memo["signature"] = {
             f"{row['operation']} {row['pattern']} {row['request_bytes']} {row['queue_depth']} "
             f"{name}": one.value
@@ -120,13 +136,14 @@ def impossible_is_refused(subject: Subject, source: Source) -> Iterator[Finding]
     row = {**kind, "request_bytes": 4096, "queue_depth": pick(source, DEPTHS)}
     if drive is not None and drive.interface == "sata":
         for way in (
-            {"engine": "io_uring", "completion": "polled"}, {"engine": "spdk"},
+            {"engine": "io_uring", "completion": "polled"},
+            {"engine": "spdk"},
             {"engine": "io_uring_cmd", "completion": "interrupt"},
-        ):  # fmt: skip
+        ):
             name = " ".join(way.values())
-            yield _refused(f"predict with {name} on SATA", lambda way=way: subject.predict(
-                [{**row, **way}]
-            ))  # fmt: skip
+            yield _refused(
+                f"predict with {name} on SATA", lambda way=way: subject.predict([{**row, **way}])
+            )
             work = {**kind, "useful_request_bytes": 4096}
             depth = {"queue_depth": 1, "jobs": 1}
             yield _refused(

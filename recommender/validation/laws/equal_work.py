@@ -93,29 +93,39 @@ def equal_host(subject: Subject, source: Source) -> Iterator[Finding]:
     asked = question(work, current, demand, free={"power_state": [0]}, scope="device_cpu")
     unknown = subject.with_profile(host_power=None, system_power=None)
     changes: list[tuple[Subject, dict[str, Any]]] = [
-        (subject, {"drive": other}), (subject, {"drives": int(source.integers(2, 5))}),
+        (subject, {"drive": other}),
+        (subject, {"drives": int(source.integers(2, 5))}),
         (unknown, {"drive": other}),
-    ]  # fmt: skip
+    ]
     for base, change in changes:
         found = base.what_if(asked, change)
         (before, whole, drives), (after, new, new_drives) = map(
             _power, (found["base"], found["changed"])
         )
-        probe = told(work, current, demand, f"what-if {change}",
-                     *(["host unknown"] if base is unknown else []))  # fmt: skip
+        probe = told(
+            work,
+            current,
+            demand,
+            f"what-if {change}",
+            *(["host unknown"] if base is unknown else []),
+        )
         cpu, cpu_after = value(before, "cpu_power_watts"), value(after, "cpu_power_watts")
         if "drive" in change and np.isfinite(cpu) and np.isfinite(cpu_after):
             yield obeys(
-                probe, f"CPU {cpu:.2f} W on both sides", f"{cpu_after:.2f} W",
+                probe,
+                f"CPU {cpu:.2f} W on both sides",
+                f"{cpu_after:.2f} W",
                 abs(cpu_after - cpu) / same(cpu) - 1.0,
-            )  # fmt: skip
+            )
         if any(one["quantity"] == "power_watts" for one in found["differences"]):
             apart = (new - whole) - (new_drives - drives)
             allowed = same(cpu if np.isfinite(cpu) else 0.0)
             yield obeys(
-                probe, "power changes by that of the drives",
-                f"host changes by {apart:+.2f} W", abs(apart) / allowed - 1.0,
-            )  # fmt: skip
+                probe,
+                "power changes by that of the drives",
+                f"host changes by {apart:+.2f} W",
+                abs(apart) / allowed - 1.0,
+            )
 
 
 @law(
@@ -143,9 +153,10 @@ def wall_saving(subject: Subject, source: Source) -> Iterator[Finding]:
             continue
         yield obeys(
             told(work, drawn[high], demand, f"to {told(work, drawn[low])}"),
-            f"at least {saved:.2f} W at the wall", f"{at_wall:.2f} W",
+            f"at least {saved:.2f} W at the wall",
+            f"{at_wall:.2f} W",
             (0.99 * saved - at_wall) / saved,
-        )  # fmt: skip
+        )
 
 
 @law(
@@ -180,16 +191,19 @@ def drive_watt_for_cpu_watt(subject: Subject, source: Source) -> Iterator[Findin
             saved = value(today, POWER["device"]) - value(row, POWER["device"])
             more, allowed = cpu - cpu_today, max(saved, 0.0) + 0.02
             yield obeys(
-                probe, f"CPU takes at most {max(saved, 0.0):.3f} W more",
-                f"{more:+.2f} W", (more - allowed) / allowed if np.isfinite(saved) else more,
-            )  # fmt: skip
+                probe,
+                f"CPU takes at most {max(saved, 0.0):.3f} W more",
+                f"{more:+.2f} W",
+                (more - allowed) / allowed if np.isfinite(saved) else more,
+            )
         elif not polls(today):
             yield obeys(
-                f"{probe}, CPU power unknown", "no busy polling",
+                f"{probe}, CPU power unknown",
+                "no busy polling",
                 f"{row['configuration']['engine']}, {row['configuration']['completion']}"
                 f"{', submission polling' if row['configuration']['submission_polling'] else ''}",
                 float(polls(row)),
-            )  # fmt: skip
+            )
 
 
 @law(
@@ -228,22 +242,28 @@ def idle_is_not_saved(subject: Subject, source: Source) -> Iterator[Finding]:
         most_kwh = KWH_PER_WATT_YEAR * most
         allowed = max(0.02 * abs(most_kwh), 0.5)
         yield obeys(
-            probe, f"at most {most_kwh:.1f} kWh a year", f"{kwh.value:.1f} kWh",
+            probe,
+            f"at most {most_kwh:.1f} kWh a year",
+            f"{kwh.value:.1f} kWh",
             (kwh.value - most_kwh) / allowed - 1.0,
-        )  # fmt: skip
+        )
     percent = figure(saving, "percent")
     if demand is not None and percent is not None:
         true = 100.0 * watts / value(today, power)
         yield obeys(
-            probe, f"{true:.1f} % of today's power of the scope", f"{percent.value:.1f} %",
+            probe,
+            f"{true:.1f} % of today's power of the scope",
+            f"{percent.value:.1f} %",
             abs(percent.value - true) - 0.5,
-        )  # fmt: skip
+        )
     if percent is not None:
         said = [name for name, told_ in saving.items() if "percent" in name and _words(told_)]
         yield obeys(
-            probe, "a field of the saving that says what the percentage is of",
-            ", ".join(said) or "none", float(not said),
-        )  # fmt: skip
+            probe,
+            "a field of the saving that says what the percentage is of",
+            ", ".join(said) or "none",
+            float(not said),
+        )
 
 
 def _words(told_: Any) -> bool:

@@ -46,10 +46,17 @@ RARE = (1e-9, 1e-6)
 NOTHING = 0.01
 
 PREDICTED = (
-    "throughput_bytes_per_second", "iops", "latency_mean_ns", "latency_p50_ns", "latency_p99_ns",
-    "latency_p999_ns", "device_power_watts", "cpu_power_watts", "system_power_watts",
+    "throughput_bytes_per_second",
+    "iops",
+    "latency_mean_ns",
+    "latency_p50_ns",
+    "latency_p99_ns",
+    "latency_p999_ns",
+    "device_power_watts",
+    "cpu_power_watts",
+    "system_power_watts",
     "cpu_utilisation",
-)  # fmt: skip
+)
 
 
 @law(
@@ -77,9 +84,11 @@ def rare_requests(subject: Subject, source: Source) -> Iterator[Finding]:
                 if name in alone and name in found:
                     apart = _apart(alone[name], found[name])
                     yield obeys(
-                        f"{probe}, {name}", alone[name].text, found[name].text,
+                        f"{probe}, {name}",
+                        alone[name].text,
+                        found[name].text,
                         apart / NOTHING - 1.0,
-                    )  # fmt: skip
+                    )
 
 
 def _apart(one: Figure, other: Figure) -> float:
@@ -129,10 +138,12 @@ def between_neighbours(subject: Subject, source: Source) -> Iterator[Finding]:
                     f"between {axis} {low[axis]} and {high[axis]}, {name}"
                 )
                 yield obeys(
-                    probe, f"{ends[0] / 1e3:.4g} to {ends[1] / 1e3:.4g} us",
+                    probe,
+                    f"{ends[0] / 1e3:.4g} to {ends[1] / 1e3:.4g} us",
                     f"{seen.value / 1e3:.4g} [{seen.low / 1e3:.4g}, {seen.high / 1e3:.4g}] us",
-                    outside, excused=MORE_DRIVES,
-                )  # fmt: skip
+                    outside,
+                    excused=MORE_DRIVES,
+                )
 
 
 Pair = tuple[str, Answer, Answer, list[Answer]]
@@ -148,8 +159,12 @@ def _neighbours(subject: Subject) -> list[Pair]:
             if surface is None or surface.evidence.value not in _MEASURED:
                 continue
             for engine, completion, polling in ways(profile, spinning=True):
-                way = {**kind, "engine": engine, "completion": completion,
-                       "submission_polling": polling}  # fmt: skip
+                way = {
+                    **kind,
+                    "engine": engine,
+                    "completion": completion,
+                    "submission_polling": polling,
+                }
                 rows += [
                     {**way, "request_bytes": 4 * KIB * step, "queue_depth": depth, "jobs": jobs}
                     for step in _SIZE_STEPS
@@ -158,9 +173,10 @@ def _neighbours(subject: Subject) -> list[Pair]:
                 ]
         found = subject.predict(rows) if rows else []
         known = [
-            row for row, one in zip(rows, found, strict=True)
+            row
+            for row, one in zip(rows, found, strict=True)
             if one["latency_mean_ns"].evidence in _MEASURED
-        ]  # fmt: skip
+        ]
         most = profile.max_transfer_bytes
         pairs = _pairs(known, "request_bytes", [4 * KIB * step for step in _SIZE_STEPS], most)
         subject.memo["neighbours"] = pairs + _pairs(known, "queue_depth", list(_DEPTH_STEPS), most)
@@ -280,18 +296,26 @@ def _possible(probe: str, name: str, one: Figure, link: float, size: int) -> Fin
 
 def _width(subject: Subject, work: Answer) -> Finding:
     rows = [
-        {"operation": kind["operation"], "pattern": kind["pattern"], "request_bytes": 4096 * step,
-         "queue_depth": depth}
-        for kind in kinds(subject.profile) if kind["operation"] != "mixed"
-        for step in (1, 4, 32) for depth in DEPTHS[::2]
-    ]  # fmt: skip
+        {
+            "operation": kind["operation"],
+            "pattern": kind["pattern"],
+            "request_bytes": 4096 * step,
+            "queue_depth": depth,
+        }
+        for kind in kinds(subject.profile)
+        if kind["operation"] != "mixed"
+        for step in (1, 4, 32)
+        for depth in DEPTHS[::2]
+    ]
     widths = [one["iops"].high / one["iops"].low for one in subject.predict(rows)]
     width = float(np.median(widths))
     return obeys(
         f"IOPS of {len(rows)} configurations of an unmeasured drive",
-        f"high / low of {WIDEST_UNMEASURED:g} in the median", f"{width:.2f}",
-        width / WIDEST_UNMEASURED - 1.0, excused=MORE_DRIVES,
-    )  # fmt: skip
+        f"high / low of {WIDEST_UNMEASURED:g} in the median",
+        f"{width:.2f}",
+        width / WIDEST_UNMEASURED - 1.0,
+        excused=MORE_DRIVES,
+    )
 
 
 FASTEST_LINK = 32e9 * 128 / 130 / 8 * 4

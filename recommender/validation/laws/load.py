@@ -71,23 +71,25 @@ def activity_follows_the_rate(subject: Subject, source: Source) -> Iterator[Find
         watts, twins = value(idle, POWER[scope]), value(other, POWER[scope])
         yield obeys(
             told(work, one, None, f"next to no work, against {_way(twin)}, scope {scope}"),
-            f"{watts:.3f} W, as idle as the other", f"{twins:.3f} W",
+            f"{watts:.3f} W, as idle as the other",
+            f"{twins:.3f} W",
             abs(watts - twins) / SLEEPING_WATTS - 1.0,
-        )  # fmt: skip
+        )
     few, many = (one | {"queue_depth": 1, "jobs": jobs} for jobs in (1, 32))
     rate = float(10 ** source.uniform(-3.0, -1.5)) * capacity(subject, work, few)
     rest, alone, crowd = (
-        row_at(subject, work, way, at) for way, at in ((few, NEARLY_IDLE), (few, rate),
-                                                       (many, rate))
-    )  # fmt: skip
+        row_at(subject, work, way, at)
+        for way, at in ((few, NEARLY_IDLE), (few, rate), (many, rate))
+    )
     for scope in scopes(alone):
         base, single, crowded = (value(row, POWER[scope]) for row in (rest, alone, crowd))
         allowed = SLEEPING_WATTS + SLEEPING_SHARE * abs(single - base)
         yield obeys(
             told(work, few, rate, f"1 job and 32, scope {scope}"),
-            f"{single:.3f} W +- {allowed:.2f} W", f"{crowded:.3f} W",
+            f"{single:.3f} W +- {allowed:.2f} W",
+            f"{crowded:.3f} W",
             abs(crowded - single) / allowed - 1.0,
-        )  # fmt: skip
+        )
     most = capacity(subject, work, one)
     rising = [row_at(subject, work, one, most * share) for share in RISING]
     for scope in scopes(idle):
@@ -95,9 +97,10 @@ def activity_follows_the_rate(subject: Subject, source: Source) -> Iterator[Find
         worst = max(low / high - 1.0 for low, high in pairwise(seen))
         yield obeys(
             told(work, one, None, f"{', '.join(map(str, RISING))} of capacity, scope {scope}"),
-            "watts that do not fall", " ".join(f"{watts:.3f}" for watts in seen),
+            "watts that do not fall",
+            " ".join(f"{watts:.3f}" for watts in seen),
             worst / 1e-3 - 1.0,
-        )  # fmt: skip
+        )
 
 
 def _way(used: Answer) -> str:
@@ -137,9 +140,11 @@ def busier_answers_later(subject: Subject, source: Source) -> Iterator[Finding]:
         at_half = seen[QUEUEING.index(0.5)]
         growth = 2.0 if name == "latency_p50_ns" else 3.0
         yield obeys(
-            probe, f"{growth:g} times as long at 99.9 % as at 50 %", shown,
+            probe,
+            f"{growth:g} times as long at 99.9 % as at 50 %",
+            shown,
             growth - seen[-1] / at_half if np.isfinite(seen[-1]) else 0.0,
-        )  # fmt: skip
+        )
     for share, row in zip(QUEUEING, rows, strict=True):
         able, asked = figure(row, "capacity_bytes_per_second"), most * share
         if able is None or not able.low < asked:
@@ -149,9 +154,10 @@ def busier_answers_later(subject: Subject, source: Source) -> Iterator[Finding]:
             if late is not None:
                 yield obeys(
                     told(work, one, asked, f"capacity from {able.low / 1e6:.4g} MB/s, {name}"),
-                    "an unbounded upper end", f"{late.high / 1e3:.4g} us",
+                    "an unbounded upper end",
+                    f"{late.high / 1e3:.4g} us",
                     0.0 if np.isinf(late.high) else 1.0,
-                )  # fmt: skip
+                )
         break
 
 
@@ -174,17 +180,26 @@ def more_never_costs_less(subject: Subject, source: Source) -> Iterator[Finding]
     scope, most = pick(source, scopes(full)), capacity(subject, work, one)
     demand = float(source.uniform(0.02, 0.6)) * most
     free: Answer = {
-        "queue_depth": _some(source, DEPTHS), "jobs": _some(source, JOBS),
-        "power_state": [0], "engine": [one["engine"]], "completion": ["interrupt"],
-    }  # fmt: skip
+        "queue_depth": _some(source, DEPTHS),
+        "jobs": _some(source, JOBS),
+        "power_state": [0],
+        "engine": [one["engine"]],
+        "completion": ["interrupt"],
+    }
 
     def cost(
         demanded: float, sla: Answer, choice: Answer, most: int = 256, today: Answer | None = None
     ) -> float:
         asked = question(
-            work, today, demanded, scope=scope, objective="watts", sla=sla, free=choice,
+            work,
+            today,
+            demanded,
+            scope=scope,
+            objective="watts",
+            sla=sla,
+            free=choice,
             concurrency_max=most,
-        )  # fmt: skip
+        )
         found = subject.recommend(asked)
         if today is not None and not found["current"]["meets_sla"]:
             return np.inf  # what then is recommended need not save, so that it is another question
@@ -262,9 +277,11 @@ def no_invented_clients(subject: Subject, source: Source) -> Iterator[Finding]:
         needed = [in_flight(row, size) for row in rows_of(subject.recommend(asked))]
         if needed:
             yield obeys(
-                probe, f"at most {most:g} requests in flight", f"up to {max(needed):g}",
+                probe,
+                f"at most {most:g} requests in flight",
+                f"up to {max(needed):g}",
                 max(needed) / most - 1.0 - 1e-9,
-            )  # fmt: skip
+            )
     for stated in ({}, {"concurrency_max": "unbounded"}):
         found = subject.recommend(question(work, None, demand, **stated))
         rows = rows_of(found)

@@ -219,9 +219,15 @@ class MisfitError(Exception):
 
 
 _FAULTS = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, MisfitError, TypeError,
-    ValidationError, ValueError,
-)  # fmt: skip
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MisfitError,
+    TypeError,
+    ValidationError,
+    ValueError,
+)
 """What an answer that is not as the interface says raises here: a failure, not a crash."""
 
 

@@ -76,32 +76,43 @@ def writing_for_ever(subject: Subject, source: Source) -> Iterator[Finding]:
     )
     counts = found["counts"]["feasible"], said_steady["counts"]["feasible"]
     yield obeys(
-        probe, f"{counts[1]} configurations feasible, as where it is said to be steady",
-        f"{counts[0]}", (counts[0] - counts[1]) / max(counts[1], 1.0),
-    )  # fmt: skip
+        probe,
+        f"{counts[1]} configurations feasible, as where it is said to be steady",
+        f"{counts[0]}",
+        (counts[0] - counts[1]) / max(counts[1], 1.0),
+    )
     short = row_at(subject, work, one, demand, horizon_seconds=SHORT_SECONDS)
     able = value(short, "capacity_bytes_per_second")
     yield obeys(
-        f"{probe}, horizon {SHORT_SECONDS:g} s", f"capacity of at least {demand / 1e6:.4g} MB/s",
-        f"{able / 1e6:.4g} MB/s", 1.0 - able / demand,
-    )  # fmt: skip
+        f"{probe}, horizon {SHORT_SECONDS:g} s",
+        f"capacity of at least {demand / 1e6:.4g} MB/s",
+        f"{able / 1e6:.4g} MB/s",
+        1.0 - able / demand,
+    )
     if writes * DAY_SECONDS > 2.0 * (profile.capacity_bytes or 4e12):
         day = {"horizon_seconds": DAY_SECONDS}
         yield from _no_more_than_steady(probe, subject, work, one, demand, low, day)
 
 
 def _no_more_than_steady(
-    probe: str, subject: Subject, work: Answer, used: Answer, demand: float, most: float,
+    probe: str,
+    subject: Subject,
+    work: Answer,
+    used: Answer,
+    demand: float,
+    most: float,
     horizon: Answer,
-) -> Iterator[Finding]:  # fmt: skip
+) -> Iterator[Finding]:
     """Whether what is carried for ever is at most the steady capacity."""
     said = f"{probe}, horizon {horizon.get('horizon_seconds', 'left out')}"
     row = row_at(subject, work, used, demand, **horizon)
     able = value(row, "capacity_bytes_per_second")
     yield obeys(
-        said, f"capacity of at most {most / 1e6:.4g} MB/s", f"{able / 1e6:.4g} MB/s",
+        said,
+        f"capacity of at most {most / 1e6:.4g} MB/s",
+        f"{able / 1e6:.4g} MB/s",
         able / most - 1.0,
-    )  # fmt: skip
+    )
     met = bool(row["meets_sla"])
     yield obeys(said, "the demand is not met", f"meets_sla {met}", float(met))
 
@@ -120,10 +131,12 @@ def later_changes_nothing(subject: Subject, source: Source) -> Iterator[Finding]
         raise NotApplicableError("the profile follows no writes over time")
     work = draw_work(profile, source, ("write",))
     fields: dict[str, Any] = {
-        "operation": "write", "pattern": work["pattern"],
+        "operation": "write",
+        "pattern": work["pattern"],
         "request_bytes": work["useful_request_bytes"],
-        "queue_depth": pick(source, (1, 8, 32)), "jobs": pick(source, (1, 4)),
-    }  # fmt: skip
+        "queue_depth": pick(source, (1, 8, 32)),
+        "jobs": pick(source, (1, 4)),
+    }
     if source.random() < 0.5:
         cache = profile.write_state.transition_bytes.value
         fields["host_bytes_written_since_purge"] = float(source.uniform(0.0, 1.1)) * cache
@@ -151,9 +164,11 @@ def later_changes_nothing(subject: Subject, source: Source) -> Iterator[Finding]
             worst = int(np.argmax(apart)) if steps else 0
             most = float(apart[worst]) if steps else 0.0
             yield obeys(
-                f"{probe}, {quantity}", f"{one[worst] if steps else 0.0:.6g} as before",
-                f"{other[worst] if steps else 0.0:.6g} at step {worst + 1}", most - 1e-9,
-            )  # fmt: skip
+                f"{probe}, {quantity}",
+                f"{one[worst] if steps else 0.0:.6g} as before",
+                f"{other[worst] if steps else 0.0:.6g} at step {worst + 1}",
+                most - 1e-9,
+            )
 
 
 def _phase(source: Source) -> tuple[str, float, float | None]:
@@ -207,15 +222,22 @@ def unknown_holds_nothing(subject: Subject, source: Source) -> Iterator[Finding]
         [{"force_unit_access": True}]
         + [{"flush_every_writes": count, "durability": "per_commit"} for count in (1, 1, 8, 64)],
     )
-    probe = told(work, one, demand, *(f"{field} {told_}" for field, told_ in flushes.items()),
-                 *(f"{field} {bound:.4g}" for field, bound in sla.items()))  # fmt: skip
+    probe = told(
+        work,
+        one,
+        demand,
+        *(f"{field} {told_}" for field, told_ in flushes.items()),
+        *(f"{field} {bound:.4g}" for field, bound in sla.items()),
+    )
     found = unknown.recommend(question(work | flushes, one, demand, sla=sla))
     rows = [found["current"], *rows_of(found)]
     met = sum(bool(row["meets_sla"]) for row in rows)
     yield obeys(probe, "no row is said to meet the SLA", f"{met} of {len(rows)} rows", float(met))
     yield obeys(
-        probe, "nothing is recommended as keeping the bound",
-        "nothing" if found["recommended"] is None else
-        f"a row with meets_sla {found['recommended']['meets_sla']}",
+        probe,
+        "nothing is recommended as keeping the bound",
+        "nothing"
+        if found["recommended"] is None
+        else f"a row with meets_sla {found['recommended']['meets_sla']}",
         float(found["recommended"] is not None and found["recommended"]["meets_sla"]),
-    )  # fmt: skip
+    )

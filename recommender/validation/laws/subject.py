@@ -76,9 +76,11 @@ def estimate(stated: Mapping[str, Any]) -> Figure:
     """An estimate as an answer states it."""
     word = stated["evidence"]
     return Figure(
-        number(stated["value"]), number(stated["low"]), number(stated["high"]),
+        number(stated["value"]),
+        number(stated["low"]),
+        number(stated["high"]),
         str(getattr(word, "value", word)),
-    )  # fmt: skip
+    )
 
 
 def value(row: Mapping[str, Any] | None, name: str) -> float:
@@ -226,14 +228,22 @@ class Subject:
         story = follow(
             self.recommender.predictor,
             dict(fields),
-            [Phase(seconds, write=name == "write", bytes_per_second=rate)
-             for name, seconds, rate in phases],
+            [
+                Phase(seconds, write=name == "write", bytes_per_second=rate)
+                for name, seconds, rate in phases
+            ],
             step_seconds=step_seconds,
-        )  # fmt: skip
+        )
         names = (
-            "seconds", "bytes_per_second", "watts", "watts_low", "watts_high", "cache_bytes",
-            "background", "collecting",
-        )  # fmt: skip
+            "seconds",
+            "bytes_per_second",
+            "watts",
+            "watts_low",
+            "watts_high",
+            "cache_bytes",
+            "background",
+            "collecting",
+        )
         return {name: np.asarray(getattr(story, name)) for name in names}
 
     def documents(self) -> dict[str, Any]:

@@ -81,9 +81,11 @@ def words_mean_something(subject: Subject, source: Source) -> Iterator[Finding]:
     row, saving = found["recommended"], found["saving"]
     if row is not None:
         yield obeys(
-            probe, "the recommended row is shown to hold", f"meets_sla {row['meets_sla']}",
+            probe,
+            "the recommended row is shown to hold",
+            f"meets_sla {row['meets_sla']}",
             float(not row["meets_sla"]),
-        )  # fmt: skip
+        )
     if row is not None and saving is not None:
         yield from _of_a_saving(probe, found, row, saving, scope)
     asked.pop("current")
@@ -97,10 +99,11 @@ def words_mean_something(subject: Subject, source: Source) -> Iterator[Finding]:
     stated = preset.name not in [one.name for one in open_]
     claimed = answered["saving"] is not None
     yield obeys(
-        f"preset {preset.name}", "a preset has no today: no saving",
+        f"preset {preset.name}",
+        "a preset has no today: no saving",
         f"{'a saving' if claimed else 'none'}, current {'stated' if stated else 'left out'}",
         float(claimed),
-    )  # fmt: skip
+    )
 
 
 def _of_a_saving(
@@ -116,9 +119,11 @@ def _of_a_saving(
     }
     if saving["verdict"] == "proven":
         yield obeys(
-            probe, "proven rests on measurements", ", ".join(sorted(words)),
+            probe,
+            "proven rests on measurements",
+            ", ".join(sorted(words)),
             float(not words <= set(MEASURED)),
-        )  # fmt: skip
+        )
     if not today["meets_sla"]:
         return
     if row["configuration"] == today["configuration"]:
@@ -127,15 +132,19 @@ def _of_a_saving(
         if sure is not None and scope != "device":  # there law 3 may speak against it
             worth = other["objective_saved_percent"] >= found["least_saving_percent"]
             yield obeys(
-                probe, "no change only where no row saves surely", f"{sure:.2f} not taken",
+                probe,
+                "no change only where no row saves surely",
+                f"{sure:.2f} not taken",
                 float(worth and sure >= SURE + PROBABLE),
-            )  # fmt: skip
+            )
         return
     probability, what = _probability(saving)
     yield obeys(
-        probe, f"a change saves with a probability of {SURE:g}", f"{probability:.2f} ({what})",
+        probe,
+        f"a change saves with a probability of {SURE:g}",
+        f"{probability:.2f} ({what})",
         SURE - PROBABLE * (what != "stated") - probability,
-    )  # fmt: skip
+    )
 
 
 def _probability(saving: Answer) -> tuple[float, str]:
@@ -161,9 +170,11 @@ def _with_cpu(row: Answer) -> float:
 def _without_today(probe: str, subject: Subject, asked: Answer, scope: str) -> Iterator[Finding]:
     found = subject.recommend(asked)
     yield obeys(
-        f"{probe}, no current", "no saving", "none" if found["saving"] is None else "a saving",
+        f"{probe}, no current",
+        "no saving",
+        "none" if found["saving"] is None else "a saving",
         float(found["saving"] is not None),
-    )  # fmt: skip
+    )
     ranked = [row for row in rows_of(found) if row["meets_sla"]]
     if scope == "device" and ranked:  # law 3: no watt of the drive for more watts of the CPU
         first = ranked[0]
@@ -176,9 +187,11 @@ def _without_today(probe: str, subject: Subject, asked: Answer, scope: str) -> I
     costs = [one.value for row in ranked if (one := figure(row, aim)) is not None]
     if costs:
         yield obeys(
-            f"{probe}, no current", "the first row has the lowest expected power",
-            f"{costs[0]:.4g}, the lowest is {min(costs):.4g}", costs[0] / min(costs) - 1.01,
-        )  # fmt: skip
+            f"{probe}, no current",
+            "the first row has the lowest expected power",
+            f"{costs[0]:.4g}, the lowest is {min(costs):.4g}",
+            costs[0] / min(costs) - 1.01,
+        )
 
 
 EQUAL, EQUAL_ENDS = 1e-6, 0.02
@@ -256,18 +269,27 @@ def _fleet(
     plan = subject.fleet(
         {
             "domains": [{"name": "rack"}],
-            "drives": [{"name": "one", "device": subject.device, "count": 1, "domain": "rack",
-                        "classes": ["work"]}],
+            "drives": [
+                {
+                    "name": "one",
+                    "device": subject.device,
+                    "count": 1,
+                    "domain": "rack",
+                    "classes": ["work"],
+                }
+            ],
             "classes": [{"name": "work", "demand_bytes_per_second": demand, "workload": asked}],
             "scope": "device",
         }
-    )  # fmt: skip
+    )
     serving = [one for one in plan["groups"][0]["assignments"] if one["load_bytes_per_second"] > 0]
     if len(serving) == 1:
         yield obeys(
-            f"{probe}, recommend and fleet, device_power_watts", f"{watts.value:.4f} W",
-            f"{serving[0]['watts']:.4f} W", _relative(watts.value, serving[0]["watts"]) / 1e-3 - 1,
-        )  # fmt: skip
+            f"{probe}, recommend and fleet, device_power_watts",
+            f"{watts.value:.4f} W",
+            f"{serving[0]['watts']:.4f} W",
+            _relative(watts.value, serving[0]["watts"]) / 1e-3 - 1,
+        )
 
 
 def _timeline(subject: Subject, work: Answer, flat: Answer) -> Iterator[Finding]:
@@ -285,9 +307,10 @@ def _timeline(subject: Subject, work: Answer, flat: Answer) -> Iterator[Finding]
         if name in fresh:
             yield obeys(
                 told(work, flat, None, f"predict and time line, {name}"),
-                f"{fresh[name].value:.5g}", f"{float(seen):.5g}",
+                f"{fresh[name].value:.5g}",
+                f"{float(seen):.5g}",
                 _relative(fresh[name].value, float(seen)) / CACHE_SHARE - 1.0,
-            )  # fmt: skip
+            )
 
 
 def _served(probe: str, subject: Subject, asked: Answer, flat: Answer) -> Iterator[Finding]:
@@ -312,9 +335,11 @@ def _served(probe: str, subject: Subject, asked: Answer, flat: Answer) -> Iterat
             if name in own_row and rows[0].get(name) is not None:
                 one_, other_ = own_row[name].value, float(rows[0][name])
                 yield obeys(
-                    f"{probe}, predict over HTTP, {name}", f"{one_:.6g}", f"{other_:.6g}",
+                    f"{probe}, predict over HTTP, {name}",
+                    f"{one_:.6g}",
+                    f"{other_:.6g}",
                     _relative(one_, other_) / EQUAL - 1.0,
-                )  # fmt: skip
+                )
 
 
 @law(
@@ -334,8 +359,12 @@ def labelled_by_what_it_rests_on(subject: Subject, source: Source) -> Iterator[F
         wrong = [place for place, evidence, text in numbers if _mislabelled(evidence, text)]
         for place in wrong:
             yield obeys(place, "evidence other than published", "published", 1.0)
-        yield obeys(f"{where}: {len(numbers)} labelled numbers", "none mislabelled",
-                    f"{len(wrong)} mislabelled", float(len(wrong)))  # fmt: skip
+        yield obeys(
+            f"{where}: {len(numbers)} labelled numbers",
+            "none mislabelled",
+            f"{len(wrong)} mislabelled",
+            float(len(wrong)),
+        )
 
 
 def _mislabelled(evidence: str, text: str) -> bool:
