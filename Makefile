@@ -12,6 +12,8 @@ PORT ?= 8080
 
 BIN := .venv/bin
 export PYTHON
+# Bytecode is kept: each test worker would else rewrite all tests, and each started process compile.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup core demo lab-demo test test-slow test-long test-lab test-qemu test-fresh image fuzz fuzz-api bench soak siege lint audit format profiles figures screenshots cards docs serve lock notices clean

@@ -8,6 +8,7 @@ import pytest
 
 from iojoule.datasets.catalogue import load_catalogue, load_drive_file, load_references
 from iojoule.datasets.errors import InputError, SchemaVersionError, UnknownDeviceError
+from tests.errors import having
 from tests.reference_data import PUBLIC_DATA, needs_public_data
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -159,14 +160,14 @@ def test_a_bad_file_is_refused_with_place_and_remedy(
 def test_a_state_listed_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(GOOD + GOOD[GOOD.index("[[power_states]]") :])
-    with pytest.raises(InputError, match="power_states: index 0 occurs more than once"):
+    with pytest.raises(InputError, check=having(field="power_states")):
         load_drive_file(path)
 
 
 def test_a_newer_schema_a_missing_and_a_binary_file_are_refused(tmp_path: Path) -> None:
     newer = tmp_path / "newer.toml"
     newer.write_text(GOOD.replace("schema_version = 1", "schema_version = 2"))
-    with pytest.raises(SchemaVersionError, match="update iojoule"):
+    with pytest.raises(SchemaVersionError, check=having(field="schema_version")):
         load_drive_file(newer)
     with pytest.raises(InputError, match="check the path"):
         load_drive_file(tmp_path / "absent.toml")

@@ -21,6 +21,7 @@ from iojoule.datasets.findings import (
     frozen_sha256,
     parse_paper,
 )
+from tests.errors import having
 from tests.reference_data import PUBLIC_DATA, needs_public_data
 
 TABLE = PUBLIC_DATA / "published_findings.csv"
@@ -209,7 +210,7 @@ def test_a_ratio_without_its_denominator_is_refused() -> None:
     direction = "up"
     configuration = {}
     """
-    with pytest.raises(InputError, match="000-001"):
+    with pytest.raises(InputError, check=having(field="findings.0.asked")):
         parse_paper(text, "x.toml")
 
 

@@ -21,6 +21,7 @@ from iojoule.datasets.errors import InputError, SchemaVersionError
 from iojoule.datasets.provenance import ExcludedRow, SourceFile
 from iojoule.datasets.schema import COLUMNS, SCHEMA_VERSION, Measurement, from_row
 from iojoule.datasets.store import Dataset, Provenance, concat, read_dataset, write_dataset
+from tests.errors import having
 
 PROVENANCE = Provenance(
     importer="test",
@@ -253,7 +254,7 @@ def edit(path: Path, **changes: Any) -> None:
 def test_a_newer_schema_is_refused_with_the_remedy(tmp_path: Path) -> None:
     _, sidecar_file = write_dataset(some(), tmp_path / "runs")
     edit(sidecar_file, schema_version=SCHEMA_VERSION + 1, provenance={"novel": True})
-    with pytest.raises(SchemaVersionError, match=r"runs\.json: .*version 3.*upgrade iojoule"):
+    with pytest.raises(SchemaVersionError, check=having(field="schema_version")):
         read_dataset(tmp_path / "runs")
 
 
@@ -312,7 +313,7 @@ def test_a_foreign_parquet_file_behind_a_right_hash(tmp_path: Path) -> None:
         read_dataset(tmp_path / "runs")
     pq.write_table(pa.table({"colour": ["red"]}), data_file)
     edit(sidecar_file, data_sha256=hashlib.sha256(data_file.read_bytes()).hexdigest())
-    with pytest.raises(InputError, match=r"unknown field 'colour'"):
+    with pytest.raises(InputError, check=having(field="colour")):
         read_dataset(tmp_path / "runs")
 
 

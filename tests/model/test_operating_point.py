@@ -13,6 +13,7 @@ from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import QUANTITIES
 from iojoule.model.fit.host_power import expected_operation
 from iojoule.model.recipe import load_recipe
+from tests.errors import having
 from tests.recommender.conftest import profile_data
 
 
@@ -147,9 +148,9 @@ def test_a_profile_that_cannot_say_refuses_by_name(
 
 
 def test_what_no_host_offers_is_refused(profile: DeviceProfile) -> None:
-    with pytest.raises(InputError, match="is not one of performance"):
+    with pytest.raises(InputError, check=having(field="cpu_governor")):
         ask(profile, cpu_governor="fast")
-    with pytest.raises(InputError, match="offers at the least"):
+    with pytest.raises(InputError, check=having(field="cpu_frequency_max_hertz")):
         ask(profile, cpu_frequency_max_hertz=1e8)
     # the drive's own node is the drive's own node on every host
     blind = profile.model_copy(update={"host_operation": None})

@@ -10,6 +10,7 @@ from iojoule.datasets.errors import InputError
 from iojoule.recommender.recommend import Recommender
 from iojoule.recommender.request import WorkloadProfile
 from iojoule.recommender.workloads.sizes import percent_text, shares_of
+from tests.errors import having
 
 Ask = Callable[..., WorkloadProfile]
 
@@ -62,5 +63,5 @@ def test_the_text_is_read_as_it_is_written() -> None:
 
 @pytest.mark.parametrize("text", ["1000/50:4096/50", "0/100", "4096/0:8192/0"])
 def test_what_is_no_distribution_is_refused(recommender: Recommender, ask: Ask, text: str) -> None:
-    with pytest.raises(InputError, match="request_bytes_mix"):
+    with pytest.raises(InputError, check=having(field="workload.request_bytes_mix")):
         recommender.recommend(ask(MEAN | {"request_bytes_mix": text}))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from iojoule.datasets.errors import InputError
 from iojoule.recommender.request import parse_workload
 from iojoule.recommender.sla import BOUNDS, QUANTITIES, UNITS, Sla, parse_sla
+from tests.errors import having
 
 
 def test_the_issue_of_the_day() -> None:
@@ -108,5 +109,5 @@ def test_a_bound_on_what_is_not_predicted_is_refused(operation: str) -> None:
     workload = {"operation": operation}
     if operation == "mixed":
         workload["read_fraction"] = 0.5  # type: ignore[assignment]
-    with pytest.raises(InputError, match=r"sla.latency_p99_ns_max"):
+    with pytest.raises(InputError, check=having(field="sla.latency_p99_ns_max")):
         parse_workload({"workload": workload, "sla": "read p99 < 2 ms"})

@@ -21,6 +21,7 @@ from iojoule.datasets.profile import DeviceProfile, load_shipped_profile, shippe
 from iojoule.datasets.schema import Measurement
 from iojoule.model.fit.build import fit_profile
 from iojoule.model.recipe import generic_recipe
+from tests.errors import having
 
 SECTIONS = [
     "What this is for",
@@ -268,5 +269,5 @@ def test_verdicts_are_summed_up_for_the_drive_alone(tmp_path: Path) -> None:
     assert (told.magnitude_inside, told.unanswered) == (1, 1)
     assert told.missed == ("2 iops: published 1.1, predicted 1.2 [1.15, 1.3]",)
     path.write_text("{}")
-    with pytest.raises(InputError, match="validate findings"):
+    with pytest.raises(InputError, check=having(field="findings")):
         read_findings(path, "mine")

@@ -19,6 +19,7 @@ from iojoule.recommender.workloads.fio_job import (
     one_size,
     sections,
 )
+from tests.errors import having
 
 JOB = """\
 ; comment
@@ -174,7 +175,7 @@ def test_jobs_with_rates_are_taken_together(tmp_path: Path) -> None:
     assert question.workload.pattern == "random"
     assert (question.current.queue_depth, question.current.jobs) == (6, 3)
     assert any("reader, log are taken together" in note for note in question.notes)
-    with pytest.raises(InputError, match="with --job"):
+    with pytest.raises(InputError, check=having(field="job")):
         from_fio_job(write(tmp_path, RATED + "stonewall\n"))
 
 

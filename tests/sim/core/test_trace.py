@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from iojoule.sim import _core
 from iojoule.sim.errors import LimitError, TraceError
+from tests.errors import having
 from tests.reference_data import MQSIM_RUNS, needs_mqsim_runs
 
 
@@ -103,7 +104,7 @@ def test_memory_is_refused_before_it_is_taken(tmp_path: Path) -> None:
     path = tmp_path / "large"
     with path.open("wb") as file:
         file.truncate(1 << 40)  # without a byte on the disk
-    with pytest.raises(LimitError, match="raise the limit or split the trace") as caught:
+    with pytest.raises(LimitError, check=having(limit="memory_bytes")) as caught:
         read(path)
     assert caught.value.limit == "memory_bytes"
     (tmp_path / "lines").write_text("0 0 0 8 1\n" * 100)

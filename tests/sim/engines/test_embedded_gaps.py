@@ -6,6 +6,7 @@ from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines.embedded import EmbeddedEngine
 from iojoule.sim.errors import ConfigError
 from iojoule.sim.workload import FlowConfig, Scenario
+from tests.errors import having
 
 SMALL = {"channels": 1, "chips_per_channel": 1, "blocks_per_plane": 64, "preconditioning": False}
 SMALL |= {"gc_preemptible": False, "mapping_ideal": True, "link_lane_gigabytes_per_second": 1.0}
@@ -59,7 +60,7 @@ def test_what_is_equal_is_not_doubted() -> None:
 
 
 def test_more_pages_than_the_requests_reach_are_refused() -> None:
-    with pytest.raises(ConfigError, match="working_set_percent") as caught:
+    with pytest.raises(ConfigError, check=having(field="initial_occupancy_percent")) as caught:
         warnings({"preconditioning": True}, initial_occupancy_percent=60, working_set_percent=30)
     assert caught.value.field == "initial_occupancy_percent"
 

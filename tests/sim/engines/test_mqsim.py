@@ -15,6 +15,7 @@ from iojoule.sim.findings import RefusedError
 from iojoule.sim.formats.files import read_drive, read_workload
 from iojoule.sim.result import EngineName, LatencySummary, Mode, ScenarioResult
 from iojoule.sim.workload import Scenario
+from tests.errors import having
 from tests.sim.recordings import FOLDER, ONE_CHIP, READS, REPLAY, RUNS, TRACE
 from tests.stand_ins import look_in
 
@@ -160,7 +161,7 @@ def test_two_flows_may_not_share_a_trace_and_one_that_is_missing_is_named(
     gone = REPLAY.model_copy(update={"trace_path": str(tmp_path / "gone.trace")})
     with pytest.raises(TraceError, match=r"gone\.trace"):
         replaying("trace").run(ONE_CHIP, Scenario(flows=(gone,)))
-    with pytest.raises(RefusedError, match="trace_twice"):
+    with pytest.raises(RefusedError, check=having(name="trace_twice")):
         replaying("trace").run(ONE_CHIP, Scenario(flows=(REPLAY, REPLAY)))
 
 
@@ -174,7 +175,7 @@ def test_a_trace_with_any_path_reaches_the_program(replaying: Replay, tmp_path: 
 
 def test_lost_requests_are_an_error_unless_told_otherwise(replaying: Replay) -> None:
     lose = "echo 'Flow x - total requests generated: 24 total requests serviced:20'; exit 0"
-    with pytest.raises(EngineError, match="generated 24 requests and serviced 20") as refused:
+    with pytest.raises(EngineError, check=having(name="requests_lost")) as refused:
         run(replaying("reads", after=lose), "reads")
     assert refused.value.name == "requests_lost"
     result = run(replaying("reads", after=lose, tolerate_lost=True), "reads")
@@ -211,7 +212,7 @@ def test_what_is_not_a_whole_result_is_refused(replaying: Replay, damage: str) -
 
 def test_a_hung_program_is_stopped(replaying: Replay) -> None:
     options = RunOptions(limits=Limits(wall_seconds=0.2))
-    with pytest.raises(LimitError, match=r"0\.2 s") as refused:
+    with pytest.raises(LimitError, check=having(limit="wall_seconds")) as refused:
         run(replaying("reads", before="sleep 600"), "reads", options)
     assert refused.value.limit == "wall_seconds"
 
@@ -219,13 +220,13 @@ def test_a_hung_program_is_stopped(replaying: Replay) -> None:
 def test_what_mqsim_cannot_do_is_refused_before_it_runs(replaying: Replay) -> None:
     never = replaying("reads", before="exit 1")
     physical = ONE_CHIP.model_copy(update={"mode": Mode.PHYSICAL})
-    with pytest.raises(ConfigError, match="no physical mode"):
+    with pytest.raises(ConfigError, check=having(field="mode")):
         never.run(physical, Scenario(flows=(READS,)))
-    with pytest.raises(ConfigError, match="does not count events"):
+    with pytest.raises(ConfigError, check=having(field="limits.events")):
         run(never, "reads", RunOptions(limits=Limits(events=5)))
     long = READS.model_copy(update={"stop_ns": 10**9})
     options = RunOptions(limits=Limits(simulated_ns=10**8))
-    with pytest.raises(LimitError, match="simulates 1000000000 ns"):
+    with pytest.raises(LimitError, check=having(limit="simulated_ns")):
         never.run(ONE_CHIP, Scenario(flows=(long,)), options)
 
 

@@ -11,6 +11,7 @@ from iojoule.sim import _core
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines.embedded import native
 from iojoule.sim.errors import ConfigError
+from tests.errors import having
 from tests.sim.physical.drives import MS, READS, SECOND, US, WRITES, drive, latency_ns, run
 
 STEP_NS = 50 * US
@@ -157,7 +158,7 @@ def test_a_power_state_can_be_set_at_any_time() -> None:
     [(_, done_ns)] = drive_.advance(SECOND)
     assert done_ns - 20 * MS > 4 * MS
     assert drive_.power_state == 0
-    with pytest.raises(ConfigError, match="has no state 2"):
+    with pytest.raises(ConfigError, check=having(field="physical.power.states")):
         drive_.set_power_state(2, SECOND)
 
 
@@ -174,9 +175,9 @@ def test_without_its_cache_a_write_waits_for_the_flash() -> None:
 
 def test_what_is_not_on_the_drive_is_refused() -> None:
     drive_ = live(drive())
-    with pytest.raises(ConfigError, match="are not on a drive of"):
+    with pytest.raises(ConfigError, check=having(field="sectors")):
         drive_.submit("read", drive_.sectors - 8, 16, 1, 0)
-    with pytest.raises(ConfigError, match="needs physical"):
+    with pytest.raises(ConfigError, check=having(field="mode")):
         live(drive(mode="compat"))
 
 
@@ -192,7 +193,7 @@ def test_a_drive_as_text_says_everything() -> None:
         names = set(type(getattr(device.physical, group)).model_fields)
         assert names - {"page_read_joules", "page_program_joules"} <= said, group
     assert set(physical) - {"nand", "link", "controller", "slc", "energy", "power"} <= said
-    with pytest.raises(ConfigError, match="is no field of a drive"):
+    with pytest.raises(ConfigError, check=having(field="speed")):
         _core.read_drive_text("speed 3\n")
-    with pytest.raises(ConfigError, match="cannot be read: many"):
+    with pytest.raises(ConfigError, check=having(field="channels")):
         _core.read_drive_text("channels many\n")
