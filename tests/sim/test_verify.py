@@ -1,43 +1,24 @@
-import csv
 from pathlib import Path
 
 import pytest
 
 from iojoule.datasets.errors import InputError
-from iojoule.sim.device import DeviceConfig
 from iojoule.sim.engines.embedded import EmbeddedEngine
-from iojoule.sim.formats.mqsim_inputs import write_device_xml, write_workload_xml
 from iojoule.sim.verify import COLUMNS, read_cases, verify, verify_all
-from iojoule.sim.workload import FlowConfig, Scenario
-
-DEVICE = DeviceConfig(preconditioning=False, gc_preemptible=False, mapping_ideal=True)
-SCENARIO = Scenario(flows=(FlowConfig(stop_ns=1_000_000, queue_depth=4),))
+from tests.sim.reference_folder import (
+    DEVICE,
+    SCENARIO,
+    change_first_row,
+    write_reference,
+    write_table,
+)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """One case whose reference is what the simulator itself says."""
-    inputs = tmp_path / "cases"
-    inputs.mkdir()
-    (inputs / "a.ssd.xml").write_text(write_device_xml(DEVICE), encoding="ascii")
-    (inputs / "a.wl.xml").write_text(write_workload_xml([SCENARIO], DEVICE), encoding="ascii")
-    result = EmbeddedEngine().run(DEVICE, SCENARIO)
-    row = {name: reading(result, result.flows[0]) for name, reading in COLUMNS.items()}
-    write(tmp_path, {"case": "a", "group": "own", "mqsim_user_s": 1.0, **row})
+    write_reference(tmp_path, {"a": "own"})
     return tmp_path
-
-
-def write(folder: Path, row: dict[str, object]) -> None:
-    with (folder / "golden.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(row))
-        writer.writeheader()
-        writer.writerow(row)
-
-
-def changed(folder: Path, **values: object) -> None:
-    with (folder / "golden.csv").open(encoding="utf-8", newline="") as file:
-        row = next(csv.DictReader(file))
-    write(folder, {**row, **values})
 
 
 def test_equal_results_are_equal(folder: Path) -> None:
@@ -48,10 +29,10 @@ def test_equal_results_are_equal(folder: Path) -> None:
 
 def test_a_mean_may_be_rounded_and_a_count_may_not(folder: Path) -> None:
     mean = EmbeddedEngine().run(DEVICE, SCENARIO).flows[0].drt_ns
-    changed(folder, drt_ns=mean + 0.9, serviced=1)
+    change_first_row(folder, drt_ns=mean + 0.9, serviced=1)
     (verdict,) = verify_all(read_cases(folder))
     assert [(each.column, each.expected) for each in verdict.differences] == [("serviced", 1.0)]
-    changed(folder, drt_ns=mean + 1.1)
+    change_first_row(folder, drt_ns=mean + 1.1)
     (verdict,) = verify_all(read_cases(folder))
     assert [each.column for each in verdict.differences] == ["serviced", "drt_ns"]
 
@@ -69,7 +50,7 @@ def test_a_run_that_fails_is_a_verdict(folder: Path) -> None:
 def test_a_folder_without_references_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         read_cases(tmp_path / "none")
-    write(folder, {"case": "a", "group": "b"})
+    write_table(folder, [{"case": "a", "group": "b"}])
     with pytest.raises(InputError, match="has no column serviced"):
         read_cases(folder)
 

@@ -1,4 +1,3 @@
-import csv
 import json
 from pathlib import Path
 
@@ -7,7 +6,9 @@ import pytest
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.formats.files import read_drive, read_workload
 from iojoule.sim.formats.mqsim_inputs import write_device_xml, write_workload_xml
+from iojoule.sim.verify import read_cases
 from iojoule.sim.workload import FlowConfig, Scenario
+from tests.sim.reference_folder import change_first_row, write_reference
 
 DEVICE = DeviceConfig(channels=3, preconditioning=False)
 SCENARIO = Scenario(flows=(FlowConfig(stop_ns=7),))
@@ -79,32 +80,33 @@ def test_a_file_that_is_neither_is_refused(iojoule, tmp_path: Path) -> None:
     assert "is neither a drive" in done.err
 
 
-def test_reference_cases_are_chosen_by_name_and_group(iojoule, reference: Path) -> None:
+def test_reference_cases_are_chosen_by_name_and_group(iojoule, tmp_path: Path) -> None:
+    write_reference(
+        tmp_path, {"001_a": "depth", "002_a": "depth", "019_a": "size", "020_a": "size"}
+    )
+    done = iojoule("sim", "verify", tmp_path, "--case", "depth", "--case", "019", "-o", "json")
+    records = json.loads(done.out)
+    assert [each["group"] for each in records] == ["depth", "depth", "size"]
+    assert {each["verdict"] for each in records} == {"equal"}
+    assert done.code == 0
+    assert "3 of 3 cases agree" in done.err
+    assert iojoule("sim", "verify", tmp_path, "--case", "none").code == 3
+
+
+def test_reference_cases_of_mqsim_are_chosen_by_group(iojoule, reference: Path) -> None:
     done = iojoule("sim", "verify", reference, "--case", "rr_qd", "--case", "019", "-o", "json")
     records = json.loads(done.out)
     assert [each["group"] for each in records] == ["rr_qd"] * 7 + ["size_rd"]
     assert {each["verdict"] for each in records} == {"equal"}
-    assert done.code == 0
-    assert "8 of 8 cases agree" in done.err
-    assert iojoule("sim", "verify", reference, "--case", "none").code == 3
 
 
-def test_a_difference_from_the_reference_leaves_with_1(
-    iojoule, reference: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "cases").mkdir()
-    for part in ("ssd", "wl"):
-        text = (reference / "cases" / f"001_rr4k_qd1.{part}.xml").read_bytes()
-        (tmp_path / "cases" / f"001_rr4k_qd1.{part}.xml").write_bytes(text)
-    with (reference / "golden.csv").open(encoding="utf-8", newline="") as file:
-        row = next(csv.DictReader(file))
-    with (tmp_path / "golden.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(row))
-        writer.writeheader()
-        writer.writerow({**row, "p99_ns": 1})
+def test_a_difference_from_the_reference_leaves_with_1(iojoule, tmp_path: Path) -> None:
+    write_reference(tmp_path, {"001_a": "depth"})
+    (case,) = read_cases(tmp_path)
+    change_first_row(tmp_path, p99_ns=1)
     done = iojoule("sim", "verify", tmp_path)
     assert done.code == 1
-    assert "p99_ns of flow 0: 1 -> 88906" in done.out
+    assert f"p99_ns of flow 0: 1 -> {case.rows[0]['p99_ns']}" in done.out
     assert "different" in done.out
 
 
