@@ -40,7 +40,9 @@ ENGINES = tuple(engine.value for engine in Engine)
 COMPLETIONS = tuple(completion.value for completion in Completion)
 SCHEDULERS = tuple(scheduler.value for scheduler in Scheduler)
 PATTERNS = tuple(pattern.value for pattern in Pattern)
-RANDOM, SEQUENTIAL = (PATTERNS.index(one.value) for one in (Pattern.RANDOM, Pattern.SEQUENTIAL))
+RANDOM, SEQUENTIAL = (
+    PATTERNS.index(pattern.value) for pattern in (Pattern.RANDOM, Pattern.SEQUENTIAL)
+)
 OPERATIONS = tuple(operation.value for operation in Operation)
 STATES = tuple(state.value for state in DeviceState)
 
@@ -212,8 +214,8 @@ def make_frame(
     state = column("device_state", None)
     collecting = _collecting(state)
     power_state = whole_numbers("power_state", column("power_state", 0), 0, 31).astype(np.intp)
-    habits = habits_of(columns, rows)
-    check_link(profile, columns, habits["apst"])
+    arrivals = habits_of(columns, rows)
+    check_link(profile, columns, arrivals["apst"])
     frame = Frame(
         fraction,
         codes_of("pattern", column("pattern", defaults["pattern"]), PATTERNS),
@@ -232,7 +234,7 @@ def make_frame(
         background_state=background_state(columns, power_state),
         cores=_cores(column("cpu_cores_available", None)),
         host=host_settings.read(column, rows),
-        **habits,
+        **arrivals,
     )
     check_frame(frame, profile)
     return frame, used

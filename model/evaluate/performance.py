@@ -176,16 +176,19 @@ class _Loaded:
 
     def __init__(self, table: SimulatedTable, paths: HostPaths) -> None:
         self.lookup = TableLookup(table.table)
-        self._places: dict[tuple[int, int], int] = {}
+        self._row_of_state: dict[tuple[int, int], int] = {}
         for place, name in enumerate(table.table.paths):
             key, _, state = name.rpartition(" ps")
             if key in paths.keys:
-                self._places[paths.keys.index(key), int(state)] = place
+                self._row_of_state[paths.keys.index(key), int(state)] = place
 
     def reaches(self, points: Points, code: Codes, power_state: Codes, rows: Codes) -> Codes:
         """Which of the rows lie within the axes, on a path and in a state that were simulated."""
         inside = np.array(
-            [pair in self._places for pair in zip(code[rows], power_state[rows], strict=True)],
+            [
+                pair in self._row_of_state
+                for pair in zip(code[rows], power_state[rows], strict=True)
+            ],
             dtype=bool,
         )
         for axis, x in zip(
@@ -201,7 +204,7 @@ class _Loaded:
     ) -> SimulatedAnswer:
         own = Points(*(getattr(points, name)[rows] for name in Points.__dataclass_fields__))
         place = np.array(
-            [self._places[pair] for pair in zip(code[rows], power_state[rows], strict=True)],
+            [self._row_of_state[pair] for pair in zip(code[rows], power_state[rows], strict=True)],
             dtype=np.intp,
         )
         looked_up = self.lookup(own, place)

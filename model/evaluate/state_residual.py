@@ -83,7 +83,7 @@ class StateResiduals:
         corrections = []
         for table in self._loaded:
             if table.operation == operation:
-                place = table.places(frame.power_state, code)
+                place = table.path_indices(frame.power_state, code)
                 reached = (place >= 0) & (frame.pattern == table.pattern)
                 weight = self._weight(table, frame.read_fraction)
                 if weight is not None:
@@ -236,7 +236,7 @@ class _Loaded:
             if key in paths.keys:
                 self._place[int(state), paths.keys.index(key)] = place
 
-    def places(self, power_state: Codes, code: Codes) -> Codes:
+    def path_indices(self, power_state: Codes, code: Codes) -> Codes:
         """The table's path of each row; -1 where it has none."""
         known = power_state < len(self._place)
         return np.where(known, self._place[np.where(known, power_state, 0), code], -1)

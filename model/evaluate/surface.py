@@ -320,7 +320,7 @@ class TableLookup:
         `on_knot` is 1 where a point coincides with a knot on every axis, else 0.
         """
         coordinates = (points.log2_depth, points.log2_jobs, points.log2_request)
-        lows, weights = self._places(coordinates)
+        lows, weights = self._neighbours(coordinates)
         total = np.zeros((len(self.names), len(path)))
         for corner in range(8):
             factor = np.ones(len(path))
@@ -339,7 +339,7 @@ class TableLookup:
         out["on_knot"] = np.logical_and.reduce(near).astype(float)
         return out
 
-    def _places(
+    def _neighbours(
         self, coordinates: tuple[Floats, Floats, Floats]
     ) -> tuple[list[Indices], list[Floats]]:
         """On each axis the knot at or below each coordinate, and the weight of the next one."""

@@ -71,7 +71,7 @@ def episodes(collecting: NDArray[np.bool_], steps: Floats) -> Episodes:
         steps: Seconds of each step.
     """
     ends = np.cumsum(steps)
-    episode_counts = np.array([_one(row, ends) for row in collecting])
+    episode_counts = np.array([_episode(row, ends) for row in collecting])
     counts, lengths, starts, seconds = episode_counts.T
     starts = np.where(np.isnan(starts), ends[-1], starts)
     second = counts[0] >= 2
@@ -87,7 +87,7 @@ def _of(draws: Floats) -> Interval:
     return Interval.of(float(draws[0]), draws[np.isfinite(draws)])
 
 
-def _one(collecting: NDArray[np.bool_], ends: Floats) -> tuple[float, float, float, float]:
+def _episode(collecting: NDArray[np.bool_], ends: Floats) -> tuple[float, float, float, float]:
     """Count, mean length, start of the second and its length; NaN for what does not happen."""
     edges = np.diff(collecting.astype(int), prepend=0, append=0)
     times = np.concatenate([[0.0], ends])

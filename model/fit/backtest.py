@@ -383,10 +383,10 @@ def _verdicts(
     recipe: SurfaceRecipe, outcomes: list[Outcome], beside: list[Outcome]
 ) -> list[HeldOut]:
     """By axis and region, and by each left-out value in both regions."""
-    ours, base = (
+    model, base = (
         interval_scores(outcomes, method, beside) for method in ("model", "interpolation")
     )
-    judged = list(zip(outcomes, ours, base, strict=True))
+    judged = list(zip(outcomes, model, base, strict=True))
     keys: list[tuple[str, float | None, str | None]] = []
     for axis in ("queue_depth", "request_bytes"):
         keys += product((axis,), (None,), _REGIONS)

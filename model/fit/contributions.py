@@ -405,16 +405,16 @@ def _stuck_sensor(runs: Sequence[RunSamples], instruments: Sequence[Instrument])
     ]
     lost = min([LOST_SCATTER * usual, *(LOST_STEPS * step for step in steps if step)])
 
-    def constant(one: RunSamples) -> float | None:
+    def constant(run: RunSamples) -> float | None:
         """Seconds that samples stay equal; all of the run where the scatter is gone."""
-        if one.longest_constant_seconds is None:
+        if run.longest_constant_seconds is None:
             return None
-        whole = one.measured_seconds or one.longest_constant_seconds
-        if one.scatter_watts is not None and one.scatter_watts < lost:
+        whole = run.measured_seconds or run.longest_constant_seconds
+        if run.scatter_watts is not None and run.scatter_watts < lost:
             return whole
-        if usual == 0.0 and one.longest_constant_seconds < CONSTANT_SHARE * whole:
+        if usual == 0.0 and run.longest_constant_seconds < CONSTANT_SHARE * whole:
             return 0.0
-        return one.longest_constant_seconds
+        return run.longest_constant_seconds
 
     return _of_runs(
         "stuck_sensor",
@@ -430,7 +430,7 @@ def _clipped_sensor(runs: Sequence[RunSamples]) -> Check:
     check = _of_runs(
         "clipped_sensor",
         runs,
-        lambda one: one.clipped_seconds,
+        lambda run: run.clipped_seconds,
         FULL_SCALE_SECONDS,
         "s",
         "the drive's power meter is at its full scale for",
@@ -444,7 +444,7 @@ def _coverage(runs: Sequence[RunSamples]) -> Check:
     return _of_runs(
         "coverage",
         runs,
-        lambda one: one.coverage,
+        lambda run: run.coverage,
         COVERAGE_DOUBTFUL,
         "",
         "share of the run that samples of power stand for:",
@@ -456,7 +456,7 @@ def _second_meter(runs: Sequence[RunSamples]) -> Check:
     ratio = _of_runs(
         "second_meter",
         runs,
-        lambda one: None if one.second_meter_ratio is None else abs(one.second_meter_ratio - 1.0),
+        lambda run: None if run.second_meter_ratio is None else abs(run.second_meter_ratio - 1.0),
         METERS_APART,
         "",
         "two meters of the drive differ by a share of",
@@ -728,7 +728,7 @@ def agreement(
             for place in indices
         ]
     # by factor, so that half as much counts like twice as much
-    largest.sort(key=lambda one: (-abs(np.log(one.predicted / one.measured)), one.run))
+    largest.sort(key=lambda point: (-abs(np.log(point.predicted / point.measured)), point.run))
     return tuple(compared), tuple(largest[:LARGEST_SHOWN])
 
 

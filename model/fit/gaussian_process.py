@@ -33,6 +33,7 @@ SEARCH_MAX = 300
 """Hyperparameters are searched with so many measurements at the most, spread over all of them:
 the time goes with the cube, and more of them change little."""
 _JITTER = 1e-8
+"""Added to the diagonal, log units squared, against rounding."""
 _SQRT5 = np.sqrt(5.0)
 
 

@@ -68,13 +68,13 @@ class PublicSet:
         key: Drive, session, engine, completion, scheduler, operation and pattern.
         measurements: One a row of `rows`.
         rows: Repeats averaged.
-        kept: Which rows the fit sees.
+        fitted: Which rows the fit sees.
     """
 
     key: tuple[str, ...]
     measurements: list[Measurement]
     rows: Rows
-    kept: NDArray[np.bool_]
+    fitted: NDArray[np.bool_]
 
     @property
     def name(self) -> str:
@@ -183,7 +183,7 @@ def kept_in_part(rows: Rows) -> NDArray[np.bool_]:
 
 def outcomes(data_set: PublicSet) -> list[SetOutcome]:
     """Fit a set in part and judge every quantity that can be interpolated."""
-    training, left = data_set.rows.take(data_set.kept), data_set.rows.take(~data_set.kept)
+    training, left = data_set.rows.take(data_set.fitted), data_set.rows.take(~data_set.fitted)
     seen = {_place(training, index) for index in range(len(training))}
     profile = _fitted([m for m in data_set.measurements if _measured_place(m) in seen])
     prediction = _predicted(profile, data_set, left, IntervalFor.SAME_HOST)

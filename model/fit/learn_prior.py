@@ -283,7 +283,7 @@ class _Flow:
     """The rows of one operation and pattern, ready for the curve."""
 
     def __init__(self, name: str, rows: Rows, host: HostPrior, posterior: Posterior) -> None:
-        self.places = [posterior.index(f"{name}_{parameter}") for parameter in CURVE]
+        self._curve_indices = [posterior.index(f"{name}_{parameter}") for parameter in CURVE]
         self.commands, log2_bytes = split_commands(rows.request_bytes, host.max_transfer_bytes)
         self.size = np.maximum(np.exp2(log2_bytes), 4096.0)
         self.log_requests = np.log(rows.queue_depth * rows.jobs)
@@ -302,7 +302,7 @@ class _Flow:
 
     def misfit(self, vector: Floats, host: Floats) -> Floats:
         """Standard deviations between the curve and the rows."""
-        latency, transfer, operations, rate, sharpness = vector[self.places]
+        latency, transfer, operations, rate, sharpness = vector[self._curve_indices]
         physical = np.array([latency, transfer, operations, rate]) + _PER_NS
         unloaded = np.exp(physical_unloaded(physical, self.size)) + self.added_ns * np.exp(host[0])
         capacity = physical_capacity(physical, self.size)
@@ -387,9 +387,9 @@ def flow_rows(measurements: Sequence[Measurement], host_cores: int) -> dict[str,
             )
         ]
         if own:
-            found = rows_of(own, host_cores=host_cores)
-            if len(found):
-                rows[flow] = average_repeats(found)
+            flow_rows = rows_of(own, host_cores=host_cores)
+            if len(flow_rows):
+                rows[flow] = average_repeats(flow_rows)
     return rows
 
 

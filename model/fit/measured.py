@@ -50,7 +50,7 @@ def fit_measured(
     measurements: Sequence[Measurement],
     sources: list[SourceRecord],
     measured: MeasuredDrive | None,
-    found: Characteristics | None,
+    characteristics: Characteristics | None,
     *,
     with_doubtful: bool = False,
 ) -> Fitted:
@@ -72,12 +72,12 @@ def fit_measured(
     selected = select(measurements, with_doubtful=with_doubtful)
     rows, notes = selected.measurements, notes + selected.notes
     recipe = recipe.model_copy(update={"host": measured_host(recipe.host, rows)})
-    if found is not None:
+    if characteristics is not None:
         recipe = recipe.model_copy(
             update={
-                "idle_watts": characterised_idle_watts(found),
-                "write_state": characterised_writes(found),
-                "idle": characterised_gaps(found),
+                "idle_watts": characterised_idle_watts(characteristics),
+                "write_state": characterised_writes(characteristics),
+                "idle": characterised_gaps(characteristics),
             }
         )
     recipe = recipe.model_copy(update={"valid_for": valid_for(recipe.valid_for, rows)})
@@ -95,7 +95,7 @@ def fit_measured(
 
 def _recipe(name: str, measured: MeasuredDrive | None) -> tuple[Recipe, list[str]]:
     """The common assumptions with what the catalogue, or else the drive itself, says of it."""
-    known = _told(measured)
+    known = _from_drive(measured)
     drive = catalogued(name)
     if drive is None:
         own = slug(name)
@@ -119,7 +119,7 @@ def _recipe(name: str, measured: MeasuredDrive | None) -> tuple[Recipe, list[str
     return generic_recipe(drive.id, drive.model).model_copy(update=known), []
 
 
-def _told(drive: MeasuredDrive | None) -> dict[str, Any]:
+def _from_drive(drive: MeasuredDrive | None) -> dict[str, Any]:
     """The fields of a recipe that the drive itself answers."""
     if drive is None:
         return {}

@@ -124,7 +124,9 @@ def measured_effect(
         return np.concatenate([robust, (theta - centre) / width])
 
     starts = (centre, np.array([0.0, -0.1, -1.5, 0.0]), np.array([0.2, -0.7, -0.1, 0.0]))
-    solution = min((least_squares(misfit, start) for start in starts), key=lambda one: one.cost)
+    solution = min(
+        (least_squares(misfit, start) for start in starts), key=lambda fitted: fitted.cost
+    )
     effect, weight = law(solution.x)
     spread = float(np.sqrt(np.mean((effect - np.log(pairs.after_seconds)) ** 2)))
     factor, per_byte, each, sharp = np.exp(solution.x) * scale

@@ -242,10 +242,10 @@ def _intervals(
         operation, pattern = kind
         for key in product(("steady", "apart"), ("inside", "outside"), QUANTITIES):
             some = [o for o in outside_as_one(results) if (o.sessions, o.region, o.quantity) == key]
-            ours, base = (judge_intervals(some, m, beside) for m in ("model", "interpolation"))
-            if ours.rows:
+            model, base = (judge_intervals(some, m, beside) for m in ("model", "interpolation"))
+            if model.rows:
                 rows.append(
-                    [f"{pattern} {operation}", *key, ours.rows, *_verdict(ours), *_verdict(base)]
+                    [f"{pattern} {operation}", *key, model.rows, *_verdict(model), *_verdict(base)]
                 )
     verdict = ("covers %", "p", "score")
     return Table(

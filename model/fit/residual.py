@@ -179,7 +179,7 @@ def with_middles(axis: Floats) -> Floats:
     return np.sort(np.concatenate([axis, (axis[:-1] + gap / 2)[gap > 0.5]]))
 
 
-def places(axes: Axes, where: Floats) -> Codes:
+def nearest_cells(axes: Axes, where: Floats) -> Codes:
     """Flat index of the nearest cell of each of n positions, shape (n, 3)."""
     index = [np.abs(where[:, k, None] - axis).argmin(axis=1) for k, axis in enumerate(axes)]
     return np.asarray(np.ravel_multi_index(index, [len(axis) for axis in axes]))
@@ -504,7 +504,7 @@ def path_grids(
     for session in sessions:
         members.setdefault(session.path, []).append(session)
     for own in members.values():
-        own.sort(key=lambda one: (stands_apart(one.session), -len(one.rows), one.session))
+        own.sort(key=lambda path: (stands_apart(path.session), -len(path.rows), path.session))
     order = sorted(members, key=lambda path: (-sum(len(o.rows) for o in members[path]), path))
     grids: dict[str, PathGrid] = {}
     for path in order:
@@ -674,7 +674,7 @@ def _together(members: list[SessionRows]) -> SessionRows:
 
 def _session(session: SessionRows, place: _Place, base: Mapping[str, Floats]) -> _Session:
     """Fill the grid of one session; `base` is what others miss, flat, with `_sd` where known."""
-    at_cell = places(place.axes, session.where)
+    at_cell = nearest_cells(place.axes, session.where)
     at_curve, at_ratios = place.laws(session.where, session.rows)
     none, shape = np.zeros(len(place.where)), place.shape
     values: dict[str, Floats] = {}

@@ -258,8 +258,8 @@ def _tables(
     for node, part in zip(nodes, np.split(np.arange(len(grid.rows)), len(nodes)), strict=True):
         values = dict(before[node].values) if node in before else {}
         values |= {name: _short(each[part]) for name, each in means.items()}
-        measured = set(seen.near(node).places())
-        values["measured"] = [float(place in measured) for place in positions.places()]
+        measured = set(seen.near(node).coordinates())
+        values["measured"] = [float(place in measured) for place in positions.coordinates()]
         tables[node] = ResidualTable(
             log2_queue_depth=rounded(axes[0]),
             log2_jobs=rounded(axes[1]),
@@ -289,7 +289,7 @@ class _Places:
         rows = self.rows
         return np.log2(np.stack([rows.queue_depth, rows.jobs, rows.request_bytes], axis=1))
 
-    def places(self) -> list[tuple[object, ...]]:
+    def coordinates(self) -> list[tuple[object, ...]]:
         """What tells the places apart."""
         return [
             (path, int(state), *np.round(where, 4))

@@ -86,9 +86,9 @@ class _Fallback:
         """
         known = self.recipe.fallback
         if path == "host_paths":
-            return {**own, **_said(known.host_paths, path, str(own["engine"])), "facts": []}
+            return {**own, **_fallback(known.host_paths, path, str(own["engine"])), "facts": []}
         if path == "schedulers":
-            return {**own, **_said(known.schedulers, path, str(own["scheduler"])), "facts": []}
+            return {**own, **_fallback(known.schedulers, path, str(own["scheduler"])), "facts": []}
         for key in (path, path.rpartition(".")[0]):
             if key in known.figures:
                 figure = known.figures[key].model_dump()
@@ -123,7 +123,7 @@ class _Fallback:
         return law(power_state) * keeps
 
 
-def _said(table: dict[str, dict[str, Any]], path: str, name: str) -> dict[str, Any]:
+def _fallback(table: dict[str, dict[str, Any]], path: str, name: str) -> dict[str, Any]:
     if name not in table and "default" not in table:
         raise InputError(f"{path}: no fallback for {name} in common.toml")
     return table.get(name, table.get("default", {}))

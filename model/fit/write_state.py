@@ -334,7 +334,7 @@ def write_series(measurements: list[Measurement]) -> Series | None:
     rows = [row for row, key in zip(rows, keys, strict=True) if key == longest]
     if len(rows) < SERIES_ROWS_MIN:
         return None
-    rows.sort(key=lambda one: one.state.host_bytes_written_since_purge or 0.0)
+    rows.sort(key=lambda row: row.state.host_bytes_written_since_purge or 0.0)
     return Series(
         np.array([row.state.host_bytes_written_since_purge for row in rows], dtype=float),
         np.array([row.observations.throughput_bytes_per_second for row in rows], dtype=float),

@@ -172,33 +172,33 @@ _STEADY_WRITES = {"write_random_operations_per_second": 1.0, "write_steady_share
 _WRITE_LATENCY = {"write_random_latency_ns": 0.5, "write_sequential_latency_ns": 0.5}
 
 
-def _one(quantity: str) -> dict[str, float]:
+def _only(quantity: str) -> dict[str, float]:
     return {quantity: 1.0}
 
 
 METRICS: Mapping[str, tuple[Mapping[str, float], str]] = {
-    "capacity": (_one("capacity_bytes"), "declared"),
-    "sequential_read_throughput": (_one("read_sequential_bytes_per_second"), "rated"),
-    "sequential_read_throughput_64k": (_one("read_sequential_bytes_per_second"), "rated"),
-    "sequential_read_throughput_128k": (_one("read_sequential_bytes_per_second"), "rated"),
-    "sequential_read_throughput_max": (_one("read_sequential_bytes_per_second"), "rated_up_to"),
+    "capacity": (_only("capacity_bytes"), "declared"),
+    "sequential_read_throughput": (_only("read_sequential_bytes_per_second"), "rated"),
+    "sequential_read_throughput_64k": (_only("read_sequential_bytes_per_second"), "rated"),
+    "sequential_read_throughput_128k": (_only("read_sequential_bytes_per_second"), "rated"),
+    "sequential_read_throughput_max": (_only("read_sequential_bytes_per_second"), "rated_up_to"),
     "sequential_read_throughput_128k_max": (
-        _one("read_sequential_bytes_per_second"),
+        _only("read_sequential_bytes_per_second"),
         "rated_up_to",
     ),
-    "sequential_write_throughput": (_one("write_sequential_bytes_per_second"), "rated"),
-    "sequential_write_throughput_u2": (_one("write_sequential_bytes_per_second"), "rated"),
-    "sequential_write_throughput_64k": (_one("write_sequential_bytes_per_second"), "rated"),
-    "sequential_write_throughput_128k": (_one("write_sequential_bytes_per_second"), "rated"),
-    "sequential_write_throughput_max": (_one("write_sequential_bytes_per_second"), "rated_up_to"),
+    "sequential_write_throughput": (_only("write_sequential_bytes_per_second"), "rated"),
+    "sequential_write_throughput_u2": (_only("write_sequential_bytes_per_second"), "rated"),
+    "sequential_write_throughput_64k": (_only("write_sequential_bytes_per_second"), "rated"),
+    "sequential_write_throughput_128k": (_only("write_sequential_bytes_per_second"), "rated"),
+    "sequential_write_throughput_max": (_only("write_sequential_bytes_per_second"), "rated_up_to"),
     "sequential_write_throughput_128k_max": (
-        _one("write_sequential_bytes_per_second"),
+        _only("write_sequential_bytes_per_second"),
         "rated_up_to",
     ),
-    "random_read_iops": (_one("read_random_operations_per_second"), "rated"),
-    "random_read_4k_iops": (_one("read_random_operations_per_second"), "rated"),
-    "random_read_4k_qd16_iops": (_one("read_random_operations_per_second"), "rated"),
-    "random_read_4k_iops_max": (_one("read_random_operations_per_second"), "rated_up_to"),
+    "random_read_iops": (_only("read_random_operations_per_second"), "rated"),
+    "random_read_4k_iops": (_only("read_random_operations_per_second"), "rated"),
+    "random_read_4k_qd16_iops": (_only("read_random_operations_per_second"), "rated"),
+    "random_read_4k_iops_max": (_only("read_random_operations_per_second"), "rated_up_to"),
     "random_write_iops": (_STEADY_WRITES, "rated_steady_write"),
     "random_write_iops_u2": (_STEADY_WRITES, "rated_steady_write"),
     "random_write_iops_3dwpd": (_STEADY_WRITES, "rated_steady_write"),
@@ -206,47 +206,47 @@ METRICS: Mapping[str, tuple[Mapping[str, float], str]] = {
     "random_write_4k_iops_p5600": (_STEADY_WRITES, "rated_steady_write"),
     "random_write_4k_iops_steady": (_STEADY_WRITES, "rated_steady_write"),
     "random_write_iops_steady": (_STEADY_WRITES, "rated_steady_write"),
-    "random_write_4k_iops_burst": (_one("write_random_operations_per_second"), "rated"),
-    "random_write_iops_burst": (_one("write_random_operations_per_second"), "rated"),
-    "random_write_4k_qd1_iops": (_one("write_random_latency_ns"), "rated_qd1"),
-    "random_read_4k_qd1_iops": (_one("read_random_latency_ns"), "rated_qd1"),
-    "sequential_write_throughput_burst": (_one("write_sequential_bytes_per_second"), "rated"),
-    "random_write_4k_qd16_iops": (_one("write_random_operations_per_second"), "rated"),
-    "random_write_4k_iops_max": (_one("write_random_operations_per_second"), "rated_up_to"),
-    "linear_cost_read_throughput": (_one("read_sequential_bytes_per_second"), "linear_cost"),
+    "random_write_4k_iops_burst": (_only("write_random_operations_per_second"), "rated"),
+    "random_write_iops_burst": (_only("write_random_operations_per_second"), "rated"),
+    "random_write_4k_qd1_iops": (_only("write_random_latency_ns"), "rated_qd1"),
+    "random_read_4k_qd1_iops": (_only("read_random_latency_ns"), "rated_qd1"),
+    "sequential_write_throughput_burst": (_only("write_sequential_bytes_per_second"), "rated"),
+    "random_write_4k_qd16_iops": (_only("write_random_operations_per_second"), "rated"),
+    "random_write_4k_iops_max": (_only("write_random_operations_per_second"), "rated_up_to"),
+    "linear_cost_read_throughput": (_only("read_sequential_bytes_per_second"), "linear_cost"),
     "linear_cost_random_read_rate": (
-        _one("read_random_operations_per_second"),
+        _only("read_random_operations_per_second"),
         "linear_cost_operations",
     ),
     "linear_cost_sequential_read_rate": (
-        _one("read_sequential_operations_per_second"),
+        _only("read_sequential_operations_per_second"),
         "linear_cost_operations",
     ),
     "linear_cost_write_throughput": (
-        _one("write_sequential_bytes_per_second"),
+        _only("write_sequential_bytes_per_second"),
         "linear_cost_write",
     ),
     "linear_cost_random_write_rate": (_STEADY_WRITES, "linear_cost_random_write"),
     "linear_cost_sequential_write_rate": (
-        _one("write_sequential_operations_per_second"),
+        _only("write_sequential_operations_per_second"),
         "linear_cost_write",
     ),
-    "read_latency": (_one("read_random_latency_ns"), "rated_latency"),
-    "read_latency_random": (_one("read_random_latency_ns"), "rated_latency"),
-    "read_latency_qd1_min": (_one("read_random_latency_ns"), "rated_latency"),
-    "read_latency_sequential": (_one("read_sequential_latency_ns"), "rated_latency"),
-    "sequential_latency_typical": (_one("read_sequential_latency_ns"), "rated_latency"),
+    "read_latency": (_only("read_random_latency_ns"), "rated_latency"),
+    "read_latency_random": (_only("read_random_latency_ns"), "rated_latency"),
+    "read_latency_qd1_min": (_only("read_random_latency_ns"), "rated_latency"),
+    "read_latency_sequential": (_only("read_sequential_latency_ns"), "rated_latency"),
+    "sequential_latency_typical": (_only("read_sequential_latency_ns"), "rated_latency"),
     "typical_latency_rw_max": (
         {"read_random_latency_ns": 0.5, "write_random_latency_ns": 0.5},
         "rated_latency",
     ),
     "write_latency": (_WRITE_LATENCY, "rated_latency"),
     "write_latency_qd1": (_WRITE_LATENCY, "rated_latency"),
-    "write_latency_random": (_one("write_random_latency_ns"), "rated_latency"),
-    "write_latency_sequential": (_one("write_sequential_latency_ns"), "rated_latency"),
-    "idle_power": (_one("idle_watts"), "rated_idle"),
-    "idle_power_typical": (_one("idle_watts"), "rated_idle"),
-    "idle_power_max": (_one("idle_watts"), "rated_idle_max"),
+    "write_latency_random": (_only("write_random_latency_ns"), "rated_latency"),
+    "write_latency_sequential": (_only("write_sequential_latency_ns"), "rated_latency"),
+    "idle_power": (_only("idle_watts"), "rated_idle"),
+    "idle_power_typical": (_only("idle_watts"), "rated_idle"),
+    "idle_power_max": (_only("idle_watts"), "rated_idle_max"),
     "active_power_read": (_READ, "rated_watts"),
     "typical_read_power": (_READ, "rated_watts"),
     "active_power_write": (_WRITE, "rated_watts"),
@@ -257,24 +257,24 @@ METRICS: Mapping[str, tuple[Mapping[str, float], str]] = {
     "active_power_max": (_ACTIVE, "rated_watts_max"),
     "declared_active_power_ps0": (_ACTIVE, "declared_watts"),
     "rated_power": (_ACTIVE, "label"),
-    "tdp": (_one("cap_watts"), "declared"),
-    "max_power": (_one("cap_watts"), "declared"),
-    "max_power_ps0": (_one("cap_watts"), "declared"),
-    "declared_ps0_max_power": (_one("cap_watts"), "declared"),
-    "power_limited_mode": (_one("cap_watts"), "declared"),
+    "tdp": (_only("cap_watts"), "declared"),
+    "max_power": (_only("cap_watts"), "declared"),
+    "max_power_ps0": (_only("cap_watts"), "declared"),
+    "declared_ps0_max_power": (_only("cap_watts"), "declared"),
+    "power_limited_mode": (_only("cap_watts"), "declared"),
 }
 """Metric of the catalogue -> the quantities it tells of, and the kind of fact it is."""
 
 MEASURED_METRICS: Mapping[str, tuple[Mapping[str, float], str]] = {
     "measured_random_read_4k_qd1_latency_mean": (
-        _one("read_random_latency_ns"),
+        _only("read_random_latency_ns"),
         "measured_latency",
     ),
     "measured_random_write_4k_qd1_latency_mean": (
-        _one("write_random_latency_ns"),
+        _only("write_random_latency_ns"),
         "measured_latency",
     ),
-    "measured_random_read_4k_iops": (_one("read_random_operations_per_second"), "measured_rate"),
+    "measured_random_read_4k_iops": (_only("read_random_operations_per_second"), "measured_rate"),
     "measured_sequential_read_power": (_READ, "measured_watts"),
     "measured_sequential_over_random_write_32k": (
         {"write_sequential_bytes_per_second": _APART, "write_random_bytes_per_second": -_APART},
@@ -282,15 +282,15 @@ MEASURED_METRICS: Mapping[str, tuple[Mapping[str, float], str]] = {
     ),
     # random writes of this size go as sequential ones (model/prior/facts.py)
     "measured_random_write_256k_qd64_throughput": (
-        _one("write_sequential_bytes_per_second"),
+        _only("write_sequential_bytes_per_second"),
         "measured_rate",
     ),
     "measured_random_write_256k_qd64_power": (_WRITE, "measured_watts"),
-    "measured_idle_power_ps0": (_one("idle_watts"), "rated_idle"),
-    "idle_power_by_difference": (_one("idle_watts"), "rated_idle_max"),
+    "measured_idle_power_ps0": (_only("idle_watts"), "rated_idle"),
+    "idle_power_by_difference": (_only("idle_watts"), "rated_idle_max"),
     "measured_peak_power": (_ACTIVE, "measured_watts"),
     "measured_power_max": (_ACTIVE, "measured_watts"),
-    "measured_power_min": (_one("idle_watts"), "measured_least_watts"),
+    "measured_power_min": (_only("idle_watts"), "measured_least_watts"),
 }
 """Likewise for what somebody measured of the drive: it is learned from, and answers for the drive
 itself, but no data sheet says it."""
@@ -594,7 +594,7 @@ def _write_condition(
         return weights, kind
     if drive.drive_class in ("datacentre", "industrial"):
         return _STEADY_WRITES, "rated_steady_write"
-    return _one("write_random_operations_per_second"), "rated_up_to"
+    return _only("write_random_operations_per_second"), "rated_up_to"
 
 
 def _qlc(drive: Drive, stated: str | None) -> bool | None:
@@ -631,12 +631,12 @@ def _declared(
         yield observation(_ACTIVE, "declared_watts", used, measured=False)
     if idle is not None and 0.02 * cap < idle < cap:
         used = FactUsed(name="declared_idle_power_ps0", value=idle, unit="W", source=source)
-        yield observation(_one("idle_watts"), "rated_idle", used, measured=False)
+        yield observation(_only("idle_watts"), "rated_idle", used, measured=False)
 
 
 def _of(quantity: str, value: float, unit: str, name: str, source: str) -> Observation:
     used = FactUsed(name=name, value=float(value), unit=unit, source=source)
-    return observation(_one(quantity), "declared", used, measured=False)
+    return observation(_only(quantity), "declared", used, measured=False)
 
 
 def _least_link(observations: list[Observation]) -> float:
@@ -673,10 +673,10 @@ def identified(drive: MeasuredDrive) -> DriveFacts:
     return merged(facts_of_measured(drive, known.id), facts_of(known))
 
 
-def known_facts(name: str, told: MeasuredDrive | None) -> DriveFacts:
+def known_facts(name: str, measured: MeasuredDrive | None) -> DriveFacts:
     """Identify data and data sheet of a drive; one that nobody knows says nothing."""
-    if told is not None:
-        facts = identified(told)
+    if measured is not None:
+        facts = identified(measured)
         known = catalogued(name)
         return facts if known is None or facts.device == known.id else facts_of(known)
     known = catalogued(name)

@@ -216,7 +216,7 @@ def _free(
     if effect.operation is not Operation.READ:
         return effect
 
-    def told(name: str, number: float, unit: str) -> Parameter:
+    def published(name: str, number: float, unit: str) -> Parameter:
         return Parameter(
             name=name, value=number, sd=sd, unit=unit, evidence=Evidence.PUBLISHED, source=source
         )
@@ -229,8 +229,8 @@ def _free(
     )
     return effect.model_copy(
         update={
-            "ceiling_bytes_per_second": told("ceiling", 2.0 * value * fastest, "bytes/s"),
-            "latency_factor": told("latency_factor", value, "1"),
-            "tail_factor": told("tail_factor", value, "1"),
+            "ceiling_bytes_per_second": published("ceiling", 2.0 * value * fastest, "bytes/s"),
+            "latency_factor": published("latency_factor", value, "1"),
+            "tail_factor": published("tail_factor", value, "1"),
         }
     )
