@@ -6,7 +6,8 @@ both read `exit_code` and `http_status` here so that one table serves both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
@@ -92,3 +93,9 @@ def within(place: str) -> Iterator[None]:
     except IojouleError as error:
         field = place if error.field is None else f"{place}.{error.field}"
         raise type(error)(error.message, field=field) from None
+
+
+def close_names(name: str, known: Iterable[str]) -> str:
+    """A half-sentence that names what `name` was probably meant to be, or nothing."""
+    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(close)}?" if close else ""

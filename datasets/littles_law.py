@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.errors import DataQualityError
-from iojoule.datasets.store import Dataset
+
+if TYPE_CHECKING:  # what reads tables needs the extra `fit`
+    from iojoule.datasets.store import Dataset
 
 WARN_ABOVE = 0.03
 """Distance of the ratio from 1 that is mentioned in the provenance."""

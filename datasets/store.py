@@ -23,14 +23,13 @@ from pydantic import ValidationError
 
 from iojoule.datasets.arrow import arrow_schema, columns
 from iojoule.datasets.atomic import write_atomically
-from iojoule.datasets.errors import InputError, SchemaVersionError
+from iojoule.datasets.errors import InputError, SchemaVersionError, close_names
 from iojoule.datasets.provenance import Provenance, unreadable
 from iojoule.datasets.schema import COLUMNS, SCHEMA_VERSION, Measurement, from_row, to_row
 from iojoule.datasets.validation import (
     Values,
     Where,
     build_table,
-    close_names,
     row_number,
     without_empty_columns,
 )

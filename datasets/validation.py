@@ -7,8 +7,7 @@ What looks wrong here is handed to `schema.from_row`, so that both ways give the
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from iojoule.datasets.arrow import Column, columns
-from iojoule.datasets.errors import InputError
+from iojoule.datasets.errors import InputError, close_names
 from iojoule.datasets.schema import COLUMNS, SECTIONS, from_row
 
 Values: TypeAlias = "Sequence[Any] | NDArray[Any] | pa.Array[Any] | pa.ChunkedArray[Any]"
@@ -30,12 +29,6 @@ _KIND_OF_VALUE = {"double": "number", "int64": "whole number", "bool": "true or 
 def row_number(index: int) -> str:
     """Name a row by its number, counted from 1."""
     return f"row {index + 1}"
-
-
-def close_names(name: str, known: Iterable[str]) -> str:
-    """A half-sentence that names what `name` was probably meant to be, or nothing."""
-    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
 def build_table(data: Mapping[str, Values], *, where: Where = row_number) -> pa.Table:

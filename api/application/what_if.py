@@ -23,11 +23,9 @@ from iojoule.recommender.what_if.sweep import (
     Record,
     Sweep,
     Threshold,
-    read_sweep,
     record,
     run,
     thresholds,
-    write_sweep,
 )
 from iojoule.sim.modified_drive import UNBOUNDED, Simulating
 from iojoule.sim.sweep import parse_axis
@@ -168,6 +166,9 @@ def run_sweep(
     Raises:
         IojouleError: The file holds something else or cannot be written, or the workers are lost.
     """
+    # a what-if without a sweep needs no Parquet, the extra `fit`
+    from iojoule.recommender.what_if.sweep_file import read_sweep, write_sweep
+
     found = read_sweep(sweep, path) if path.exists() else {}
     stored = clock()
 

@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from iojoule.datasets.errors import InputError
-from iojoule.datasets.store import Dataset
+
+if TYPE_CHECKING:  # what reads tables needs the extra `fit`
+    from iojoule.datasets.store import Dataset
 
 IMPORTERS: dict[str, str] = {
     "csv": "iojoule.datasets.importers.csv:run_import",

@@ -66,12 +66,11 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from iojoule.datasets.arrow import columns
-from iojoule.datasets.errors import InputError, SchemaVersionError
+from iojoule.datasets.errors import InputError, SchemaVersionError, close_names
 from iojoule.datasets.importers.units import COUNT, UNITS, Unit, unit, units_of
 from iojoule.datasets.provenance import unreadable
 from iojoule.datasets.schema import COLUMNS
 from iojoule.datasets.toml_text import toml_of
-from iojoule.datasets.validation import close_names
 
 MAP_VERSION = 1
 """Version of the form of column maps; a newer one is refused."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from iojoule.datasets.arrow import columns
-from iojoule.datasets.errors import InputError
+from iojoule.datasets.errors import InputError, close_names
 from iojoule.datasets.importers import ImportOptions
 from iojoule.datasets.importers.column_map import (
     ColumnMap,
@@ -30,7 +30,6 @@ from iojoule.datasets.importers.units import COUNT, FIO_SIZE, UNITS, conversion,
 from iojoule.datasets.littles_law import check_littles_law
 from iojoule.datasets.provenance import ExcludedRow, Provenance, SourceFile, unreadable
 from iojoule.datasets.store import Dataset, concat
-from iojoule.datasets.validation import close_names
 
 _SWITCHES = {"1": True, "1.0": True, "true": True, "yes": True, "on": True}
 _SWITCHES |= {"0": False, "0.0": False, "false": False, "no": False, "off": False}

@@ -9,13 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from iojoule.datasets.errors import InputError
+from iojoule.datasets.errors import InputError, close_names
 from iojoule.datasets.importers import ImportOptions
 from iojoule.datasets.littles_law import check_littles_law
 from iojoule.datasets.provenance import Provenance, SourceFile, unreadable
 from iojoule.datasets.schema import COLUMNS
 from iojoule.datasets.store import Dataset, concat
-from iojoule.datasets.validation import close_names
 
 ROWS_MAX = 1_000_000
 """More than any campaign measures; columns that say the same a million times need no room in a

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from iojoule.datasets.validation import close_names
+from iojoule.datasets.errors import close_names
 from iojoule.measure.errors import SensorError
 from iojoule.measure.sensors.protocol import Sensor
 

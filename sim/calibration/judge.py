@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from iojoule.datasets.errors import InputError
+from iojoule.datasets.errors import InputError, close_names
 from iojoule.datasets.schema import COLUMNS, Measurement
-from iojoule.datasets.validation import close_names
 from iojoule.datasets.vocabulary import Operation
 from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.device_power import regressors

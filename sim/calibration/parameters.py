@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from iojoule.datasets.errors import InputError
-from iojoule.datasets.validation import close_names
+from iojoule.datasets.errors import InputError, close_names
 from iojoule.model.evaluate.bands import Floats
 from iojoule.sim.device import DeviceConfig
 from iojoule.sim.formats.building import build

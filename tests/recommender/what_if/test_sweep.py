@@ -16,12 +16,11 @@ from iojoule.recommender.what_if.sweep import (
     Record,
     Sweep,
     answer_of,
-    read_sweep,
     record,
     run,
     thresholds,
-    write_sweep,
 )
+from iojoule.recommender.what_if.sweep_file import read_sweep, write_sweep
 from iojoule.sim.sweep import Axis
 from iojoule.sim.workers import open_pool
 from tests.errors import having
