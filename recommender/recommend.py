@@ -25,16 +25,30 @@ from iojoule.recommender.evaluate import (
     endurance_of,
     is_powered,
 )
-from iojoule.recommender.explain import attribution, between
+from iojoule.recommender.explain import Between, attribution, between
 from iojoule.recommender.factors import Year, rates_of
 from iojoule.recommender.measure_next import measure_next
 from iojoule.recommender.mixed_sizes import predictor_for
 from iojoule.recommender.request import WorkloadProfile
-from iojoule.recommender.response import Counts, Estimate, NotTaken, Place, Recommendation, Row
+from iojoule.recommender.response import (
+    Attribution,
+    Counts,
+    DurabilityAnswer,
+    Endurance,
+    Estimate,
+    MeasureNext,
+    NotTaken,
+    Place,
+    Recommendation,
+    Row,
+    Saving,
+)
 from iojoule.recommender.rows import LIKELY, Details
 from iojoule.recommender.select import (
     AS_GOOD,
-    Found,
+    Choice,
+    Least,
+    SearchResult,
     Steps,
     choose,
     race_or_pace_notes,
@@ -95,20 +109,23 @@ class Recommender:
                 does not have; the message names the field and the remedy.
         """
         candidates = build_candidates(self.profile, self.predictor.performance.paths, workload)
-        tried = [
+        searches = [
             self._search(step, candidates) for step in durability.ladder(self.profile, workload)
         ]
         worth = max(pareto.TIE, workload.least_saving_percent / 100.0)
-        place = durability.least_weak([_least(one) for one in tried], AS_GOOD, worth)
-        return self._answer(workload, candidates, tried[0], tried[place], rows, least_probability)
+        place = durability.least_weak([_least(search) for search in searches], AS_GOOD, worth)
+        request = _Request(workload, candidates, rows, least_probability)
+        selection = self._select(request, searches[0], searches[place])
+        shown = self._evaluate(request, selection)
+        return self._respond(request, selection, shown, self._explain(request, selection, shown))
 
-    def _search(self, workload: WorkloadProfile, candidates: Candidates) -> _Tried:
+    def _search(self, workload: WorkloadProfile, candidates: Candidates) -> _Search:
         """Look through all candidates with the flushes of one step of durability."""
         judge, reference = self._judge(workload, candidates)
         steps = Steps(judge)
         if workload.has_current:
             steps.see(reference)
-        return _Tried(workload, judge, reference, steps, search(judge, candidates, steps))
+        return _Search(workload, judge, reference, steps, search(judge, candidates, steps))
 
     def _judge(self, workload: WorkloadProfile, candidates: Candidates) -> tuple[Judge, Judged]:
         """The judge, and today's configuration judged; the default one where none is stated."""
@@ -155,32 +172,19 @@ class Recommender:
         question = replace(judge.question, demand=demand, year=asked.year)
         return Judge(judge.predictor, self.layout, question)
 
-    def _answer(
-        self,
-        workload: WorkloadProfile,
-        candidates: Candidates,
-        first: _Tried,
-        tried: _Tried,
-        most: int,
-        least_probability: float,
-    ) -> Recommendation:
-        """Put the rows that the answer shows through the full evaluation, today's first.
-
-        `first` has the flushes of today, `tried` those that are recommended.
-        """
-        found, steps, today = tried.found, tried.steps, first.reference
-        asked, weaker = first.judge.question, tried is not first
-        stated = workload.has_current
+    def _select(self, request: _Request, first: _Search, last: _Search) -> _Selection:
+        """What to use, and what the answer shows; `first` has the flushes of today."""
+        workload, result, today = request.workload, last.result, first.reference
+        asked, weaker = first.judge.question, last is not first
         choice = choose(
-            tried.judge,
-            found,
+            last.judge,
+            result,
             today,
             workload.least_saving_percent / 100.0,
-            stated=stated,
-            least_probability=least_probability,
-            beside=partial(self._beside_today, asked, tried.judge) if weaker else None,
+            stated=workload.has_current,
+            least_probability=request.least_probability,
+            beside=partial(self._beside_today, asked, last.judge) if weaker else None,
         )
-        shown = pareto.thin(found.costs, most) if len(found.front) else np.zeros(0, dtype=np.intp)
         best = choice.frame
         changes = choice.action == "change"
         if best is not None and changes and not weaker:
@@ -188,53 +192,87 @@ class Recommender:
         way = None
         if best is not None and changes and not weaker and asked.objective is not None:
             paths = self.predictor.performance.paths
-            room = workload.most_bytes_in_flight(candidates.current)
+            room = workload.most_bytes_in_flight(request.candidates.current)
             way = between(today.frame, best, paths, room)
-        stepped = [] if best is None else step_rows(steps)
-        frame, at = _lay_out(
-            today=today.frame,
-            front=found.front.take(shown),
-            best=best,
-            between=None if way is None else way.frame,
-            stepped=join([one.frame for one in stepped]) if stepped else None,
-            passed=choice.passed,
-            misses=found.misses if best is None else None,
+        none = np.zeros(0, dtype=np.intp)
+        return _Selection(
+            first,
+            last,
+            choice,
+            changes,
+            way,
+            step_rows(last.steps) if best is not None else [],
+            pareto.thin(result.costs, request.rows) if len(result.front) else none,
         )
-        judge = self._beside_today(asked, tried.judge, len(frame))
-        question, judged = judge.question, judge.judge(frame)
+
+    def _evaluate(self, request: _Request, selection: _Selection) -> _Shown:
+        """Put the rows that the answer shows through the full evaluation, today's first."""
+        choice, last = selection.choice, selection.last
+        steps, way = selection.steps, selection.way
+        frame, at = _lay_out(
+            today=selection.first.reference.frame,
+            front=last.result.front.take(selection.shown),
+            best=choice.frame,
+            between=None if way is None else way.frame,
+            steps=join([step.frame for step in steps]) if steps else None,
+            passed=choice.passed,
+            misses=last.result.misses if choice.frame is None else None,
+        )
+        judge = self._beside_today(selection.first.judge.question, last.judge, len(frame))
+        judged = judge.judge(frame)
         shared = with_shared_surface(judge.predictor, judged.frame, judged.prediction, judged.work)
         # today's configuration was not chosen for its prediction
-        chosen = at["best"] if choice.action in ("change", "ranking") else at["passed"]
+        chosen = at.best if choice.action in ("change", "ranking") else at.passed
         details = Details(
             self.layout,
-            question,
+            judge.question,
             replace(judged, work=shared),
             chosen[0] if len(chosen) else None,
         )
-        current = details.row(0) if stated else None
-        front = [details.row(index) for index in at["front"]]
-        recommended, saving, endurance, why, loses, place = None, None, None, None, None, 0
-        if best is not None:
-            place = at["best"][0]
+        return _Shown(details, judged, at)
+
+    def _explain(self, request: _Request, selection: _Selection, shown: _Shown) -> _Explanation:
+        """What the recommended row saves and costs beside today's, why, and what to measure."""
+        workload, details, at = request.workload, shown.details, shown.at
+        current = details.row(0) if workload.has_current else None
+        recommended = saving = why = endurance = loses = not_taken = next_runs = None
+        if len(at.best):
+            place = at.best[0]
             recommended = details.row(place)
             endurance = endurance_of(self.profile, workload, recommended, current)
             loses = durability.durability_of(
-                self.profile, workload, tried.workload, current, recommended
+                self.profile, workload, selection.last.workload, current, recommended
             )
-            if stated:
-                saving = details.saving(0, place, same=not changes)
-        if way is not None and saving is not None:
-            why = attribution(details, way, 0, place, at["between"], saving)
-        not_taken = None
-        if choice.passed is not None:
-            not_taken = _not_taken(details, at["passed"][0])
-        compared = not_taken.saving if not_taken is not None else saving
-        pair = at["passed"] if not_taken is not None else at["best"]
-        next_runs = None
-        if compared is not None and len(pair) and (changes or not_taken is not None):
-            next_runs = measure_next(
-                details, 0, pair[0], at["front"], compared, writes=workload.read_fraction < 1.0
-            )
+            if current is not None:
+                saving = details.saving(0, place, same=not selection.changes)
+            if selection.way is not None and saving is not None:
+                why = attribution(details, selection.way, 0, place, at.between, saving)
+        compared, pair = saving, at.best
+        if len(at.passed):
+            not_taken = _not_taken(details, at.passed[0])
+            compared, pair = not_taken.saving, at.passed
+        worth_measuring = selection.changes or not_taken is not None
+        if compared is not None and len(pair) and worth_measuring:
+            writes = workload.read_fraction < 1.0
+            next_runs = measure_next(details, 0, pair[0], at.front, compared, writes=writes)
+        return _Explanation(
+            current, recommended, saving, why, not_taken, endurance, loses, next_runs
+        )
+
+    def _respond(
+        self,
+        request: _Request,
+        selection: _Selection,
+        shown: _Shown,
+        explanation: _Explanation,
+    ) -> Recommendation:
+        workload, candidates = request.workload, request.candidates
+        choice, last, details = selection.choice, selection.last, shown.details
+        question, result, at = details.question, last.result, shown.at
+        current, recommended = explanation.current, explanation.recommended
+        place = at.best[0] if recommended is not None else 0
+        kept = selection.changes or choice.action != "change"
+        today = selection.first.reference
         return Recommendation(
             workload=workload.name,
             device=self.profile.device,
@@ -248,28 +286,30 @@ class Recommender:
             factors=workload.factors,
             demand_bytes_per_second=question.demand.bytes_per_second,
             sla=workload.sla,
-            action=choice.action if changes or choice.action != "change" else "no change",
+            action=choice.action if kept else "no change",
             reason_code=choice.reason_code,
             recommended=recommended,
             current=current,
-            current_place=_place(found, today, shown) if stated else None,
-            saving=saving,
-            attribution=why,
+            current_place=_place(result, today, selection.shown) if current is not None else None,
+            saving=explanation.saving,
+            attribution=explanation.attribution,
             least_saving_percent=workload.least_saving_percent,
-            not_taken=not_taken,
-            endurance=endurance,
-            durability=loses,
-            pareto=front,
-            measure_next=next_runs,
-            bounds=slacks(details, steps, workload.sla, place, at["stepped"]) if stepped else [],
-            preferred_missed=details.shortfalls(place) if best is not None else [],
-            nearest_misses=[details.miss(index) for index in at["misses"]],
-            relaxations=relaxations(steps) if best is None else [],
+            not_taken=explanation.not_taken,
+            endurance=explanation.endurance,
+            durability=explanation.durability,
+            pareto=[details.row(index) for index in at.front],
+            measure_next=explanation.measure_next,
+            bounds=slacks(details, last.steps, workload.sla, place, at.steps)
+            if selection.steps
+            else [],
+            preferred_missed=details.shortfalls(place) if recommended is not None else [],
+            nearest_misses=[details.miss(index) for index in at.misses],
+            relaxations=relaxations(last.steps) if recommended is None else [],
             counts=Counts(
                 total=candidates.count,
-                feasible=found.feasible,
-                on_front=len(found.front),
-                shown=len(shown),
+                feasible=result.feasible,
+                on_front=len(result.front),
+                shown=len(selection.shown),
                 excluded=candidates.excluded,
             ),
             free=list(candidates.free),
@@ -280,39 +320,107 @@ class Recommender:
                     self.profile, workload, question, candidates, current, recommended, choice
                 ),
                 *predictor_for(self.predictor, workload, candidates.current.request_bytes)[1],
-                *race_or_pace_notes(self.profile, judged, place),
+                *race_or_pace_notes(self.profile, shown.judged, place),
             ],
         )
 
 
 @dataclass(frozen=True)
-class _Tried:
-    """All candidates with the flushes of one step of durability, and what was found."""
+class _Request:
+    """What is asked: the workload, its candidates, how many rows, and how sure a change must be."""
+
+    workload: WorkloadProfile
+    candidates: Candidates
+    rows: int
+    least_probability: float
+
+
+@dataclass(frozen=True)
+class _Search:
+    """All candidates with the flushes of one step of durability, and the result."""
 
     workload: WorkloadProfile
     judge: Judge
     reference: Judged
     steps: Steps
-    found: Found
+    result: SearchResult
 
 
-def _least(tried: _Tried) -> tuple[float, float]:
+@dataclass(frozen=True)
+class _Selection:
+    """What to use, and what is shown beside it.
+
+    Attributes:
+        first: The search with the flushes of today.
+        last: That with the flushes that are recommended.
+        changes: Whether what is recommended differs from today's configuration.
+        way: What lies between the two, where the saving is explained by it.
+        steps: The least for each bound and way of relaxing it.
+        shown: Rows of the front in the answer.
+    """
+
+    first: _Search
+    last: _Search
+    choice: Choice
+    changes: bool
+    way: Between | None
+    steps: list[Least]
+    shown: NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Which rows of the evaluation are which."""
+
+    today: range
+    front: range
+    best: range
+    between: range
+    steps: range
+    passed: range
+    misses: range
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """The rows that the answer shows, evaluated, and which of them are which."""
+
+    details: Details
+    judged: Judged
+    at: _Places
+
+
+@dataclass(frozen=True)
+class _Explanation:
+    """Fields of the answer about the recommended row beside today's; None where there is none."""
+
+    current: Row | None
+    recommended: Row | None
+    saving: Saving | None
+    attribution: Attribution | None
+    not_taken: NotTaken | None
+    endurance: Endurance | None
+    durability: DurabilityAnswer | None
+    measure_next: MeasureNext | None
+
+
+def _least(search: _Search) -> tuple[float, float]:
     """By how much preferred bounds are missed, and the least objective; infinite without any."""
-    found, today = tried.found, tried.reference
-    if len(found.front):
-        return found.missed, float(found.costs[:, 0].min())
+    result, today = search.result, search.reference
+    if len(result.front):
+        return result.missed, float(result.costs[:, 0].min())
     missed = float(today.preferred_missed[0])
     return missed, float(today.costs[0, 0]) if today.feasible[0] else np.inf
 
 
-def _lay_out(**parts: Frame | None) -> tuple[Frame, dict[str, range]]:
+def _lay_out(**parts: Frame | None) -> tuple[Frame, _Places]:
     """Frames below each other, and where each of them went."""
     at: dict[str, range] = {}
     end = 0
     for name, part in parts.items():
         at[name] = range(end, end + (0 if part is None else len(part)))
         end = at[name].stop
-    return join([part for part in parts.values() if part is not None]), at
+    return join([part for part in parts.values() if part is not None]), _Places(**at)
 
 
 def _not_taken(details: Details, place: int) -> NotTaken:
@@ -324,9 +432,9 @@ def _not_taken(details: Details, place: int) -> NotTaken:
     )
 
 
-def _place(found: Found, today: Judged, shown: NDArray[np.intp]) -> Place:
+def _place(result: SearchResult, today: Judged, shown: NDArray[np.intp]) -> Place:
     """Where today's configuration stands beside the front; `shown` are the rows of the answer."""
-    better = pareto.beating(found.costs, today.costs[0])
+    better = pareto.beating(result.costs, today.costs[0])
     seen = np.flatnonzero(np.isin(shown, better)).tolist()
     feasible = bool(today.feasible[0])
     return Place(on_front=feasible and not len(better), beaten_by=len(better), beaten_by_rows=seen)

@@ -194,7 +194,7 @@ POOL = 192
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What is left of the candidates: the front, or the nearest misses.
 
     Attributes:
@@ -214,7 +214,7 @@ class Found:
     missed: float
 
 
-def search(judge: Judge, candidates: Candidates, steps: Steps) -> Found:
+def search(judge: Judge, candidates: Candidates, steps: Steps) -> SearchResult:
     """Judge every candidate, block by block.
 
     The front of the blocks' fronts is the front of all, so that only few rows are kept.
@@ -248,7 +248,7 @@ def search(judge: Judge, candidates: Candidates, steps: Steps) -> Found:
         frame, amounts = join([m[0] for m in misses]), np.concatenate([m[1] for m in misses])
         close = _nearest(amounts[:, :-1], amounts[:, -1])
         nothing = frame.take(np.zeros(0, dtype=np.intp))
-        return Found(0, nothing, np.zeros((0, 3)), nothing, frame.take(close), 0.0)
+        return SearchResult(0, nothing, np.zeros((0, 3)), nothing, frame.take(close), 0.0)
     frame, costs = fronts[0]
     if len(fronts) > 1:
         frame = join([part[0] for part in fronts])
@@ -267,7 +267,7 @@ def search(judge: Judge, candidates: Candidates, steps: Steps) -> Found:
         np.argsort(order[order[:, 0] <= missed + AS_GOOD, 1], kind="stable")
     ]
     pool = join([pool.take(order[:POOL]), frame])
-    return Found(feasible, frame, costs, pool, None, missed)
+    return SearchResult(feasible, frame, costs, pool, None, missed)
 
 
 def _costs(judged: Judged, good: Rows) -> Floats:
@@ -328,7 +328,7 @@ class Choice:
 
 def choose(
     judge: Judge,
-    found: Found,
+    found: SearchResult,
     reference: Judged,
     least_saving: float,
     *,
@@ -385,7 +385,7 @@ class _Compared:
         self,
         judge: Judge,
         reference: Judged,
-        found: Found,
+        found: SearchResult,
         beside: Callable[[int], Judge] | None,
     ) -> None:
         self._pool = found.pool
@@ -478,7 +478,7 @@ def _least(compared: _Compared, rows: Rows, today: Frame | None) -> int:
     return int(near[0])
 
 
-def _reason(judge: Judge, found: Found) -> ReasonCode:
+def _reason(judge: Judge, found: SearchResult) -> ReasonCode:
     """Why nothing is recommended, from the nearest misses."""
     assert found.misses is not None
     judged = judge.judge_lightly(found.misses)

@@ -145,9 +145,9 @@ def test_a_campaign_conducted_by_a_question_ends_with_the_answer(tmp_path: Path)
     folder.create(PLAN, CampaignOptions(drive="/dev/x", serial="S", adaptive=options))
     plan, bench = parse_plan(PLAN, "plan"), AnalyticBench()
     way = adaptive_conduct(options)
-    told = way(
+    explanation = way(
         plan, expand(plan, Abilities()).runs, folder, bench, bench, clock=lambda: bench.seconds
-    ).told
-    assert "within 10.0% of the best" in told
-    assert "request_bytes=16384" in told
+    ).explanation
+    assert "within 10.0% of the best" in explanation
+    assert "request_bytes=16384" in explanation
     assert bench.seconds < 3600
