@@ -13,7 +13,7 @@ import grimp
 
 PAGE = Path(__file__).resolve().parents[1] / "CONTRIBUTING.md"
 PLACE = re.compile(r"(<!-- map: [^>]*-->\n).*?(<!-- end of map -->)", re.DOTALL)
-ORDER = ("datasets", "model", "sim", "recommender", "measure", "api")
+ORDER = ("datasets", "model", "sim", "recommender", "measure", "meter", "api")
 
 
 def drawing() -> str:

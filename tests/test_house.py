@@ -22,7 +22,7 @@ from iojoule.sim import _core
 
 ROOT = Path(__file__).resolve().parent.parent
 LINKS = ROOT / "src" / "iojoule"
-FOLDERS = ("datasets", "measure", "model", "sim", "recommender", "api")
+FOLDERS = ("datasets", "measure", "model", "sim", "recommender", "meter", "api")
 PRESENT = tuple(name for name in FOLDERS if (ROOT / name).is_dir())
 NATIVE = (".c", ".cpp", ".hpp")
 EXTENSIONS = ("sim/_core",)

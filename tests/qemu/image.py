@@ -15,7 +15,17 @@ from pathlib import Path
 
 PROGRAMS = ("sh", "mount", "umount", "wipefs", "blkdiscard", "setpriv", "fio", "nvme", "echo")
 SBIN = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-CHECKOUT = ("src", "datasets", "measure", "model", "sim", "recommender", "api", "tests/qemu")
+CHECKOUT = (
+    "src",
+    "datasets",
+    "measure",
+    "meter",
+    "model",
+    "sim",
+    "recommender",
+    "api",
+    "tests/qemu",
+)
 # What only developers need, or what a measurement does not import; most of the room is theirs.
 LEFT_OUT = {
     "cmake", "fontTools", "grimp", "hypothesis", "kiwisolver", "matplotlib", "mypy", "mypyc",
