@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -25,6 +25,7 @@ from iojoule.measure.drive.nvme import (
     POWER_STATE_MASK,
     NvmeController,
 )
+from iojoule.measure.drive.transition_table import Transition, decode, encode
 from iojoule.measure.errors import CampaignError, DriveError, HostStateError
 from iojoule.measure.host import host_files
 
@@ -354,16 +355,27 @@ class NvmeTransitions:
         return json.dumps({"enabled": enabled, "table": controller.transitions().hex()})
 
     def set(self, value: str) -> None:
-        """Set switch and table."""
+        """Set switch and table, and read both back; the table counts where it is switched on."""
         wanted = json.loads(value)
         controller = self._controller()
-        controller.set_transitions(wanted["enabled"], bytes.fromhex(wanted["table"]))
+        table = bytes.fromhex(wanted["table"])
+        controller.set_transitions(wanted["enabled"], table)
         if bool(controller.feature(AUTONOMOUS_TRANSITIONS) & 1) != wanted["enabled"]:
             raise DriveError(f"{self.node}: accepted autonomous transitions but ignores them")
+        if wanted["enabled"] and decode(controller.transitions()) != decode(table):
+            raise DriveError(
+                f"{self.node}: accepted a table of autonomous transitions but has another one"
+            )
 
     def switched(self, enabled: bool) -> str:
         """The present table with the switch as wanted."""
         return json.dumps({**json.loads(self.get()), "enabled": enabled})
+
+    @staticmethod
+    def value_of(transitions: Iterable[Transition]) -> str:
+        """The value that sets these transitions; without any the switch is off."""
+        moves = tuple(transitions)
+        return json.dumps({"enabled": bool(moves), "table": encode(moves).hex()})
 
     def command(self, value: str) -> str:
         """The command of nvme-cli."""

@@ -21,6 +21,7 @@ which is beside the energy of the gap.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -274,15 +275,20 @@ def levels(
         and state is not None
         and state < len(power.idle_watts)
     ):
-        share = behaviour.apst_share.value if behaviour.apst_share is not None else 1.0
+        share, spread = apst_share(behaviour)
         deep = np.minimum(power.idle_watts[state].value, idle)
         asleep = np.where(frame.apst > 0, idle - share * (idle - deep), idle)
         after = np.where(frame.apst > 0, behaviour.apst_idle_seconds.value, np.inf)
-        spread = behaviour.apst_share.sd if behaviour.apst_share is not None else 0.3
         sd = np.hypot(sd, (frame.apst > 0) * spread * (idle - deep))
     if behaviour is not None:
         idle, asleep, after, sd = _sata_levels(behaviour, frame, (idle, asleep, after, sd))
     return Levels(awake, idle, asleep, after, sd)
+
+
+def apst_share(behaviour: IdleBehaviour) -> tuple[float, float]:
+    """Share of a sleep state's saving that a gap brings, and its standard deviation."""
+    share = behaviour.apst_share
+    return (1.0, 0.3) if share is None else (share.value, share.sd)
 
 
 def _sata_levels(
@@ -320,9 +326,25 @@ def gap_joules(at: Levels, gap: Floats, settle: Floats | float) -> Floats:
         settle: Seconds awake after the last request.
     """
     sleep = np.maximum(at.sleeps_after, settle)
-    idle = np.maximum(np.minimum(gap, sleep) - settle, 0.0)
-    asleep = np.maximum(gap - sleep, 0.0)
-    return np.asarray(at.awake * np.minimum(gap, settle) + at.idle * idle + at.asleep * asleep)
+    return descent_joules((at.awake, at.idle, at.asleep), (settle, sleep), gap)
+
+
+def descent_joules(
+    watts: Sequence[Floats | float], after: Sequence[Floats | float], gap: Floats
+) -> Floats:
+    """Energy of a gap in which the drive falls from level to level, J; arguments broadcast.
+
+    E(g) = sum of P_i (min(g, t_(i+1)) - t_i)+, with t_0 = 0 and an endless last level.
+
+    Args:
+        watts: P_i of n levels.
+        after: t_i of all levels but the first: seconds from the last request, not falling.
+        gap: Seconds.
+    """
+    joules = watts[0] * np.minimum(gap, after[0]) if after else watts[0] * gap
+    for level, begin, end in zip(watts[1:], after, (*after[1:], np.inf), strict=True):
+        joules = joules + level * np.maximum(np.minimum(gap, end) - begin, 0.0)
+    return np.asarray(joules)
 
 
 @dataclass(frozen=True)
