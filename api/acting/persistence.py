@@ -7,11 +7,14 @@ every restart runs; taking a file away ends it, so that undoing needs no further
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from iojoule import __version__
 from iojoule.api.acting.proposal import Left, Proposal, Step
 from iojoule.datasets.programs import optional_program
+from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.host.changes import NvmeFeature, SysfsValue, TextFile
 from iojoule.measure.host.host_files import TMPFILE, UDEV_RULE
 
@@ -19,6 +22,48 @@ ETC = Path("/etc")
 
 _HEADING = f"# Set by iojoule {__version__}; `iojoule undo` takes this file away.\n"
 _NVME = "/usr/sbin/nvme"
+
+
+@dataclass(frozen=True)
+class BootLines:
+    """Lines of the two files, and what neither can hold.
+
+    Attributes:
+        name: Part of the files' names, from the drive's serial number.
+        rules: Lines of the udev rule.
+        values: Lines of the tmpfiles.d file.
+        left: What cannot be made to last, with the reason.
+    """
+
+    name: str
+    rules: tuple[str, ...]
+    values: tuple[str, ...]
+    left: tuple[Left, ...]
+
+    def rule_path(self, etc: Path = ETC) -> Path:
+        """Where udev looks for the rule."""
+        return UDEV_RULE.path(etc, self.name)
+
+    def values_path(self, etc: Path = ETC) -> Path:
+        """Where systemd-tmpfiles looks for the values."""
+        return TMPFILE.path(etc, self.name)
+
+
+def boot_lines(drive: DriveFacts, steps: Sequence[Step]) -> BootLines:
+    """Sort settings into lines of the udev rule, lines of the tmpfiles.d file, and the rest."""
+    left: list[Left] = []
+    rules: list[str] = []
+    values: list[str] = []
+    for step in steps:
+        rule = _rule(step, drive)
+        if rule is not None:
+            rules.append(rule)
+        elif isinstance(step.change, SysfsValue) and "/devices/system/cpu/" in step.change.path:
+            values.append(f"w {step.change.path} - - - - {step.then}")
+        else:
+            left.append(Left(f"{step.what} after a restart", step.then, _why_not(step)))
+    name = re.sub(r"[^A-Za-z0-9]+", "-", drive.serial).strip("-")
+    return BootLines(name, tuple(rules), tuple(values), tuple(left))
 
 
 def persistent(proposal: Proposal, etc: Path = ETC) -> tuple[tuple[Step, ...], tuple[Left, ...]]:
@@ -30,22 +75,10 @@ def persistent(proposal: Proposal, etc: Path = ETC) -> tuple[tuple[Step, ...], t
     Raises:
         HostStateError: A file that is there already cannot be read.
     """
-    drive = proposal.drive
-    name = re.sub(r"[^A-Za-z0-9]+", "-", drive.serial).strip("-")
-    left: list[Left] = []
-    rules: list[str] = []
-    values: list[str] = []
-    for step in proposal.steps:
-        rule = _rule(step, proposal)
-        if rule is not None:
-            rules.append(rule)
-        elif isinstance(step.change, SysfsValue) and "/devices/system/cpu/" in step.change.path:
-            values.append(f"w {step.change.path} - - - - {step.then}")
-        else:
-            left.append(Left(f"{step.what} after a restart", step.then, _why_not(step)))
+    found = boot_lines(proposal.drive, proposal.steps)
     files = {
-        UDEV_RULE.path(etc, name): rules,
-        TMPFILE.path(etc, name): values,
+        found.rule_path(etc): found.rules,
+        found.values_path(etc): found.values,
     }
     steps = []
     for path, lines in files.items():
@@ -53,12 +86,12 @@ def persistent(proposal: Proposal, etc: Path = ETC) -> tuple[tuple[Step, ...], t
             file = TextFile(str(path))
             text = _HEADING + "".join(f"{line}\n" for line in lines)
             steps.append(Step("after a restart", file, file.get(), text))
-    return tuple(one for one in steps if one.now != one.then), tuple(left)
+    return tuple(one for one in steps if one.now != one.then), found.left
 
 
-def _rule(step: Step, proposal: Proposal) -> str | None:
+def _rule(step: Step, drive: DriveFacts) -> str | None:
     """A udev rule that finds the drive by its serial number and not by its name."""
-    device = proposal.drive.device
+    device = drive.device
     serial = device.attribute("device/serial")
     if not serial:
         return None

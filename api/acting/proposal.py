@@ -88,12 +88,14 @@ class Proposal:
         steps: What differs from what is in force.
         kept: Names of what is in force already.
         left: What iojoule does not set.
+        settings: Every setting with its recommended value, also those in force.
     """
 
     drive: DriveFacts
     steps: tuple[Step, ...]
     kept: tuple[str, ...]
     left: tuple[Left, ...]
+    settings: tuple[Step, ...] = ()
 
 
 Wanted = tuple[str, Change, str]
@@ -131,6 +133,7 @@ def propose(answer: Answer, drive: DriveFacts, controller: NvmeController | None
         tuple(one for one in steps if one.now != one.then),
         tuple(name for name, _ in groupby(one.what for one in steps if one.now == one.then)),
         tuple(left),
+        tuple(steps),
     )
 
 

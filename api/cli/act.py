@@ -14,6 +14,7 @@ from iojoule.api.acting.applications import Application, options_of, refused_of
 from iojoule.api.acting.applying import apply as set_all
 from iojoule.api.acting.applying import require_consent, take_back_file
 from iojoule.api.acting.errors import NotProvenError
+from iojoule.api.acting.exports import ExportFormat, export, material_of
 from iojoule.api.acting.guarding import watch
 from iojoule.api.acting.paired_saving import Trial
 from iojoule.api.acting.persistence import persistent
@@ -32,9 +33,11 @@ from iojoule.api.cli.options import (
     DriveOption,
     OverwriteOption,
     PowerOption,
+    ProfileOption,
     RaplOption,
     SerialOption,
     ask_serial,
+    chosen_backend,
     sensors_of,
 )
 from iojoule.api.cli.progress import CampaignProgress
@@ -80,6 +83,11 @@ def apply(
         str | None,
         typer.Option(metavar="SERIAL", help="Agrees to --run on the drive of this serial number."),
     ] = None,
+    as_: Annotated[
+        ExportFormat | None,
+        typer.Option("--as", help="Print a file for this program instead, and set nothing."),
+    ] = None,
+    profile: ProfileOption = None,
     undo: Annotated[
         Path, typer.Option(metavar="FILE", help="Where --run writes what takes it back.")
     ] = Path("iojoule-undo.json"),
@@ -102,9 +110,18 @@ def apply(
     """
     if guard is not None and not run:
         raise typer.BadParameter("watches what --run sets; say --run too", param_hint="--guard")
+    if as_ is not None and (run or persist):
+        raise typer.BadParameter("prints a file and sets nothing", param_hint="--as")
+    if profile is not None and as_ is not ExportFormat.IOCOST:
+        raise typer.BadParameter("is for --as iocost", param_hint="--profile")
     answer = read_answer(recommendation)
     facts, nvme = inspect_drive(drive, controller)
     proposal = propose(answer, facts, nvme)
+    if as_ is not None:
+        shipped = answer.device if profile is None else None
+        backend = partial(chosen_backend, None, shipped, profile)
+        console.emit(export(as_, material_of(answer, proposal, application, backend)))
+        return
     steps, left = proposal.steps, proposal.left
     if persist:
         files, unlasting = persistent(proposal)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from iojoule import datasets
 from iojoule.measure.errors import CampaignError, SensorError, UnsafeDriveError
 from iojoule.measure.lab.client import LabClient
 from tests.api.acting.answers import answer_data
@@ -78,6 +79,23 @@ def test_it_says_the_same_to_programs(iojoule, words: list[str], lab: LabClient)
     csv = iojoule("apply", *words, "-o", "csv").out.splitlines()
     assert csv[0] == "what,now,then,command,undo_command"
     assert len(csv) == 3
+
+
+def test_a_file_for_another_program_is_printed_and_nothing_set(
+    iojoule, words: list[str], lab: LabClient
+) -> None:
+    before = queue(lab)
+    told = iojoule("apply", *words, "--as", "tuned")
+    assert told.code == 0, told.err
+    assert "[main]" in told.out.splitlines()
+    assert "mq-deadline" in told.out
+    profile = Path(datasets.__file__).parent / "profiles" / "samsung-980-pro-1tb.json"
+    cost = iojoule("apply", *words, "--as", "iocost", "--profile", profile)
+    assert cost.code == 0, cost.err
+    assert " rrandiops=" in cost.out
+    for wrong in (["--run"], ["--persist"], ["--profile", str(profile)]):
+        assert iojoule("apply", *words, "--as", "tuned", *wrong).code == 2
+    assert queue(lab) == before
 
 
 def test_advice_for_a_database_says_what_is_refused(iojoule, words: list[str]) -> None:
