@@ -9,7 +9,7 @@ charged with the watts of the state before:
 
 (`model.evaluate.idle_gaps.descent_joules`), with the exit latency x_k of the deepest state whose
 entry had begun. The wait of a command is at most e_k + x_k. Declared latencies are bounds, so that
-the energy is one.
+this energy is one, too; the other end of the interval has none of their cost.
 """
 
 from __future__ import annotations
@@ -172,20 +172,21 @@ def _sleep(rest: Rest, state: int) -> Sleep:
 def saving(rest: Rest, gaps: Gaps, chain: Chain, instead_of: Chain = ()) -> Interval:
     """Mean watts that a table saves against another one, with a 90 % interval.
 
-    The interval holds how well the watts of the states are known, how few gaps there are (ratio
-    estimator over gaps), and that the first gap may have begun long before the watch. Without any
-    I/O the drive is taken to rest on.
+    The interval holds how well the watts of the states are known, that entry and exit may cost
+    nothing, how few gaps there are (ratio estimator over gaps), and that the first gap may have
+    begun long before the watch. Without any I/O the drive is taken to rest on.
     """
     if chain == instead_of or not len(gaps.seconds):
         return Interval(0.0, 0.0, 0.0)
     value = _mean_saving(rest, gaps, chain, instead_of)
     ends = [value]
     for bound in ("low", "high"):
-        sleeps = [_at(sleep, bound) for sleep in rest.sleeps]
-        ends.append(_mean_saving(replace(rest, sleeps=tuple(sleeps)), gaps, chain, instead_of))
+        for free in (False, True):
+            at_end = replace(rest, sleeps=tuple(_at(sleep, bound, free) for sleep in rest.sleeps))
+            ends.append(_mean_saving(at_end, gaps, chain, instead_of))
     if gaps.begun_before:
         # at rest long enough the drive was in the last state of either table
-        deepest = replace(rest, sleeps=tuple(_at(sleep, "high") for sleep in rest.sleeps))
+        deepest = replace(rest, sleeps=tuple(_at(sleep, "high", True) for sleep in rest.sleeps))
         ends += [
             _mean_saving(drive, gaps, chain, instead_of, rested=True) for drive in (rest, deepest)
         ]
@@ -200,9 +201,11 @@ def saving(rest: Rest, gaps: Gaps, chain: Chain, instead_of: Chain = ()) -> Inte
     )
 
 
-def _at(sleep: Sleep, bound: str) -> Sleep:
+def _at(sleep: Sleep, bound: str, free: bool) -> Sleep:
+    """A state at one end of what is known: of its watts, and of what its latencies cost."""
     saved = getattr(sleep.saved_watts, bound)
-    return replace(sleep, saved_watts=Interval(saved, saved, saved))
+    latency = SleepLatency(sleep.latency.state, 0, 0) if free else sleep.latency
+    return Sleep(latency, Interval(saved, saved, saved))
 
 
 def _mean_saving(

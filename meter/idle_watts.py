@@ -30,7 +30,8 @@ AWAKE_LINK_SHARE = 0.315
 PRO, (1.75 W - 1.2 W) / (1.75 W - 0.005 W) (000 5.1.1)."""
 
 LEAST_SHARE = 0.04
-"""Low end of that share: what gaps of 0.5 s brought of it (000 5.1.3)."""
+"""Low end of that share: what gaps of 0.5 s brought of it (000 5.1.3). Of idle power that the drive
+declares, a mean over 30 s, it is `AWAKE_LINK_SHARE` unless the link is known to stay awake."""
 
 DEEPEST_FACTS = ("sleep_power", "idle_power_apst")
 """Facts of the catalogue about the deepest sleep state, the more exact first."""
@@ -150,7 +151,8 @@ def _saved(
         return Interval(value, max(value - half, 0.0), max(high, value)), deep.evidence, deep.source
     asleep, evidence, source = _declared_watts(state, drive)
     share = AWAKE_LINK_SHARE if link_sleeps is False else 1.0
-    least = AWAKE_LINK_SHARE if link_sleeps else LEAST_SHARE
+    sure = link_sleeps or (link_sleeps is None and state.idle_watts is not None)
+    least = AWAKE_LINK_SHARE if sure else LEAST_SHARE
     depth, low, high = (max(watts - asleep, 0.0) for watts in (idle.value, idle.low, idle.high))
     return Interval(share * depth, least * low, high), evidence, source
 

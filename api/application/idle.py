@@ -1,11 +1,11 @@
 """How the drives of a host rest, who wakes them, and which table of transitions would save more.
 
-Without `ask` only files of the kernel are read: a sleeping drive sleeps on.
+Without a query only files of the kernel are read: a sleeping drive sleeps on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,11 @@ from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.campaign.settings import transitions
 from iojoule.measure.drive.block_device import SYSFS
 from iojoule.measure.drive.nvme import AUTONOMOUS_TRANSITIONS, Controller, NvmeController
+from iojoule.measure.drive.ocp import (
+    EXTENDED_SMART,
+    EXTENDED_SMART_BYTES,
+    power_state_changes,
+)
 from iojoule.measure.drive.transition_table import (
     Transition,
     chain_from,
@@ -39,31 +44,78 @@ from iojoule.meter.idle_watts import (
     rest_of,
 )
 
-COMMANDS_ASKED = 3
-"""Commands of `ask_controller`: Identify, and Get Features for the switch and for the table."""
-
 
 @dataclass(frozen=True)
 class Asked:
-    """What a drive said of itself: its controller, and the table that it has now."""
+    """What a drive said of itself.
+
+    Attributes:
+        controller: Identify Controller.
+        enabled: Whether transitions are switched on.
+        table: Its table.
+        power_state_changes: In the watch, where the drive counts them.
+        commands: How many were sent to it.
+    """
 
     controller: Controller
     enabled: bool
     table: tuple[Transition, ...]
+    power_state_changes: int | None
+    commands: int
 
 
-def ask_controller(nvme: NvmeController) -> Asked:
-    """Ask a drive with three commands, each of which may wake it.
+class DriveQuery:
+    """Asks drives with commands, each of which may wake them.
 
-    Raises:
-        DriveError: It does not answer.
-        HostStateError: nvme-cli is missing or not permitted.
+    Before the watch: Identify, and log page C0h of an OCP drive. After it: Get Features for the
+    switch and for the table, and that log page again where it holds the count of state changes.
+
+    Args:
+        controllers: Kernel name of a drive -> its controller.
     """
-    controller = nvme.identify()
-    if not controller.has_apst:
-        return Asked(controller, False, ())
-    enabled = bool(nvme.feature(AUTONOMOUS_TRANSITIONS) & 1)
-    return Asked(controller, enabled, decode(nvme.transitions()))
+
+    def __init__(self, controllers: Mapping[str, NvmeController]) -> None:
+        self._controllers = controllers
+        self._identities: dict[str, Controller] = {}
+        self._changes: dict[str, int] = {}
+        self._commands: dict[str, int] = {}
+
+    def before(self) -> None:
+        """Ask all before the watch.
+
+        Raises:
+            DriveError: One does not answer.
+            HostStateError: nvme-cli is missing or not permitted.
+        """
+        for name, nvme in self._controllers.items():
+            self._identities[name] = nvme.identify()
+            self._commands[name] = 2
+            changes = _changes(nvme)
+            if changes is not None:
+                self._changes[name] = changes
+
+    def after(self, name: str) -> Asked | None:
+        """What a drive said, None for one that is not asked; raises as `before`."""
+        nvme = self._controllers.get(name)
+        if nvme is None:
+            return None
+        controller, commands = self._identities[name], self._commands[name]
+        changes = None
+        if name in self._changes:
+            commands += 1
+            now = _changes(nvme)
+            changes = None if now is None else now - self._changes[name]
+        if not controller.has_apst:
+            return Asked(controller, False, (), changes, commands)
+        enabled = bool(nvme.feature(AUTONOMOUS_TRANSITIONS) & 1)
+        return Asked(controller, enabled, decode(nvme.transitions()), changes, commands + 2)
+
+
+def _changes(nvme: NvmeController) -> int | None:
+    try:
+        return power_state_changes(nvme.log(EXTENDED_SMART, EXTENDED_SMART_BYTES))
+    except DriveError:
+        return None  # the log is optional
 
 
 @dataclass(frozen=True)
@@ -129,7 +181,7 @@ class Advice:
             "manages_runtime_stop": settings.manages_runtime_stop,
             "standby_timer_seconds": None,  # ATA has no command that returns it
             "watch": self._watch(),
-            "commands_sent": 0 if self.asked is None else COMMANDS_ASKED,
+            "commands_sent": 0 if self.asked is None else self.asked.commands,
             "advice": self._advice(),
         }
 
@@ -153,6 +205,7 @@ class Advice:
             "reads": self.watched.reads,
             "writes": self.watched.writes,
             "runtime_suspended_seconds": suspended,
+            "power_state_changes": None if self.asked is None else self.asked.power_state_changes,
             "long_gaps_ended": self.watched.ends,
             "long_gaps_unattributed": self.watched.unattributed,
             "wakers": [asdict(one) for one in self.watched.wakers],
@@ -232,24 +285,26 @@ def drives_of(drive: Path | None, sysfs: Path) -> list[str]:
 def advise(
     names: Sequence[str],
     question: Question,
-    ask: Callable[[str], Asked | None] = lambda _: None,
+    query: DriveQuery | None = None,
 ) -> list[Advice]:
     """Watch drives and say what would save.
 
     Args:
         names: Kernel names.
         question: How.
-        ask: Asks a drive with commands; gives None for one that is not to be asked.
+        query: Asks drives with commands; None: no command is sent.
 
     Raises:
         DriveError: A drive that is asked does not answer.
         HostStateError: A file of the kernel cannot be read.
     """
     before = {name: read_settings(name, sysfs=question.sysfs) for name in names}
+    if query is not None:
+        query.before()
     nodes = {name: _nodes(one, question.sysfs) for name, one in before.items()}
     watched = watch(names, question.watch_seconds, proc=question.proc, nodes=nodes)
     return [
-        _advice(before[name], watched[name], ask(name), question)  # asked after it was watched
+        _advice(before[name], watched[name], query.after(name) if query else None, question)
         for name in names
     ]
 

@@ -50,7 +50,8 @@ def idle(
         bool,
         typer.Option(
             "--ask-drive",
-            help="Also read Identify and feature 0Ch: three commands, each may wake the drive.",
+            help="Also read Identify, feature 0Ch and OCP's log C0h: four or five commands, each "
+            "may wake the drive.",
         ),
     ] = False,
     write_table: Annotated[
@@ -76,7 +77,7 @@ def idle(
 
     Reads files of the kernel only, so that a sleeping drive sleeps on; --ask-drive sends commands.
     """
-    from iojoule.api.application.idle import Question, advise, ask_controller, drives_of
+    from iojoule.api.application.idle import DriveQuery, Question, advise, drives_of
     from iojoule.api.application.profiles import profile_in
     from iojoule.measure.drive.nvme import NvmeController
     from iojoule.meter.idle_settings import block_device
@@ -91,15 +92,13 @@ def idle(
         proc=proc,
     )
 
-    def ask(name: str) -> Any:
-        device = block_device(name, sysfs)
-        node = controller or device.controller_node()
-        if node is None or not (ask_drive or write_table):
-            return None
-        return ask_controller(NvmeController(node, device.namespace_id()))
-
     names = drives_of(drive, sysfs)
-    found = advise(names, question, ask)
+    controllers = {}
+    for device in (block_device(name, sysfs) for name in names):
+        node = controller or device.controller_node()
+        if node is not None and (ask_drive or write_table):
+            controllers[device.name] = NvmeController(node, device.namespace_id())
+    found = advise(names, question, DriveQuery(controllers) if controllers else None)
     if output is Format.JSON:
         console.emit_json([one.document() for one in found])
     elif output is Format.CSV:
@@ -169,6 +168,8 @@ def _parts(one: Advice) -> Iterator[Any]:
         f"{watched.writes} other requests, {gaps.rest_share:.1%} of the time in "
         f"{len(gaps.seconds)} gaps without I/O"
     )
+    if one.asked is not None and one.asked.power_state_changes is not None:
+        yield f"the drive counted {one.asked.power_state_changes} changes of its power state"
     if watched.ends:
         yield (
             f"{watched.ends} gaps of 0.1 s or more ended; at {watched.unattributed} of them no "

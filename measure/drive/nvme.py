@@ -242,6 +242,12 @@ class NvmeController:
         """Its SMART log; raises as `identify`."""
         return parse_smart(self._run("smart-log", "--raw-binary"))
 
+    def log(self, identifier: int, size: int) -> bytes:
+        """The first bytes of a log page; raises as `identify`, also where it is not supported."""
+        return self._run(
+            "get-log", f"--log-id={identifier:#x}", f"--log-len={size}", "--raw-binary"
+        )
+
     def feature(self, identifier: int) -> int:
         """The current value of a feature; raises as `identify`."""
         output = self._run("get-feature", f"--feature-id={identifier:#x}")
