@@ -37,6 +37,9 @@ IDLE_MILLISECONDS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 TIE = 0.01
 """Savings within this share of the largest are equal; the fewest wake-ups decide then."""
 
+TIE_WATTS = 1e-3
+"""Likewise within so many watts: for less no table is changed."""
+
 
 @dataclass(frozen=True)
 class Sleep:
@@ -258,19 +261,24 @@ def outcome(rest: Rest, gaps: Gaps, chain: Chain, instead_of: Chain = ()) -> Out
     """What a table does in these gaps, and what it saves against another one."""
     _, _, begun = _descent(rest, chain)
     latencies = [_sleep(rest, state).latency for state, _ in chain]
-    wakes, asleep = 0, 0.0
+    asleep = 0.0
     if begun:
-        wakes = int(np.count_nonzero(gaps.ended & (gaps.seconds > begun[0])))
         asleep = float(np.maximum(gaps.seconds - begun[0], 0.0).sum()) / gaps.watch_seconds
         asleep = 1.0 if gaps.only_rest else asleep
     return Outcome(
         chain=chain,
         saving_watts=saving(rest, gaps, chain, instead_of),
-        wakes_per_hour=3600.0 * wakes / gaps.watch_seconds,
+        wakes_per_hour=3600.0 * _wakes(rest, gaps, chain) / gaps.watch_seconds,
         exit_us=latencies[-1].exit_us if latencies else 0,
         wake_us=max((latency.wake_us for latency in latencies), default=0),
         asleep_share=asleep,
     )
+
+
+def _wakes(rest: Rest, gaps: Gaps, chain: Chain) -> int:
+    """Gaps that end in a request while the drive sleeps or begins to."""
+    _, _, begun = _descent(rest, chain)
+    return int(np.count_nonzero(gaps.ended & (gaps.seconds > begun[0]))) if begun else 0
 
 
 def chains(rest: Rest, most_wake_us: int) -> Iterator[Chain]:
@@ -290,9 +298,9 @@ def chains(rest: Rest, most_wake_us: int) -> Iterator[Chain]:
 def best_chain(rest: Rest, gaps: Gaps, most_wake_us: int, instead_of: Chain | None) -> Chain:
     """The table that saves most in these gaps and keeps the bound of the wake-up.
 
-    Savings within 1 % of the largest are equal: then the table in force wins, then the fewest
-    wake-ups, then the longest idle times. Without a saving it is the table in force, or, where that
-    breaks the bound or is not known, no transition.
+    Savings within 1 % or 1 mW of the largest are equal: then the table in force wins, then the
+    fewest wake-ups, then the longest idle times. Without a saving it is the table in force, or,
+    where that breaks the bound or is not known, no transition.
 
     Args:
         rest: The drive.
@@ -310,13 +318,13 @@ def best_chain(rest: Rest, gaps: Gaps, most_wake_us: int, instead_of: Chain | No
         _mean_saving(rest, gaps, chain, ()) if len(gaps.seconds) else 0.0 for chain in candidates
     ]
     best = max(values)
-    least = best - TIE * abs(best)
+    least = best - max(TIE * abs(best), TIE_WATTS)
     equal = [chain for chain, value in zip(candidates, values, strict=True) if value >= least]
     if instead_of in equal:
         return instead_of or ()
     if () in equal:
         return ()
-    wakes = {chain: outcome(rest, gaps, chain).wakes_per_hour for chain in equal}
+    wakes = {chain: _wakes(rest, gaps, chain) for chain in equal}
     return min(equal, key=lambda chain: (wakes[chain], _eagerness(chain)))
 
 

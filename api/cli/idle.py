@@ -194,7 +194,12 @@ def _settings(one: Advice) -> Iterator[tuple[str, str]]:
     if settings.interface == "nvme" or one.asked is not None:
         in_force = "unknown" if one.in_force is None else _chain(one.in_force)
         yield "APST table from PS0", f"{in_force} ({one.in_force_source})"
-        yield "APST latency tolerance", _or_none(settings.latency_tolerance_us, " us")
+        rule = settings.rule
+        groups = (
+            f"up to {rule.primary_latency_us} us after {rule.primary_timeout_ms} ms, up to "
+            f"{rule.secondary_latency_us} us after {rule.secondary_timeout_ms} ms"
+        )
+        yield "APST latency tolerance", _or_none(settings.latency_tolerance_us, f" us; {groups}")
         states = ", ".join(f"{name} {'on' if on else 'off'}" for name, on in _aspm(one)) or "none"
         yield "PCIe ASPM", f"policy {settings.link.policy or 'unknown'}; {states}"
     if settings.link_policy is not None:
