@@ -13,11 +13,13 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 RESULTS = Path("/run/results")
 LAB = Path("/run/lab")
+TRACING = Path("/run/tracing")
 SENSOR = f"powersensor3:{LAB / 'ttyACM0'},pairs=0"
 RUNS_FAILED, RESUMES = 26, 3
 """On a busy host the emulated sensor is late now and then; the product then fails the run."""
@@ -70,19 +72,30 @@ def main() -> None:
     command("no-such-state", "plan", *states)
     shared = ("--drive", f"/dev/{drives['shared']}", *reads)
     command("shared", "run", *shared, "--out", str(RESULTS / "shared"))
+    with commands_counted("idle"):
+        command("idle", "--watch", "3", "-o", "json", group=("idle",))
+    asked = ("--drive", target, "--ask-drive", "--watch", "1", "-o", "json")
+    with commands_counted("idle-asked"):
+        command("idle-asked", *asked, group=("idle",))
     for samples in RESULTS.glob("*/runs/*/*.parquet"):
         samples.unlink()  # many, and nothing is asserted of them
 
 
 def commands() -> Callable[..., int]:
-    """Runs `iojoule measure`; its exit code and what it says are kept under a name."""
+    """Runs a command of iojoule; its exit code and what it says are kept under a name."""
     # What the commands import by themselves.
+    import iojoule.api.cli.idle
     import iojoule.api.cli.measure
     import iojoule.datasets.store
     import iojoule.measure.campaign.session  # noqa: F401
     from iojoule.api.cli import main as cli
 
-    def command(name: str, *words: str, environment: Mapping[str, str] = NOTHING) -> int:
+    def command(
+        name: str,
+        *words: str,
+        environment: Mapping[str, str] = NOTHING,
+        group: tuple[str, ...] = ("measure",),
+    ) -> int:
         ours, theirs = os.pipe()
         child = os.fork()
         if child == 0:
@@ -91,7 +104,7 @@ def commands() -> Callable[..., int]:
                 for number, handle in enumerate((os.open(os.devnull, os.O_RDONLY), theirs, theirs)):
                     os.dup2(handle, number)
                 os.environ.update(environment)
-                sys.argv = ["iojoule", "measure", *words]
+                sys.argv = ["iojoule", *group, *words]
                 cli()
                 code = 0
             except SystemExit as ended:
@@ -113,6 +126,22 @@ def commands() -> Callable[..., int]:
         return code
 
     return command
+
+
+@contextmanager
+def commands_counted(name: str) -> Iterator[None]:
+    """Keeps the commands to NVMe drives meanwhile, as the driver traces them."""
+    TRACING.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tracefs", "tracefs", TRACING], check=True)
+    try:
+        switch = TRACING / "events/nvme/nvme_setup_cmd/enable"
+        (TRACING / "trace").write_text("")
+        switch.write_text("1")
+        yield
+        switch.write_text("0")
+        (RESULTS / f"{name}.trace").write_text((TRACING / "trace").read_text())
+    finally:
+        subprocess.run(["umount", TRACING], check=True)
 
 
 def counting_fio(root: Path) -> Path:
