@@ -260,6 +260,10 @@ def run(
     adaptive: AdaptiveOption = None,
     workload: QuestionOption = None,
     regret: RegretOption = DEFAULT_REGRET,
+    trace: Annotated[
+        bool,
+        typer.Option("--trace", help="Record the requests of the block layer beside the power."),
+    ] = False,
 ) -> None:
     """Make every run of a plan on a drive, or with --adaptive those that answer a question."""
     loaded, text = load_plan(plan)
@@ -281,6 +285,7 @@ def run(
         sensors=sensors_of(power, rapl_root),
         overwrite=overwrite or [],
         adaptive=asked,
+        trace=trace,
     )
     _conduct(CampaignFolder(out), text, options, serial)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -270,7 +271,7 @@ class DriveBench:
             idle.pause(recorder, settle.seconds)
             recorder.mark()
             expected = run.seconds + run.ramp_seconds
-            with watched.timing_fio():
+            with self._traced(folder), watched.timing_fio():
                 run_fio(rig.fio, folder, expected, recorder.failed)
             recorder.mark()
             watched.look_after()
@@ -282,6 +283,13 @@ class DriveBench:
         reason = recorder.failed()
         if reason is not None:
             raise SensorError(reason)
+        if rig.tracer is not None:
+            watched.trace = rig.tracer.requests(folder)
+
+    def _traced(self, folder: Path) -> AbstractContextManager[None]:
+        """Records block events where that was asked for."""
+        tracer = self._rig.tracer
+        return nullcontext() if tracer is None else tracer.recording(folder)
 
     def _post_write_state(self, run: Run) -> None:
         wanted = run.point.configuration.post_write_power_state

@@ -5,7 +5,8 @@
     drive.json           capacity, transfer size and power states of the drive
     adaptive.json        the runs that an adaptive campaign chose, and why
     state.json           idle baselines and preconditioning done so far
-    runs/00001-NAME/     job.fio, fio.json, run.json, and the raw series of every sensor
+    runs/00001-NAME/     job.fio, fio.json, run.json, and the raw series of every sensor;
+                         with --trace the requests in trace/requests.parquet
     attempts/00001-NAME.1/  the same of a run that was repeated
     measurements.parquet the dataset of all finished runs (and its metadata file)
 
@@ -81,8 +82,9 @@ class JsonFolder:
             raise CampaignError(validation_error(error, str(path)).message) from None
 
 
-RECORD_SCHEMA_VERSION: Literal[2] = 2
-"""Version 2 added verdict, attempt and idle bracket; records of version 1 are not judged."""
+RECORD_SCHEMA_VERSION: Literal[3] = 3
+"""Version 2 added verdict, attempt and idle bracket, version 3 the trace; records of version 1 are
+not judged."""
 
 
 class Status(StrEnum):
@@ -135,6 +137,39 @@ class SensorRecord(Section):
     errors: list[str] = Field(default_factory=list)
 
 
+class LayerRecord(Section):
+    """Time of requests in one layer."""
+
+    mean_ns: float
+    p50_ns: float
+    p99_ns: float
+
+
+class TraceRecord(Section):
+    """Reads and writes that the block layer completed in the measured part of a run.
+
+    Attributes:
+        flushes: Flushes that the drive got; `discards` likewise.
+        merges: Bios and requests merged into them.
+        requeues: How often the driver gave one back.
+        queue_to_issue: Scheduling and waiting for the driver; None without requests.
+        issue_to_complete: Driver and drive; None without requests.
+        lost_events: Events that the kernel dropped; the counts are lower bounds then.
+        unmatched: Completions whose issue was not seen.
+    """
+
+    requests: int
+    bytes: int
+    flushes: int
+    discards: int
+    merges: int
+    requeues: int
+    queue_to_issue: LayerRecord | None
+    issue_to_complete: LayerRecord | None
+    lost_events: int
+    unmatched: int
+
+
 class RunRecord(Section):
     """One run.
 
@@ -143,9 +178,10 @@ class RunRecord(Section):
         attempt: From 1; the folders of earlier attempts are kept.
         idle_bracket: Number of idle baselines of its power state measured before it.
         littles_ratio: Throughput x mean latency / concurrency; None where undefined.
+        trace: None without --trace.
     """
 
-    schema_version: Literal[1, 2] = RECORD_SCHEMA_VERSION
+    schema_version: Literal[1, 2, 3] = RECORD_SCHEMA_VERSION
     number: int
     sweep: str
     repeat: int
@@ -165,6 +201,7 @@ class RunRecord(Section):
     measurement: Measurement | None = None
     power: dict[str, PowerRecord] = Field(default_factory=dict)
     sensors: dict[str, SensorRecord] = Field(default_factory=dict)
+    trace: TraceRecord | None = None
     notes: list[str] = Field(default_factory=list)
 
     @property
@@ -203,6 +240,7 @@ class CampaignOptions(Section):
         serial: Serial number of the drive, to detect a different one at the same node.
         overwrite: Signatures that the user declared worthless.
         adaptive: None = every run of the plan is made.
+        trace: Whether block events are recorded.
     """
 
     schema_version: int = 1
@@ -212,6 +250,7 @@ class CampaignOptions(Section):
     sensors: list[str] = Field(default_factory=list)
     overwrite: list[str] = Field(default_factory=list)
     adaptive: AdaptiveOptions | None = None
+    trace: bool = False
 
 
 class IdleBaseline(Section):

@@ -14,6 +14,7 @@ from iojoule.measure.fio import Fio
 from iojoule.measure.host.facts import HostFacts
 from iojoule.measure.host.journal import HostState
 from iojoule.measure.sensors.protocol import Sensor
+from iojoule.measure.tracing.block_trace import Tracer
 
 Say = Callable[[str], None]
 """Reports progress, one line at a time."""
@@ -112,7 +113,10 @@ def _health(before: Smart, after: Smart) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Rig:
-    """Everything that a campaign on a real drive works with; the controller may be unknown."""
+    """Everything that a campaign on a real drive works with; the controller may be unknown.
+
+    `tracer` records block events; None where that was not asked for.
+    """
 
     drive: DriveFacts
     controller: NvmeController | None
@@ -121,3 +125,4 @@ class Rig:
     sensors: Sequence[Sensor]
     state: HostState
     say: Say
+    tracer: Tracer | None = None

@@ -32,6 +32,7 @@ from iojoule.measure.campaign.folder import (
     RunRecord,
     SensorRecord,
     Status,
+    TraceRecord,
 )
 from iojoule.measure.campaign.plan import Plan
 from iojoule.measure.campaign.rig import Rig, conditions
@@ -46,6 +47,7 @@ from iojoule.measure.recording.recorder import Recorder
 from iojoule.measure.recording.statistics import IdlePower, PowerStatistics
 from iojoule.measure.sensors.diskstats import INTERVAL_SECONDS
 from iojoule.measure.sensors.protocol import POWER_FIELDS, Kind, Scope
+from iojoule.measure.tracing.block_trace import BlockTrace
 
 _LOOK_AT_TEMPERATURE_SECONDS = 5.0
 
@@ -77,6 +79,7 @@ class RunObservation:
     state: CampaignState
     last_write: float | None
     recording: Recording | None = None
+    trace: BlockTrace | None = None
     notes: list[str] = field(default_factory=list)
     started_utc: datetime = field(default_factory=lambda: datetime.now(UTC))
     started: float = field(default_factory=time.monotonic)
@@ -379,8 +382,21 @@ def finished_record(watched: RunObservation) -> RunRecord:
             scope.value: PowerRecord.model_validate(statistics, from_attributes=True)
             for scope, statistics in power.items()
         },
+        trace=_traced(watched, begin, end),
         notes=[*outcome.notes, *watched.notes, *_disagreements(watched, power, begin, end)],
     ).judged(verdict)
+
+
+def _traced(watched: RunObservation, begin: int, end: int) -> TraceRecord | None:
+    """What the trace says of the measured part; None without --trace."""
+    if watched.trace is None:
+        return None
+    summary = watched.trace.summary(begin, end)
+    if summary.lost_events:
+        watched.notes.append(
+            f"the trace lost {summary.lost_events} events: its counts are lower bounds"
+        )
+    return TraceRecord.model_validate(summary, from_attributes=True)
 
 
 def failed_record(watched: RunObservation, error: IojouleError) -> RunRecord:

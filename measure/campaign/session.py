@@ -32,6 +32,7 @@ from iojoule.measure.host.guard import guarded
 from iojoule.measure.host.journal import HostState, restore_abandoned
 from iojoule.measure.sensors import open_sensor
 from iojoule.measure.sensors.protocol import Sensor
+from iojoule.measure.tracing.block_trace import tracer
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,9 @@ def run_campaign(
 
     consented()
     sensors = open_sensors(options.sensors, opened.drive)
+    if options.trace:
+        with tracer(opened.drive.device):
+            pass  # where tracing is not allowed, nothing begins
     if not resume:
         folder.create(plan_text, options.model_copy(update={"serial": opened.drive.serial}))
         folder.write(measured_drive.FILE_NAME, opened.drive.record())
@@ -228,7 +232,10 @@ def run_campaign(
             for namespace in erased:
                 others.enter_context(held(namespace))
             consented()  # again: until it was held, another program could have put something on it
-            rig = Rig(opened.drive, opened.controller, host_facts(), fio, sensors, state, say)
+            traced = others.enter_context(tracer(opened.drive.device)) if options.trace else None
+            rig = Rig(
+                opened.drive, opened.controller, host_facts(), fio, sensors, state, say, traced
+            )
             runs = opened.expansion.runs
             bench = DriveBench(plan, [run.point for run in runs], rig)
             return way(plan, runs, folder, bench, observer)

@@ -8,12 +8,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from pyarrow.parquet import read_table
 
 from iojoule.datasets.verdict import Reason, ReasonCode, verdict_of
 from iojoule.datasets.vocabulary import Verdict
 from iojoule.measure.campaign.folder import CampaignFolder, CampaignOptions, RunRecord, Status
 from iojoule.measure.campaign.plan import shipped_plans
-from iojoule.measure.errors import CampaignError, DriveError, RunsFailedError, UnsafeDriveError
+from iojoule.measure.errors import (
+    CampaignError,
+    DriveError,
+    HostStateError,
+    RunsFailedError,
+    UnsafeDriveError,
+)
 from iojoule.measure.lab.client import LabClient
 from tests.measure.lab.conftest import lab, shared_lab
 
@@ -37,6 +44,25 @@ engine = ["psync", "libaio"]
 queue_depth = [1, 8]
 scheduler = ["none", "kyber"]
 power_state = "operational"
+"""
+
+
+READ_SECONDS = 1
+READS = f"""
+schema_version = 1
+name = "reads"
+repeats = 1
+[run]
+seconds = {READ_SECONDS}
+ramp_seconds = 0.2
+[settle]
+baseline_seconds = 0
+seconds = 0
+[[sweep]]
+name = "s"
+operation = "read"
+request_bytes = 4096
+engine = "libaio"
 """
 
 
@@ -123,6 +149,32 @@ class TestOnTheLab:
             cwd=tmp_path, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert parsed.returncode == 0, parsed.stderr
+
+    def test_a_traced_run_holds_its_requests(
+        self, iojoule, words, tmp_path: Path, lab: LabClient
+    ) -> None:
+        (tmp_path / "plan.toml").write_text(READS)
+        out = tmp_path / "out"
+        done = iojoule("measure", "run", *words, "--out", out, "--trace")
+        if done.code == HostStateError.exit_code:
+            assert not out.exists(), "refused before anything began"
+            pytest.skip("tracing is not allowed here")
+        assert done.code == 0, done.err
+        folder = CampaignFolder(out)
+        assert folder.options().trace
+        [record] = folder.records()
+        trace, measured = record.trace, record.measurement
+        assert trace is not None
+        assert measured is not None
+        table = read_table(out / "runs" / "00001-s" / "trace" / "requests.parquet")
+        assert table.num_rows >= trace.requests > 0
+        assert trace.bytes == 4096 * trace.requests
+        assert trace.issue_to_complete is not None
+        if trace.lost_events == 0:
+            assert trace.requests >= 0.9 * measured.observations.iops * READ_SECONDS
+        assert [path.name for path in (out / "runs" / "00001-s" / "trace").iterdir()] == [
+            "requests.parquet"
+        ]
 
     def test_consent_is_asked_before_anything(
         self, iojoule, words, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lab: LabClient
