@@ -17,6 +17,7 @@ from iojoule.api.application.profiles import profile_of
 from iojoule.datasets.catalogue import Drive, catalogued
 from iojoule.datasets.errors import NoProfileError
 from iojoule.datasets.profile import DeviceProfile
+from iojoule.datasets.vocabulary import LinkPowerPolicy
 from iojoule.measure.campaign.rig import DriveFacts
 from iojoule.measure.campaign.settings import transitions
 from iojoule.measure.drive.block_device import SYSFS
@@ -36,6 +37,7 @@ from iojoule.measure.drive.transition_table import (
 from iojoule.measure.errors import DriveError, UnsafeDriveError
 from iojoule.measure.host.changes import PROC, NvmeTransitions
 from iojoule.meter.idle import Chain, Outcome, Rest, recommended
+from iojoule.meter.idle_link import LinkOutcome, link_outcomes
 from iojoule.meter.idle_settings import RestSettings, block_device, drive_names, read_settings
 from iojoule.meter.idle_watch import Watched, watch
 from iojoule.meter.idle_watts import (
@@ -43,6 +45,7 @@ from iojoule.meter.idle_watts import (
     declared_states,
     rest_of,
 )
+from iojoule.model.evaluate.bands import Interval
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,8 @@ class Advice:
         rest: What it draws; None: not known.
         most_wake_us: Bound of the wake-up.
         tables: The recommended one first; empty: `reason` says why.
-        reason: Why there is no advice.
+        links: Policies of the SATA link, the recommended one first.
+        reason: Why there is no advice on a table.
     """
 
     settings: RestSettings
@@ -144,6 +148,7 @@ class Advice:
     rest: Rest | None
     most_wake_us: int
     tables: tuple[Outcome, ...]
+    links: tuple[LinkOutcome, ...]
     reason: str | None
 
     @property
@@ -226,6 +231,7 @@ class Advice:
             if self.in_force is not None
             else "no transitions",
             "tables": [_table(one) for one in self.tables],
+            "link_policies": [_link(one) for one in self.links],
         }
 
 
@@ -233,12 +239,24 @@ def _chain(chain: Chain) -> list[dict[str, int]]:
     return [{"power_state": state, "idle_milliseconds": wait} for state, wait in chain]
 
 
+def _link(one: LinkOutcome) -> dict[str, Any]:
+    return {
+        "policy": one.policy.value,
+        "saving_milliwatts": _milliwatts(one.saving_watts),
+        "wake_us": one.wake_us,
+        "evidence": one.evidence.value,
+        "source": one.source,
+    }
+
+
+def _milliwatts(watts: Interval) -> dict[str, float]:
+    return {name: 1e3 * value for name, value in asdict(watts).items()}
+
+
 def _table(one: Outcome) -> dict[str, Any]:
     return {
         "chain": _chain(one.chain),
-        "saving_milliwatts": {
-            name: 1e3 * value for name, value in asdict(one.saving_watts).items()
-        },
+        "saving_milliwatts": _milliwatts(one.saving_watts),
         "wakes_per_hour": one.wakes_per_hour,
         "exit_us": one.exit_us,
         "wake_us": one.wake_us,
@@ -324,7 +342,8 @@ def _advice(
     settings: RestSettings, watched: Watched, asked: Asked | None, question: Question
 ) -> Advice:
     drive = catalogued(asked.controller.model if asked else settings.model or "")
-    rest, reason = _rest(settings, asked, drive, question.profile)
+    profile = question.profile or _profile_of(drive)
+    rest, reason = _rest(settings, asked, drive, profile)
     in_force, source = _in_force(settings, asked, rest)
     tables: tuple[Outcome, ...] = ()
     if rest is not None and reason is None:
@@ -344,8 +363,25 @@ def _advice(
         rest=rest,
         most_wake_us=question.most_wake_us,
         tables=tables,
+        links=tuple(_links(settings, watched, profile, question.most_wake_us)),
         reason=reason,
     )
+
+
+def _profile_of(drive: Drive | None) -> DeviceProfile | None:
+    try:
+        return profile_of(drive.id) if drive is not None else None
+    except NoProfileError:
+        return None
+
+
+def _links(
+    settings: RestSettings, watched: Watched, profile: DeviceProfile | None, most_wake_us: int
+) -> list[LinkOutcome]:
+    """Policies of a SATA link; none where the present one or the drive is not known."""
+    if profile is None or settings.link_policy not in set(LinkPowerPolicy):
+        return []
+    return link_outcomes(profile, watched.gaps, LinkPowerPolicy(settings.link_policy), most_wake_us)
 
 
 def _rest(
@@ -364,11 +400,6 @@ def _rest(
         declared = declared_states(asked.controller.power_states)
     elif drive is not None:
         declared = declared_states(drive.power_states)
-    if profile is None and drive is not None:
-        try:
-            profile = profile_of(drive.id)
-        except NoProfileError:
-            profile = None
     rest = rest_of(declared, profile, drive, settings.link.sleeps)
     if rest is None:
         return None, "its idle power is not known: fit a profile and name it with --profile"

@@ -17,6 +17,7 @@ from iojoule.api.reports.quantities import digits, quantity
 if TYPE_CHECKING:
     from iojoule.api.application.idle import Advice
     from iojoule.meter.idle import Chain
+    from iojoule.model.evaluate.bands import Interval
 
 DEFAULT_WAKE_US = 1000
 """Bound of a wake-up where neither it nor an SLA is stated: assumed to be tolerable."""
@@ -220,18 +221,25 @@ def _aspm(one: Advice) -> list[tuple[str, bool]]:
 
 
 def _advice_parts(one: Advice) -> Iterator[Any]:
+    if one.links:
+        table = console.new_table(["SATA link policy", "saves", "longest wait"])
+        for place, link in enumerate(one.links):
+            wait = quantity("latency_ns", 1e3 * link.wake_us) if link.wake_us else "-"
+            name = link.policy.value + (" (recommended)" if place == 0 else "")
+            table.add_row(name, _saved(link.saving_watts), wait)
+        yield table
+        yield f"Evidence: {one.links[0].evidence.value} ({one.links[0].source})."
     if one.rest is None or not one.tables:
-        yield f"no advice: {one.reason}"
+        yield f"no APST table: {one.reason}"
         return
     against = "the table in force" if one.in_force is not None else "no transitions"
     table = console.new_table(
         ["APST table", f"saves against {against}", "wake-ups", "exit", "longest wait"]
     )
     for place, row in enumerate(one.tables):
-        saved = row.saving_watts
         table.add_row(
             _chain(row.chain) + (" (recommended)" if place == 0 else ""),
-            f"{_milliwatts(saved.value)} mW [{_milliwatts(saved.low)}, {_milliwatts(saved.high)}]",
+            _saved(row.saving_watts),
             f"{digits(row.wakes_per_hour)}/h",
             quantity("latency_ns", 1e3 * row.exit_us) if row.chain else "-",
             quantity("latency_ns", 1e3 * row.wake_us) if row.chain else "-",
@@ -245,6 +253,11 @@ def _advice_parts(one: Advice) -> Iterator[Any]:
 
 def _chain(chain: Chain) -> str:
     return ", ".join(f"PS{state} after {wait} ms" for state, wait in chain) or "off"
+
+
+def _saved(watts: Interval) -> str:
+    low, high = _milliwatts(watts.low), _milliwatts(watts.high)
+    return f"{_milliwatts(watts.value)} mW [{low}, {high}]"
 
 
 def _milliwatts(watts: float) -> str:

@@ -86,6 +86,15 @@ def test_a_sata_disk_has_settings_and_no_table(iojoule, tmp_path: Path) -> None:
     assert found["link_policy"] == "med_power_with_dipm"
     assert found["advice"]["tables"] == []
     assert found["advice"]["reason"]
+    assert found["advice"]["link_policies"] == []  # the catalogue does not know this model
+    profile = Path(__file__).parents[3] / "datasets/profiles/samsung-860-pro.json"
+    known = ["--drive", "/dev/sda", "--profile", str(profile), "--wake-latency-max", "20ms"]
+    (found,) = json.loads(iojoule("idle", *words, *known, "-o", "json").out)
+    policies = found["advice"]["link_policies"]
+    assert policies[0]["policy"] == "med_power_with_dipm"  # in force
+    assert policies[0]["saving_milliwatts"]["value"] == 0.0
+    assert {one["saving_milliwatts"]["value"] <= 0 for one in policies} == {True}
+    assert iojoule("idle", *words, *known).code == 0
     assert iojoule("idle", *words).code == 0
     assert iojoule("idle", *words, "-o", "csv").out.splitlines()[1].startswith("sda,WDC WD40EFRX,")
 
