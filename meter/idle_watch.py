@@ -317,7 +317,7 @@ class _Processes:
             read = re.search(r"^read_bytes: (\d+)", text, re.MULTILINE)
             written = re.search(r"^write_bytes: (\d+)", text, re.MULTILINE)
             if read and written:
-                yield (pid, _text(folder / "comm")), (int(read[1]), int(written[1]))
+                yield (pid, _name(folder)), (int(read[1]), int(written[1]))
 
     def _look_for_pollers(self) -> None:
         for pid, folder in self._folders():
@@ -339,6 +339,12 @@ class _Processes:
         paths = {words[0]: words[2] for words in lines if len(words) == 3}
         below = [path for path in (paths.get("0"), *paths.values()) if path and path != "/"]
         return below[0] if below else None
+
+
+def _name(folder: Path) -> str:
+    """The name of the process; of a kernel worker without what it works on at the time."""
+    name = _text(folder / "comm")
+    return re.split(r"[-+]", name)[0] if name.startswith("kworker/") else name
 
 
 def _program(folder: Path) -> str:

@@ -103,6 +103,23 @@ def test_gaps_are_found_with_who_ended_them(tmp_path: Path) -> None:
     assert waker.cgroup == "/system.slice/backup.service"
 
 
+def test_a_kernel_worker_keeps_its_name_whatever_it_works_on(tmp_path: Path) -> None:
+    proc = tmp_path / "proc"
+    diskstats(proc, "nvme0n1", reads=5)
+    process(proc, 7, "kworker-", read=4096)
+    write(proc / "7/comm", "kworker/u8:4-events_unbound")
+
+    def works() -> None:
+        diskstats(proc, "nvme0n1", reads=6)
+        write(proc / "7/comm", "kworker/u8:4+flush-259:0")
+        write(proc / "7/io", "read_bytes: 8192\nwrite_bytes: 0")
+
+    clock = Clock({1.0: works})
+    found = watch(["nvme0n1"], 2.0, proc=proc, clock=clock, sleep=clock.sleep)["nvme0n1"]
+    wakers = [(one.program, one.wakes, one.read_bytes) for one in found.wakers]
+    assert wakers == [("kworker/u8:4", 1, 4096)]
+
+
 def test_a_request_in_flight_is_no_gap(tmp_path: Path) -> None:
     proc = tmp_path / "proc"
     diskstats(proc, "nvme0n1", reads=5, in_flight=1)
