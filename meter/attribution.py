@@ -22,7 +22,8 @@ scales pay +1.8, -13.7 and -15.1 % against their Shapley values; the largest dev
 among 2,000 random sets of 2 to 8 groups is 0.5 % at 0.25 scales, 2 % at 0.5, 7.5 % at 1 and 24 % at
 2. tests/meter/test_shapley.py computes these figures. The proportional rule itself is the
 Aumann-Shapley price (marginal cost along the ray), to which Shapley values of many small groups
-converge.
+converge. Where a drive's saturation is stated (`DriveIntervals.saturation`), read and write shares
+are the Shapley values of that law.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iojoule.datasets.errors import InputError
+from iojoule.meter.shapley import saturating_fractions
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -99,6 +101,9 @@ CARRY_SECONDS = 10.0
 
 _ROUNDING = 1e-12
 """Relative; a sum of 10,000 shares of float64 is exact to about 1e-13."""
+_LOADS = np.linspace(0.0, 20.0, 2001)
+_RATIOS = np.concatenate([[1.0], _LOADS[1:] / np.expm1(_LOADS[1:])])
+"""Marginal to mean joules at a load in scales; falls."""
 _DIRECTIONS = (
     (Part.READ, Count.READS, Count.READ_BYTES, 0),
     (Part.WRITE, Count.WRITES, Count.WRITE_BYTES, 1),
@@ -119,6 +124,9 @@ class DriveIntervals:
         merged: Shape (D, 2), reads and writes that the block layer merged into others; None where
             it is unknown.
         memory_seconds: Shape (D,), decay time of bytes written until background work follows.
+        saturation: Shape (D, 2), for read and write energy the load in scales of a law
+            1 - exp(-load / scale), from `saturation_of`; shares are then exact Shapley values of
+            that law. 0, or None for all drives: in proportion.
     """
 
     drives: tuple[str, ...]
@@ -128,6 +136,7 @@ class DriveIntervals:
     weights: Floats
     merged: Floats | None = None
     memory_seconds: Floats | None = None
+    saturation: Floats | None = None
 
     def __post_init__(self) -> None:
         drives = len(self.drives)
@@ -138,6 +147,7 @@ class DriveIntervals:
             "weights": (drives, len(Count)),
             "merged": (drives, 2),
             "memory_seconds": (drives,),
+            "saturation": (drives, 2),
         }
         for name, shape in shapes.items():
             values = getattr(self, name)
@@ -279,8 +289,27 @@ def dynamic_shares(
         whole = (weights * intervals.counts[:, columns]).sum(axis=1)
         size = (weights[drive] * executed[:, columns]).sum(axis=1)
         joules = intervals.joules[:, part]
+        if part is not Part.FLUSH and intervals.saturation is not None:
+            saturation = intervals.saturation[:, part - Part.READ]
+            size, whole = _saturated(saturation, drive, size, whole)
         shares[:, part], rest[:, part] = _divide(joules, drive, size, whole)
     return shares, rest
+
+
+def saturation_of(joules: Floats, marginal_joules: Floats) -> Floats:
+    """The load, in scales of a law 1 - exp(-load / scale), at which energy saturates as observed.
+
+    Args:
+        joules: Any shape; energy of a part.
+        marginal_joules: The same shape; its counts times their marginal joules. Their ratio to the
+            energy is u / (exp(u) - 1) at a load of u scales.
+
+    Returns:
+        The same shape; 0 where the energy does not saturate or is unknown, at most 20.
+    """
+    ratio = np.divide(marginal_joules, joules, where=joules > 0, out=np.ones_like(joules))
+    load = np.interp(-ratio, -_RATIOS, _LOADS)
+    return np.where(np.isfinite(load), load, 0.0)
 
 
 class Attributor:
@@ -468,6 +497,24 @@ class Attributor:
         live = ~of_ended & (shares != 0).any(axis=1)
         groups = tuple(keys[row] for row in rows[live])
         return Shares(drive[live], groups, shares[live], rest, ended, idle)
+
+
+def _saturated(
+    saturation: Floats, drive: Ints, size: Floats, whole: Floats
+) -> tuple[Floats, Floats]:
+    """Sizes and wholes that divide energy by Shapley values, where it saturates."""
+    drives = len(whole)
+    curved = saturation > 0
+    if not curved.any():
+        return size, whole
+    scales = saturation[drive] * _fraction(size, whole[drive], 0.0)
+    others = _fraction(np.maximum(whole - _per_drive(drive, size, drives), 0.0), whole, 0.0)
+    others[others <= _ROUNDING] = 0.0
+    fractions, _ = saturating_fractions(drive, scales, saturation * others)
+    return (
+        np.where(curved[drive], fractions, size),
+        np.where(curved & (whole > 0), 1.0, whole),
+    )
 
 
 def _divide(joules: Floats, drive: Ints, size: Floats, whole: Floats) -> tuple[Floats, Floats]:

@@ -93,10 +93,6 @@ def sampled_shapley(
 def saturating_shapley(loads: Floats, scale: float, amplitude: float = 1.0) -> Floats:
     """Exact Shapley values of any number of groups for `amplitude * (1 - exp(-load / scale))`.
 
-    The multilinear extension (Owen 1972) is a product for this value: a coalition that holds each
-    other group with probability t is worth amplitude * (1 - prod(1 - t + t exp(-x_j / scale))), so
-    a share is one integral over t, here by Gauss-Legendre quadrature.
-
     Args:
         loads: Shape (n,), not negative.
         scale: Load at which 63 % of `amplitude` is reached.
@@ -105,11 +101,41 @@ def saturating_shapley(loads: Floats, scale: float, amplitude: float = 1.0) -> F
     Returns:
         Shape (n,), joules.
     """
-    steps = (_NODES + 1) / 2
-    kept = np.exp(-np.asarray(loads, dtype=np.float64) / scale)
-    factors = 1 - steps[:, None] * (1 - kept)
-    others = np.exp(np.log(factors).sum(axis=1, keepdims=True) - np.log(factors))
-    return np.asarray(amplitude * (1 - kept) * (_NODE_WEIGHTS / 2 @ others), dtype=np.float64)
+    scaled = np.asarray(loads, dtype=np.float64) / scale
+    drive = np.zeros(len(scaled), dtype=np.intp)
+    fractions, _ = saturating_fractions(drive, scaled, np.zeros(1))
+    return np.asarray(-amplitude * np.expm1(-scaled.sum()) * fractions, dtype=np.float64)
+
+
+def saturating_fractions(
+    drive: NDArray[np.intp], loads: Floats, others: Floats
+) -> tuple[Floats, Floats]:
+    """Shapley values as fractions of each drive's joules, where these are 1 - exp(-load).
+
+    The multilinear extension (Owen 1972) is a product for this value: a coalition that holds each
+    other group with probability t is worth 1 - prod(1 - t + t exp(-x_j)), so a value is one
+    integral over t, here by Gauss-Legendre quadrature.
+
+    Args:
+        drive: Shape (R,), index of the drive.
+        loads: Shape (R,), in scales of the drive.
+        others: Shape (D,), load of one more group on each drive.
+
+    Returns:
+        Fractions of shape (R,) and, for the others, (D,); 0 on a drive without load.
+    """
+    drives = len(others)
+    index = np.concatenate([drive, np.arange(drives)])
+    falls = -np.expm1(-np.concatenate([loads, others]))
+    values = np.zeros(len(index))
+    for node, weight in zip((_NODES + 1) / 2, _NODE_WEIGHTS / 2, strict=True):
+        logarithms = np.log1p(-node * falls)
+        of_drive = np.bincount(index, logarithms, drives)
+        values += weight * np.exp(of_drive[index] - logarithms)
+    values *= falls
+    whole = np.bincount(index, values, drives)[index]
+    fractions = np.divide(values, whole, where=whole > 0, out=np.zeros_like(values))
+    return fractions[: len(drive)], fractions[len(drive) :]
 
 
 def _marginal(value: Value, order: NDArray[np.intp]) -> Floats:

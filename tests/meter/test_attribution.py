@@ -21,6 +21,7 @@ from iojoule.meter.attribution import (
     Part,
     RestPolicy,
     Shares,
+    saturation_of,
 )
 from iojoule.meter.shapley import exact_shapley
 
@@ -83,6 +84,7 @@ def steps(draw: st.DrawFn) -> tuple[int, list[tuple[DriveIntervals, GroupCounts]
             table(drives, 5),
             table(drives, 5, 1.0),
             merged,
+            saturation=table(drives, 2, 20.0) if draw(st.booleans()) else None,
         )
         index = np.repeat(np.arange(drives), groups)
         names = tuple(f"g{number % max(groups, 1)}" for number in range(rows))
@@ -189,6 +191,42 @@ def test_of_a_linear_cost_it_is_the_shapley_value(load: Floats) -> None:
     fair = exact_shapley(lambda members: float(value[members].sum()), 4)
     found = [joules_of(shares, group) for group in range(4)]
     assert found == pytest.approx(list(fair), rel=1e-9, abs=1e-12)
+
+
+@given(
+    st.lists(st.floats(0.0, 1e5, allow_subnormal=False), min_size=1, max_size=5),
+    st.floats(0.05, 5.0),
+)
+def test_where_saturation_is_known_it_is_the_shapley_value(reads: list[float], load: float) -> None:
+    """The last group is not among those that are seen: it is unattributed."""
+    commands = np.array(reads)
+    total = commands.sum()
+    if not total:
+        return
+
+    def value(members: NDArray[np.bool_]) -> float:
+        return float(-5 * np.expm1(-load * commands[members].sum() / total))
+
+    fair = exact_shapley(value, len(reads))
+    marginal = np.array([[5 * load * np.exp(-load), 0.0]])
+    joules = np.array([[fair.sum(), 0.0]])
+    saturation = saturation_of(joules, marginal)
+    assert saturation == pytest.approx(np.array([[load, 0.0]]), rel=2e-3)
+    interval = intervals(
+        [1, fair.sum(), 0, 0, 0],
+        (total, 0, 0, 0, 0),
+        saturation=np.array([[load, 0.0]]),
+    )
+    seen = {number: (count, 0, 0, 0, 0) for number, count in enumerate(reads[:-1])}
+    shares = Attributor().step(interval, submitted(seen))
+    found = [joules_of(shares, number) for number in range(len(reads) - 1)]
+    found.append(float(shares.unattributed.sum()))
+    assert found == pytest.approx(list(fair), rel=1e-6, abs=1e-9)
+
+
+def test_energy_that_is_linear_or_unknown_does_not_saturate() -> None:
+    found = saturation_of(np.array([2.0, 2.0, 0.0, np.nan]), np.array([2.0, 2.5, 1.0, 1.0]))
+    assert found.tolist() == [0.0] * 4
 
 
 def test_three_users_by_commands() -> None:

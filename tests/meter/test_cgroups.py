@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from iojoule.meter.attribution import ENDED, Count
+from iojoule.meter.attribution import ENDED, Attributor, Count, DriveIntervals, Part
 from iojoule.meter.cgroup_text import COLUMNS, Parser
 from iojoule.meter.cgroups import (
     GroupInterval,
@@ -317,3 +317,39 @@ def test_many_groups_in_random_order_sum_to_their_parents(tree: Tree) -> None:
                 seen = int(totals.sum())
             seen += found
             assert seen == totals.sum() + removed
+
+
+def test_joules_of_groups_that_write_and_end(tree: Tree, reader: GroupReader) -> None:
+    """From the files to joules: the reader's output is the attribution's input."""
+    attributor = Attributor()
+
+    def step(joules: list[float], written: float) -> tuple[dict[object, float], float]:
+        interval = reader.read()
+        shares = attributor.step(
+            DriveIntervals(
+                ("nvme0n1",),
+                np.ones(1),
+                np.array([joules]),
+                np.array([[0.0, 0.0, written / 4096, written, 0.0]]),
+                np.array([[0.0, 0.0, 1e-5, 1e-9, 0.0]]),
+            ),
+            interval.submitted(["nvme0n1"]),
+        )
+        attributor.end(interval.ended)
+        paths = [getattr(group, "path", group) for group in shares.groups]
+        return dict(zip(paths, shares.joules.sum(axis=1), strict=True)), shares.ended.sum()
+
+    def write(group: str, commands: int) -> None:
+        tree.group(group, line("259:0", wbytes=4096 * commands, wios=commands))
+
+    write("a", 0)
+    write("b", 0)
+    step([0.0] * len(Part), 0)
+    write("a", 3000)
+    write("b", 1000)
+    assert step([1.0, 0, 4.0, 0, 0], 4000 * 4096) == ({"/a": 3.0, "/b": 1.0}, 0.0)
+    tree.remove("a")
+    step([0.0] * len(Part), 0)
+    joules, ended = step([1.0, 0, 0, 0, 8.0], 0)
+    assert joules == pytest.approx({"/b": 2.0})
+    assert ended == pytest.approx(6.0)
