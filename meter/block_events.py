@@ -4,8 +4,9 @@ Kinds show what a drive's unattributed I/O is: flushes, journal (metadata writes
 meter works without them. They need bpftrace, CAP_SYS_ADMIN and tracefs, which is mounted in a mount
 namespace of its own, so that the host's mounts stay as they are.
 
-Only counting maps are used: they cost nothing measurable, while a map of requests costs a drive at
-250,000 requests/s a fifth of them. The owner of a request is not among the tracepoint's fields, and
+Only a counting map is used: 0.4 us a request by BPF's own run-time statistics, 4 % of a core at
+100,000 requests/s, while a map of requests costs a drive at 250,000 requests/s a fifth of them.
+The owner of a request is not among the tracepoint's fields, and
 `comm` names the thread that submits, which may be a kernel worker: no group is charged by it.
 
 Sources: include/trace/events/block.h and blk_fill_rwbs (kernel/trace/blktrace.c) of Linux.
@@ -33,10 +34,9 @@ _MINOR_BITS = 20
 _TRACEFS = "/sys/kernel/tracing"
 _PROGRAM = """\
 tracepoint:block:block_rq_complete {{
-  @commands[args->dev, args->rwbs] = count();
-  @sectors[args->dev, args->rwbs] = sum(args->nr_sector);
+  @requests[args->dev, args->rwbs] = stats(args->nr_sector);
 }}
-interval:ms:{milliseconds} {{ print(@commands); print(@sectors); printf("end"); }}
+interval:ms:{milliseconds} {{ print(@requests); printf("end"); }}
 """
 _LAST_WORDS = 2000
 
@@ -120,7 +120,7 @@ class BlockEventCounter:
         self._interval_seconds = interval_seconds
         self._errors = b""
         self._buffer = b""
-        self._partial: dict[str, dict[str, int]] = {}
+        self._newest: dict[str, dict[str, int]] = {}
         self._totals: Totals = {}
         self._complete = False
         self._process = subprocess.Popen(
@@ -204,21 +204,21 @@ class BlockEventCounter:
             message = orjson.loads(line)
         except orjson.JSONDecodeError:
             return  # a warning
-        if message.get("type") == "map":
-            self._partial |= message["data"]
+        if message.get("type") == "stats":
+            self._newest = message["data"].get("@requests", {})
         elif message.get("type") == "printf":
-            self._totals = totals_of(self._partial)
+            self._totals = totals_of(self._newest)
             self._complete = True
 
 
-def totals_of(maps: Mapping[str, Mapping[str, int]]) -> Totals:
-    """Totals from both maps; keys are "number of the device,letters" with major << 20 | minor."""
-    sectors = maps.get("@sectors", {})
+def totals_of(requests: Mapping[str, Mapping[str, int]]) -> Totals:
+    """Totals from the map; keys are "number of the device,letters" with major << 20 | minor."""
     totals = {}
-    for key, count in maps.get("@commands", {}).items():
+    for key, values in requests.items():
         number, _, letters = key.partition(",")
         major, minor = int(number) >> _MINOR_BITS, int(number) & (1 << _MINOR_BITS) - 1
-        totals[f"{major}:{minor}", letters] = Requests(count, sectors.get(key, 0) * SECTOR_BYTES)
+        volume = values["total"] * SECTOR_BYTES
+        totals[f"{major}:{minor}", letters] = Requests(values["count"], volume)
     return totals
 
 

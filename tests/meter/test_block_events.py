@@ -17,8 +17,9 @@ from tests.stand_ins import SYSTEM, look_in
 
 MESSAGES = """\
 {"type": "attached_probes", "data": {"probes": 2}}
-{"type": "map", "data": {"@commands": {"271581184,WS": 3, "266338304,FF": 1}}}
-{"type": "map", "data": {"@sectors": {"271581184,WS": 24, "266338304,FF": 0}}}
+{"type": "stats", "data": {"@requests": {\
+"271581184,WS": {"count": 3, "average": 8, "total": 24}, \
+"266338304,FF": {"count": 1, "average": 0, "total": 0}}}}
 {"type": "printf", "data": "end"}
 """
 
@@ -46,7 +47,7 @@ def test_letters(letters: str, kind: Kind) -> None:
 
 def test_a_device_is_in_the_kernels_form() -> None:
     key = f"{259 << 20 | 17},W"
-    assert totals_of({"@commands": {key: 3}, "@sectors": {key: 16}}) == {
+    assert totals_of({key: {"count": 3, "average": 5, "total": 16}}) == {
         ("259:17", "W"): Requests(3, 8192)
     }
 
