@@ -85,7 +85,12 @@ def apply(
     ] = None,
     as_: Annotated[
         ExportFormat | None,
-        typer.Option("--as", help="Print a file for this program instead, and set nothing."),
+        typer.Option(
+            "--as",
+            help="Print a file for this program instead, and set nothing: a TuneD profile, tasks "
+            "of Ansible that install the udev rule and tmpfiles.d file, lines for io.cost.model "
+            "and io.cost.qos, a drop-in of a systemd service, or one of the two files.",
+        ),
     ] = None,
     profile: ProfileOption = None,
     undo: Annotated[

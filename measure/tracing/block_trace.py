@@ -221,7 +221,7 @@ def store(folder: Path, layout: PageLayout, formats: dict[str, EventFormat]) -> 
     """
     pages = sorted(folder.glob("cpu*.pages"))
     assembly = Assembly()
-    kept = _Kept()
+    columns = _Columns()
     path = folder / FILE_NAME
     partial = path.with_name(f".{path.name}.part")
     lost = 0
@@ -231,21 +231,21 @@ def store(folder: Path, layout: PageLayout, formats: dict[str, EventFormat]) -> 
                 lost += dropped
                 assembly.add(events)
                 if len(assembly.done) >= _ROWS_AT_ONCE:
-                    _write(writer, assembly.done, kept)
-            _write(writer, assembly.done, kept)
+                    _write(writer, assembly.done, columns)
+            _write(writer, assembly.done, columns)
         partial.replace(path)
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise CampaignError(
             f"{path}: cannot be written ({error.strerror}); make room and resume the campaign"
         ) from None
-    for one in pages:
-        one.unlink()
-    return kept.trace(lost, assembly.unmatched)
+    for path_of_cpu in pages:
+        path_of_cpu.unlink()
+    return columns.trace(lost, assembly.unmatched)
 
 
 @dataclass
-class _Kept:
+class _Columns:
     """Columns for the summary, in parts of shape (7, n)."""
 
     parts: list[Ints] = field(default_factory=list)
@@ -259,30 +259,30 @@ class _Kept:
         )
 
 
-def _write(writer: pq.ParquetWriter, done: list[Request], kept: _Kept) -> None:
+def _write(writer: pq.ParquetWriter, done: list[Request], stored: _Columns) -> None:
     """Write completed requests and forget them."""
     if not done:
         return
     known = [
-        [ord(one.operation[:1] or "N") for one in done],
-        [one.queued_ns for one in done],
-        [one.issued_ns for one in done],
-        [one.completed_ns for one in done],
-        [SECTOR_BYTES * one.sectors for one in done],
-        [one.merges for one in done],
-        [one.requeues for one in done],
+        [ord(request.operation[:1] or "N") for request in done],
+        [request.queued_ns for request in done],
+        [request.issued_ns for request in done],
+        [request.completed_ns for request in done],
+        [SECTOR_BYTES * request.sectors for request in done],
+        [request.merges for request in done],
+        [request.requeues for request in done],
     ]
     numbers = np.array(known, dtype=np.int64)
     _, queued, issued, completed, sizes, merges, requeues = numbers
-    kept.parts.append(numbers)
+    stored.parts.append(numbers)
     columns = {
-        "operation": [OPERATIONS.get(one.operation, "other") for one in done],
-        "flags": [one.rwbs for one in done],
-        "offset_bytes": [SECTOR_BYTES * one.sector for one in done],
+        "operation": [OPERATIONS.get(request.operation, "other") for request in done],
+        "flags": [request.rwbs for request in done],
+        "offset_bytes": [SECTOR_BYTES * request.sector for request in done],
         "size_bytes": sizes,
         "merges": merges.astype(np.int32),
         "requeues": requeues.astype(np.int32),
-        "error": [one.error for one in done],
+        "error": [request.error for request in done],
         "queued_ns": pa.array(queued, mask=queued == UNKNOWN),
         "issued_ns": issued,
         "completed_ns": completed,
@@ -350,7 +350,7 @@ def _events(entries: Entries, formats: dict[str, EventFormat]) -> list[Event]:
         return []
     some = next(iter(formats.values()))
     kinds = entries.values(some.fields["common_type"], np.arange(len(entries.offsets)))
-    found: list[tuple[int, Event]] = []
+    by_row: list[tuple[int, Event]] = []
     for name, layout in formats.items():
         rows = np.flatnonzero(kinds == layout.number)
         if not len(rows):
@@ -368,11 +368,11 @@ def _events(entries: Entries, formats: dict[str, EventFormat]) -> list[Event]:
             errors.tolist(),
             strict=True,
         )
-        found += [
+        by_row += [
             (row, Event(name, at, sector, sectors, rwbs.decode("ascii", "replace"), error))
             for row, at, sector, sectors, rwbs, error in columns
         ]
-    return [event for _, event in sorted(found, key=lambda one: one[0])]
+    return [event for _, event in sorted(by_row, key=lambda pair: pair[0])]
 
 
 def _sectors(entries: Entries, where: Field, rows: Ints) -> Ints:

@@ -76,22 +76,22 @@ class _Waiting:
 
     by_key: dict[_Key, list[Request]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, key: _Key, one: Request) -> None:
-        self.by_key[key].append(one)
+    def add(self, key: _Key, request: Request) -> None:
+        self.by_key[key].append(request)
 
     def take(self, key: _Key) -> Request | None:
         waiting = self.by_key.get(key)
         if not waiting:
             return None
-        found = waiting.pop(0)
+        oldest = waiting.pop(0)
         if not waiting:
             del self.by_key[key]
-        return found
+        return oldest
 
-    def remove(self, key: _Key, one: Request) -> None:
+    def remove(self, key: _Key, request: Request) -> None:
         waiting = self.by_key.get(key, [])
-        if one in waiting:
-            waiting.remove(one)
+        if request in waiting:
+            waiting.remove(request)
         if not waiting:
             self.by_key.pop(key, None)
 
@@ -145,86 +145,86 @@ class Assembly:
         times = self._bios.get((event.operation, event.sector))
         if not times:
             return event.at_ns
-        found = times.pop(0)
+        queued_ns = times.pop(0)
         if not times:
             del self._bios[event.operation, event.sector]
-        return found
+        return queued_ns
 
     def _get(self, event: Event) -> None:
         if event.sectors:
             queued = self._queued(event)
-            one = Request(event.operation, event.sector, event.sectors, queued)
-            self._wait(one)
+            request = Request(event.operation, event.sector, event.sectors, queued)
+            self._wait(request)
 
-    def _wait(self, one: Request) -> None:
-        self._starts.add((one.operation, one.sector), one)
-        self._ends.add((one.operation, one.sector + one.sectors), one)
+    def _wait(self, request: Request) -> None:
+        self._starts.add((request.operation, request.sector), request)
+        self._ends.add((request.operation, request.sector + request.sectors), request)
 
     def _back(self, event: Event) -> None:
         self.merges += 1
         self._queued(event)
-        one = self._ends.take((event.operation, event.sector))
-        if one is not None:
-            self._starts.remove((one.operation, one.sector), one)
-            one.sectors += event.sectors
-            one.merges += 1
-            self._wait(one)
+        request = self._ends.take((event.operation, event.sector))
+        if request is not None:
+            self._starts.remove((request.operation, request.sector), request)
+            request.sectors += event.sectors
+            request.merges += 1
+            self._wait(request)
 
     def _front(self, event: Event) -> None:
         self.merges += 1
         self._queued(event)
-        one = self._starts.take((event.operation, event.sector + event.sectors))
-        if one is not None:
-            self._ends.remove((one.operation, one.sector + one.sectors), one)
-            one.sector, one.sectors = event.sector, one.sectors + event.sectors
-            one.merges += 1
-            self._wait(one)
+        request = self._starts.take((event.operation, event.sector + event.sectors))
+        if request is not None:
+            self._ends.remove((request.operation, request.sector + request.sectors), request)
+            request.sector, request.sectors = event.sector, request.sectors + event.sectors
+            request.merges += 1
+            self._wait(request)
 
     def _merge(self, event: Event) -> None:
         """The request of the event becomes part of the one that ends where it begins."""
         self.merges += 1
-        gone = self._starts.take((event.operation, event.sector))
-        if gone is None:
+        merged = self._starts.take((event.operation, event.sector))
+        if merged is None:
             return
-        self._ends.remove((gone.operation, gone.sector + gone.sectors), gone)
-        one = self._ends.take((event.operation, gone.sector))
-        if one is not None:
-            self._starts.remove((one.operation, one.sector), one)
-            one.sectors += gone.sectors
-            one.merges += gone.merges + 1
-            one.queued_ns = min(one.queued_ns, gone.queued_ns)
-            self._wait(one)
+        self._ends.remove((merged.operation, merged.sector + merged.sectors), merged)
+        request = self._ends.take((event.operation, merged.sector))
+        if request is not None:
+            self._starts.remove((request.operation, request.sector), request)
+            request.sectors += merged.sectors
+            request.merges += merged.merges + 1
+            request.queued_ns = min(request.queued_ns, merged.queued_ns)
+            self._wait(request)
 
     def _issue(self, event: Event) -> None:
         if not event.sectors and event.operation in "RWD":
             return
-        one = self._starts.take((event.operation, event.sector))
-        if one is None:
-            one = Request(event.operation, event.sector, event.sectors, UNKNOWN)
+        request = self._starts.take((event.operation, event.sector))
+        if request is None:
+            request = Request(event.operation, event.sector, event.sectors, UNKNOWN)
         else:
-            self._ends.remove((one.operation, one.sector + one.sectors), one)
-        one.issued_ns, one.rwbs = event.at_ns, event.rwbs
-        one.sectors = one.left = event.sectors
-        self._issued.add((one.operation, one.sector), one)
+            self._ends.remove((request.operation, request.sector + request.sectors), request)
+        request.issued_ns, request.rwbs = event.at_ns, event.rwbs
+        request.sectors = request.left = event.sectors
+        self._issued.add((request.operation, request.sector), request)
 
     def _requeue(self, event: Event) -> None:
         self.requeues += 1
-        one = self._issued.take((event.operation, event.sector))
-        if one is not None:
-            one.requeues += 1
-            self._wait(one)
+        request = self._issued.take((event.operation, event.sector))
+        if request is not None:
+            request.requeues += 1
+            self._wait(request)
 
     def _complete(self, event: Event) -> None:
         if not event.sectors and event.operation in "RWD":
             return  # a request that only flushes; its flush is a request of its own
-        one = self._issued.take((event.operation, event.sector))
-        if one is None:
+        request = self._issued.take((event.operation, event.sector))
+        if request is None:
             self.unmatched += 1
             return
-        one.error = one.error or event.error
-        one.left -= event.sectors
-        if one.left > 0 and event.sectors:
-            self._issued.add((one.operation, event.sector + event.sectors), one)
+        request.error = request.error or event.error
+        request.left -= event.sectors
+        if request.left > 0 and event.sectors:
+            self._issued.add((request.operation, event.sector + event.sectors), request)
             return
-        one.completed_ns = event.at_ns
-        self.done.append(one)
+        request.completed_ns = event.at_ns
+        self.done.append(request)

@@ -110,8 +110,8 @@ class Entries:
     def signed(self, field: Field, rows: Ints) -> Ints:
         """A signed number of each of some entries."""
         shift = 64 - 8 * field.size
-        found: Ints = (self.values(field, rows) << shift) >> shift
-        return found
+        signed: Ints = (self.values(field, rows) << shift) >> shift
+        return signed
 
     def texts(self, field: Field, rows: Ints) -> NDArray[np.bytes_]:
         """A text of fixed length of each of some entries, to its first null."""
@@ -128,9 +128,9 @@ def read_entries(data: bytes, layout: PageLayout) -> Entries:
     lost = 0
     whole = len(data) - len(data) % layout.size_bytes
     for page in range(0, whole, layout.size_bytes):
-        found, dropped = _page(data, page, layout)
+        entries, dropped = _page(data, page, layout)
         lost += dropped
-        for at, offset in found:
+        for at, offset in entries:
             times.append(at)
             offsets.append(offset)
     return Entries(

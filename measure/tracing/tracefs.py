@@ -31,7 +31,8 @@ _FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432
 _CLOEXEC = 1
 _CREATE = 6
 _PREFIX = "iojoule-"
-_BUFFER_KIB = 8192
+_BUFFER_KIB, _LEAST_KIB = 65536, 1024
+"""Of all CPUs together, and of each at least: twice what 100,000 requests leave in 20 ms."""
 _EVERY_SECONDS = 0.02
 
 
@@ -53,11 +54,11 @@ def mounted() -> Iterator[Path]:
 
 
 def _call(libc: ctypes.CDLL, *words: object) -> int:
-    found = int(libc.syscall(*words))
-    if found < 0:
+    result = int(libc.syscall(*words))
+    if result < 0:
         why = os.strerror(ctypes.get_errno())
         raise HostStateError(f"tracefs cannot be mounted: {why}; {REMEDY}")
-    return found
+    return result
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,9 @@ def instance(root: Path, events: Sequence[str], device: int) -> Iterator[Instanc
     try:
         _write(folder / "tracing_on", "0")
         _write(folder / "trace_clock", CLOCK)
-        _write(folder / "buffer_size_kb", str(_BUFFER_KIB))
+        _write(
+            folder / "buffer_size_kb", str(max(_LEAST_KIB, _BUFFER_KIB // (os.cpu_count() or 1)))
+        )
         formats = {}
         for name in events:
             event = folder / "events" / "block" / name
