@@ -5,9 +5,9 @@ meter works without them. They need bpftrace, CAP_SYS_ADMIN and tracefs, which i
 namespace of its own, so that the host's mounts stay as they are.
 
 Only a counting map is used: 0.4 us a request by BPF's own run-time statistics, 4 % of a core at
-100,000 requests/s, while a map of requests costs a drive at 250,000 requests/s a fifth of them.
-The owner of a request is not among the tracepoint's fields, and
-`comm` names the thread that submits, which may be a kernel worker: no group is charged by it.
+100,000 requests/s, while a map of requests costs a drive at 250,000 requests/s a fifth of them. The
+owner of a request is not among the tracepoint's fields, and `comm` names the thread that submits,
+which may be a kernel worker: no group is charged by it.
 
 Sources: include/trace/events/block.h and blk_fill_rwbs (kernel/trace/blktrace.c) of Linux.
 """

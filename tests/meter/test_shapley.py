@@ -62,6 +62,17 @@ def test_sampled_orders_agree_within_their_error(loads: Floats, seed: int) -> No
     assert sampled.joules.sum() == pytest.approx(exact.sum(), abs=1e-9)
 
 
+def test_fifty_groups_against_sampled_orders() -> None:
+    generator = np.random.default_rng(50)
+    loads = 10 ** generator.uniform(0, 2, 50)
+    value = saturating(loads, loads.sum(), 6.0)
+    sampled = sampled_shapley(value, 50, orders=400, generator=generator)
+    exact = saturating_shapley(loads, loads.sum(), 6.0)
+    assert np.all(np.abs(sampled.joules - exact) <= 6 * sampled.standard_error + 1e-9)
+    # many groups: the closed form converges to the Shapley value
+    assert exact.sum() * loads / loads.sum() == pytest.approx(exact, rel=0.03)
+
+
 def test_too_many_groups_for_all_coalitions() -> None:
     with pytest.raises(InputError):
         exact_shapley(lambda members: 0.0, 13)
