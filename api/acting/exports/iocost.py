@@ -25,7 +25,6 @@ from iojoule.api.acting.proposal import Left
 from iojoule.api.application.fields import FieldTable
 from iojoule.datasets.errors import InputError
 from iojoule.datasets.schema import AskedConditions
-from iojoule.datasets.vocabulary import Evidence
 
 if TYPE_CHECKING:
     from iojoule.api.acting.exports.material import Material
@@ -37,10 +36,6 @@ _LARGE = (131072, 262144, 524288, 1048576)
 _LOADS = ((32, 1), (32, 4), (64, 4), (128, 4), (256, 4), (64, 16))
 """Depth and jobs that saturate a drive; the recommended ones are added."""
 
-_SAME = 0.01
-"""Rates so much below the highest count as equal to it, and the stronger evidence wins."""
-
-_ORDER = list(Evidence)
 _RATE = "throughput_bytes_per_second"
 
 
@@ -108,7 +103,11 @@ def _echo(line: str, file: str) -> str:
 
 
 def _best(one: _Parameter, material: Material, backend: Backend) -> Mapping[str, Any] | str:
-    """The highest predicted rate in the recommended power state; else why there is none."""
+    """The highest rate that the profile is sure of, in the recommended power state.
+
+    The row whose interval begins highest: the highest value of many would be the luckiest
+    extrapolation. Without any, why there is none.
+    """
     wanted = material.answer.recommended.configuration
     loads = dict.fromkeys([*_LOADS, (wanted.queue_depth, wanted.jobs)])
     fixed = {"operation": one.operation, "pattern": one.pattern}
@@ -128,17 +127,11 @@ def _best(one: _Parameter, material: Material, backend: Backend) -> Mapping[str,
     rates = [row for row in found if _is_rate(row[one.quantity])]
     if not rates:
         return "the profile predicts none"
-    highest = max(row[one.quantity] for row in rates)
-    near = [row for row in rates if row[one.quantity] >= (1 - _SAME) * highest]
-    return min(near, key=lambda row: (_strength(row, one), -row[one.quantity]))
+    return max(rates, key=lambda row: row[f"{one.quantity}_low"] or 0.0)
 
 
 def _is_rate(value: object) -> bool:
     return isinstance(value, float) and math.isfinite(value) and value >= 1
-
-
-def _strength(row: Mapping[str, Any], one: _Parameter) -> int:
-    return _ORDER.index(Evidence(row["evidence_by_quantity"][one.quantity]))
 
 
 def _evidence(one: _Parameter, found: Mapping[str, Any] | str) -> str:

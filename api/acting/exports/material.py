@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from iojoule import __version__
 from iojoule.api.acting.applications import Application, options_of
-from iojoule.api.acting.proposal import Left, Proposal, Step
+from iojoule.api.acting.proposal import Left, Proposal, Step, names
 from iojoule.datasets.errors import InputError
-from iojoule.measure.host.changes import TextFile
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -98,10 +97,12 @@ def not_expressed(left: Iterable[Left]) -> Iterator[str]:
 
 
 def as_left(steps: Sequence[Step], why: str) -> Iterator[Left]:
-    """Settings that a format does not hold, with the command that sets them."""
-    for one in steps:
-        command = "" if isinstance(one.change, TextFile) else f"; by hand: {one.command}"
-        yield Left(one.what, one.then, f"{why}{command}")
+    """Settings that a format does not hold, files of one name together, with the first command."""
+    for name, group in names(steps):
+        first = group[0]
+        more = "" if len(group) == 1 else f" and {len(group) - 1} more files"
+        values = ", ".join(dict.fromkeys(one.then for one in group))
+        yield Left(name, values, f"{why}; by hand: {first.command}{more}")
 
 
 def text_of(*parts: Iterable[str]) -> str:
