@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from iojoule.datasets import measured_drive
+from iojoule.datasets.verdict import usable
 from iojoule.measure.campaign.folder import CampaignFolder, RunRecord, Status
 from iojoule.measure.campaign.plan import parse_plan
 from iojoule.measure.errors import CampaignError
@@ -117,12 +118,17 @@ class EmeraldReport:
 
 
 def emerald(
-    folder: CampaignFolder, response_time_seconds_max: float = RESPONSE_TIME_SECONDS_MAX
+    folder: CampaignFolder,
+    response_time_seconds_max: float = RESPONSE_TIME_SECONDS_MAX,
+    *,
+    with_doubtful: bool = False,
 ) -> EmeraldReport:
     """The metrics of a campaign.
 
     The depth with the most work within the bound on the mean response time counts; where none keeps
-    it, the fastest, with a note. Raises CampaignError if the folder holds no run of this plan.
+    it, the fastest, with a note. Failed runs are left out, and doubtful ones unless
+    `with_doubtful`; a metric whose runs are all left out has no value. Raises CampaignError if the
+    folder holds no run of this plan.
     """
     folder.options()
     plan = parse_plan(folder.plan_text(), str(folder.path / "plan.toml"))
@@ -138,7 +144,9 @@ def emerald(
             record for record in records if record.sweep == sweep and record.measurement is not None
         ]
         if own:
-            metrics.append(_active(folder, sweep, own, response_time_seconds_max))
+            metrics.append(
+                _active(folder, sweep, own, response_time_seconds_max, with_doubtful=with_doubtful)
+            )
     notes = []
     if not plan.precondition.until_steady:
         notes.append("the drive was not preconditioned until it was steady")
@@ -192,21 +200,28 @@ def _ready_idle(folder: CampaignFolder) -> Metric:
 
 
 def _active(
-    folder: CampaignFolder, sweep: str, records: Sequence[RunRecord], bound: float
+    folder: CampaignFolder,
+    sweep: str,
+    records: Sequence[RunRecord],
+    bound: float,
+    *,
+    with_doubtful: bool,
 ) -> Metric:
     name, unit = METRICS[sweep]
-    allowed = [record for record in records if _response(record) <= bound]
-    notes = []
+    known, notes = _usable(records, with_doubtful=with_doubtful)
+    if not known:
+        return _absent(name, unit, *notes)
+    allowed = [record for record in known if _response(record) <= bound]
     if allowed:
         chosen = max(allowed, key=_rate)
     else:
-        chosen = min(records, key=_response)
+        chosen = min(known, key=_response)
         notes.append(f"no depth kept the mean response time below {bound * 1e3:g} ms")
     assert chosen.measurement is not None
     begin, end = chosen.begin_monotonic_ns, chosen.end_monotonic_ns
     power = chosen.power.get(Scope.DEVICE.value)
     if begin is None or end is None or power is None or power.mean_watts is None:
-        return _absent(name, unit, "the drive's power was not measured")
+        return _absent(name, unit, *notes, "the drive's power was not measured")
     seconds = (end - begin) * 1e-9
     scale = 1.0
     if unit.startswith("MiB"):
@@ -226,13 +241,13 @@ def _active(
         notes.append("the meter's calibration is not stated: the interval holds chance alone")
     whole = math.hypot(error / value, (calibration or 0.0) / power.mean_watts)
     spread = Z * whole * value
-    known = math.isfinite(spread)
+    bounded = math.isfinite(spread)
     return Metric(
         name=name,
         unit=unit,
         value=value,
-        low=value - spread if known else None,
-        high=value + spread if known else None,
+        low=value - spread if bounded else None,
+        high=value + spread if bounded else None,
         stable=judged.stable,
         deviation=judged.deviation,
         periods=judged.periods,
@@ -242,6 +257,16 @@ def _active(
         interval_seconds=seconds,
         notes=tuple(notes),
     )
+
+
+def _usable(
+    records: Sequence[RunRecord], *, with_doubtful: bool
+) -> tuple[list[RunRecord], list[str]]:
+    """Runs whose verdict allows their use, by the rule of a fit, and notes on what is left out."""
+    measured = [record.measurement for record in records if record.measurement is not None]
+    selection = usable(measured, with_doubtful=with_doubtful)
+    identities = {id(measurement) for measurement in selection.measurements}
+    return [record for record in records if id(record.measurement) in identities], selection.notes
 
 
 def _periods(
@@ -275,5 +300,5 @@ def _response(record: RunRecord) -> float:
     return (record.measurement.observations.latency_mean_ns or math.inf) * 1e-9
 
 
-def _absent(name: str, unit: str, reason: str) -> Metric:
-    return Metric(name, unit, None, None, None, None, None, 0, None, None, None, None, (reason,))
+def _absent(name: str, unit: str, *reasons: str) -> Metric:
+    return Metric(name, unit, None, None, None, None, None, 0, None, None, None, None, reasons)

@@ -177,23 +177,29 @@ def emerald(
             "--response-time-ms-max", metavar="MS", help="Bound on the mean response time.", min=0.0
         ),
     ] = 20.0,
+    with_doubtful: Annotated[
+        bool,
+        typer.Option("--with-doubtful", help="Take runs too that their campaign calls doubtful."),
+    ] = False,
 ) -> None:
     """Power efficiency in the terms of SNIA Emerald: EP_RI, EP_RR, EP_RW, EP_SR, EP_SW."""
-    found = make(CampaignFolder(out), response_time / 1e3)
+    report = make(CampaignFolder(out), response_time / 1e3, with_doubtful=with_doubtful)
     if output is console.Format.JSON:
-        console.emit_json(found.document())
+        console.emit_json(report.document())
         return
     if output is console.Format.CSV:
-        records = [{**asdict(one), "notes": "; ".join(one.notes)} for one in found.metrics]
+        records = [
+            {**asdict(metric), "notes": "; ".join(metric.notes)} for metric in report.metrics
+        ]
         console.emit_records(records, output, {})
         return
     table = console.new_table(
         ["metric", "value", "95 % interval", "stable", "depth", "response", "power", "notes"],
-        title=f"{found.drive}, plan {found.plan}",
+        title=f"{report.drive}, plan {report.plan}",
     )
-    for one in found.metrics:
-        table.add_row(*_cells(one))
-    console.emit_table(table, *found.notes)
+    for metric in report.metrics:
+        table.add_row(*_cells(metric))
+    console.emit_table(table, *report.notes)
 
 
 def _cells(one: Metric) -> list[str]:

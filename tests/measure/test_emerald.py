@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from iojoule.datasets import measured_drive
 from iojoule.datasets.measured_drive import MeasuredDrive
 from iojoule.datasets.schema import from_row
+from iojoule.datasets.verdict import Reason, ReasonCode, RunVerdict, Verdict
 from iojoule.measure.campaign.folder import (
     CampaignFolder,
     CampaignOptions,
@@ -129,6 +131,62 @@ def test_a_depth_beyond_the_bound_does_not_count_unless_none_is_below(
     strict = emerald(folder, 0.001).metrics[1]
     assert strict.queue_depth == 8
     assert any("no depth kept" in note for note in strict.notes)
+
+
+def judged(folder: CampaignFolder, path: Path, **verdicts: Verdict) -> CampaignFolder:
+    """A copy of the campaign in which runs, named r1 and so on, have these verdicts."""
+    copy = CampaignFolder(shutil.copytree(folder.path, path))
+    first, second = (copy.path / f"runs/{number:05d}-random-read" for number in (1, 2))
+    for recording in first.glob("*.parquet"):
+        shutil.copy(recording, second)
+    for run in copy.records():
+        verdict = verdicts.get(f"r{run.number}", Verdict.GOOD)
+        reason = Reason(
+            code=ReasonCode.LOW_COVERAGE,
+            verdict=verdict,
+            value=0.5,
+            limit=0.9,
+            unit="",
+            said="",
+            remedy="",
+        )
+        reasons = () if verdict is Verdict.GOOD else (reason,)
+        text = run.judged(RunVerdict(verdict=verdict, reasons=reasons)).model_dump_json()
+        (copy.path / f"runs/{run.number:05d}-random-read/run.json").write_text(text)
+    return copy
+
+
+def test_doubtful_runs_count_only_where_they_are_asked_for(
+    folder: CampaignFolder, tmp_path: Path
+) -> None:
+    campaign = judged(folder, tmp_path / "deep", r2=Verdict.DOUBTFUL)
+    # within this bound the doubtful run has the higher rate
+    metric = emerald(campaign, 0.03).metrics[1]
+    assert metric.queue_depth == 8
+    assert any("1 low_coverage" in note for note in metric.notes)
+    metric = emerald(campaign, 0.03, with_doubtful=True).metrics[1]
+    assert metric.queue_depth == 64
+    assert not any("low_coverage" in note for note in metric.notes)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "with_doubtful"),
+    [(Verdict.DOUBTFUL, False), (Verdict.FAILED, False), (Verdict.FAILED, True)],
+)
+def test_a_metric_without_a_usable_run_has_no_value_but_the_reason(
+    folder: CampaignFolder, tmp_path: Path, verdict: Verdict, with_doubtful: bool
+) -> None:
+    campaign = judged(folder, tmp_path / "none", r1=verdict, r2=verdict)
+    idle, reads = emerald(campaign, with_doubtful=with_doubtful).metrics
+    assert idle.value is not None
+    assert (reads.name, reads.value, reads.low, reads.stable) == ("EP_RR", None, None, None)
+    assert any("2 low_coverage" in note for note in reads.notes)
+
+
+def test_good_runs_count_as_runs_without_a_verdict_do(
+    folder: CampaignFolder, tmp_path: Path
+) -> None:
+    assert emerald(judged(folder, tmp_path / "good")).metrics == emerald(folder).metrics
 
 
 def test_the_document_is_json(folder: CampaignFolder) -> None:
