@@ -23,7 +23,8 @@ SMART_BYTES = 512
 
 _CENTIWATT = 0.01
 _MILLIWATT_TENTH = 0.0001
-_SCALES = {1: 0.0001, 2: 0.01}  # of idle and active power; 0: not reported
+WATTS_BY_SCALE = {1: 0.0001, 2: 0.01}
+"""Unit by a two-bit power scale; 0: the value is not reported, 3: reserved."""
 _KELVIN_AT_ZERO_CELSIUS = 273
 _SMART_UNIT_BYTES = 512_000  # "in thousands of 512-byte units"
 
@@ -122,7 +123,7 @@ class Smart:
 
 def parse_controller(data: bytes) -> Controller:
     """Read Identify Controller. Raises DriveError if it is empty or has not 4,096 bytes."""
-    _require(data, IDENTIFY_BYTES, "Identify Controller")
+    require_bytes(data, IDENTIFY_BYTES, "Identify Controller")
     states = data[263] + 1
     warning_kelvin = _int(data, 266, 2)
     return Controller(
@@ -144,7 +145,7 @@ def parse_controller(data: bytes) -> Controller:
 
 def parse_namespace(data: bytes) -> Namespace:
     """Read Identify Namespace; raises as `parse_controller`."""
-    _require(data, IDENTIFY_BYTES, "Identify Namespace")
+    require_bytes(data, IDENTIFY_BYTES, "Identify Namespace")
     size, _, used = struct.unpack_from("<QQQ", data, 0)
     formats = data[26]
     metadata, shift = struct.unpack_from("<HB", data, 128 + 4 * (formats & 0x0F))
@@ -156,7 +157,7 @@ def parse_namespace(data: bytes) -> Namespace:
 
 def parse_smart(data: bytes) -> Smart:
     """Read the SMART log; raises as `parse_controller`, but for 512 bytes."""
-    _require(data, SMART_BYTES, "SMART log")
+    require_bytes(data, SMART_BYTES, "SMART log")
     kelvin = _int(data, 1, 2)
     return Smart(
         temperature_celsius=float(kelvin - _KELVIN_AT_ZERO_CELSIUS) if kelvin else None,
@@ -182,7 +183,7 @@ def _power_state(index: int, data: bytes) -> PowerState:
 
 
 def _scaled(data: bytes, value_at: int, scale_at: int) -> float | None:
-    scale = _SCALES.get(data[scale_at] >> 6)
+    scale = WATTS_BY_SCALE.get(data[scale_at] >> 6)
     return _int(data, value_at, 2) * scale if scale else None
 
 
@@ -195,7 +196,8 @@ def _text(data: bytes) -> str:
     return "".join(chr(byte) for byte in data if 32 <= byte < 127).strip()
 
 
-def _require(data: bytes, size: int, what: str) -> None:
+def require_bytes(data: bytes, size: int, what: str) -> None:
+    """Raises DriveError if a structure has another size or holds only zeros."""
     if len(data) != size:
         raise DriveError(f"{what} has {len(data)} bytes instead of {size}; is this an NVMe drive?")
     if not any(data):
@@ -230,7 +232,11 @@ class NvmeController:
             DriveError: It does not answer.
             HostStateError: nvme-cli is missing or not permitted; names the remedy.
         """
-        return parse_controller(self._run("id-ctrl", "--raw-binary"))
+        return parse_controller(self.identify_bytes())
+
+    def identify_bytes(self) -> bytes:
+        """Identify Controller as it is; raises as `identify`."""
+        return self._run("id-ctrl", "--raw-binary")
 
     def identify_namespace(self) -> Namespace:
         """What its namespace is; raises as `identify`."""
@@ -240,7 +246,11 @@ class NvmeController:
 
     def smart(self) -> Smart:
         """Its SMART log; raises as `identify`."""
-        return parse_smart(self._run("smart-log", "--raw-binary"))
+        return parse_smart(self.smart_bytes())
+
+    def smart_bytes(self) -> bytes:
+        """The SMART log as it is; raises as `identify`."""
+        return self._run("smart-log", "--raw-binary")
 
     def log(self, identifier: int, size: int) -> bytes:
         """The first bytes of a log page; raises as `identify`, also where it is not supported."""

@@ -1,101 +1,164 @@
-"""The drive's own power meter: Interval Power Measurement of NVMe.
+"""The drive's own power meter: Power Measurement log 25h, else Interval Power Measurement.
 
-A controller that has one states in its SMART / Health log (bytes 240 to 243) the mean power of the
-last second: a value in bits 15:0, its scale in bits 17:16 (1: 0.1 mW, 2: 10 mW), 0 where it
-measures none. The Power Measurement log (identifier 25h, byte 56) states the largest error in
-percent. Both are read in binary, which old versions of nvme-cli support too. Source: NVM Express
-Base Specification 2.3 as in libnvme's nvme/types.h. Not checked on hardware. Reading keeps a drive
-from its deepest sleep: do not use it to measure idle power.
+The log (a drive that sets CTRATT bit 21) counts every second, so energy needs no gapless polling:
+the sensor starts a measurement and reads mean times count. Another program's measurement is never
+erased, and one that another program restarts is refused. Without the log, SMART bytes 240 to 243
+hold the mean of the last second. Both are read in binary, which old versions of nvme-cli support
+too; layouts are in measure/drive/power_measurement.py. Not checked on hardware. Reading keeps a
+drive from its deepest sleep: do not use it to measure idle power.
 """
 
 from __future__ import annotations
 
-from iojoule.measure.errors import SensorError
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from iojoule.datasets.errors import IojouleError
+from iojoule.measure.drive.nvme import NvmeController
+from iojoule.measure.drive.power_measurement import (
+    Measurement,
+    SmartPower,
+    parse_abilities,
+    parse_smart_power,
+)
+from iojoule.measure.errors import DriveError, SensorError
 from iojoule.measure.sensors import Options
-from iojoule.measure.sensors.polled import PolledSensor, ask
+from iojoule.measure.sensors.polled import PolledSensor
 from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
 
 INTERVAL_SECONDS = 1.0
-TIMEOUT_SECONDS = 10.0
-SMART_BYTES = 512
-SMART_POWER_OFFSET = 240
-POWER_LOG_BYTES = 64
-POWER_LOG_ERROR_OFFSET = 56
-LARGEST_PERCENT = 100
-WATTS_BY_SCALE = {1: 1e-4, 2: 1e-2}
+SOURCES = ("log", "smart")
 
 
 def from_options(options: Options) -> DrivePower:
-    """`drive-power:/dev/nvme0[,every=SECONDS]`."""
-    options.known("every")
+    """`drive-power:/dev/nvme0[,source=log|smart][,every=SECONDS]`."""
+    options.known("every", "source")
     every = options.get("every", float) or INTERVAL_SECONDS
-    return DrivePower(options.needed_address("drive-power:/dev/nvme0"), interval_seconds=every)
+    source = options.get("source", str)
+    if source is not None and source not in SOURCES:
+        raise SensorError(f"{options.text}: source is one of {', '.join(SOURCES)}")
+    return DrivePower(
+        options.needed_address("drive-power:/dev/nvme0"), interval_seconds=every, source=source
+    )
 
 
 class DrivePower(PolledSensor):
-    """One controller, by its node."""
+    """One controller, by its node; without `source` the log where the drive has it."""
 
-    def __init__(self, device: str, *, interval_seconds: float = INTERVAL_SECONDS) -> None:
+    def __init__(
+        self,
+        device: str,
+        *,
+        interval_seconds: float = INTERVAL_SECONDS,
+        source: str | None = None,
+    ) -> None:
         super().__init__(f"drive-power:{device}", interval_seconds, repeats_are_stale=True)
         self._device = device
+        self._controller = NvmeController(Path(device))
+        self._measurement = Measurement(self._controller)
+        self._source = source
         self._probe: Probe | None = None
 
     def probe(self) -> Probe:
-        """Reads power and its error once.
+        """Reads power and its error once; starts nothing.
 
-        Raises SensorError if the drive does not measure power.
+        Raises SensorError if the drive does not measure power, or estimates it.
         """
         if self._probe is None:
-            resolution = WATTS_BY_SCALE[self._reading()[1]]
-            rail = Rail(
-                "drive",
-                "watts",
-                Kind.POWER,
-                Scope.DEVICE,
-                resolution,
-                offset_uncertainty=0.0,
-                gain_uncertainty=self._error(),
-            )
-            self._probe = Probe((rail,), 1 / self._interval, {})
+            if self._source is None:
+                self._source = "log" if self._has_log() else "smart"
+            rail = self._log_rail() if self._source == "log" else self._smart_rail()
+            self._probe = Probe((rail,), 1 / self._interval, {"source": self._source})
         return self._probe
 
-    def ask(self) -> list[float]:
-        """Watts."""
-        value, scale = self._reading()
-        return [value * WATTS_BY_SCALE[scale]]
+    def begin(self) -> None:
+        """Start a measurement, which clears the log. Raises SensorError if one is under way."""
+        if self._source == "log":
+            with self._as_sensor():
+                self._measurement.start()
 
-    def _reading(self) -> tuple[int, int]:
-        log = self._nvme(["smart-log", self._device, "--raw-binary"])
-        if len(log) != SMART_BYTES:
-            raise SensorError(
-                f"{self._device}: the SMART log has {len(log)} and not {SMART_BYTES} bytes"
-            )
-        field = int.from_bytes(log[SMART_POWER_OFFSET : SMART_POWER_OFFSET + 4], "little")
-        value, scale = field & 0xFFFF, field >> 16 & 3
-        if not value or scale not in WATTS_BY_SCALE:
+    def ask(self) -> list[float]:
+        """Joules since the start, or watts."""
+        if self._source == "log":
+            return [self._joules()]
+        watts = self._smart().interval_power_watts
+        assert watts is not None, "_smart refuses what is not reported"
+        return [watts]
+
+    def end(self) -> None:
+        """Stop the measurement, if it is still ours."""
+        try:
+            with self._as_sensor():
+                self._measurement.stop()
+        except SensorError as error:
+            self._errors.append(error.message)
+
+    def _log_rail(self) -> Rail:
+        with self._as_sensor():
+            error = self._measurement.peek().error_fraction
+        return Rail(
+            "drive",
+            "joules",
+            Kind.ENERGY,
+            Scope.DEVICE,
+            offset_uncertainty=0.0,
+            gain_uncertainty=error,
+        )
+
+    def _smart_rail(self) -> Rail:
+        return Rail(
+            "drive",
+            "watts",
+            Kind.POWER,
+            Scope.DEVICE,
+            self._smart().resolution_watts,
+            offset_uncertainty=0.0,
+            gain_uncertainty=self._error(),
+        )
+
+    def _joules(self) -> float:
+        with self._as_sensor():
+            log = self._measurement.read()
+        if not log.intervals:
+            return 0.0
+        if log.joules is None:
+            raise SensorError(f"{self._device}: its Power Measurement log states no power")
+        return log.joules
+
+    def _smart(self) -> SmartPower:
+        with self._as_sensor():
+            power = parse_smart_power(self._controller.smart_bytes())
+        if power.interval_power_watts is None:
             raise SensorError(
                 f"{self._device} does not measure its own power (no Interval Power Measurement in "
-                "its SMART log; it came with NVMe 2.2): use another sensor"
+                "its SMART log; few drives have it): use another sensor"
             )
-        return value, scale
+        return power
+
+    def _has_log(self) -> bool:
+        with self._as_sensor():
+            try:
+                return parse_abilities(self._controller.identify_bytes()).measures
+            except DriveError:
+                return False  # the SMART log is asked next and names the fault
 
     def _error(self) -> float | None:
         """The largest error as a fraction; None where the drive does not state it."""
         try:
-            log = self._nvme(
-                [
-                    "get-log",
-                    self._device,
-                    "--log-id=0x25",
-                    f"--log-len={POWER_LOG_BYTES}",
-                    "--raw-binary",
-                ]
-            )
-        except SensorError:
+            log = self._measurement.header()
+        except IojouleError:
             return None  # the log is optional
-        percent = log[POWER_LOG_ERROR_OFFSET] if len(log) == POWER_LOG_BYTES else 0xFF
-        return percent / 100 if percent <= LARGEST_PERCENT else None
+        if log.estimated:
+            raise SensorError(f"{self._device}: {log.fault}; use another sensor")
+        return log.error_fraction
 
-    @staticmethod
-    def _nvme(arguments: list[str]) -> bytes:
-        return ask(["nvme", *arguments], timeout_seconds=TIMEOUT_SECONDS, package="nvme-cli")
+    @contextmanager
+    def _as_sensor(self) -> Iterator[None]:
+        """What the drive or the host refuses fails the sensor."""
+        try:
+            yield
+        except SensorError:
+            raise
+        except IojouleError as error:
+            raise SensorError(error.message) from error

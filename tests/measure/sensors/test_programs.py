@@ -1,5 +1,6 @@
 """ipmitool and nvme, played by small programs on the PATH."""
 
+import itertools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from iojoule.measure.errors import SensorError
 from iojoule.measure.sensors import open_sensor
-from iojoule.measure.sensors.protocol import Scope
+from iojoule.measure.sensors.protocol import Kind, Scope
 from tests.stand_ins import look_in
 
 Program = Callable[[str, str], Path]
@@ -137,3 +138,74 @@ def test_a_drive_that_does_not(program: Program, source: str, words: str) -> Non
     program("nvme", source)
     with pytest.raises(SensorError, match=words):
         open_sensor("drive-power:/dev/nvme0").probe()
+
+
+def measuring(folder: Path, *, attributes: int = 0, restart_at: int = 0) -> str:
+    """An nvme with a Power Measurement log: 4 W, one interval more at each reading."""
+    return f"""
+import pathlib, struct
+state = pathlib.Path({str(folder)!r}, "state")
+known = state.read_text() if state.exists() else "255 0 0 0"
+generation, running, count, reads = map(int, known.split())
+verb, words = sys.argv[1], " ".join(sys.argv[2:])
+if verb == "id-ctrl":
+    data = bytearray(4096); data[4] = 65; struct.pack_into("<I", data, 96, 1 << 21)
+    sys.stdout.buffer.write(data)
+elif verb == "set-feature":
+    assert "--feature-id=0x25" in words
+    running = int("--value=0x1" in words)
+    if running:
+        generation, count = generation + 1 & 255, 0
+elif verb == "get-log":
+    assert "--log-id=0x25" in words
+    reads += 1
+    count += running
+    if reads == {restart_at}:
+        generation += 1
+    data = bytearray(64)
+    struct.pack_into("<BBHII", data, 0, 0, generation, running | {attributes}, 64, count)
+    struct.pack_into("<I", data, 40, 2 << 16 | 400)
+    data[56] = 5
+    sys.stdout.buffer.write(data)
+else:
+    sys.exit("unexpected " + verb)
+state.write_text(f"{{generation}} {{running}} {{count}} {{reads}}")
+"""
+
+
+def test_the_power_log_comes_before_the_smart_log(program: Program, tmp_path: Path) -> None:
+    program("nvme", measuring(tmp_path))
+    sensor = open_sensor("drive-power:/dev/nvme0,every=0.01")
+    (rail,) = sensor.probe().rails
+    assert (rail.kind, rail.scope, rail.gain_uncertainty) == (Kind.ENERGY, Scope.DEVICE, 0.05)
+    sensor.start()
+    joules = [sensor.read(1.0).values[0, 0] for _ in range(3)]
+    assert [after - before for before, after in itertools.pairwise(joules)] == [4.0, 4.0]
+    assert sensor.stop().errors == ()
+    assert (tmp_path / "state").read_text().split()[:2] == ["0", "0"]
+
+
+def test_an_estimate_is_refused(program: Program, tmp_path: Path) -> None:
+    program("nvme", measuring(tmp_path, attributes=4))
+    with pytest.raises(SensorError, match="estimates its power"):
+        open_sensor("drive-power:/dev/nvme0").probe()
+
+
+def test_a_measurement_that_somebody_restarts_is_refused(program: Program, tmp_path: Path) -> None:
+    program("nvme", measuring(tmp_path, restart_at=5))
+    sensor = open_sensor("drive-power:/dev/nvme0,every=0.01")
+    sensor.start()
+    assert len(sensor.read(1.0)) == 1
+    with pytest.raises(SensorError, match="generation"):
+        sensor.read(1.0)
+    sensor.stop()
+    # the other program's measurement goes on
+    assert (tmp_path / "state").read_text().split()[1] == "1"
+
+
+def test_a_measurement_of_somebody_else_is_not_erased(program: Program, tmp_path: Path) -> None:
+    program("nvme", measuring(tmp_path))
+    (tmp_path / "state").write_text("7 1 100 0")
+    with pytest.raises(SensorError, match="another program"):
+        open_sensor("drive-power:/dev/nvme0").start()
+    assert (tmp_path / "state").read_text().split()[:2] == ["7", "1"]
