@@ -26,6 +26,8 @@ POWER_MEASUREMENT = 0x25
 """Both a feature and a log page."""
 
 HEADER_BYTES = 64
+BIN_WATTS = 0.25
+"""Width of a bin of the histogram: the specification allows no other."""
 JOULES_PER_WATT_HOUR = 3600.0
 LOG_INTERVAL_SECONDS = 1.0
 """What one interval measurement covers."""

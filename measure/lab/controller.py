@@ -18,10 +18,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from iojoule.measure.drive.power_measurement import (
+    POWER_LIMIT,
+    POWER_MEASUREMENT,
+    POWER_THRESHOLD,
+    limit_watts,
+)
 from iojoule.measure.errors import LabError
 from iojoule.measure.lab import nvme_bytes
 from iojoule.measure.lab.disk_control import DiskControl
 from iojoule.measure.lab.nvme_bytes import Health, Identity
+from iojoule.measure.lab.power_meter import PowerMeter
 from iojoule.sim.physical_options import PowerOptions, PowerTransition
 
 # Status field without phase, as the driver returns it (NVMe Base Specification 2.0c, figures 94 to
@@ -35,11 +42,13 @@ INVALID_LOG_PAGE = DO_NOT_RETRY | 0x109
 INVALID_FORMAT = DO_NOT_RETRY | 0x10A
 NOT_SAVEABLE = DO_NOT_RETRY | 0x10D
 NOT_CHANGEABLE = DO_NOT_RETRY | 0x10E
+INVALID_POWER_LIMIT = DO_NOT_RETRY | 0x13E
 
 GET_LOG, IDENTIFY, SET_FEATURES, GET_FEATURES, FORMAT = 0x02, 0x06, 0x09, 0x0A, 0x80
 FLUSH, WRITE, READ, DATASET_MANAGEMENT = 0x00, 0x01, 0x02, 0x09
 POWER_MANAGEMENT, TEMPERATURE, WRITE_CACHE, QUEUES, TRANSITIONS = 0x02, 0x04, 0x06, 0x07, 0x0C
 ALL_NAMESPACES = 0xFFFFFFFF
+_OF_POWER = (POWER_MANAGEMENT, TRANSITIONS, POWER_LIMIT, POWER_THRESHOLD, POWER_MEASUREMENT)
 
 
 class Command(NamedTuple):
@@ -91,7 +100,12 @@ class Controller:
             TRANSITIONS: tuple(self._power.autonomous_transitions),
             WRITE_CACHE: 1,
             TEMPERATURE: 70 + nvme_bytes.KELVIN,
+            POWER_LIMIT: 0,
+            POWER_THRESHOLD: 0,
+            POWER_MEASUREMENT: 0,
         }
+        self._meter = PowerMeter(control)
+        self._unlimited_state: int | None = None
         self._features = dict(self._defaults)
         self._transitions_on = bool(self._power.autonomous_transitions)
 
@@ -152,6 +166,8 @@ class Controller:
             case 0x05:
                 admin = (GET_LOG, IDENTIFY, SET_FEATURES, GET_FEATURES, FORMAT)
                 data = nvme_bytes.commands_log(admin, (FLUSH, WRITE, READ, DATASET_MANAGEMENT))
+            case 0x25 if self._states:
+                data = self._meter.log()
             case _:
                 return Answer(INVALID_LOG_PAGE)
         length = ((command.cdw10 >> 16 | (command.cdw11 & 0xFFFF) << 16) + 1) * 4
@@ -173,6 +189,8 @@ class Controller:
             busy_seconds=status["busy_ns"] / 1e9,
             power_on_seconds=time.monotonic() - self._began,
             errors_logged=status["failed_commands"],
+            lifetime_joules=status["joules"] if self._states else 0.0,
+            last_second_word=self._meter.last_second() if self._states else 0,
         )
 
     # --- features
@@ -193,13 +211,15 @@ class Controller:
                 on = self._transitions_on if select == 0 else bool(values[TRANSITIONS])
                 table = nvme_bytes.transition_table(values[TRANSITIONS])
                 return Answer(result=int(on), data=table[: command.data_bytes])
+            case _ if feature == POWER_MEASUREMENT and select == 0:
+                return Answer(result=self._meter.feature)
             case _ if feature == QUEUES:
                 return Answer(result=127 << 16 | 127)
             case _:
                 return Answer(result=int(values[feature]))
 
     def _knows(self, feature: int) -> bool:
-        if feature in (POWER_MANAGEMENT, TRANSITIONS):
+        if feature in _OF_POWER:
             return bool(self._states)
         return feature in (TEMPERATURE, WRITE_CACHE, QUEUES)
 
@@ -211,12 +231,17 @@ class Controller:
             return Answer(NOT_SAVEABLE)
         if feature == QUEUES or self.fault is ControllerFault.REFUSE:
             return Answer(NOT_CHANGEABLE)
-        if feature == POWER_MANAGEMENT and command.cdw11 & 0x1F >= len(self._states):
+        if feature == POWER_MANAGEMENT and not self._available(command.cdw11 & 0x1F):
             return Answer(INVALID_FIELD)
         if self.fault is ControllerFault.IGNORE:
             return Answer()
         if feature == POWER_MANAGEMENT:
+            self._unlimited_state = None
             self._control.ask("state", command.cdw11 & 0x1F)
+        elif feature == POWER_LIMIT:
+            return self._set_limit(command.cdw11)
+        elif feature == POWER_MEASUREMENT:
+            return self._set_measurement(command.cdw11)
         elif feature == TRANSITIONS:
             return self._set_transitions(bool(command.cdw11 & 1), data)
         elif feature == WRITE_CACHE:
@@ -224,6 +249,39 @@ class Controller:
             self._control.ask("cache", command.cdw11 & 1)
         else:
             self._features[feature] = command.cdw11
+        return Answer()
+
+    def _available(self, state: int) -> bool:
+        """Whether there is such a power state and the Power Limit allows it."""
+        if state >= len(self._states):
+            return False
+        limit = limit_watts(self._features[POWER_LIMIT])
+        return limit is None or self._states[state].max_power_watts <= limit
+
+    def _set_measurement(self, value: int) -> Answer:
+        """Start or stop a measurement of the whole subsystem: there is no other."""
+        known = not value >> 4 & 0xF and self._meter.set(value & 0xF, value >> 16)
+        return Answer() if known else Answer(INVALID_FIELD)
+
+    def _set_limit(self, value: int) -> Answer:
+        """Cap the power by the highest state within the limit, as the power states do."""
+        limit = limit_watts(value)
+        within = [
+            number
+            for number, state in enumerate(self._states)
+            if state.operational and (limit is None or state.max_power_watts <= limit)
+        ]
+        if not within:
+            return Answer(INVALID_POWER_LIMIT)
+        self._features[POWER_LIMIT] = value
+        present = int(self._control.status()["power_state"])
+        wanted = present if self._unlimited_state is None else self._unlimited_state
+        if not self._states[wanted].operational:  # it sleeps, and draws less than any limit
+            wanted = min(within)
+        state = min((number for number in within if number >= wanted), default=max(within))
+        self._unlimited_state = wanted if state != wanted else None
+        if state != present:
+            self._control.ask("state", state)
         return Answer()
 
     def _set_transitions(self, on: bool, data: bytes) -> Answer:

@@ -11,6 +11,8 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from iojoule.measure.drive.power_measurement import JOULES_PER_WATT_HOUR
+from iojoule.measure.lab.power_meter import LARGEST_MINUTES
 from iojoule.sim.physical_options import PowerState, PowerTransition
 
 SECTOR_BYTES = 512
@@ -48,6 +50,10 @@ def identify_controller(
         data[77] = round(math.log2(identity.max_transfer_bytes / PAGE_BYTES))
     put(78, "H", 1)  # CNTLID
     put(80, "I", NVME_VERSION)
+    if states:
+        put(96, "I", 1 << 20 | 1 << 21)  # CTRATT: Power Limit, Power Measurement
+        (most,) = struct.unpack_from("<H", power_state_descriptor(states[0], 0))
+        put(390, "HBBH", most, 50, 1, LARGEST_MINUTES)  # MUP, IPMSR (50 us), MSMT
     data[111] = 1  # CNTRLTYPE: an I/O controller
     put(256, "H", 1 << 1)  # OACS: Format NVM
     data[258] = data[259] = 3  # ACL, AERL
@@ -142,6 +148,8 @@ class Health:
     busy_seconds: float
     power_on_seconds: float
     errors_logged: int
+    lifetime_joules: float
+    last_second_word: int
 
 
 def smart_log(health: Health) -> bytearray:
@@ -162,6 +170,8 @@ def smart_log(health: Health) -> bytearray:
     wide(128, int(health.power_on_seconds // 3600))
     wide(176, health.errors_logged)
     struct.pack_into("<H", data, 200, kelvin)  # temperature sensor 1
+    hours = math.ceil(health.lifetime_joules / JOULES_PER_WATT_HOUR)
+    struct.pack_into("<QI", data, 232, hours, health.last_second_word)
     return data
 
 

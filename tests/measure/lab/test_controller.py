@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 import sys
 import time
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from iojoule.measure.drive import power_measurement as power
 from iojoule.measure.errors import LabError
 from iojoule.measure.lab import controller as nvme
 from iojoule.measure.lab import drives
@@ -31,6 +33,8 @@ STATUS: dict[str, Any] = {
     "blocks": 512,
     "erase_cycles_limit": 3000,
     "failed_commands": 2,
+    "joules": 7201.0,
+    "now_ns": 100_000_000_000,
 }
 
 
@@ -39,13 +43,20 @@ class FakeDisk:
 
     def __init__(self) -> None:
         self.told: list[tuple[object, ...]] = []
+        self.now_ns = STATUS["now_ns"]
 
     def ask(self, *words: object) -> dict[str, Any]:
         self.told.append(words)
         return {}
 
     def status(self) -> dict[str, Any]:
-        return STATUS
+        return {**STATUS, "now_ns": self.now_ns}
+
+    def joules(self, begin_ns: int, end_ns: int) -> float:
+        """4.12 W for the first 110 s, then 20 W."""
+        change_ns = 110 * 10**9
+        before = max(min(end_ns, change_ns) - begin_ns, 0)
+        return (4.12 * before + 20.0 * (end_ns - begin_ns - before)) / 1e9
 
 
 @pytest.fixture
@@ -144,6 +155,54 @@ def test_setting_a_power_state_tells_the_disk(controller: Controller, disk: Fake
     assert get_feature(controller, nvme.POWER_MANAGEMENT, 3).result == 4  # changeable
 
 
+def test_the_drive_reports_its_own_power(controller: Controller, disk: FakeDisk) -> None:
+    abilities = power.parse_abilities(identify(controller))
+    assert (abilities.limits, abilities.measures) == (True, True)
+    assert abilities.sample_interval_seconds == pytest.approx(50e-6)
+    smart = power.parse_smart_power(bytes(log(controller, 2, 512).data))
+    assert smart.interval_power_watts == pytest.approx(4.12)
+    assert smart.lifetime_watt_hours == 3  # rounded up
+    assert set_feature(controller, power.POWER_MEASUREMENT, power.start_value()) == 0
+    disk.now_ns += 12 * 10**9
+    assert get_feature(controller, power.POWER_MEASUREMENT).result == 1
+    found = power.parse_power_log(bytes(log(controller, 0x25, 576).data))
+    assert (found.generation, found.running, found.intervals) == (1, True, 12)
+    assert found.joules == pytest.approx(10 * 4.12 + 2 * 20, rel=1e-3)
+    assert found.maximum_watts == pytest.approx(20.0)
+    assert (found.bins[16].count, found.overflow_count, found.overflowed) == (10, 2, True)
+    assert found.complete
+    assert set_feature(controller, power.POWER_MEASUREMENT, power.STOP_VALUE) == 0
+    disk.now_ns += 5 * 10**9
+    stopped = power.parse_power_log(bytes(log(controller, 0x25, 64).data))
+    assert (stopped.running, stopped.intervals, stopped.generation) == (False, 12, 1)
+
+
+def test_a_measurement_stops_by_itself(controller: Controller, disk: FakeDisk) -> None:
+    assert set_feature(controller, power.POWER_MEASUREMENT, power.start_value(1)) == 0
+    disk.now_ns += 90 * 10**9
+    found = power.parse_power_log(bytes(log(controller, 0x25, 64).data))
+    assert (found.running, found.intervals) == (False, 60)
+    assert set_feature(controller, power.POWER_MEASUREMENT, 2) == nvme.INVALID_FIELD
+    assert set_feature(controller, power.POWER_MEASUREMENT, 0x11) == nvme.INVALID_FIELD
+
+
+def test_a_power_limit_holds_the_drive_in_a_lower_state(
+    controller: Controller, disk: FakeDisk
+) -> None:
+    states = drives.find(drives.DEFAULT).device.physical.power.states
+    limit = power.power_word(states[1].max_power_watts)
+    assert set_feature(controller, power.POWER_LIMIT, limit) == 0
+    assert disk.told == [("state", 1)]
+    assert get_feature(controller, power.POWER_LIMIT).result == limit
+    assert set_feature(controller, nvme.POWER_MANAGEMENT, 0) == nvme.INVALID_FIELD
+    assert set_feature(controller, power.POWER_LIMIT, 1 << 16 | 1) == nvme.INVALID_POWER_LIMIT
+    assert get_feature(controller, power.POWER_LIMIT).result == limit
+    limited = {**STATUS, "power_state": 1}
+    disk.status = lambda: limited  # type: ignore[method-assign]
+    assert set_feature(controller, power.POWER_LIMIT, 0) == 0
+    assert disk.told[-1] == ("state", 0)
+
+
 def test_transitions_are_kept_as_they_were_set(controller: Controller, disk: FakeDisk) -> None:
     before = get_feature(controller, nvme.TRANSITIONS)
     assert before.result == 1
@@ -219,6 +278,25 @@ def test_nvme_reads_the_rest(lab: LabClient, run_in: Any) -> None:
     assert "ITPS): 3" in run_in("nvme", "get-feature", node, "--feature-id=0x0c", "-H").stdout
     assert run_in("nvme", "error-log", node).returncode == 0
     assert run_in("nvme", "list-ctrl", node).returncode == 0
+
+
+def test_nvme_reads_the_drive_s_own_power(lab: LabClient, run_in: Any) -> None:
+    node = lab.state["controller"]
+    start = ("nvme", "set-feature", node, "--feature-id=0x25", "--value=0x1")
+    assert run_in(*start).returncode == 0
+    assert "0x00000001" in run_in("nvme", "get-feature", node, "-f", "0x25").stdout
+    begin_ns = time.monotonic_ns()
+    time.sleep(3.2)
+    stop = ("nvme", "set-feature", node, "--feature-id=0x25", "--value=0x0")
+    assert run_in(*stop).returncode == 0
+    end_ns = time.monotonic_ns()
+    shown = run_in("nvme", "get-log", node, "--log-id=0x25", "--log-len=64").stdout
+    rows = re.findall(r"^[0-9a-f]{4}:((?: [0-9a-f]{2})+)", shown, flags=re.MULTILINE)
+    found = power.parse_power_log(bytes.fromhex("".join(rows)))
+    assert found.intervals >= 3
+    assert not found.running
+    true = lab.record(begin_ns, end_ns)["device_power_watts"]
+    assert found.mean_watts == pytest.approx(true, rel=0.05)
 
 
 def test_nvme_formats_the_drive(lab: LabClient, run_in: Any) -> None:
