@@ -6,7 +6,7 @@ import math
 import struct
 
 from iojoule.measure.drive.power_measurement import BIN_WATTS, HEADER_BYTES, power_word
-from iojoule.measure.errors import DriveError
+from iojoule.measure.errors import DriveError, LabError
 from iojoule.measure.lab.disk_control import DiskControl
 
 ERROR_PERCENT = 1
@@ -69,9 +69,12 @@ class PowerMeter:
         return data
 
     def last_second(self) -> int:
-        """The power word of the mean of the last second."""
+        """The power word of the mean of the last second; 0 until the drive is on for one."""
         now_ns = int(self._control.status()["now_ns"])
-        return _word(self._control.joules(now_ns - _SECOND_NS, now_ns))
+        try:
+            return _word(self._control.joules(now_ns - _SECOND_NS, now_ns))
+        except LabError:  # before its begin the drive knows no power; a lost one failed above
+            return 0
 
     @property
     def _running(self) -> bool:

@@ -177,6 +177,17 @@ def test_the_drive_reports_its_own_power(controller: Controller, disk: FakeDisk)
     assert (stopped.running, stopped.intervals, stopped.generation) == (False, 12, 1)
 
 
+def test_no_power_is_reported_within_the_first_second(
+    controller: Controller, disk: FakeDisk
+) -> None:
+    def unknown(begin_ns: int, end_ns: int) -> float:
+        raise LabError("before the begin")
+
+    disk.joules = unknown  # type: ignore[method-assign]
+    smart = power.parse_smart_power(bytes(log(controller, 2, 512).data))
+    assert (smart.interval_power_watts, smart.lifetime_watt_hours) == (None, 3)
+
+
 def test_a_measurement_stops_by_itself(controller: Controller, disk: FakeDisk) -> None:
     assert set_feature(controller, power.POWER_MEASUREMENT, power.start_value(1)) == 0
     disk.now_ns += 90 * 10**9
