@@ -75,6 +75,10 @@ KNOWN: dict[str, str] = {
     "redfish": "redfish",
     "ipmi": "ipmi",
     "drive-power": "drive_power",
+    "hwmon": "hwmon",
+    "shelly": "shelly",
+    "tasmota": "tasmota",
+    "program": "program",
     "diskstats": "diskstats",
     "cpu": "cpu",
 }

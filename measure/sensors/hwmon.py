@@ -1,0 +1,136 @@
+"""Power or energy from hwmon: `power*_average`, `power*_input` (uW) or `energy*_input` (uJ).
+
+Such meters sit on boards, power supplies and shunts (ina2xx, pmbus, corsair-psu). What a channel
+feeds the kernel does not know: the scope is the user's to state. Source: Linux,
+Documentation/hwmon/sysfs-interface.rst.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from iojoule.measure.errors import SensorError
+from iojoule.measure.sensors import Options
+from iojoule.measure.sensors.polled import PolledSensor
+from iojoule.measure.sensors.protocol import Kind, Probe, Rail, Scope
+
+INTERVAL_SECONDS = 1.0
+ROOT = Path("/sys/class/hwmon")
+MICRO = 1e-6
+_POWER_SCOPES = (Scope.DEVICE, Scope.CPU, Scope.DRAM, Scope.SYSTEM)
+_FILES = ("energy{}_input", "power{}_average", "power{}_input")
+
+
+def from_options(options: Options) -> Hwmon:
+    """`hwmon:CHIP[,channel=1][,scope=device][,every=1][,root=/sys/class/hwmon]`.
+
+    CHIP is a folder such as `hwmon3` or the content of its file `name`.
+    """
+    options.known("channel", "scope", "every", "root")
+    channel = options.get("channel", int)
+    return Hwmon(
+        options.needed_address("hwmon:ina226"),
+        channel=1 if channel is None else channel,
+        scope=scope_of(options),
+        interval_seconds=options.get("every", float) or INTERVAL_SECONDS,
+        root=options.get("root", Path) or ROOT,
+    )
+
+
+def scope_of(options: Options) -> Scope:
+    """What the user states that a meter feeds; a drive by default."""
+    text = options.get("scope", str) or Scope.DEVICE.value
+    if text not in [scope.value for scope in _POWER_SCOPES]:
+        raise SensorError(
+            f"{options.text}: scope is one of {', '.join(scope.value for scope in _POWER_SCOPES)}"
+        )
+    return Scope(text)
+
+
+class Hwmon(PolledSensor):
+    """One channel of one chip; energy where it counts energy, else power."""
+
+    def __init__(
+        self,
+        chip: str,
+        *,
+        channel: int = 1,
+        scope: Scope = Scope.DEVICE,
+        interval_seconds: float = INTERVAL_SECONDS,
+        root: Path = ROOT,
+    ) -> None:
+        super().__init__(
+            f"hwmon:{chip},channel={channel}", interval_seconds, repeats_are_stale=True
+        )
+        self._chip, self._channel, self._scope, self._root = chip, channel, scope, root
+        self._file: Path | None = None
+        self._probe: Probe | None = None
+        self._joules = -math.inf
+
+    def probe(self) -> Probe:
+        """Finds the file and reads it once. Raises SensorError if there is none."""
+        if self._probe is None:
+            self._file = self._find()
+            self._value()
+            kind = Kind.ENERGY if self._counts_energy else Kind.POWER
+            unit = "joules" if self._counts_energy else "watts"
+            rail = Rail("channel", unit, kind, self._scope, MICRO)
+            self._probe = Probe((rail,), 1 / self._interval, {"file": str(self._file)})
+        return self._probe
+
+    def begin(self) -> None:
+        """Forget the counter of an earlier run."""
+        self._joules = -math.inf
+
+    def ask(self) -> list[float]:
+        """Joules or watts. Raises SensorError if a counter of energy went back."""
+        value = self._value()
+        if self._counts_energy:
+            if value < self._joules:
+                raise SensorError(f"{self._file}: its counter went back (a reset or an overflow)")
+            self._joules = value
+        return [value]
+
+    @property
+    def _counts_energy(self) -> bool:
+        return self._file is not None and self._file.name.startswith("energy")
+
+    def _find(self) -> Path:
+        folders = [
+            folder
+            for folder in sorted(self._root.glob("hwmon*"))
+            if self._chip in (folder.name, _content(folder / "name"))
+        ]
+        if len(folders) > 1:
+            raise SensorError(
+                f"{self.name}: several chips have this name; name one of "
+                f"{', '.join(folder.name for folder in folders)}"
+            )
+        for folder in folders:
+            for pattern in _FILES:
+                file = folder / pattern.format(self._channel)
+                if file.is_file():
+                    return file
+        raise SensorError(
+            f"{self._root}: no chip {self._chip} measures power in channel {self._channel}; see "
+            f"{self._root}/*/name and power*_input"
+        )
+
+    def _value(self) -> float:
+        assert self._file is not None, "found by probe"
+        text = _content(self._file)
+        try:
+            value = int(text or "")
+        except ValueError:
+            raise SensorError(f"{self._file} cannot be read or holds no number") from None
+        if value < 0:
+            raise SensorError(f"{self._file} states {value}: power below zero")
+        return value * MICRO
+
+
+def _content(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return None
