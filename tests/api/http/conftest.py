@@ -43,13 +43,17 @@ def worker(store: State) -> Worker:
 
 @contextmanager
 def serving(
-    store: State, *, require_key: bool = False, keep_days: float | None = None
+    store: State,
+    *,
+    require_key: bool = False,
+    keep_days: float | None = None,
+    hosts: tuple[str, ...] = (),
 ) -> Iterator[httpx.Client]:
     """A client of a service that keeps its things there."""
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(
-            create_app(store, require_key=require_key, keep_days=keep_days),
+            create_app(store, require_key=require_key, keep_days=keep_days, hosts=hosts),
             loop="uvloop", http=GuardedProtocol, log_level="critical", access_log=False,
         )
     )  # fmt: skip

@@ -300,3 +300,36 @@ def test_pages_of_strangers_compute_nothing(
         if not passes:
             problem(found, 403)
         assert client.get("/devices", headers=headers | key).status_code == 200
+
+
+@pytest.mark.parametrize("require_key", [False, True])
+def test_allowed_hosts_are_used_with_and_without_keys(
+    require_key: bool, keys: tuple[State, dict[Scope, str]]
+) -> None:
+    key = bearing(keys[1][Scope.ADMIN]) if require_key else {}
+    document = b"[a]\nrw=read\n"
+    allowed = ("Drives.example", "drives.example:8080", "localhost", "127.0.0.1:1", "[::1]")
+    refused = ("evil.example", "evil.drives.example", "drives.example.evil.example")
+    with serving(keys[0], require_key=require_key, hosts=("Drives.Example",)) as client:
+        for host in allowed:
+            headers = {**key, "Host": host}
+            assert client.get("/devices", headers=headers).status_code == 200
+            page = headers | {"Origin": "http://drives.example", "Sec-Fetch-Site": "same-site"}
+            assert client.post("/workloads", content=document, headers=page).is_success
+        for host in refused:
+            # the host is refused before the key is looked at
+            problem(client.get("/devices", headers={**key, "Host": host}), 421)
+            problem(client.get("/devices", headers={"Host": host}), 421)
+            page = {**key, "Host": "drives.example", "Origin": f"http://{host}"}
+            problem(client.post("/workloads", content=document, headers=page), 403)
+        without = client.get("/devices", headers={"Host": "drives.example"})
+        assert without.status_code == (401 if require_key else 200)
+
+
+def test_with_keys_and_no_list_of_hosts_the_key_decides(
+    locked: httpx.Client, keys: tuple[State, dict[Scope, str]]
+) -> None:
+    headers = {**bearing(keys[1][Scope.READ]), "Host": "any.example"}
+    assert locked.get("/devices", headers=headers).status_code == 200
+    page = headers | {"Origin": "http://other.example"}
+    problem(locked.post("/workloads", content=b"[a]\nrw=read\n", headers=page), 403)

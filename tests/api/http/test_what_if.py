@@ -134,6 +134,23 @@ def test_it_is_called_off_while_it_simulates(
     assert service.get(job["url"]).json()["state"] == "cancelled"
 
 
+@pytest.mark.parametrize(
+    "field",
+    ["flows", "flows.queue_depth", "flows[0].queue_depth", "flows.trace_path", "flows[0].nothing"],
+)
+def test_flows_are_no_geometry_of_a_drive(service: httpx.Client, store: State, field: str) -> None:
+    def count() -> int:
+        with store.database.read() as connection:
+            return len(jobs.listed(connection, 1000, None).items)
+
+    before = count()
+    for others in ({}, {"geometry.channels": 4}):
+        changes = {**others, f"geometry.{field}": 4}
+        body = problem(service.post("/what-if", json={**READS, "changes": changes}), 422)
+        assert body["field"] == "/changes"
+    assert count() == before
+
+
 def test_one_key_gives_one_job(service: httpx.Client) -> None:
     sent = {**READS, "changes": {"geometry.link_lanes": 2}}
     key = {"Idempotency-Key": "what-if"}
