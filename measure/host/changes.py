@@ -25,6 +25,7 @@ from iojoule.measure.drive.nvme import (
     POWER_STATE_MASK,
     NvmeController,
 )
+from iojoule.measure.drive.power_measurement import POWER_LIMIT, same_limit
 from iojoule.measure.drive.transition_table import Transition, decode, encode
 from iojoule.measure.errors import CampaignError, DriveError, HostStateError
 from iojoule.measure.host import host_files
@@ -297,7 +298,7 @@ class SysfsValue:
 
 @dataclass(frozen=True)
 class NvmeFeature:
-    """A feature of the controller whose value is one number: power state, write cache."""
+    """A feature whose value is one number: power state, write cache, power limit."""
 
     node: str
     namespace: int
@@ -317,12 +318,17 @@ class NvmeFeature:
         controller = self._controller()
         controller.set_feature(self.identifier, int(value))
         now = controller.feature(self.identifier)
-        mask = POWER_STATE_MASK if self.identifier == POWER_MANAGEMENT else -1
-        if (now ^ int(value)) & mask:
+        if not self._same(now, int(value)):
             raise DriveError(
                 f"{self.node}: accepted feature {self.identifier:#x} = {value} but is at {now}; "
                 "the drive ignores or leaves this setting"
             )
+
+    def _same(self, now: int, wanted: int) -> bool:
+        if self.identifier == POWER_LIMIT:
+            return same_limit(now, wanted)
+        mask = POWER_STATE_MASK if self.identifier == POWER_MANAGEMENT else -1
+        return not (now ^ wanted) & mask
 
     def command(self, value: str) -> str:
         """The command of nvme-cli."""

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from iojoule.measure.drive import power_measurement as power
-from iojoule.measure.errors import LabError
+from iojoule.measure.errors import DriveError, LabError
+from iojoule.measure.host.changes import NvmeFeature
 from iojoule.measure.lab import controller as nvme
 from iojoule.measure.lab import drives
 from iojoule.measure.lab.client import LabClient
@@ -308,6 +309,24 @@ def test_nvme_reads_the_drive_s_own_power(lab: LabClient, run_in: Any) -> None:
     assert not found.running
     true = lab.record(begin_ns, end_ns)["device_power_watts"]
     assert found.mean_watts == pytest.approx(true, rel=0.05)
+
+
+def test_a_power_limit_is_verified_and_restored(
+    lab: LabClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in lab.environment().items():
+        monkeypatch.setenv(name, value)
+    lab.disk.ask("state", 0)
+    change = NvmeFeature(lab.state["controller"], 1, power.POWER_LIMIT)
+    before = change.get()
+    change.set(str(power.power_word(3.5)))
+    assert power.limit_watts(int(change.get())) == pytest.approx(3.5)
+    assert lab.disk.status()["power_state"] == 2
+    with pytest.raises(DriveError):
+        change.set(str(power.power_word(0.001)))
+    change.set(before)
+    assert power.limit_watts(int(change.get())) is None
+    assert lab.disk.status()["power_state"] == 0
 
 
 def test_nvme_formats_the_drive(lab: LabClient, run_in: Any) -> None:
