@@ -42,7 +42,7 @@ PUBLISHED = {
     "model/evaluate/validity.py": {"said"},
 }
 """Fields of files and responses, which keep their names."""
-WITHOUT_NAMES = ("datasets", "measure", "model")
+WITHOUT_NAMES = ("datasets", "measure", "model", "api/http")
 
 
 def _within(path: Path, folders: tuple[str, ...]) -> bool:
