@@ -255,9 +255,9 @@ def limit_watts(value: int) -> float | None:
     return power_watts(value) if value & 0xFFFF else None
 
 
-def same_limit(one: int, other: int) -> bool:
+def same_limit(limit: int, other: int) -> bool:
     """Whether two values of feature 23h are the same limit, reserved bits apart."""
-    return one & _POWER_WORD == other & _POWER_WORD or limit_watts(one) == limit_watts(other)
+    return limit & _POWER_WORD == other & _POWER_WORD or limit_watts(limit) == limit_watts(other)
 
 
 def start_value(minutes: int = 0) -> int:
@@ -278,7 +278,7 @@ def read_power_log(read: Callable[[int, int], bytes]) -> PowerLog:
 
 @dataclass
 class Measurement:
-    """A measurement that this process started. Somebody else's start makes it invalid.
+    """A measurement that this process started. A start by another program makes it invalid.
 
     Raises DriveError from every method if the drive refuses or does not answer.
     """
