@@ -66,10 +66,13 @@ def emit_json(data: Any) -> None:
 
 def emit_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a table with one header line; None becomes an empty cell."""
+    emit_csv_rows([header, *rows])
+
+
+def emit_csv_rows(rows: Iterable[Sequence[Any]]) -> None:
+    """Write further lines of such a table."""
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
     emit(buffer.getvalue())
 
 

@@ -460,6 +460,21 @@ class DeviceState:
         return rate, sd
 
 
+def left_after(
+    owed_bytes: Floats, seconds: Floats | float, seconds_per_byte: Floats | float
+) -> Floats:
+    """Share of the owed work that is left after so much quiet time, 0 to 1; shape as broadcast.
+
+    Args:
+        owed_bytes: Written bytes whose background work is to be done.
+        seconds: Quiet time.
+        seconds_per_byte: Of background work a written byte; 0 where none is known: nothing is done.
+    """
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        left = np.nan_to_num(1.0 - seconds / (seconds_per_byte * owed_bytes), nan=1.0, neginf=0.0)
+    return np.asarray(np.clip(left, 0.0, 1.0))
+
+
 def _by_state(table: Floats, state: NDArray[np.intp]) -> tuple[Floats, Floats]:
     inside = state < len(table)
     value, sd = table[np.where(inside, state, 0)].T

@@ -38,7 +38,7 @@ from iojoule.datasets.vocabulary import Evidence
 from iojoule.model.evaluate import device_power
 from iojoule.model.evaluate.bands import Floats, Interval
 from iojoule.model.evaluate.columns import LINK, STANDBY
-from iojoule.model.evaluate.device_state import Collecting, Regime
+from iojoule.model.evaluate.device_state import Collecting, Regime, left_after
 from iojoule.model.evaluate.frame import SEQUENTIAL, Frame, make_frame
 from iojoule.model.evaluate.predictor import Predictor
 from iojoule.model.evaluate.quantities import NORMAL_90
@@ -524,9 +524,7 @@ class _Runs:
             quiet += step
             needed = self.seconds_per_byte * self.owed
             busy = np.minimum(needed / step, 1.0) if needed.any() else np.zeros_like(needed)
-            with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-                left = np.nan_to_num(1.0 - step / needed, nan=1.0, neginf=0.0)
-            left = np.clip(left, 0.0, 1.0)
+            left = left_after(self.owed, step, self.seconds_per_byte)
             done = self.owed * (1.0 - left)
             watts.append(idle + done * self.joules_per_byte / step)
             self.cache, self.owed = self.cache * left, self.owed * left

@@ -1,0 +1,161 @@
+"""`iojoule meter`: live watts and joules of this host's drives."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from iojoule.api.application.meter import (
+    COLUMNS,
+    LiveMeter,
+    MeterOptions,
+    assigned,
+    kernel_name,
+    record,
+)
+from iojoule.api.cli import console
+from iojoule.api.cli.console import Format, FormatOption
+from iojoule.api.reports.quantities import quantity
+from iojoule.meter.drives import LEFT_OUT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from iojoule.meter.meter import Reading
+
+DrivesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drive", metavar="DRIVE", help="Only this one; again for each. All if left out."
+    ),
+]
+ProfilesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--profile",
+        metavar="DRIVE=PROFILE",
+        help="File that `iojoule fit` wrote, or a device model, that holds for a drive.",
+    ),
+]
+InstrumentsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--power",
+        metavar="DRIVE=SENSOR",
+        help="An instrument that measures a drive: it counts instead of the estimate, and corrects "
+        "what is estimated after it is gone.",
+    ),
+]
+IntervalOption = Annotated[
+    float, typer.Option(metavar="SECONDS", min=0.1, help="Between two looks at the counters.")
+]
+
+
+def meter(
+    drive: DrivesOption = None,
+    profile: ProfilesOption = None,
+    power: InstrumentsOption = None,
+    interval: IntervalOption = 1.0,
+    seconds: Annotated[
+        float | None,
+        typer.Option(metavar="N", min=0.1, help="Stop after so long; until Ctrl-C if left out."),
+    ] = None,
+    proc: Annotated[Path, typer.Option(metavar="DIR", help="Where procfs is mounted.")] = Path(
+        "/proc"
+    ),
+    sysfs: Annotated[Path, typer.Option(metavar="DIR", help="Where sysfs is mounted.")] = Path(
+        "/sys"
+    ),
+    output: FormatOption = Format.TABLE,
+) -> None:
+    """Estimate what each drive of this host draws, live, from the kernel's block counters.
+
+    Needs no power meter and sends no command to a drive, so that none wakes up. The table has the
+    joules since the beginning; CSV a row, and JSON an object a line, for each drive and interval.
+    """
+    options = MeterOptions(
+        drives=tuple(kernel_name(name) for name in drive or ()),
+        profiles=assigned(profile or (), "--profile"),
+        instruments=assigned(power or (), "--power"),
+        interval_seconds=interval,
+        proc=proc,
+        sysfs=sysfs,
+    )
+    with LiveMeter(options) as live:
+        if not live.readings:
+            console.note(
+                "no drive is metered: "
+                + ("; ".join(sorted(_left_out(live.left_out))) or "this host has no block device")
+                + ". Name one with --profile DRIVE=PROFILE to meter it all the same"
+            )
+        _follow(live, seconds, output)
+
+
+def _left_out(devices: dict[str, str]) -> set[str]:
+    return {
+        f"{', '.join(name for name, other in devices.items() if other == code)}: {LEFT_OUT[code]}"
+        for code in devices.values()
+    }
+
+
+def _follow(live: LiveMeter, seconds: float | None, output: Format) -> None:
+    if output is Format.CSV:
+        console.emit_csv(COLUMNS, ())
+    if output is Format.TABLE and sys.stdout.isatty():
+        _watch(live, seconds)
+        return
+    try:
+        for readings in live.follow(seconds):
+            if output is Format.TABLE:
+                continue
+            now = datetime.now(UTC).isoformat(timespec="milliseconds")
+            records = [record(reading, now) for reading in readings]
+            if output is Format.JSON:
+                console.emit("".join(json.dumps(one, allow_nan=False) + "\n" for one in records))
+            else:
+                console.emit_csv_rows(
+                    [
+                        [
+                            " ".join(cell) if isinstance(cell, list) else cell
+                            for cell in row.values()
+                        ]
+                        for row in records
+                    ]
+                )
+    except KeyboardInterrupt:
+        pass
+    if output is Format.TABLE:
+        console.emit_table(table_of(live.readings))
+
+
+def _watch(live: LiveMeter, seconds: float | None) -> None:
+    from rich.live import Live
+
+    with Live(table_of(live.readings), auto_refresh=False) as view:
+        try:
+            for readings in live.follow(seconds):
+                view.update(table_of(readings), refresh=True)
+        except KeyboardInterrupt:
+            pass
+
+
+def table_of(readings: Sequence[Reading]) -> Table:
+    """Watts now and joules since the beginning, with their 90 % intervals."""
+    table = console.new_table(["drive", "model", "power", "energy", "rests on", "note"])
+    for reading in readings:
+        table.add_row(
+            reading.drive.name,
+            reading.drive.model or reading.basis.profile.model_name,
+            quantity("watts", reading.watts, reading.watts_low, reading.watts_high),
+            quantity("joules", reading.joules, reading.joules_low, reading.joules_high),
+            reading.basis.source + (", corrected" if reading.corrected else ""),
+            ", ".join(reading.reasons),
+        )
+    return table

@@ -1,0 +1,237 @@
+"""What each drive was asked to do between two looks at the kernel's block counters.
+
+Source of the fields: Documentation/admin-guide/iostats.rst of Linux. They count what the drive
+completed, after merging and splitting: what a profile's law of power takes. Sectors there have
+512 B, whatever the drive's are. An empty flush counts as a write of 0 bytes and as a flush.
+Commands that pass the block layer by (NVMe passthrough, SPDK) are in none of them.
+
+Nothing is counted twice and nothing is made up: where a counter fell or a drive came or went in
+between, that interval is left out, and its seconds are told as unmetered.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iojoule.measure.drive.block_device import SECTOR_BYTES, SYSFS
+from iojoule.measure.errors import HostStateError
+from iojoule.meter.drives import Inventory, MeteredDrive, find_drives
+from iojoule.model.evaluate.bands import Floats
+
+PROC = Path("/proc")
+
+_READS, _READ_SECTORS, _READ_MS = 0, 2, 3
+_WRITES, _WRITE_SECTORS, _WRITE_MS = 4, 6, 7
+_DISCARDS, _DISCARD_SECTORS, _FLUSHES = 11, 13, 15
+_COUNTS = [
+    _READS, _READ_SECTORS, _WRITES, _WRITE_SECTORS, _DISCARDS, _DISCARD_SECTORS, _FLUSHES,
+]  # fmt: skip
+_FIELDS = 17
+"""Places in a line behind its name, and how many there are since Linux 5.5; older ones have 11
+or 15."""
+
+_MILLISECONDS_WRAP = 1 << 32
+"""Times are kept in 32 bits."""
+
+SUSPENDED_SECONDS = 0.5
+"""A suspension shorter than that cannot be told from the two clocks being read one by one."""
+
+RESET = "reset"
+APPEARED = "appeared"
+VANISHED = "vanished"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Counters of all metered drives at one moment.
+
+    Attributes:
+        inventory: The drives, in the order of the rows.
+        values: Shape (drives, 17), as the kernel gives them; fields it does not have are 0.
+        monotonic_seconds: When; does not run while the machine is suspended.
+        boot_seconds: When; does.
+    """
+
+    inventory: Inventory
+    values: NDArray[np.int64]
+    monotonic_seconds: float
+    boot_seconds: float
+
+    @property
+    def drives(self) -> tuple[MeteredDrive, ...]:
+        """Those of the rows."""
+        return self.inventory.drives
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """What n drives did in one interval; arrays have shape (n,).
+
+    Attributes:
+        drives: Whose they are.
+        seconds: Length, without suspension.
+        suspended_seconds: How long the machine was suspended in it, drawing nobody knows what.
+        read_commands: Completed; likewise the others.
+        read_bytes: Of them.
+        write_commands: With data, flushes not among them.
+        write_bytes: Of them.
+        discards: Commands; their bytes move no data.
+        flushes: Commands.
+        busy_command_seconds: Time in flight of all reads and writes together, which over the
+            length is the mean queue depth (Little's law).
+        problems: Drives without an interval: name, and `reset`, `appeared` or `vanished`.
+    """
+
+    drives: tuple[MeteredDrive, ...]
+    seconds: float
+    suspended_seconds: float
+    read_commands: Floats
+    read_bytes: Floats
+    write_commands: Floats
+    write_bytes: Floats
+    discards: Floats
+    flushes: Floats
+    busy_command_seconds: Floats
+    problems: dict[str, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.drives)
+
+    @property
+    def commands(self) -> Floats:
+        """Reads and writes together."""
+        return np.asarray(self.read_commands + self.write_commands)
+
+
+class BlockCounters:
+    """Reads the counters of all drives, by one file that stays open.
+
+    Args:
+        proc: Where procfs is mounted.
+        sysfs: Where sysfs is mounted.
+        also: Names of devices that count whatever they are (`find_drives`).
+        only: Names of the devices that count; empty for all drives.
+
+    Raises:
+        HostStateError: /proc/diskstats cannot be read.
+    """
+
+    def __init__(
+        self,
+        proc: Path = PROC,
+        sysfs: Path = SYSFS,
+        *,
+        also: Collection[str] = (),
+        only: Collection[str] = (),
+    ) -> None:
+        self._sysfs, self._also, self._only = sysfs, frozenset(also), frozenset(only)
+        self._path = proc / "diskstats"
+        try:
+            self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise HostStateError(
+                f"{self._path} cannot be read: {error.strerror}; a meter needs the block counters "
+                "of Linux"
+            ) from error
+        self._inventory = Inventory((), {})
+        self._seen: tuple[bytes, ...] = ()
+        self._rows: list[tuple[int, int]] = []
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+    def read(self) -> Snapshot:
+        """Look once. Drives that came or went since the last time are looked at again."""
+        lines = [line.split() for line in self._text().splitlines()]
+        lines = [line for line in lines if len(line) >= 3 + 11]
+        seen = tuple(part for line in lines for part in line[:3])
+        if seen != self._seen:
+            self._look(lines)
+            self._seen = seen
+        counted = np.zeros((len(self._inventory.drives), _FIELDS), dtype=np.int64)
+        for drive, place in self._rows:
+            numbers = [int(part) for part in lines[place][3 : 3 + _FIELDS]]
+            counted[drive, : len(numbers)] += numbers
+        return Snapshot(
+            self._inventory,
+            counted,
+            time.clock_gettime(time.CLOCK_MONOTONIC),
+            time.clock_gettime(time.CLOCK_BOOTTIME),
+        )
+
+    def look_again(self) -> None:
+        """Let the next reading ask the host again what drives there are."""
+        self._seen = ()
+
+    def _look(self, lines: Sequence[Sequence[bytes]]) -> None:
+        places = {line[2].decode("ascii", "replace"): place for place, line in enumerate(lines)}
+        everything = find_drives(self._sysfs, self._also)
+        kept = tuple(
+            drive
+            for drive in everything.drives
+            if all(name in places for name in drive.devices)
+            and (not self._only or self._only.intersection(drive.devices))
+        )
+        self._inventory = Inventory(kept, everything.left_out)
+        self._rows = [
+            (number, places[name]) for number, drive in enumerate(kept) for name in drive.devices
+        ]
+
+    def _text(self) -> bytes:
+        parts: list[bytes] = []
+        offset = 0
+        while part := os.pread(self._file, 1 << 18, offset):
+            parts.append(part)
+            offset += len(part)
+        return b"".join(parts)
+
+
+def difference(before: Snapshot, now: Snapshot) -> Intervals:
+    """What happened between two looks, for drives that were there at both."""
+    earlier = {drive.key: place for place, drive in enumerate(before.drives)}
+    problems = _gone(before, {drive.key for drive in now.drives})
+    pairs: list[tuple[int, int]] = []
+    for place, drive in enumerate(now.drives):
+        known = earlier.get(drive.key)
+        if known is None or before.drives[known].devices != drive.devices:
+            problems[drive.name] = APPEARED
+        else:
+            pairs.append((known, place))
+    then = before.values[[pair[0] for pair in pairs]]
+    after = now.values[[pair[1] for pair in pairs]]
+    delta = after - then
+    for times in (_READ_MS, _WRITE_MS):
+        delta[:, times] %= _MILLISECONDS_WRAP
+    fell = (delta[:, _COUNTS] < 0).any(axis=1)
+    for row in np.flatnonzero(fell):
+        problems[now.drives[pairs[row][1]].name] = RESET
+    drives = tuple(now.drives[pairs[row][1]] for row in np.flatnonzero(~fell))
+    good = delta[~fell].astype(float)
+    monotonic = now.monotonic_seconds - before.monotonic_seconds
+    suspended = (now.boot_seconds - before.boot_seconds) - monotonic
+    flushes = good[:, _FLUSHES]
+    return Intervals(
+        drives=drives,
+        seconds=monotonic,
+        suspended_seconds=suspended if suspended >= SUSPENDED_SECONDS else 0.0,
+        read_commands=good[:, _READS],
+        read_bytes=good[:, _READ_SECTORS] * SECTOR_BYTES,
+        write_commands=np.maximum(good[:, _WRITES] - flushes, 0.0),
+        write_bytes=good[:, _WRITE_SECTORS] * SECTOR_BYTES,
+        discards=good[:, _DISCARDS],
+        flushes=flushes,
+        busy_command_seconds=(good[:, _READ_MS] + good[:, _WRITE_MS]) / 1e3,
+        problems=problems,
+    )
+
+
+def _gone(before: Snapshot, there: Collection[str]) -> dict[str, str]:
+    return {drive.name: VANISHED for drive in before.drives if drive.key not in there}

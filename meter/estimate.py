@@ -1,0 +1,376 @@
+"""Watts of drives from what they were asked to do in an interval, by their profile.
+
+The block counters give rates of the drive's own commands, so its law of power (`model.evaluate
+.device_power`) is taken at these rates as they are: mean watts are linear in them, whatever the
+bursts. What counters do not give is found as follows.
+
+* Busy share u: the depth while it serves is that at which the profile's latency is the measured
+  one, depth = (mean in flight) / u with u = rate / (full speed at that depth).
+* Random or sequential: both are evaluated, the mean counts, half their distance is uncertainty.
+* How long the drive rests between requests: as if they came at random (Poisson), between the two
+  extremes of coming all at once and evenly, which are uncertainty. Without requests the gap goes on
+  from interval to interval, so the settle time and the fall asleep are those of one long gap.
+* The state: bytes that the cache holds and work that is owed, as along a time line
+  (`model.evaluate.timeline`); at the beginning nothing is owed.
+
+Nothing here reads a clock or a file: the same intervals give the same joules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from iojoule.datasets.errors import NoProfileError
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.model.evaluate import device_power, idle_gaps, linear_law
+from iojoule.model.evaluate.bands import Floats
+from iojoule.model.evaluate.device_state import left_after
+from iojoule.model.evaluate.frame import Frame, make_frame
+from iojoule.model.evaluate.prediction import Prediction
+from iojoule.model.evaluate.predictor import Predictor
+
+PATTERNS = ("random", "sequential")
+DEPTH_STEPS = 2
+"""How often depth and busy share are brought in line with each other before the last evaluation."""
+DEPTH_MAX = 4096
+SIZE_MAX = 1 << 30
+QUIET_MAX_SECONDS = 1e6
+"""A gap of days has gone through every level."""
+
+_DEVICE = frozenset({"device_power_watts"})
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """What n drives did in one interval; arrays have shape (n,).
+
+    Attributes:
+        seconds: Length of the interval.
+        read_commands: Completed by the drive; likewise the others.
+        read_bytes: Of them.
+        write_commands: With data, without flushes.
+        write_bytes: Of them.
+        in_flight_seconds: Time in flight of all commands together.
+    """
+
+    seconds: float
+    read_commands: Floats
+    read_bytes: Floats
+    write_commands: Floats
+    write_bytes: Floats
+    in_flight_seconds: Floats
+
+
+@dataclass
+class States:
+    """What is carried from interval to interval; arrays have shape (n,).
+
+    Attributes:
+        cache_bytes: Written bytes that the cache holds.
+        owed_bytes: Written bytes whose background work is still to be done.
+        quiet_seconds: Since the last request.
+    """
+
+    cache_bytes: Floats
+    owed_bytes: Floats
+    quiet_seconds: Floats
+
+    @classmethod
+    def fresh(cls, drives: int) -> States:
+        """Of drives that have rested long and owe nothing."""
+        return cls(np.zeros(drives), np.zeros(drives), np.full(drives, np.inf))
+
+    def take(self, rows: Any) -> States:
+        """Those of some drives."""
+        return States(*(np.array(getattr(self, part.name)[rows]) for part in fields(self)))
+
+    def put(self, rows: Any, states: States) -> None:
+        """Keep those of some drives."""
+        for part in fields(self):
+            getattr(self, part.name)[rows] = getattr(states, part.name)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Watts of n drives in one interval; arrays have shape (n,).
+
+    Attributes:
+        idle: W that are drawn without any request.
+        read: W above that which reads cause; `write` likewise, `background` of work on the drive's
+            own behalf. The four add up to the drive's mean power.
+        sd: Standard deviation of the mean power, W. It is mostly that of the profile, so it is the
+            same in one interval and the next.
+        read_command_joules: What one command, or byte, more would have taken; likewise the others.
+    """
+
+    idle: Floats
+    read: Floats
+    write: Floats
+    background: Floats
+    sd: Floats
+    read_command_joules: Floats
+    read_byte_joules: Floats
+    write_command_joules: Floats
+    write_byte_joules: Floats
+
+    @property
+    def watts(self) -> Floats:
+        """Mean power."""
+        return np.asarray(self.idle + self.read + self.write + self.background)
+
+
+class DriveModel:
+    """What one profile says of drives of its model.
+
+    Args:
+        profile: It must know the drive's power.
+        power_state: Operational power state that the drives are held in.
+        settings: Other columns of `make_frame` that hold for them, `apst_enabled` among them.
+
+    Raises:
+        NoProfileError: It does not.
+    """
+
+    def __init__(
+        self,
+        profile: DeviceProfile,
+        *,
+        power_state: int = 0,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        if profile.device_power is None:
+            raise NoProfileError(
+                f"{profile.device}: this profile knows no watts of the drive; measure it with a "
+                "power meter, or name another: --profile DRIVE=FILE"
+            )
+        self.profile, self.power = profile, profile.device_power
+        self.predictor = Predictor(profile)
+        self._columns = {**(settings or {}), "power_state": power_state}
+        self._settle = idle_gaps.settle_seconds(profile.idle)
+        self._between = profile.between_drives_relative_sd.value
+        self._covariance = np.array(self.power.covariance)
+        self._state = self.predictor.performance.state
+        at_rest = self._frame(1, {"operation": "read"})
+        self._base = float(device_power.base_watts(self.power, at_rest.power_state)[0])
+        seconds, _ = self._state.seconds_per_byte(at_rest)
+        joules, joules_sd = self._state.joules_per_byte(at_rest)
+        self._seconds_per_byte = float(np.nan_to_num(seconds)[0])
+        self._background = float(joules[0]), float(joules_sd[0])
+        known = profile.write_state
+        self._owed_most = known.transition_bytes.value if known is not None else 0.0
+
+    def step(self, amounts: Amounts, states: States) -> Estimate:
+        """Estimate one interval and carry the states on, in place."""
+        commands = amounts.read_commands + amounts.write_commands
+        active = commands > 0
+        zeros = np.zeros(len(commands))
+        estimate = Estimate(*(zeros.copy() for _ in fields(Estimate)))
+        for rows, evaluate in ((active, self._serving), (~active, self._quiet)):
+            if rows.any():
+                own = states.take(rows)
+                part = evaluate(_rows(amounts, rows), own)
+                states.put(rows, own)
+                for name in (field.name for field in fields(Estimate)):
+                    getattr(estimate, name)[rows] = getattr(part, name)
+        return estimate
+
+    def _frame(self, rows: int, columns: Mapping[str, Any]) -> Frame:
+        said = {name: [value] * rows for name, value in self._columns.items()}
+        frame, _ = make_frame(self.profile, {**said, **columns}, rows)
+        return frame
+
+    def _quiet(self, amounts: Amounts, states: States) -> Estimate:
+        """Nothing was asked: one gap goes on."""
+        rows, step = len(states.quiet_seconds), amounts.seconds
+        frame = self._frame(rows, {"operation": ["read"] * rows})
+        at = idle_gaps.levels(self.profile, frame, np.full(rows, self._base))
+        assert at is not None, "the profile knows the drive's power"
+        begin = np.minimum(states.quiet_seconds, QUIET_MAX_SECONDS)
+        joules = idle_gaps.gap_joules(at, begin + step, self._settle)
+        idle = (joules - idle_gaps.gap_joules(at, begin, self._settle)) / step
+        background, background_sd = self._fold(states, np.full(rows, step), step)
+        states.quiet_seconds[:] = states.quiet_seconds + step
+        zeros = np.zeros(rows)
+        sd = np.hypot(np.hypot(at.idle_sd, background_sd), self.power.session_sd_watts)
+        return Estimate(idle, zeros, zeros, background, sd, *([zeros] * 4))
+
+    def _fold(self, states: States, quiet: Floats, step: float) -> tuple[Floats, Floats]:
+        """Background watts over a step with so much quiet time, and their sd; folds the cache."""
+        left = left_after(states.owed_bytes, quiet, self._seconds_per_byte)
+        done = states.owed_bytes * (1.0 - left)
+        states.owed_bytes[:] *= left
+        states.cache_bytes[:] *= left
+        joules, joules_sd = self._background
+        return done * joules / step, done * joules_sd / step
+
+    def _serving(self, amounts: Amounts, states: States) -> Estimate:
+        """Requests came."""
+        step = amounts.seconds
+        evaluated = [self._evaluated(pattern, amounts, states) for pattern in PATTERNS]
+        parts = {
+            field.name: np.mean([getattr(one, field.name) for one in evaluated], axis=0)
+            for field in fields(_Serving)
+        }
+        serving = _Serving(**parts)
+        apart = np.abs(evaluated[0].watts - evaluated[1].watts) / 2.0
+        states.cache_bytes += amounts.write_bytes
+        states.owed_bytes[:] = np.minimum(states.owed_bytes + amounts.write_bytes, self._owed_most)
+        later, later_sd = self._fold(states, (1.0 - serving.busy) * step, step)
+        states.quiet_seconds[:] = np.minimum(
+            (1.0 - serving.busy) * step, step / (amounts.read_commands + amounts.write_commands)
+        )
+        work = serving.read + serving.write
+        awake = np.maximum(serving.watts - serving.idle - work - serving.background, 0.0)
+        share = np.where(work > 0, serving.read / np.where(work > 0, work, 1.0), 0.0)
+        return Estimate(
+            idle=serving.idle,
+            read=serving.read + share * awake,
+            write=serving.write + (1.0 - share) * awake,
+            background=serving.background + later,
+            sd=np.sqrt(serving.sd**2 + apart**2 + later_sd**2),
+            read_command_joules=serving.read_command_joules,
+            read_byte_joules=serving.read_byte_joules,
+            write_command_joules=serving.write_command_joules,
+            write_byte_joules=serving.write_byte_joules,
+        )
+
+    def _evaluated(self, pattern: str, amounts: Amounts, states: States) -> _Serving:
+        step = amounts.seconds
+        rates = {
+            "read_bytes": amounts.read_bytes / step,
+            "read_operations": amounts.read_commands / step,
+            "write_bytes": amounts.write_bytes / step,
+            "write_commands": amounts.write_commands / step,
+        }
+        frame, prediction, busy = self._operating_point(pattern, amounts, states)
+        power, activity = self.power, prediction.activity
+        sequential = np.full(len(frame), pattern == "sequential")
+        x = device_power.regressors(
+            rates["read_bytes"],
+            rates["read_operations"],
+            rates["write_bytes"],
+            device_power.write_operations(rates["write_commands"], sequential),
+            busy * activity.device_x[:, 5],
+        )
+        x[:, 0] = busy
+        factor = activity.watts_factor
+        law = factor * device_power.law_watts(power, x, frame.power_state)
+        at = idle_gaps.levels(
+            self.profile, frame, prediction["device_power_watts"].value, activity.awake_factor
+        )
+        assert at is not None, "the profile knows the drive's power"
+        gap, gap_sd = self._gap(at, amounts, busy)
+        limit = device_power.limit_watts(power, frame.power_state)
+        # a limit holds for what the drive draws at the rate that is served, not at full speed
+        watts = np.minimum(law + (1.0 - busy) * gap, np.maximum(limit, gap))
+        idle = np.minimum(at.idle, watts)
+        theta = np.array([parameter.value for parameter in power.parameters])
+        read = factor * (theta[1] * x[:, 1] + theta[2] * x[:, 2])
+        write = factor * (theta[3] * x[:, 3] + theta[4] * x[:, 4])
+        background = factor * device_power.background_watts(power, x, frame.power_state)
+        # what a limit takes away, it takes from all alike
+        above = watts - idle
+        parts = read + write + background
+        kept = np.where(parts > above, above / np.where(parts > 0, parts, 1.0), 1.0)
+        seen = np.isfinite(activity.watts_factor_sd)
+        law_sd = np.sqrt(
+            linear_law.variances(x, self._covariance)
+            + (power.relative_sd * law) ** 2
+            + (power.session_sd_watts * busy) ** 2
+        )
+        law_sd = np.minimum(law_sd, device_power.MOST_RELATIVE_SD * watts)
+        law_sd = np.where(seen, np.nan_to_num(activity.watts_factor_sd) * law, law_sd)
+        state_sd = device_power.state_sd_watts(power, frame.power_state, x[:, 5], law)
+        sd = np.sqrt(
+            law_sd**2
+            + (self._between * law) ** 2
+            + state_sd**2
+            + ((1.0 - busy) * np.hypot(gap_sd, at.idle_sd)) ** 2
+        )
+        command = SEQUENTIAL_OR_RANDOM[pattern]
+        return _Serving(
+            watts=watts,
+            idle=idle,
+            read=kept * read,
+            write=kept * write,
+            background=kept * background,
+            busy=busy,
+            sd=sd,
+            read_command_joules=kept * factor * theta[2],
+            read_byte_joules=kept * factor * theta[1],
+            write_command_joules=kept * factor * theta[4] * command,
+            write_byte_joules=kept * factor * theta[3],
+        )
+
+    def _operating_point(
+        self, pattern: str, amounts: Amounts, states: States
+    ) -> tuple[Frame, Prediction, Floats]:
+        """The configuration while it serves, what is predicted of it, and the busy share."""
+        commands = amounts.read_commands + amounts.write_commands
+        rate, depth = commands / amounts.seconds, amounts.in_flight_seconds / amounts.seconds
+        size = np.clip((amounts.read_bytes + amounts.write_bytes) / commands, 512, SIZE_MAX)
+        frame = self._frame(
+            len(commands),
+            {
+                "operation": ["mixed"] * len(commands),
+                "read_fraction": amounts.read_commands / commands,
+                "pattern": [pattern] * len(commands),
+                "request_bytes": 512 * np.rint(size / 512).astype(int),
+                "queue_depth": np.ones(len(commands), dtype=int),
+                "jobs": np.ones(len(commands), dtype=int),
+                "host_bytes_written_since_purge": states.cache_bytes,
+            },
+        )
+        inside = np.maximum(depth, 1.0)
+        for _ in range(DEPTH_STEPS):
+            frame = replace(frame, queue_depth=np.clip(np.rint(inside), 1, DEPTH_MAX))
+            full = self.predictor.predict(frame, only=())["iops"].value
+            inside = np.maximum(depth / np.minimum(rate / full, 1.0), 1.0)
+        frame = replace(frame, queue_depth=np.clip(np.rint(inside), 1, DEPTH_MAX))
+        prediction = self.predictor.predict(frame, only=_DEVICE)
+        return frame, prediction, np.minimum(rate / prediction["iops"].value, 1.0)
+
+    def _gap(self, at: idle_gaps.Levels, amounts: Amounts, busy: Floats) -> tuple[Floats, Floats]:
+        """Mean watts between requests, and the sd of not knowing how these come."""
+        quiet = np.maximum((1.0 - busy) * amounts.seconds, 1e-9)
+        mean = quiet / (amounts.read_commands + amounts.write_commands)
+        settle, sleep = self._settle, np.maximum(at.sleeps_after, self._settle)
+        # of gaps with an exponential distribution, the share of time beyond t is exp(-t / mean)
+        rests, sleeps = np.exp(-settle / mean), np.exp(-sleep / mean)
+        watts = (1.0 - rests) * at.awake + (rests - sleeps) * at.idle + sleeps * at.asleep
+        even = idle_gaps.gap_joules(at, mean, settle) / mean
+        once = idle_gaps.gap_joules(at, quiet, settle) / quiet
+        apart = np.maximum(np.abs(even - watts), np.abs(once - watts))
+        return watts, apart / 2.0
+
+
+SEQUENTIAL_OR_RANDOM = {"random": 1.0, "sequential": device_power.SEQUENTIAL_WRITE_OPERATION}
+"""Joules of a write command over those of a random one."""
+
+
+@dataclass(frozen=True)
+class _Serving:
+    """Of one pattern: mean watts over the interval, parts, and what one command or byte takes."""
+
+    watts: Floats
+    idle: Floats
+    read: Floats
+    write: Floats
+    background: Floats
+    busy: Floats
+    sd: Floats
+    read_command_joules: Floats
+    read_byte_joules: Floats
+    write_command_joules: Floats
+    write_byte_joules: Floats
+
+
+def _rows(amounts: Amounts, rows: Any) -> Amounts:
+    arrays = [
+        getattr(amounts, part.name)[rows] for part in fields(amounts) if part.name != "seconds"
+    ]
+    return Amounts(amounts.seconds, *arrays)

@@ -1,0 +1,312 @@
+"""The meter: joules of every drive since it began, from looks at the block counters.
+
+What is told never falls and is never counted twice. Time without an estimate (a drive that was
+away, counters that began anew, a machine that was suspended) adds no joules and is told beside them
+as unmetered seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from iojoule.datasets.profile import DeviceProfile
+from iojoule.meter.correction import Correction
+from iojoule.meter.counters import Intervals, Snapshot, difference
+from iojoule.meter.drives import MeteredDrive
+from iojoule.meter.estimate import Amounts, DriveModel, Estimate, States
+from iojoule.model.evaluate.bands import Floats
+from iojoule.model.evaluate.quantities import NORMAL_90
+
+SUSPENDED = "suspended"
+DRIFTED = "drifted"
+
+PARTS = ("idle", "read", "write", "background")
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What the estimate of a drive rests on.
+
+    Attributes:
+        profile: Of the drive, of its model, or of its class.
+        source: `profile`, `catalogue` or `class`.
+        power_state: Operational power state that it is held in.
+        settings: Further columns of `make_frame` that hold for it.
+    """
+
+    profile: DeviceProfile
+    source: str
+    power_state: int = 0
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether nobody measured a drive of this model."""
+        power = self.profile.device_power
+        return power is not None and power.is_expected
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One drive after one interval.
+
+    Attributes:
+        drive: Which.
+        basis: What the estimate rests on.
+        seconds: Length of the interval; 0 where there was none.
+        watts: Mean power in it, with the 90 % interval from `watts_low` to `watts_high`.
+        part_watts: By `PARTS`; they add up to `watts`.
+        command_joules: What one read command, read byte, write command and written byte takes.
+        joules: Since the meter began, with `joules_low` and `joules_high`.
+        part_joules: By `PARTS`; they add up to `joules`.
+        unmetered_seconds: Since the meter began, of which nothing is known.
+        corrected: Whether an instrument has corrected the estimate.
+        reasons: Codes of what makes this interval less certain, or absent.
+    """
+
+    drive: MeteredDrive
+    basis: Basis
+    seconds: float
+    watts: float
+    watts_low: float
+    watts_high: float
+    part_watts: dict[str, float]
+    command_joules: tuple[float, float, float, float]
+    joules: float
+    joules_low: float
+    joules_high: float
+    part_joules: dict[str, float]
+    unmetered_seconds: float
+    corrected: bool
+    reasons: tuple[str, ...]
+
+
+@dataclass
+class _Account:
+    """Sums of one drive."""
+
+    drive: MeteredDrive
+    basis: Basis
+    joules: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    parts: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
+    unmetered: float = 0.0
+    states: States = field(default_factory=lambda: States.fresh(1))
+    correction: Correction = field(default_factory=Correction)
+    last: Reading | None = None
+
+
+class Meter:
+    """Follows all drives of a host.
+
+    Args:
+        choose: What the estimate of a drive rests on; asked once for each.
+    """
+
+    def __init__(self, choose: Callable[[MeteredDrive], Basis]) -> None:
+        self._choose = choose
+        self._accounts: dict[str, _Account] = {}
+        self._models: dict[tuple[Any, ...], DriveModel] = {}
+        self._before: Snapshot | None = None
+
+    def step(
+        self, now: Snapshot, measured_watts: Mapping[str, tuple[float, float]] | None = None
+    ) -> list[Reading]:
+        """Account for the time since the last look.
+
+        Args:
+            now: The counters.
+            measured_watts: Mean power since the last look, and its standard deviation, of drives
+                that an instrument measures, by name. It counts in the place of the estimate, and
+                corrects it.
+
+        Returns:
+            Every drive that is there, by name; the first look has no watts yet.
+        """
+        before, self._before = self._before, now
+        for drive in now.drives:
+            account = self._accounts.get(drive.key)
+            if account is None:
+                self._accounts[drive.key] = _Account(drive, self._choose(drive))
+            else:
+                account.drive = drive
+        if before is None:
+            return [self._absent(self._accounts[drive.key], 0.0, ()) for drive in now.drives]
+        intervals = difference(before, now)
+        done = self._account(intervals, measured_watts or {})
+        readings = []
+        for drive in now.drives:
+            reading = done.get(drive.key)
+            if reading is None:
+                problem = intervals.problems.get(drive.name)
+                reasons = (problem,) if problem else ()
+                account = self._accounts[drive.key]
+                account.states = States.fresh(1)
+                lost = intervals.seconds + intervals.suspended_seconds
+                reading = self._absent(account, lost, reasons)
+            readings.append(reading)
+        return readings
+
+    def _account(
+        self, intervals: Intervals, measured: Mapping[str, tuple[float, float]]
+    ) -> dict[str, Reading]:
+        """The drives that have an interval, those of one model evaluated together."""
+        if intervals.seconds <= 0:
+            return {}
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        accounts = [self._accounts[drive.key] for drive in intervals.drives]
+        for row, account in enumerate(accounts):
+            basis = account.basis
+            groups.setdefault((id(basis.profile), basis.power_state, basis.settings), []).append(
+                row
+            )
+        readings: dict[str, Reading] = {}
+        for key, rows in groups.items():
+            group = [accounts[row] for row in rows]
+            model = self._model(key, group[0].basis)
+            states = _together([account.states for account in group])
+            estimate = model.step(_amounts(intervals, rows), states)
+            for place, account in enumerate(group):
+                account.states = states.take(slice(place, place + 1))
+                readings[account.drive.key] = self._reading(
+                    account, estimate, place, intervals, measured.get(account.drive.name)
+                )
+        return readings
+
+    def _model(self, key: tuple[Any, ...], basis: Basis) -> DriveModel:
+        if key not in self._models:
+            self._models[key] = DriveModel(
+                basis.profile, power_state=basis.power_state, settings=dict(basis.settings)
+            )
+        return self._models[key]
+
+    def _reading(
+        self,
+        account: _Account,
+        estimate: Estimate,
+        place: int,
+        intervals: Intervals,
+        measured: tuple[float, float] | None,
+    ) -> Reading:
+        seconds = intervals.seconds
+        parts = {name: float(getattr(estimate, name)[place]) for name in PARTS}
+        modelled, sd = sum(parts.values()), float(estimate.sd[place])
+        reasons = list(account.drive.reasons)
+        correction = account.correction
+        correction.pass_time(seconds + intervals.suspended_seconds)
+        watts = modelled
+        if measured is not None:
+            if correction.learn(measured[0], modelled, parts["idle"], measured[1]):
+                reasons.append(DRIFTED)
+            watts, sd = max(measured[0], 0.0), measured[1]
+        elif correction.has_learnt:
+            better = correction.corrected(modelled, parts["idle"])
+            watts, sd = better.watts, min(better.sd, sd)
+        parts = _scaled(parts, watts)
+        if intervals.suspended_seconds:
+            reasons.append(SUSPENDED)
+            account.unmetered += intervals.suspended_seconds
+        low, high = _interval(watts, sd, in_ratios=account.basis.is_expected and measured is None)
+        for name, value in parts.items():
+            account.parts[name] += value * seconds
+        account.joules += watts * seconds
+        account.low += low * seconds
+        account.high += high * seconds
+        per_command = (
+            estimate.read_command_joules,
+            estimate.read_byte_joules,
+            estimate.write_command_joules,
+            estimate.write_byte_joules,
+        )
+        reading = Reading(
+            drive=account.drive,
+            basis=account.basis,
+            seconds=seconds,
+            watts=watts,
+            watts_low=low,
+            watts_high=high,
+            part_watts=parts,
+            command_joules=(
+                float(per_command[0][place]),
+                float(per_command[1][place]),
+                float(per_command[2][place]),
+                float(per_command[3][place]),
+            ),
+            joules=account.joules,
+            joules_low=account.low,
+            joules_high=account.high,
+            part_joules=dict(account.parts),
+            unmetered_seconds=account.unmetered,
+            corrected=measured is not None or correction.has_learnt,
+            reasons=tuple(reasons),
+        )
+        account.last = reading
+        return reading
+
+    def _absent(self, account: _Account, seconds: float, reasons: tuple[str, ...]) -> Reading:
+        account.unmetered += seconds
+        return Reading(
+            drive=account.drive,
+            basis=account.basis,
+            seconds=0.0,
+            watts=np.nan,
+            watts_low=np.nan,
+            watts_high=np.nan,
+            part_watts=dict.fromkeys(PARTS, np.nan),
+            command_joules=(0.0, 0.0, 0.0, 0.0),
+            joules=account.joules,
+            joules_low=account.low,
+            joules_high=account.high,
+            part_joules=dict(account.parts),
+            unmetered_seconds=account.unmetered,
+            corrected=account.correction.has_learnt,
+            reasons=(*account.drive.reasons, *reasons),
+        )
+
+
+def _interval(watts: float, sd: float, *, in_ratios: bool) -> tuple[float, float]:
+    """The 90 % interval of a mean power; in ratios where it is wide, so that it stays above 0."""
+    if not in_ratios or watts <= 0:
+        return max(watts - NORMAL_90 * sd, 0.0), watts + NORMAL_90 * sd
+    ratio = float(np.exp(NORMAL_90 * np.sqrt(np.log1p((sd / watts) ** 2))))
+    return watts / ratio, watts * ratio
+
+
+def _scaled(parts: dict[str, float], watts: float) -> dict[str, float]:
+    """Parts that add up to the watts: what differs is the requests', idle only where none came."""
+    dynamic = sum(parts.values()) - parts["idle"]
+    wanted = watts - parts["idle"]
+    if dynamic > 0 and wanted >= 0:
+        scale = wanted / dynamic
+        return {name: part if name == "idle" else part * scale for name, part in parts.items()}
+    total = sum(parts.values())
+    if total <= 0:
+        return {**dict.fromkeys(parts, 0.0), "idle": watts}
+    if dynamic <= 0:
+        return {**dict.fromkeys(parts, 0.0), "idle": watts}
+    return {name: part * watts / total for name, part in parts.items()}
+
+
+def _together(states: list[States]) -> States:
+    return States(
+        *(np.concatenate([getattr(one, part.name) for one in states]) for part in fields(States))
+    )
+
+
+def _amounts(intervals: Intervals, rows: list[int]) -> Amounts:
+    def of(values: Floats) -> Floats:
+        return np.asarray(values[rows])
+
+    return Amounts(
+        intervals.seconds,
+        of(intervals.read_commands),
+        of(intervals.read_bytes),
+        of(intervals.write_commands),
+        of(intervals.write_bytes),
+        of(intervals.busy_command_seconds),
+    )
