@@ -1,0 +1,136 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iojoule.datasets.errors import NoProfileError
+from iojoule.datasets.profile import load_shipped_profile
+from iojoule.meter.estimate import Amounts, DriveModel, States
+from iojoule.model.evaluate.frame import make_frame
+from iojoule.model.evaluate.predictor import Predictor
+from iojoule.model.evaluate.timeline import Phase, follow
+from iojoule.model.prior.classes import class_profile
+
+PROFILE = load_shipped_profile("samsung-980-pro-1tb")
+MODEL = DriveModel(PROFILE)
+
+
+def amounts(
+    seconds: float = 1.0,
+    *,
+    reads: float = 0.0,
+    writes: float = 0.0,
+    size: float = 4096.0,
+    in_flight: float = 0.0,
+    drives: int = 1,
+) -> Amounts:
+    """Requests of one size in an interval."""
+
+    def each(value: float) -> Any:
+        return np.full(drives, value)
+
+    return Amounts(
+        seconds,
+        each(reads),
+        each(reads * size),
+        each(writes),
+        each(writes * size),
+        each(in_flight * seconds),
+    )
+
+
+@pytest.mark.parametrize("operation", ["read", "write"])
+@pytest.mark.parametrize("size", [4096, 65536])
+@pytest.mark.parametrize("depth", [1, 16])
+def test_at_full_speed_it_draws_what_is_predicted(operation: str, size: int, depth: int) -> None:
+    columns = {"operation": operation, "pattern": "random", "request_bytes": size}
+    predictor = Predictor(PROFILE)
+    frame, _ = make_frame(PROFILE, {**columns, "queue_depth": depth, "jobs": 1}, 1)
+    told = predictor.predict(frame)
+    rate, watts = told["iops"].value[0], told["device_power_watts"]
+    work = {"reads" if operation == "read" else "writes": rate}
+    found = MODEL.step(amounts(size=size, in_flight=depth, **work), States.fresh(1))
+    # half of what counts is a sequential pattern, which no counter tells apart
+    assert watts.low[0] * 0.97 <= found.watts[0] <= watts.high[0] * 1.03
+
+
+def test_parts_add_up_and_none_is_negative() -> None:
+    found = MODEL.step(amounts(reads=5000, writes=2000, in_flight=0.6), States.fresh(1))
+    for part in (found.idle, found.read, found.write, found.background):
+        assert part[0] >= 0
+    assert found.watts[0] > found.idle[0]
+    assert found.sd[0] > 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    reads=st.floats(0, 3e5), writes=st.floats(0, 3e5), size=st.sampled_from([512, 4096, 131072])
+)
+def test_more_requests_never_draw_less(reads: float, writes: float, size: int) -> None:
+    load = amounts(reads=reads, writes=writes, size=size, in_flight=1.0)
+    more = amounts(reads=reads * 1.5, writes=writes * 1.5, size=size, in_flight=1.5)
+    less_watts = MODEL.step(load, States.fresh(1)).watts[0]
+    more_watts = MODEL.step(more, States.fresh(1)).watts[0]
+    assert more_watts >= less_watts * 0.995
+    cap = PROFILE.device_power
+    assert cap is not None
+    assert more_watts <= max(cap.cap_watts[0], cap.peak_watts.value) * 1.001
+
+
+def test_without_requests_it_rests_after_its_settle_time() -> None:
+    states = States.fresh(1)
+    MODEL.step(amounts(reads=1000, in_flight=0.1), states)
+    idle = PROFILE.device_power.idle_watts[0].value  # type: ignore[union-attr]
+    first = MODEL.step(amounts(), states).watts[0]
+    later = MODEL.step(amounts(), states).watts[0]
+    assert first > later == pytest.approx(idle)
+
+
+def test_two_halves_of_a_constant_load_are_the_whole() -> None:
+    whole, halves = States.fresh(1), States.fresh(1)
+    joules = 10 * MODEL.step(amounts(10, reads=50000, in_flight=0.5), whole).watts[0]
+    parts = sum(
+        5 * MODEL.step(amounts(5, reads=25000, in_flight=0.5), halves).watts[0] for _ in range(2)
+    )
+    assert parts == pytest.approx(joules, rel=1e-3)
+
+
+def test_drives_that_do_the_same_draw_the_same_and_apart_from_each_other() -> None:
+    together = MODEL.step(amounts(reads=4000, in_flight=0.4, drives=3), States.fresh(3))
+    alone = MODEL.step(amounts(reads=4000, in_flight=0.4), States.fresh(1))
+    assert together.watts == pytest.approx(np.repeat(alone.watts, 3))
+
+
+def test_work_that_writes_leave_is_drawn_while_the_drive_rests() -> None:
+    """The same joules as along a time line, though the meter sees requests only."""
+    states, rate, size, seconds = States.fresh(1), 1500.0, 131072, 20
+    joules = 0.0
+    for _ in range(seconds):
+        joules += MODEL.step(amounts(writes=rate, size=size, in_flight=1.0), states).watts[0]
+    assert states.owed_bytes[0] > 0
+    after = [MODEL.step(amounts(), states) for _ in range(400)]
+    assert after[5].background[0] > 0
+    assert after[-1].background[0] == 0
+    joules += sum(one.watts[0] for one in after)
+    columns = {"pattern": "random", "request_bytes": size, "queue_depth": 1}
+    phases = [Phase(seconds, write=True, bytes_per_second=rate * size), Phase(400, write=False)]
+    told = follow(Predictor(PROFILE), columns, phases).energy_joules
+    assert joules == pytest.approx(told.value, rel=0.05)
+
+
+@pytest.mark.parametrize(("rotates", "nvme"), [(True, False), (False, True), (False, False)])
+def test_of_a_drive_of_which_only_the_kind_is_known_little_is_sure(
+    rotates: bool, nvme: bool
+) -> None:
+    model = DriveModel(class_profile(rotates=rotates, nvme=nvme))
+    idle = model.step(amounts(), States.fresh(1))
+    busy = model.step(amounts(reads=100, in_flight=0.5), States.fresh(1))
+    assert 0 < idle.watts[0] < busy.watts[0] < 20
+    assert idle.sd[0] > 0.2 * idle.watts[0]
+
+
+def test_a_profile_without_watts_is_refused() -> None:
+    with pytest.raises(NoProfileError):
+        DriveModel(PROFILE.model_copy(update={"device_power": None}))
