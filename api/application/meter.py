@@ -111,7 +111,7 @@ def _profile_for(drive: MeteredDrive, stated: Mapping[str, str]) -> tuple[Device
 
 @cache
 def _of_model(model: str) -> tuple[DeviceProfile, str] | None:
-    """A shipped profile with watts, else what the catalogue's facts let expect; None for neither."""
+    """A shipped profile with watts, else what the catalogue lets expect; None for neither."""
     try:
         device = load_catalogue().get(model).id
     except UnknownDeviceError:

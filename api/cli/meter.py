@@ -75,7 +75,7 @@ def meter(
     ),
     output: FormatOption = Format.TABLE,
 ) -> None:
-    """Estimate what each drive of this host draws, live, from the kernel's block counters.
+    """Estimate what each drive of this host draws, live, from block counters.
 
     Needs no power meter and sends no command to a drive, so that none wakes up. The table has the
     joules since the beginning; CSV a row, and JSON an object a line, for each drive and interval.

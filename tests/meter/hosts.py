@@ -16,6 +16,8 @@ class Host:
         self.proc, self.sysfs = root / "proc", root / "sys"
         for folder in (self.proc, self.sysfs / "block", self.sysfs / "devices"):
             folder.mkdir(parents=True)
+        (self.sysfs / "class").mkdir()
+        (self.sysfs / "class" / "block").symlink_to(self.sysfs / "block")
         self.counters: dict[str, list[int]] = {}
         self.write()
 

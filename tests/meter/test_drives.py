@@ -30,7 +30,11 @@ def test_namespaces_of_one_drive_are_one_drive(tmp_path: Path) -> None:
     host.nvme("nvme10n1", "S3")
     host.nvme("nvme2n1", "S2")
     drives = find_drives(host.sysfs).drives
-    assert [drive.devices for drive in drives] == [("nvme0n1", "nvme0n2"), ("nvme2n1",), ("nvme10n1",)]
+    assert [drive.devices for drive in drives] == [
+        ("nvme0n1", "nvme0n2"),
+        ("nvme2n1",),
+        ("nvme10n1",),
+    ]
     assert drives[0].reasons == ("iostats_off",)
     assert drives[0].capacity_bytes == 2 * 2000409264 * 512
 
