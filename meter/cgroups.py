@@ -88,6 +88,9 @@ class GroupKey(NamedTuple):
     path: str
     inode: int
 
+    def __str__(self) -> str:
+        return self.path
+
 
 @dataclass(frozen=True)
 class GroupInterval:

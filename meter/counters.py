@@ -27,11 +27,12 @@ from iojoule.model.evaluate.bands import Floats
 
 PROC = Path("/proc")
 
-_READS, _READ_SECTORS, _READ_MS = 0, 2, 3
-_WRITES, _WRITE_SECTORS, _WRITE_MS = 4, 6, 7
+_READS, _READS_MERGED, _READ_SECTORS, _READ_MS = 0, 1, 2, 3
+_WRITES, _WRITES_MERGED, _WRITE_SECTORS, _WRITE_MS = 4, 5, 6, 7
 _DISCARDS, _DISCARD_SECTORS, _FLUSHES = 11, 13, 15
 _COUNTS = [
-    _READS, _READ_SECTORS, _WRITES, _WRITE_SECTORS, _DISCARDS, _DISCARD_SECTORS, _FLUSHES,
+    _READS, _READS_MERGED, _READ_SECTORS, _WRITES, _WRITES_MERGED, _WRITE_SECTORS,
+    _DISCARDS, _DISCARD_SECTORS, _FLUSHES,
 ]  # fmt: skip
 _FIELDS = 17
 """Places in a line behind its name, and how many there are since Linux 5.5; older ones have 11
@@ -82,6 +83,8 @@ class Intervals:
         read_bytes: Of them.
         write_commands: With data, flushes not among them.
         write_bytes: Of them.
+        reads_merged: Requests that the block layer merged into the read commands; for writes,
+            `writes_merged`.
         discards: Commands; their bytes move no data.
         flushes: Commands.
         busy_command_seconds: Time in flight of all reads and writes together, which over the
@@ -96,6 +99,8 @@ class Intervals:
     read_bytes: Floats
     write_commands: Floats
     write_bytes: Floats
+    reads_merged: Floats
+    writes_merged: Floats
     discards: Floats
     flushes: Floats
     busy_command_seconds: Floats
@@ -226,6 +231,8 @@ def difference(before: Snapshot, now: Snapshot) -> Intervals:
         read_bytes=good[:, _READ_SECTORS] * SECTOR_BYTES,
         write_commands=np.maximum(good[:, _WRITES] - flushes, 0.0),
         write_bytes=good[:, _WRITE_SECTORS] * SECTOR_BYTES,
+        reads_merged=good[:, _READS_MERGED],
+        writes_merged=good[:, _WRITES_MERGED],
         discards=good[:, _DISCARDS],
         flushes=flushes,
         busy_command_seconds=(good[:, _READ_MS] + good[:, _WRITE_MS]) / 1e3,

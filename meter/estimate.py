@@ -27,6 +27,7 @@ import numpy as np
 from iojoule.datasets.errors import NoProfileError
 from iojoule.datasets.profile import DeviceProfile
 from iojoule.model.evaluate import device_power, idle_gaps, linear_law
+from iojoule.model.evaluate.background_work import delay_seconds
 from iojoule.model.evaluate.bands import Floats
 from iojoule.model.evaluate.device_state import left_after
 from iojoule.model.evaluate.frame import Frame, make_frame
@@ -154,12 +155,17 @@ class DriveModel:
         self._between = profile.between_drives_relative_sd.value
         self._covariance = np.array(self.power.covariance)
         self._state = self.predictor.performance.state
-        at_rest = self._frame(1, {"operation": "read"})
-        self._base = float(device_power.base_watts(self.power, at_rest.power_state)[0])
-        seconds, _ = self._state.seconds_per_byte(at_rest)
-        joules, joules_sd = self._state.joules_per_byte(at_rest)
-        self._seconds_per_byte = float(np.nan_to_num(seconds)[0])
-        self._background = float(joules[0]), float(joules_sd[0])
+        # no counter tells how the bytes were written: both patterns count, as while it serves
+        written = self._frame(2, {"operation": ["write"] * 2, "pattern": list(PATTERNS)})
+        self._base = float(device_power.base_watts(self.power, written.power_state)[0])
+        seconds, _ = self._state.seconds_per_byte(written)
+        joules, joules_sd = self._state.joules_per_byte(written)
+        self._seconds_per_byte = float(np.nan_to_num(seconds).mean())
+        self._background = (
+            float(joules.mean()),
+            float(np.hypot(joules_sd.mean(), np.ptp(joules) / 2.0)),
+        )
+        self._delay = delay_seconds(profile)
         known = profile.write_state
         self._owed_most = known.transition_bytes.value if known is not None else 0.0
 
@@ -192,15 +198,17 @@ class DriveModel:
         begin = np.minimum(states.quiet_seconds, QUIET_MAX_SECONDS)
         joules = idle_gaps.gap_joules(at, begin + step, self._settle)
         idle = (joules - idle_gaps.gap_joules(at, begin, self._settle)) / step
-        background, background_sd = self._fold(states, np.full(rows, step), step)
+        working = np.maximum(begin + step - self._delay, 0.0)
+        working = np.minimum(working, step)
+        background, background_sd = self._fold(states, working, step)
         states.quiet_seconds[:] = states.quiet_seconds + step
         zeros = np.zeros(rows)
         sd = np.hypot(np.hypot(at.idle_sd, background_sd), self.power.session_sd_watts)
         return Estimate(idle, zeros, zeros, background, sd, *([zeros] * 4))
 
-    def _fold(self, states: States, quiet: Floats, step: float) -> tuple[Floats, Floats]:
-        """Background watts over a step with so much quiet time, and their sd; folds the cache."""
-        left = left_after(states.owed_bytes, quiet, self._seconds_per_byte)
+    def _fold(self, states: States, working: Floats, step: float) -> tuple[Floats, Floats]:
+        """Background watts over a step with so much time for it, and their sd; folds the cache."""
+        left = left_after(states.owed_bytes, working, self._seconds_per_byte)
         done = states.owed_bytes * (1.0 - left)
         states.owed_bytes[:] *= left
         states.cache_bytes[:] *= left
@@ -219,10 +227,11 @@ class DriveModel:
         apart = np.abs(evaluated[0].watts - evaluated[1].watts) / 2.0
         states.cache_bytes += amounts.write_bytes
         states.owed_bytes[:] = np.minimum(states.owed_bytes + amounts.write_bytes, self._owed_most)
-        later, later_sd = self._fold(states, (1.0 - serving.busy) * step, step)
-        states.quiet_seconds[:] = np.minimum(
-            (1.0 - serving.busy) * step, step / (amounts.read_commands + amounts.write_commands)
-        )
+        quiet = (1.0 - serving.busy) * step
+        rate = (amounts.read_commands + amounts.write_commands) / step
+        # gaps long enough for it, less the wait in each (`model.evaluate.background_work`)
+        later, later_sd = self._fold(states, quiet * np.exp(-self._delay * rate), step)
+        states.quiet_seconds[:] = np.minimum(quiet, 1.0 / rate)
         work = serving.read + serving.write
         awake = np.maximum(serving.watts - serving.idle - work - serving.background, 0.0)
         share = np.where(work > 0, serving.read / np.where(work > 0, work, 1.0), 0.0)

@@ -106,6 +106,9 @@ class Meter:
 
     Args:
         choose: What the estimate of a drive rests on; asked once for each.
+
+    Attributes:
+        intervals: What the drives did in the last one; None before the second look.
     """
 
     def __init__(self, choose: Callable[[MeteredDrive], Basis]) -> None:
@@ -113,6 +116,7 @@ class Meter:
         self._accounts: dict[str, _Account] = {}
         self._models: dict[tuple[Any, ...], DriveModel] = {}
         self._before: Snapshot | None = None
+        self.intervals: Intervals | None = None
 
     def step(
         self, now: Snapshot, measured_watts: Mapping[str, tuple[float, float]] | None = None
@@ -137,7 +141,7 @@ class Meter:
                 account.drive = drive
         if before is None:
             return [self._absent(self._accounts[drive.key], 0.0, ()) for drive in now.drives]
-        intervals = difference(before, now)
+        self.intervals = intervals = difference(before, now)
         done = self._account(intervals, measured_watts or {})
         readings = []
         for drive in now.drives:

@@ -218,6 +218,7 @@ class WriteStateRecipe(Section):
     after_writes: list[AfterWrites] = Field(default_factory=list)
     background_share: Figure | None = None
     background_joules_per_byte: Figure | None = None
+    background_delay_seconds: Figure | None = None
     collecting: list[CollectingRate] = Field(default_factory=list)
     overwriting: list[Overwriting] = Field(default_factory=list)
 

@@ -15,12 +15,19 @@ from iojoule.api.application.profiles import profile_in, profile_of
 from iojoule.datasets.catalogue import load_catalogue
 from iojoule.datasets.errors import InputError, NoProfileError, UnknownDeviceError
 from iojoule.datasets.profile import DeviceProfile, load_shipped_profile, shipped_profiles
+from iojoule.measure.errors import HostStateError
 from iojoule.measure.sensors import open_sensor
+from iojoule.meter.attribution import IdlePolicy
+from iojoule.meter.cgroups import find_hierarchy, raise_descriptor_limit
 from iojoule.meter.counters import PROC, BlockCounters
 from iojoule.meter.drives import LEFT_OUT, MeteredDrive
+from iojoule.meter.groups import GroupMeter, GroupReading, ProcessMeter
 from iojoule.meter.instrument import Instrument
 from iojoule.meter.meter import Basis, Meter, Reading
 from iojoule.model.prior.classes import class_profile
+
+GROUPS_EXPECTED = 5000
+"""Control groups whose files may stay open, where the host allows."""
 
 PROFILE, CATALOGUE, CLASS = "profile", "catalogue", "class"
 """What an estimate rests on: a fit to measurements, facts of the model, or of its kind alone."""
@@ -36,6 +43,9 @@ class MeterOptions:
         instruments: Name of a drive, and the sensor that measures it.
         interval_seconds: Between two looks.
         sysfs: Where it is mounted; `proc` likewise.
+        cgroups: Where control groups are mounted; None where nobody asks whose joules they are.
+        idle: Who pays what a drive draws at rest.
+        processes: Whether to divide among processes instead, an estimate.
     """
 
     drives: tuple[str, ...] = ()
@@ -44,6 +54,9 @@ class MeterOptions:
     interval_seconds: float = 1.0
     sysfs: Path = Path("/sys")
     proc: Path = PROC
+    cgroups: Path | None = None
+    idle: IdlePolicy = IdlePolicy.SEPARATE
+    processes: bool = False
 
 
 def assigned(texts: Sequence[str], option: str) -> dict[str, str]:
@@ -158,12 +171,19 @@ class LiveMeter:
         named = {*options.drives, *stated, *(options.instruments or {})}
         self.counters = BlockCounters(options.proc, options.sysfs, also=named, only=options.drives)
         self.instruments: dict[str, Instrument] = {}
+        self.groups: GroupMeter | ProcessMeter | None = None
         try:
             first = self.counters.read()
             self.left_out = first.inventory.left_out
             self._check(named, {name for drive in first.drives for name in drive.devices})
             self.meter = Meter(lambda drive: basis_of(drive, stated))
             self.readings = self.meter.step(first)
+            if options.processes:
+                self.groups = ProcessMeter(options.proc)
+            elif options.cgroups is not None:
+                self.groups = self._group_meter(options.cgroups)
+            if self.groups is not None:
+                self.groups.begin(first.drives)
             for drive, sensor in (options.instruments or {}).items():
                 self.instruments[drive] = Instrument(open_sensor(sensor))
         except BaseException:
@@ -181,6 +201,8 @@ class LiveMeter:
         """Release the instruments and the counters."""
         for instrument in self.instruments.values():
             instrument.close()
+        if self.groups is not None:
+            self.groups.close()
         self.counters.close()
 
     def step(self) -> list[Reading]:
@@ -193,6 +215,8 @@ class LiveMeter:
             if (watts := instrument.watts(seconds)) is not None
         }
         self.readings = self.meter.step(now, measured)
+        if self.groups is not None and self.meter.intervals is not None:
+            self.groups.step(self.meter.intervals, self.readings)
         return self.readings
 
     def follow(
@@ -209,6 +233,16 @@ class LiveMeter:
                 sleep(wait)
             yield self.step()
 
+    def _group_meter(self, root: Path) -> GroupMeter:
+        hierarchy = find_hierarchy(root)
+        if hierarchy.folder is None:
+            raise HostStateError(
+                f"{'; '.join(hierarchy.remarks)}: control groups cannot tell whose joules they "
+                "are; --processes estimates it"
+            )
+        raise_descriptor_limit(GROUPS_EXPECTED)
+        return GroupMeter(hierarchy, self.options.sysfs, self.options.idle)
+
     def _check(self, named: set[str], there: set[str]) -> None:
         for name in sorted(named - there):
             code = self.left_out.get(name)
@@ -220,6 +254,7 @@ class LiveMeter:
 COLUMNS = (
     "time_utc",
     "device",
+    "group",
     "serial",
     "seconds",
     "watts",
@@ -252,6 +287,7 @@ def record(reading: Reading, time_utc: str) -> dict[str, Any]:
     return {
         "time_utc": time_utc,
         "device": drive.name,
+        "group": None,
         "serial": drive.serial,
         "seconds": reading.seconds,
         "watts": known(reading.watts),
@@ -267,4 +303,18 @@ def record(reading: Reading, time_utc: str) -> dict[str, Any]:
         "source": reading.basis.source,
         "corrected": reading.corrected,
         "reasons": list(reading.reasons),
+    }
+
+
+def group_record(reading: GroupReading, time_utc: str) -> dict[str, Any]:
+    """What one group has drawn from one drive, with the fields of `record`; others are None."""
+    return {
+        **dict.fromkeys(COLUMNS),
+        "time_utc": time_utc,
+        "device": reading.drive,
+        "group": reading.group,
+        "watts": reading.watts,
+        **{f"{name}_watts": value for name, value in reading.part_watts.items()},
+        "joules": reading.joules,
+        "source": reading.quality,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,19 +16,22 @@ from iojoule.api.application.meter import (
     LiveMeter,
     MeterOptions,
     assigned,
+    group_record,
     kernel_name,
     record,
 )
 from iojoule.api.cli import console
 from iojoule.api.cli.console import Format, FormatOption
 from iojoule.api.reports.quantities import quantity
+from iojoule.meter.attribution import IdlePolicy
 from iojoule.meter.drives import LEFT_OUT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rich.table import Table
 
+    from iojoule.meter.groups import GroupReading
     from iojoule.meter.meter import Reading
 
 DrivesOption = Annotated[
@@ -73,12 +77,33 @@ def meter(
     sysfs: Annotated[Path, typer.Option(metavar="DIR", help="Where sysfs is mounted.")] = Path(
         "/sys"
     ),
+    groups: Annotated[
+        bool, typer.Option("--groups", help="Whose joules: by control group, from their counters.")
+    ] = False,
+    processes: Annotated[
+        bool,
+        typer.Option(
+            "--processes", help="Whose joules: by process instead, an estimate from /proc/PID/io."
+        ),
+    ] = False,
+    idle_by_use: Annotated[
+        bool,
+        typer.Option(
+            "--idle-by-use",
+            help="With --groups: what a drive draws at rest is paid in proportion to all else, "
+            "instead of being a series of its own.",
+        ),
+    ] = False,
+    cgroups: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where control groups are mounted.")
+    ] = Path("/sys/fs/cgroup"),
     output: FormatOption = Format.TABLE,
 ) -> None:
     """Estimate what each drive of this host draws, live, from block counters.
 
     Needs no power meter and sends no command to a drive, so that none wakes up. The table has the
-    joules since the beginning; CSV a row, and JSON an object a line, for each drive and interval.
+    joules since the beginning; CSV a row, and JSON an object a line, for each drive and interval,
+    and with --groups one for each group of each drive.
     """
     options = MeterOptions(
         drives=tuple(kernel_name(name) for name in drive or ()),
@@ -87,6 +112,9 @@ def meter(
         interval_seconds=interval,
         proc=proc,
         sysfs=sysfs,
+        cgroups=cgroups if groups else None,
+        processes=processes,
+        idle=IdlePolicy.BY_USE if idle_by_use else IdlePolicy.SEPARATE,
     )
     with LiveMeter(options) as live:
         if not live.readings:
@@ -117,6 +145,8 @@ def _follow(live: LiveMeter, seconds: float | None, output: Format) -> None:
                 continue
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
             records = [record(reading, now) for reading in readings]
+            if live.groups is not None:
+                records += [group_record(reading, now) for reading in live.groups.readings()]
             if output is Format.JSON:
                 console.emit("".join(json.dumps(one, allow_nan=False) + "\n" for one in records))
             else:
@@ -132,18 +162,57 @@ def _follow(live: LiveMeter, seconds: float | None, output: Format) -> None:
     except KeyboardInterrupt:
         pass
     if output is Format.TABLE:
-        console.emit_table(table_of(live.readings))
+        for table in _tables(live):
+            console.emit_table(table)
+        if live.groups is not None:
+            for remark in live.groups.remarks:
+                console.note(remark)
 
 
 def _watch(live: LiveMeter, seconds: float | None) -> None:
+    from rich.console import Group
     from rich.live import Live
 
-    with Live(table_of(live.readings), auto_refresh=False) as view:
+    with Live(Group(*_tables(live)), auto_refresh=False) as view:
         try:
-            for readings in live.follow(seconds):
-                view.update(table_of(readings), refresh=True)
+            for _ in live.follow(seconds):
+                view.update(Group(*_tables(live)), refresh=True)
         except KeyboardInterrupt:
             pass
+
+
+def _tables(live: LiveMeter) -> list[Table]:
+    tables = [table_of(live.readings)]
+    if live.groups is not None:
+        tables.append(table_of_groups(live.groups.readings()))
+    return tables
+
+
+def table_of_groups(readings: Iterable[GroupReading], most: int = 20) -> Table:
+    """Those with the most joules on each drive; what is left out is one row."""
+    table = console.new_table(["drive", "group", "power", "energy", "from"])
+    ordered = sorted(readings, key=lambda reading: (reading.drive, -reading.joules))
+    for drive, own in groupby(ordered, key=lambda reading: reading.drive):
+        rows = list(own)
+        shown = [row for row in rows[:most] if row.joules > 0]
+        for row in shown:
+            table.add_row(
+                drive,
+                row.group,
+                quantity("watts", row.watts),
+                quantity("joules", row.joules),
+                row.quality,
+            )
+        others = [row for row in rows[len(shown) :] if row.joules > 0]
+        if others:
+            table.add_row(
+                drive,
+                f"{len(others)} others",
+                quantity("watts", sum(row.watts for row in others)),
+                quantity("joules", sum(row.joules for row in others)),
+                rows[0].quality,
+            )
+    return table
 
 
 def table_of(readings: Sequence[Reading]) -> Table:

@@ -134,6 +134,8 @@ class WriteState(Section):
     `random_factor`, background work after random writes over that after sequential ones, is in
     log units, and so are those of the collecting rates and of `overwriting_seconds`: how long each
     request in flight waits between two random writes to places that already hold data.
+    `background_delay_seconds` is how long the drive waits after its last request before it begins
+    that work; where it is unknown, the settle time counts.
     """
 
     cached_bytes: Parameter
@@ -147,6 +149,7 @@ class WriteState(Section):
     random_factor: Parameter | None = None
     sequential_collecting_bytes_per_second: Parameter | None = None
     overwriting_seconds: Parameter | None = None
+    background_delay_seconds: Parameter | None = None
     long_writes: LongWrites | None = None
 
 

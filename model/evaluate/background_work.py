@@ -1,9 +1,9 @@
 """Which state a demand leads to: the balance of inflow, folding and garbage collection.
 
 What the host writes fills the cache; background work clears it while the drive is left alone. It
-begins once the drive has settled (`IdleBehaviour.settle_seconds`, s below) after its last request,
-and takes `DeviceState.seconds_per_byte` (k) for a written byte, by the power state that the drive
-is in meanwhile. With v written bytes a second:
+begins a while after its last request (`delay_seconds`, s below: the drive's own, else its settle
+time), and takes `DeviceState.seconds_per_byte` (k) for a written byte, by the power state that the
+drive is in meanwhile. With v written bytes a second:
 
 * Requests that arrive one by one by chance (Poisson, r a second) leave the drive alone for more
   than s for the share
@@ -82,6 +82,12 @@ class Balance:
     full_seconds: Floats
 
 
+def delay_seconds(profile: DeviceProfile) -> float:
+    """How long a drive waits after its last request before it works on its own behalf."""
+    known = profile.write_state.background_delay_seconds if profile.write_state else None
+    return known.value if known is not None else settle_seconds(profile.idle)
+
+
 def balance(
     profile: DeviceProfile, frame: Frame, inflow: Inflow, horizon_seconds: float
 ) -> Balance:
@@ -103,7 +109,7 @@ def balance(
     full = state.known.cached_bytes.value * size
     over = state.known.transition_bytes.value * size
     pace = _pace(state, frame)
-    settle = settle_seconds(profile.idle)
+    settle = delay_seconds(profile)
     burst = np.broadcast_to(np.asarray(inflow.burst_bytes, dtype=float), (rows,))
     requests = np.asarray(inflow.requests_per_second, dtype=float)
     alone = np.where(np.isinf(requests), 0.0, np.exp(-settle * np.minimum(requests, 1e300)))
@@ -142,7 +148,7 @@ def cleared_most(profile: DeviceProfile, frame: Frame) -> Floats:
         return np.full(len(frame), np.inf)
     pace = _pace(state, frame)
     with np.errstate(divide="ignore", invalid="ignore"):
-        waits = settle_seconds(profile.idle) / (frame.request_bytes * (1.0 - frame.read_fraction))
+        waits = delay_seconds(profile) / (frame.request_bytes * (1.0 - frame.read_fraction))
         most = np.log(pace * waits)
     known = np.isfinite(most)  # reads write nothing, and a drive may settle at once
     wanted = np.where(known, most, 0.0)

@@ -518,13 +518,17 @@ class _Runs:
         watts, caches, background = [], [], []
         self.collecting = np.zeros(DRAWS + 1, dtype=bool)
         quiet = 0.0
+        state = self.predictor.profile.write_state
+        delay = state.background_delay_seconds if state is not None else None
+        waits = delay.value if delay is not None else 0.0
         self.cache = self._held()
         for step in steps:
             idle = self.rest.watts(self.idle_watts, quiet, step)
             quiet += step
+            working = min(max(quiet - waits, 0.0), step)
             needed = self.seconds_per_byte * self.owed
-            busy = np.minimum(needed / step, 1.0) if needed.any() else np.zeros_like(needed)
-            left = left_after(self.owed, step, self.seconds_per_byte)
+            busy = np.minimum(needed, working) / step
+            left = left_after(self.owed, working, self.seconds_per_byte)
             done = self.owed * (1.0 - left)
             watts.append(idle + done * self.joules_per_byte / step)
             self.cache, self.owed = self.cache * left, self.owed * left

@@ -34,6 +34,9 @@ from iojoule.model.recipe import (
 )
 
 _PAGE_JOULES = 1.5e-6
+_PAGE_BYTES = 16384
+_FAST = 2e9
+"""Bytes/s that any NVMe drive of today reaches, unless its runs show it to be slower."""
 
 MOST_ANCHORS = 400
 """Rows of CPU or wall power that a fit uses at the most, spread evenly."""
@@ -129,9 +132,11 @@ def _work_priors(
     rates = np.array([run.observations.throughput_bytes_per_second or 0.0 for run in own])
     operations = rates / np.array([float(run.configuration.request_bytes) for run in own])
     told_apart = len(own) >= 6 and abs(float(np.corrcoef(rates, operations)[0, 1])) < 0.8
-    fastest = max(2e9 if not told_apart else 0.0, float(rates.max(initial=0.0)))
+    fastest = max(_within_reach(seen) if not told_apart else 0.0, float(rates.max(initial=0.0)))
     byte = ((span_watts + 1.0) if not told_apart else span_watts) / fastest
-    source = "the measured range over 2 GB/s" if not told_apart else "the measured range"
+    source = (
+        f"the measured range over {fastest:.2g} B/s" if not told_apart else "the measured range"
+    )
     operation, why = _PAGE_JOULES, "sensing or programming a page"
     if told_apart and span_watts / float(operations.max()) > operation:
         operation, why = span_watts / float(operations.max()), "the measured range"
@@ -139,6 +144,17 @@ def _work_priors(
         f"{direction}_joules_per_byte": _assumed(byte, 2 * byte, "J/B", source),
         f"{direction}_joules_per_operation": _assumed(operation, operation, "J", why),
     }
+
+
+def _within_reach(seen: list[Measurement]) -> float:
+    """Bytes/s that a drive may well move: its fastest runs, counting a page for each operation."""
+    rates = [
+        max(throughput, throughput / run.configuration.request_bytes * _PAGE_BYTES)
+        for run in seen
+        if (throughput := run.observations.throughput_bytes_per_second)
+        and run.configuration.request_bytes
+    ]
+    return min(max(rates, default=_FAST), _FAST)
 
 
 def host_power_recipe(measurements: list[Measurement], cpu_cores: int) -> HostPowerRecipe | None:
@@ -292,8 +308,16 @@ def characterised_writes(characteristics: Characteristics) -> WriteStateRecipe |
     slow = _positive(characteristics.estimate("slc-cache", "write_slow_bytes_per_second"))
     seconds = _positive(characteristics.estimate("background", "background_seconds_per_byte"))
     joules = characteristics.estimate("background", "background_joules_per_byte")
+    delay = characteristics.estimate("slc-cache", "fold_delay_seconds")
+    fold = _positive(characteristics.estimate("slc-cache", "fold_seconds"))
     if size is None and seconds is None and joules is None:
         return None
+    after_writes = []
+    if seconds is not None:
+        after_writes.append((1e9, 1e9 * seconds[0], seconds[1], Pattern.RANDOM, "background"))
+    if size is not None and fold is not None:  # the cache was filled in order, and then emptied
+        log_sd = float(np.hypot(size[1], fold[1]))
+        after_writes.append((size[0], fold[0], log_sd, Pattern.SEQUENTIAL, "slc-cache"))
     return WriteStateRecipe(
         cache=[
             CacheSize(
@@ -317,17 +341,17 @@ def characterised_writes(characteristics: Characteristics) -> WriteStateRecipe |
         else [],
         after_writes=[
             AfterWrites(
-                bytes_written=1e9,
-                seconds=1e9 * seconds[0],
-                pattern=Pattern.RANDOM,
-                log_sd=seconds[1],
+                bytes_written=written,
+                seconds=work,
+                pattern=pattern,
+                log_sd=log_sd,
                 evidence=Evidence.MEASURED,
-                source=f"{SOURCE}: background",
+                source=f"{SOURCE}: {question}",
             )
-        ]
-        if seconds is not None
-        else [],
+            for written, work, log_sd, pattern, question in after_writes
+        ],
         background_joules_per_byte=_figure(joules, "J/B", "background"),
+        background_delay_seconds=_figure(delay, "s", "slc-cache"),
     )
 
 

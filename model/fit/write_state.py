@@ -417,7 +417,17 @@ def fit_write_state(series: Series | None, recipe: Recipe) -> WriteState | None:
         random_factor=random_factor(stated, recipe),
         sequential_collecting_bytes_per_second=_sequential_rate(stated, rate),
         overwriting_seconds=_overwriting(stated),
+        background_delay_seconds=_delay(stated),
         long_writes=long_writes,
+    )
+
+
+def _delay(stated: WriteStateRecipe) -> Parameter | None:
+    figure = stated.background_delay_seconds
+    if figure is None:
+        return None
+    return number(
+        "background_delay_seconds", figure.value, figure.sd, "s", figure.source, figure.evidence
     )
 
 
