@@ -1,6 +1,15 @@
-"""The control socket of the lab's disk daemon: one line requests, one line of JSON answers.
+"""The control socket of the lab's disk daemon (`iojoule-lab-disk`, `DIR/disk.sock`).
 
-docs/lab.md lists the commands. Threads may share a connection.
+A request is a line; the reply is a line of JSON, then as many raw bytes as its field `bytes` says.
+Threads may share a connection.
+
+* `status`: power state, joules, temperature, counters
+* `state N`, `cache 0|1`, `moves FROM TO IDLE_NS ...`, `format`: settings of the controller
+* `watts FROM_NS`: `start_ns`, `step_ns` (50 us), float32 watts
+* `joules BEGIN_NS END_NS`: `joules`, `oldest_ns`
+* `completions BEGIN_NS END_NS [SKIP]`: `more`, `oldest_ns`, then two uint64 each: time of the
+  reply; latency in ns (40 bits), sectors (20), kind (3: read, write, trim, flush), failed (1)
+* `fault eio N|stall NS|vanish|none`, `quit`
 """
 
 from __future__ import annotations
