@@ -33,6 +33,8 @@ class CommandLine(DeferredGroup):
         "apply": "Show, and with --run set, what puts a recommendation into effect on this host.",
         "undo": "Take back what `iojoule apply --run` set, exactly, and remove the file.",
         "verify": "Measure what a recommendation saves: interleaved runs with and without it.",
+        "govern": "Keep drives within an SLA and a budget of watts by power state, scheduler and "
+        "power limit.",
         "idle": "Show how drives rest, what wakes them, and which APST table would save more.",
         "serve": "Answer over HTTP until interrupted; /ui/ is the page, /ui/api its interface.",
         "worker": "Run the jobs of a service until interrupted, wherever its state is reached.",

@@ -183,6 +183,15 @@ class HostState:
             if (wanted := self._now.get(aside)) is not None:
                 aside.set(wanted)
 
+    def remember(self, change: Change) -> None:
+        """Restore its present value at the end, also if only another setting changes it.
+
+        Raises as `set`.
+        """
+        if change not in self._before:
+            self._before[change] = change.get()
+            self._write()
+
     def forget(self, change: Change) -> None:
         """Set it again at the next `set`, whatever it was last told: it may have been reset."""
         self._now.pop(change, None)

@@ -35,18 +35,38 @@ def analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_systemd_understands_all_of_the_unit(unit: str, tmp_path: Path) -> None:
-    here = tmp_path / "iojoule.service"
-    here.write_text(unit.replace("/opt/iojoule/bin/iojoule", sys.executable))
+EXPOSURE = {"iojoule.service": 20, "iojoule-govern.service": 30}
+"""Tenths of systemd's scale of 10; the governor is root and may set features of controllers."""
+
+
+@pytest.mark.parametrize("name", EXPOSURE)
+def test_systemd_understands_all_of_a_unit(name: str, root: Path, tmp_path: Path) -> None:
+    here = tmp_path / name
+    text = (root / "deploy" / name).read_text()
+    here.write_text(text.replace("/opt/iojoule/bin/iojoule", sys.executable))
     done = analyze("verify", str(here))
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_unit_is_as_closed_as_systemd_calls_ok(unit: str, tmp_path: Path) -> None:
-    here = tmp_path / "iojoule.service"
-    here.write_text(unit)
-    done = analyze("security", "--offline=true", "--threshold=20", str(here))  # 2.0 of 10
+@pytest.mark.parametrize("name", EXPOSURE)
+def test_a_unit_is_as_closed_as_systemd_calls_ok(name: str, root: Path) -> None:
+    unit = root / "deploy" / name
+    done = analyze("security", "--offline=true", f"--threshold={EXPOSURE[name]}", str(unit))
     assert done.returncode == 0, done.stdout
+
+
+def test_the_governor_has_one_capability_and_restores_when_it_was_killed(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (root / "deploy" / "iojoule-govern.service").read_text()
+    said = dict(re.findall(r"^(\w+)=(.*)$", text, re.MULTILINE))
+    assert said["CapabilityBoundingSet"] == "CAP_SYS_ADMIN"
+    for name in ("ExecStart", "ExecStopPost"):
+        arguments = [one for one in shlex.split(said[name])[1:] if not one.startswith("$")]
+        assert run([*arguments, "--help"]) == 0
+        options = capsys.readouterr().out
+        assert all(one in options for one in arguments if one.startswith("--"))
+    assert "--restore" in said["ExecStopPost"]
 
 
 def test_no_part_runs_as_root(unit: str, steps: list[tuple[str, str]]) -> None:

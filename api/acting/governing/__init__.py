@@ -1,0 +1,1 @@
+"""Keeps drives within their SLA and a budget of watts while the load changes."""

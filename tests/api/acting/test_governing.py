@@ -1,0 +1,216 @@
+"""What a governor may set and by which evidence, what it reads, and where its budget comes from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from iojoule.api.acting.governing.actuators import Actuators, require_evidence, settings_of
+from iojoule.api.acting.governing.budget import FleetShare, PlannedBudget
+from iojoule.api.acting.governing.files import read_service
+from iojoule.api.acting.governing.forecast import Demand, Forecaster, Load, Setting
+from iojoule.api.client.errors import UnreachableError
+from iojoule.datasets.errors import InputError, NoProfileError
+from iojoule.datasets.profile import DeviceProfile, load_shipped_profile
+from iojoule.datasets.vocabulary import Evidence
+from iojoule.measure.campaign.rig import DriveFacts
+from iojoule.measure.drive.nvme import Controller, PowerState
+from iojoule.measure.errors import UnsafeDriveError
+from iojoule.measure.host.journal import HostState
+from iojoule.recommender.fleet.document import Fleet
+from iojoule.recommender.fleet.plan import Plan
+from iojoule.recommender.fleet.planner import Planner
+from iojoule.recommender.sla import parse_sla
+from tests.api.acting.hosts import host, values
+
+PROFILE = load_shipped_profile("samsung-980-pro-1tb")
+CONTROLLER = Controller(
+    serial="S5GX1", model="Samsung SSD 980 PRO 1TB", firmware="5B2QGXA7", capacity_bytes=10**12,
+    mdts_exponent=5, volatile_write_cache=True, has_apst=True, format_erases_all=False,
+    warning_celsius=82.0,
+    power_states=tuple(
+        PowerState(index, watts, index < 3, 0, 0, None, None)
+        for index, watts in enumerate((8.49, 4.48, 3.18, 0.04, 0.005))
+    ),
+)  # fmt: skip
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> DriveFacts:
+    return replace(host(tmp_path / "sys"), controller=CONTROLLER)
+
+
+def assumed_in(state: int) -> DeviceProfile:
+    power = PROFILE.device_power
+    assert power is not None
+    states = [
+        one.model_copy(
+            update={"base_watts": one.base_watts.model_copy(update={"evidence": Evidence.ASSUMED})}
+        )
+        if one.power_state == state
+        else one
+        for one in power.states
+    ]
+    return PROFILE.model_copy(update={"device_power": power.model_copy(update={"states": states})})
+
+
+def test_only_measured_states_of_this_model_are_used(drive: DriveFacts) -> None:
+    require_evidence(PROFILE, drive)
+    measured = [one.power_state for one in settings_of(PROFILE, drive)]
+    assert measured[0] == 0
+    assert len(measured) > 1
+    last = measured[-1]
+    assert last is not None
+    assert last not in [one.power_state for one in settings_of(assumed_in(last), drive)]
+    with pytest.raises(NoProfileError):
+        settings_of(assumed_in(last), drive, power_states=(0, last))
+    with pytest.raises(InputError):
+        settings_of(PROFILE, drive, power_states=(0, 4))  # a state of sleep
+    other = replace(drive, controller=replace(CONTROLLER, model="Samsung SSD 970 PRO 512GB"))
+    with pytest.raises(UnsafeDriveError):
+        require_evidence(PROFILE, other)
+    with pytest.raises(NoProfileError):
+        require_evidence(PROFILE.model_copy(update={"recipe": "facts"}), drive)
+
+
+def test_a_scheduler_is_set_and_restored_through_the_journal(
+    tmp_path: Path, drive: DriveFacts
+) -> None:
+    plain = replace(drive, controller=None)
+    with pytest.raises(InputError):
+        settings_of(PROFILE, plain)
+    settings = settings_of(PROFILE, plain, schedulers=("none",))
+    assert settings == [Setting(None, "mq-deadline"), Setting(None, "none")]
+    before = values(tmp_path / "sys")
+    dry = Actuators(plain, None, settings, None)
+    dry.set(1)
+    assert values(tmp_path / "sys") == before
+    with HostState("drive", tmp_path / "state") as state:
+        actuators = Actuators(plain, None, settings, state)
+        (drive.device.queue("scheduler")).write_text("none [mq-deadline]\n")
+        assert actuators.in_force() == 0
+        actuators.set(1)
+        assert drive.device.queue("scheduler").read_text() == "none"
+        assert list((tmp_path / "state").glob("restore-*"))
+    assert drive.device.queue("scheduler").read_text() == "mq-deadline"
+
+
+def test_forecasts_of_a_shipped_profile() -> None:
+    sla = parse_sla("mean latency < 1 ms")
+    settings = [Setting(0), Setting(2)]
+    forecaster = Forecaster(PROFILE, settings, sla, concurrency=32)
+    idle, busy = (forecaster.at(Load(rate, 4096, 1.0)) for rate in (0.0, 250_000.0))
+    assert idle[0].forecast.watts < busy[0].forecast.watts
+    assert idle[0].forecast.latency_share < 1 > busy[0].forecast.latency_share
+    assert busy[1].forecast.capacity < busy[0].forecast.capacity
+    assert forecaster.measured_share(2e6, busy[0]) == pytest.approx(2.0)
+    with pytest.raises(InputError):
+        Forecaster(PROFILE, settings, parse_sla("system power < 90 W"))
+
+
+def test_the_next_demand_follows_a_rise_at_once_and_a_fall_when_it_has_lasted() -> None:
+    demand = Demand(intervals=4)
+    for reads in (100, 100, 100, 900):
+        demand.add(1.0, reads, 0.0, reads * 8192.0)
+    assert demand.next() == Load(900, 8192.0, 1.0)
+    for _ in range(4):
+        demand.add(1.0, 60.0, 40.0, 100 * 4096.0)
+    assert demand.next() == Load(100, 4096.0, 0.6)
+    for _ in range(4):
+        quiet = demand.add(1.0, 0.0, 0.0, 0.0)
+    assert quiet == demand.next() == Load(0.0, 4096.0, 0.6)
+
+
+WORKLOAD = """
+concurrency_max = 8
+[workload]
+operation = "read"
+pattern = "sequential"
+useful_request_bytes = 4096
+[sla]
+latency_p99_ns_max = 2e6
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('sla = "p99 < 2 ms"', (2e6, "random", 32)),
+        ("[sla]\nlatency_p99_ns_max = 2e6", (2e6, "random", 32)),
+        (WORKLOAD, (2e6, "sequential", 8)),
+        ('slo = "p99 < 2 ms"', None),
+        ('sla = "p99 < many"', None),
+    ],
+)
+def test_sla_files(tmp_path: Path, text: str, expected: tuple[float, str, int] | None) -> None:
+    file = tmp_path / "sla.toml"
+    file.write_text(text)
+    if expected is None:
+        with pytest.raises(InputError):
+            read_service(file)
+        return
+    found = read_service(file)
+    assert (found.sla.latency_p99_ns_max, found.pattern, found.concurrency) == expected
+
+
+FLEET = """
+[[domain]]
+name = "rack"
+limit_watts = 300
+[[drives]]
+name = "shared"
+device = "samsung-980-pro-1tb"
+count = 8
+domain = "rack"
+classes = ["reads"]
+[[class]]
+name = "reads"
+demand_bytes_per_second = 1e9
+redirectable = true
+[class.workload.workload]
+operation = "read"
+useful_request_bytes = 4096
+"""
+
+
+def test_a_planned_budget_holds_for_a_while_when_the_service_is_away(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.toml"
+    file.write_text(FLEET)
+    away, now, said = [False], [0.0], list[str]()
+
+    def plans(fleet: Fleet) -> list[Plan]:
+        if away[0]:
+            raise UnreachableError("nobody answers")
+        return list(Planner(fleet, {"samsung-980-pro-1tb": PROFILE}).plans("least_watts"))
+
+    def budget(share: FleetShare, ask: Callable[[Fleet], list[Plan]]) -> PlannedBudget:
+        return PlannedBudget(
+            share, ask, 5.0, hold_seconds=60, say=said.append, clock=lambda: now[0]
+        )
+
+    two = budget(FleetShare(file, "shared", 2), plans)
+    assert two.watts() == 5.0
+    two.refresh()
+    planned = two.watts()
+    eight = budget(FleetShare(file, "shared", 8), plans)
+    eight.refresh()
+    assert eight.watts() == pytest.approx(4 * planned)
+    away[0] = True
+    for now[0] in (30.0, 60.0):
+        two.refresh()
+        assert two.watts() == planned
+    now[0] = 61.0
+    assert two.watts() == 5.0
+    away[0] = False
+    two.refresh()
+    assert two.watts() == planned
+    assert len(said) == 2
+    with pytest.raises(InputError):
+        budget(FleetShare(file, "shared", 9), plans)
+    with pytest.raises(InputError):
+        budget(FleetShare(file, "others", 1), plans)
+    assert re.search("60 s", said[0])
